@@ -1,7 +1,8 @@
 """Wheel only: parser/, udf/, rules/, planner/ and server.py travel inside `sqlengine`.
 
-Their names are short and belong to nobody, so they would collide in site-packages with other distributions and with a
-user's own `parser.py`. In the repository and in an editable install they stay where they are.
+Their names are short and belong to nobody, so they would collide in site-packages with other
+distributions and with a user's own `parser.py`. In the repository and in an editable install they
+stay where they are.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class NamespaceHook(BuildHookInterface[Any]):
 
 
 def stage(root: Path, target: Path) -> None:
-    """Copy `sqlengine/` to `target` and the other packages into it, with their imports rewritten."""
+    """Copy `sqlengine/` to `target` and the other packages into it, with their imports
+    rewritten."""
     shutil.copytree(root / PACKAGE, target, ignore=IGNORED)
     for name in INNER:
         if (root / name).is_dir():
@@ -55,13 +57,18 @@ def rewrite_tree(folder: Path) -> None:
 
 
 def rewrite(source: bytes, filename: str = "<source>") -> bytes:
-    """`source` with `from parser.x import y` as `from sqlengine.parser.x import y`, at whatever depth it stands.
+    """`source` with `from parser.x import y` as `from sqlengine.parser.x import y`, at whatever
+    depth it stands.
 
-    Works on syntax, not on lines: strings, comments and names that merely look alike stay as they are.
-    Raises SyntaxError for what cannot be rewritten: `import parser` without `as`, a module named in a string.
+    Works on syntax, not on lines: strings, comments and names that merely look alike stay as they
+    are. Raises SyntaxError for what cannot be rewritten: `import parser` without `as`, a module
+    named in a string.
     """
     starts = _line_starts(source)
-    inserts = {starts[line] + column for line, column in _module_names(ast.parse(source, filename), filename)}
+    inserts = {
+        starts[line] + column
+        for line, column in _module_names(ast.parse(source, filename), filename)
+    }
     for offset in sorted(inserts, reverse=True):
         head = STATEMENT_HEAD.match(source, offset)
         place = head.end() if head else offset
@@ -85,11 +92,15 @@ def _module_names(tree: ast.Module, filename: str) -> Iterator[tuple[int, int]]:
 
 
 def _imports_by_name(call: ast.Call) -> bool:
-    function = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    function = (
+        call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    )
     if function not in ("import_module", "__import__", "find_spec", "run_module") or not call.args:
         return False
     first = call.args[0]
-    return isinstance(first, ast.Constant) and isinstance(first.value, str) and _is_inner(first.value)
+    return (
+        isinstance(first, ast.Constant) and isinstance(first.value, str) and _is_inner(first.value)
+    )
 
 
 def _is_inner(module: str | None) -> bool:

@@ -1,4 +1,5 @@
-"""The entry: reads the configuration from the command line and calls `sqlengine.service`, as `sql serve` does."""
+"""The entry: reads the configuration from the command line and calls `sqlengine.service`, as `sql
+serve` does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`python -m benchmarks [NAME…]`: measures, prints tables, and writes them into docs/benchmarks.md."""
+"""`python -m benchmarks [NAME…]`: measures, prints tables, and writes them into
+docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -46,13 +47,18 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "nexmark_flink": nexmark.run_flink,
 }
 # Needs a Java and minutes: only by name.
-NOT_BY_DEFAULT = frozenset({"rules_gen_flink", "rules_real_flink", "kernels_flink", "nexmark_flink"})
+NOT_BY_DEFAULT = frozenset(
+    {"rules_gen_flink", "rules_real_flink", "kernels_flink", "nexmark_flink"}
+)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)} (default: all quick ones)"
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"of {', '.join(BENCHMARKS)} (default: all quick ones)",
     )
     parser.add_argument("--dry", action="store_true", help="leave docs/benchmarks.md as it is")
     options = parser.parse_args()
@@ -62,7 +68,12 @@ def main() -> None:
     names = options.names or [n for n in BENCHMARKS if n not in NOT_BY_DEFAULT]
     if len(names) > 1:  # each in a process of its own: memory is measured, too
         dry = ["--dry"] if options.dry else []
-        sys.exit(max(subprocess.run([sys.executable, "-m", "benchmarks", n, *dry]).returncode for n in names))
+        sys.exit(
+            max(
+                subprocess.run([sys.executable, "-m", "benchmarks", n, *dry]).returncode
+                for n in names
+            )
+        )
     section = BENCHMARKS[names[0]]()
     show(section)
     if not options.dry:

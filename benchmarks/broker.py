@@ -1,4 +1,5 @@
-"""The broker: appends and reads beside SQLite (WAL), RocksDB and the bare disk; other processes; many writers; the tail."""
+"""The broker: appends and reads beside SQLite (WAL), RocksDB and the bare disk; other processes;
+many writers; the tail."""
 
 from __future__ import annotations
 
@@ -42,19 +43,24 @@ def run() -> Section:
     return Section(
         "broker",
         "The embedded broker",
-        f"Messages of {SIZE} random bytes beside the same in SQLite (WAL, a row each), RocksDB (a key each) and as bare "
-        "bytes in a file; in k messages a second, wall / CPU. A batch is one atomic append or transaction. `epoch` syncs "
-        "every batch before it is acknowledged, `interval` five times a second, `none` leaves it to the operating system "
-        "(SQLite: synchronous FULL, NORMAL, OFF). Reads take 10,000 messages at once, all of them, again and "
-        "again: the broker gives them as columns, SQLite and RocksDB an object each. The other tables: JSON events of about "
-        "180 bytes.",
+        f"Messages of {SIZE} random bytes beside the same in SQLite (WAL, a row each), RocksDB (a"
+        " key each) and as bare bytes in a file; in k messages a second, wall / CPU. A batch is"
+        " one atomic append or transaction. `epoch` syncs every batch before it is acknowledged,"
+        " `interval` five times a second, `none` leaves it to the operating system (SQLite:"
+        " synchronous FULL, NORMAL, OFF). Reads take 10,000 messages at once, all of them, again"
+        " and again: the broker gives them as columns, SQLite and RocksDB an object each. The"
+        " other tables: JSON events of about 180 bytes.",
         tables,
         [
             "The bare disk checks, indexes and numbers nothing: it is what no log can pass.",
-            "Catching up: groups read all that is there, one after the other, and commit; another reader waits for what comes.",
             (
-                f"Load of the machine meanwhile: {os.getloadavg()[0]:.0f}. Where it is above 1, rates of wall time are lower bounds, "
-                "times upper ones, and rates of CPU time what to compare."
+                "Catching up: groups read all that is there, one after the other, and commit;"
+                " another reader waits for what comes."
+            ),
+            (
+                f"Load of the machine meanwhile: {os.getloadavg()[0]:.0f}. Where it is above 1,"
+                " rates of wall time are lower bounds, times upper ones, and rates of CPU time"
+                " what to compare."
             ),
         ],
     )
@@ -63,15 +69,22 @@ def run() -> Section:
 def _peers(folder: Path) -> list[Table]:
     """Appends and reads of each log, by mode and size of batches."""
     cells = {
-        (mode, size): [_peer(kind, mode, size, folder) for kind in LOGS.values()] for mode in MODES for size in BATCHES
+        (mode, size): [_peer(kind, mode, size, folder) for kind in LOGS.values()]
+        for mode in MODES
+        for size in BATCHES
     }
     return [
         Table(
             title,
             ("fsync, batch", *LOGS),
-            [(f"{mode}, {size:,}", *(cell[place] for cell in found)) for (mode, size), found in cells.items()],
+            [
+                (f"{mode}, {size:,}", *(cell[place] for cell in found))
+                for (mode, size), found in cells.items()
+            ],
         )
-        for place, title in enumerate(("Appends, k messages/s, wall / CPU", "Reads, k messages/s, wall / CPU"))
+        for place, title in enumerate(
+            ("Appends, k messages/s, wall / CPU", "Reads, k messages/s, wall / CPU")
+        )
     ]
 
 
@@ -85,12 +98,15 @@ def _peer(kind: type[Log], mode: Fsync, size: int, parent: Path) -> tuple[str, s
         again, read = _measure(lambda: _read_again(log))
         log.close()
     assert count == found, f"{kind.__name__} lost messages: {count} appended, {found} read"
-    assert again % count == 0, f"{kind.__name__} lost messages: {count} appended, {again % count} read"
+    assert again % count == 0, (
+        f"{kind.__name__} lost messages: {count} appended, {again % count} read"
+    )
     return appended, read
 
 
 def _measure(work: Callable[[], int]) -> tuple[int, str]:
-    """What `work` returns, how many it did, and thousands of them a second of wall and of CPU time."""
+    """What `work` returns, how many it did, and thousands of them a second of wall and of CPU
+    time."""
     wall, cpu = time.perf_counter(), time.process_time()
     count = work()
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
@@ -120,7 +136,8 @@ def _fill(log: Log, values: list[bytes]) -> int:
 
 
 def _writers(folder: Path) -> Table:
-    """Threads that append single messages to one shard, each of which is on disk before it is acknowledged."""
+    """Threads that append single messages to one shard, each of which is on disk before it is
+    acknowledged."""
     rows = []
     for threads in (1, 4, 16):
         broker = EmbeddedBroker(folder / f"writers-{threads}", fsync="epoch")
@@ -137,20 +154,26 @@ def _writers(folder: Path) -> Table:
             worker.start()
         for worker in workers:
             worker.join()
-        rows.append((str(threads), f"{broker.end_offset('t', 0) / (time.perf_counter() - began):,.0f}"))
+        rows.append(
+            (str(threads), f"{broker.end_offset('t', 0) / (time.perf_counter() - began):,.0f}")
+        )
         broker.close()
     return Table("Many writers of one shard, fsync = epoch", ("threads", "appends/s"), rows)
 
 
 def _tail(folder: Path) -> Table:
-    """How long a message takes from its append to a reader who waits for it, alone and beside a group that catches up."""
+    """How long a message takes from its append to a reader who waits for it, alone and beside a
+    group that catches up."""
     broker = EmbeddedBroker(folder / "tail")
     broker.create_topic("t")
     events = events_of(1000)
     for _ in range(500):
         broker.append("t", 0, events, timestamp_ms=0)
     rows = []
-    for title, catching_up in (("alone", False), ("beside a group that reads from the beginning", True)):
+    for title, catching_up in (
+        ("alone", False),
+        ("beside a group that reads from the beginning", True),
+    ):
         stop = threading.Event()
         read = [0]
         other = threading.Thread(target=_catch_up, args=(broker, stop, read))
@@ -208,12 +231,15 @@ def _delays(broker: EmbeddedBroker) -> list[float]:
 
 
 def _compaction(folder: Path) -> Table:
-    """A million changes of 100,000 keys, compacted as the server does it, but without its pauses."""
+    """A million changes of 100,000 keys, compacted as the server does it, but without its
+    pauses."""
     broker = EmbeddedBroker(folder / "compacted")
     broker.create_topic("t", compacted=True)
     events = events_of(10_000)
     for turn in range(100):
-        keys: list[bytes | None] = [b"key-%d" % ((turn * 10_000 + row) % 100_000) for row in range(10_000)]
+        keys: list[bytes | None] = [
+            b"key-%d" % ((turn * 10_000 + row) % 100_000) for row in range(10_000)
+        ]
         broker.append("t", 0, events, keys=keys, timestamp_ms=turn)
     before, began, longest = broker.topic("t").bytes, time.perf_counter(), 0.0
     step = began
@@ -231,5 +257,13 @@ def _compaction(folder: Path) -> Table:
         f"{(then - first) * 1000:,.0f}", f"{(last - then) * 1000:,.0f}",
     )  # fmt: skip
     broker.close()
-    columns = ("", "MB before", "MB after", "s", "longest step, ms", "first look-up, ms", "look-up after that, µs")
+    columns = (
+        "",
+        "MB before",
+        "MB after",
+        "s",
+        "longest step, ms",
+        "first look-up, ms",
+        "look-up after that, µs",
+    )
     return Table("A compacted topic: a million changes of 100,000 keys", columns, [("", *row)])

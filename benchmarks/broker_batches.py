@@ -1,4 +1,5 @@
-"""One message that carries many rows beside single ones: appended and read, in this process and by a client over HTTP."""
+"""One message that carries many rows beside single ones: appended and read, in this process and by
+a client over HTTP."""
 
 from __future__ import annotations
 
@@ -19,7 +20,10 @@ from sqlengine.broker.remote.client import connect
 from sqlengine.broker.storage.packing import COMPRESSIONS, Compression
 
 SECONDS = 0.7
-PACKED: list[tuple[int, Compression]] = [(1, "none"), *((n, c) for n in (10, 100, 1000) for c in COMPRESSIONS)]
+PACKED: list[tuple[int, Compression]] = [
+    (1, "none"),
+    *((n, c) for n in (10, 100, 1000) for c in COMPRESSIONS),
+]
 # A broker behind HTTP, in a process of its own; it ends with its standard input.
 SERVER = """
 import sys
@@ -59,7 +63,8 @@ def events_of(count: int) -> list[bytes | None]:
 
 @dataclass(frozen=True)
 class _Cost:
-    """CPU µs a message to append and to read it, bytes that are kept of it, and how many a second are appended."""
+    """CPU µs a message to append and to read it, bytes that are kept of it, and how many a second
+    are appended."""
 
     append_us: float
     read_us: float
@@ -71,13 +76,17 @@ def in_process(folder: Path) -> Table:
     """Messages one by one and many in one, in this process."""
     with closing(EmbeddedBroker(folder / "batches")) as broker:
         costs = [_cost(broker, size, packed, time.process_time) for size, packed in PACKED]
-    return _beside_single("A message that carries many rows beside single ones, in this process", costs)
+    return _beside_single(
+        "A message that carries many rows beside single ones, in this process", costs
+    )
 
 
 def over_http(folder: Path) -> Table:
     """The same by a client over HTTP, which packs them; CPU of both processes."""
     command = [sys.executable, "-c", SERVER, str(folder / "served")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
         assert server.stdout is not None
         with closing(connect(f"http://127.0.0.1:{server.stdout.readline().strip()}")) as broker:
             cpu = lambda: tree_cpu_s(server.pid) + time.process_time()  # noqa: E731
@@ -102,8 +111,16 @@ def _beside_single(title: str, costs: list[_Cost]) -> Table:
         columns,
         [
             (
-                *(f"{size:,}, {packed}", f"{cost.append_us:,.2f}", f"{single.append_us / cost.append_us:,.1f}×"),
-                *(f"{cost.read_us:,.2f}", f"{single.read_us / cost.read_us:,.1f}×", f"{cost.bytes:,.0f}"),
+                *(
+                    f"{size:,}, {packed}",
+                    f"{cost.append_us:,.2f}",
+                    f"{single.append_us / cost.append_us:,.1f}×",
+                ),
+                *(
+                    f"{cost.read_us:,.2f}",
+                    f"{single.read_us / cost.read_us:,.1f}×",
+                    f"{cost.bytes:,.0f}",
+                ),
                 f"{cost.rate / 1000:,.1f}",
             )
             for (size, packed), cost in zip(PACKED, costs, strict=True)
@@ -121,12 +138,16 @@ def _cost(broker: Broker, size: int, packed: Compression, clock: Callable[[], fl
         count += size
     wall, cpu = time.perf_counter() - wall, clock() - cpu
     read, found, reading = clock(), 0, time.perf_counter()
-    while time.perf_counter() < reading + SECONDS:  # again from the beginning, so that there is something to measure
+    while (
+        time.perf_counter() < reading + SECONDS
+    ):  # again from the beginning, so that there is something to measure
         found += _read_all(broker, name)
     read = clock() - read
     held = _read_all(broker, name)
     assert held == count + size, f"{held} messages were read of {count + size}"
-    return _Cost(1e6 * cpu / count, 1e6 * read / found, broker.topic(name).bytes / held, count / wall)
+    return _Cost(
+        1e6 * cpu / count, 1e6 * read / found, broker.topic(name).bytes / held, count / wall
+    )
 
 
 def _read_all(broker: Broker, topic: str) -> int:

@@ -1,4 +1,5 @@
-"""The logs that benchmarks.broker measures: ours, and others used as one, each message a row of its own there."""
+"""The logs that benchmarks.broker measures: ours, and others used as one, each message a row of its
+own there."""
 
 from __future__ import annotations
 

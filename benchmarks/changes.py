@@ -1,7 +1,8 @@
 """Rules changed one at a time among 1,414 while events come in at half the measured capacity.
 
-A latency is that of an event: from its append to the end of the epoch that took it in, when its alerts are in their
-topic. A change is measured from the request to its answer: planned, compiled, switched to, and written down."""
+A latency is that of an event: from its append to the end of the epoch that took it in, when its
+alerts are in their topic. A change is measured from the request to its answer: planned, compiled,
+switched to, and written down."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ CHANGES = 200
 EVERY_S = 0.25
 # Changes to learn what one costs by itself, and seconds of events without changes.
 QUIET, CALM_S = 20, 5.0
-# So many copies hold more values than the caches: when they come again (with new ids) they are new to them.
+# So many copies hold more values than the caches: when they come again (with new ids) they are new
+# to them.
 COPIES = 12
 # Events of one append.
 BATCH = 50
@@ -36,7 +38,9 @@ class Stream:
 
     def __init__(self) -> None:
         self.sent = 0
-        self._copies = [[self._parts(line) for line in to_lines(sigma.copy(n))] for n in range(COPIES)]
+        self._copies = [
+            [self._parts(line) for line in to_lines(sigma.copy(n))] for n in range(COPIES)
+        ]
 
     def _parts(self, line: bytes) -> tuple[bytes, int, bytes]:
         """What is before the id, the id, and what is behind it."""
@@ -100,28 +104,48 @@ def run() -> Section:
     rows = [_line("all", [ms for _, ms in busy.changes])]
     rows += [_line(kind, [ms for k, ms in busy.changes if k == kind]) for kind in KINDS]
     columns = ["", "number", "p50 ms", "p99 ms", "longest ms"]
-    others = [_line("without changes", calm.latencies), _line(f"with {CHANGES} changes", busy.latencies)]
+    others = [
+        _line("without changes", calm.latencies),
+        _line(f"with {CHANGES} changes", busy.latencies),
+    ]
     ratio = percentile(busy.latencies, 0.99) / percentile(calm.latencies, 0.99)
     notes = [
-        f"{busy.events:,} events, {busy.rate:,.0f} a second; the capacity measured before was {capacity:,.0f}.",
-        f"Cores busy: {busy.cpu_s / busy.wall_s:.2f}; without changes {calm.cpu_s / calm.wall_s:.2f}.",
-        "Nothing lost or doubled: unchanged rules raised exactly their alerts, a changed one all between its first and last.",
+        (
+            f"{busy.events:,} events, {busy.rate:,.0f} a second; the capacity measured before was"
+            f" {capacity:,.0f}."
+        ),
+        (
+            f"Cores busy: {busy.cpu_s / busy.wall_s:.2f}; without changes"
+            f" {calm.cpu_s / calm.wall_s:.2f}."
+        ),
+        (
+            "Nothing lost or doubled: unchanged rules raised exactly their alerts, a changed one"
+            " all between its first and last."
+        ),
         f"With no events to disturb it a change costs {cpu / number * 1000:.0f} ms of CPU.",
         f"p99 of the events with changes: {ratio:.1f}× that without.",
     ]
     return Section(
         "changes",
         "Rules changed while events come in",
-        f"{CHANGES} changes, one each {EVERY_S * 1000:.0f} ms or when the last is done, of {len(sigma.all_rules()):,} rules: "
-        "a rule added, one replaced by another condition, one removed, in turn. Events come at half the capacity measured "
-        f"just before, {BATCH} an append, from the same process.",
-        [Table("From request to answer of a change", columns, rows), Table("Latency of events", columns, others)],
+        f"{CHANGES} changes, one each {EVERY_S * 1000:.0f} ms or when the last is done, of"
+        f" {len(sigma.all_rules()):,} rules: a rule added, one replaced by another condition, one"
+        f" removed, in turn. Events come at half the capacity measured just before, {BATCH} an"
+        " append, from the same process.",
+        [
+            Table("From request to answer of a change", columns, rows),
+            Table("Latency of events", columns, others),
+        ],
         notes,
     )
 
 
 def _line(name: str, values: Sequence[float]) -> list[str]:
-    shown = (f"{percentile(values, 0.5):.1f}", f"{percentile(values, 0.99):.1f}", f"{max(values, default=0):.1f}")
+    shown = (
+        f"{percentile(values, 0.5):.1f}",
+        f"{percentile(values, 0.99):.1f}",
+        f"{max(values, default=0):.1f}",
+    )
     return [name, f"{len(values):,}", *shown]
 
 
@@ -176,7 +200,9 @@ def _round(engine: Engine, watch: Watch, stream: Stream, rate: float, changes: i
     return Round(watch.latencies_ms(), made, stream.sent - first, cpu, time.perf_counter() - start)
 
 
-def _feed(engine: Engine, watch: Watch, stream: Stream, rate: float, enough: threading.Event) -> None:
+def _feed(
+    engine: Engine, watch: Watch, stream: Stream, rate: float, enough: threading.Event
+) -> None:
     start, first = time.perf_counter(), stream.sent
     while not enough.is_set():
         wait = start + (stream.sent - first) / rate - time.perf_counter()
@@ -208,7 +234,8 @@ def _withdraw(engine: Engine) -> int:
 
 
 def _change(engine: Engine, count: int, every_s: float) -> list[tuple[str, float]]:
-    """Adds a rule, gives one that was added another condition, removes one; what kind and how long each took."""
+    """Adds a rule, gives one that was added another condition, removes one; what kind and how long
+    each took."""
     chance = random.Random(1)
     live: list[int] = []
     made = []
@@ -231,7 +258,8 @@ def _change(engine: Engine, count: int, every_s: float) -> list[tuple[str, float
 
 
 def _check(alerts: Counter[tuple[str, int]], sent: int) -> None:
-    """Exactly the expected alerts of unchanged rules; of the others a stretch without holes, nothing twice."""
+    """Exactly the expected alerts of unchanged rules; of the others a stretch without holes,
+    nothing twice."""
     if any(times > 1 for times in alerts.values()):
         raise AssertionError("an alert came twice")
     raised: dict[str, set[int]] = {}

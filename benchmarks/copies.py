@@ -1,10 +1,11 @@
 """Many passes over one log without more repetition than one pass has.
 
-A log that is replayed makes every cache look good. Here each copy renames ids, numbers and a share of the tokens of its
-texts: a value that comes five times in a pass comes five times in each copy, under a name of its own there. What rules
-see stays: a changed value makes the same predicates true as the one it stands for, so that each copy raises the alerts
-of one pass. Where no change does that (a rule asks for the whole text) the value stays, and another one that repeats
-gets one name more: each copy has as many new values of a field as the pass has values."""
+A log that is replayed makes every cache look good. Here each copy renames ids, numbers and a share
+of the tokens of its texts: a value that comes five times in a pass comes five times in each copy,
+under a name of its own there. What rules see stays: a changed value makes the same predicates true
+as the one it stands for, so that each copy raises the alerts of one pass. Where no change does that
+(a rule asks for the whole text) the value stays, and another one that repeats gets one name more:
+each copy has as many new values of a field as the pass has values."""
 
 from __future__ import annotations
 
@@ -56,8 +57,8 @@ def repetition(events: Sequence[Event], names: Sequence[str]) -> dict[str, Repet
 
 
 class Copier:
-    """Makes copies of `events` that raise the same alerts from `conditions`. Copy 0 is the log itself. A value has the
-    same new name in all fields, so that what was equal stays equal."""
+    """Makes copies of `events` that raise the same alerts from `conditions`. Copy 0 is the log
+    itself. A value has the same new name in all fields, so that what was equal stays equal."""
 
     def __init__(self, events: Sequence[Event], conditions: Sequence[Condition]) -> None:
         self._events = events
@@ -70,7 +71,8 @@ class Copier:
                 self._places.setdefault(value, []).append(name)
         self._seers = {n: s for n, s in _seers(conditions).items() if n in self._counts}
         self._seen = {
-            n: dict(zip(self._counts[n], s.sees(list(self._counts[n])), strict=True)) for n, s in self._seers.items()
+            n: dict(zip(self._counts[n], s.sees(list(self._counts[n])), strict=True))
+            for n, s in self._seers.items()
         }
         self._taken = set(self._places)
         self._compared = _equal_in_one_event(events, self._seers)
@@ -81,7 +83,10 @@ class Copier:
             return list(self._events)
         names = self._renamed(list(self._places), f"{number}")
         columns = {field: self._column(field, number, names) for field in self._counts}
-        copied = [{k: columns[k][i] if k in columns else v for k, v in e.items()} for i, e in enumerate(self._events)]
+        copied = [
+            {k: columns[k][i] if k in columns else v for k, v in e.items()}
+            for i, e in enumerate(self._events)
+        ]
         for event in copied:
             identity = event[ID]
             assert isinstance(identity, int)
@@ -89,12 +94,15 @@ class Copier:
         return copied
 
     def _column(self, field: str, number: int, renamed: Mapping[str, str]) -> list[object]:
-        """The field in all events of a copy. Values that no event has in two fields may get several names."""
+        """The field in all events of a copy. Values that no event has in two fields may get several
+        names."""
         counts = self._counts[field]
         names = {v: [renamed[v]] for v in counts if v in renamed}
         missing = len(counts) - len(names)
         for extra in range(1, _MOST_NAMES):
-            again = [v for v in names if counts[v] > extra and v.lower() not in self._compared][:missing]
+            again = [v for v in names if counts[v] > extra and v.lower() not in self._compared][
+                :missing
+            ]
             for value, new in self._renamed(again, f"{number}/{extra}").items():
                 names[value].append(new)
                 missing -= 1
@@ -107,7 +115,9 @@ class Copier:
         found: dict[str, str] = {}
         for attempt, share in enumerate(_SHARES):
             waiting = [v for v in values if v not in found]
-            tried = {v: _vary(v, share, random.Random(f"{seed}/{attempt}/{v.lower()}")) for v in waiting}
+            tried = {
+                v: _vary(v, share, random.Random(f"{seed}/{attempt}/{v.lower()}")) for v in waiting
+            }
             changed = self._changed(tried)
             for old, new in tried.items():
                 if old not in changed and new not in self._taken:
@@ -121,7 +131,9 @@ class Copier:
         for field, seer in self._seers.items():
             old = [v for v in tried if field in self._places[v]]
             sees = seer.sees([tried[v] for v in old]) if old else []
-            changed |= {v for v, seen in zip(old, sees, strict=True) if seen != self._seen[field][v]}
+            changed |= {
+                v for v, seen in zip(old, sees, strict=True) if seen != self._seen[field][v]
+            }
         return changed
 
 
@@ -149,7 +161,8 @@ def _equal_in_one_event(events: Sequence[Event], fields: Collection[str]) -> set
 
 
 def _vary(value: str, share: float | None, chance: random.Random) -> str:
-    """The value with `share` of its tokens, and one at least, replaced by others of the same form."""
+    """The value with `share` of its tokens, and one at least, replaced by others of the same
+    form."""
     places = [m.span() for m in _TOKEN.finditer(value)]
     if share is None or not places:
         _, at = chance.choice(places or [(0, len(value))])

@@ -1,7 +1,9 @@
-"""What delivery exactly once costs beside at least once: CPU per row when there is always more to read and where each row
-comes alone, and the time from append to output at 10,000 rows a second, in each fsync mode.
+"""What delivery exactly once costs beside at least once: CPU per row when there is always more to
+read and where each row comes alone, and the time from append to output at 10,000 rows a second, in
+each fsync mode.
 
-A latency is that of an append: until the end of the epoch that took in its last row, when what that gives is in its topic."""
+A latency is that of an append: until the end of the epoch that took in its last row, when what that
+gives is in its topic."""
 
 from __future__ import annotations
 
@@ -30,16 +32,21 @@ CREATE TABLE found (id BIGINT, k STRING, v BIGINT) WITH ('connector' = 'topic', 
 """
 JOBS: Final = {
     "filter": "INSERT INTO found SELECT id, k, v FROM events WHERE v < 30",
-    "window": "INSERT INTO found SELECT MAX(id), k, SUM(v) FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), "
-    "INTERVAL '1' SECOND)) GROUP BY k, window_start, window_end",
-    "join": "INSERT INTO found SELECT e.id, e.k, a.v FROM events e JOIN answers a ON e.id = a.id "
-    "AND a.ts BETWEEN e.ts AND e.ts + INTERVAL '1' SECOND WHERE e.v < 30",
+    "window": (
+        "INSERT INTO found SELECT MAX(id), k, SUM(v) FROM TABLE(TUMBLE(TABLE events,"
+        " DESCRIPTOR(ts), INTERVAL '1' SECOND)) GROUP BY k, window_start, window_end"
+    ),
+    "join": (
+        "INSERT INTO found SELECT e.id, e.k, a.v FROM events e JOIN answers a ON e.id = a.id "
+        "AND a.ts BETWEEN e.ts AND e.ts + INTERVAL '1' SECOND WHERE e.v < 30"
+    ),
 }
 INPUTS: Final = {"filter": ("events",), "window": ("events",), "join": ("events", "answers")}
 MODES: Final[Sequence[Fsync]] = get_args(Fsync)
 DELIVERIES: Final[Sequence[Delivery]] = ("at-least-once", "exactly-once")
 ROUNDS = 2
-# Rows to warm up with, to measure capacity with, that come alone, and those of the stream; a topic's share of each.
+# Rows to warm up with, to measure capacity with, that come alone, and those of the stream; a
+# topic's share of each.
 WARM, MANY, ALONE = 20_000, 200_000, 600
 RATE, EVERY_S, SECONDS = 10_000, 0.01, 2.5
 KEYS = 1_000
@@ -76,19 +83,32 @@ def run() -> Section:
     for _ in range(ROUNDS):
         for (job, mode, delivery), figures in found.items():
             _measure(job, mode, delivery, figures)
-    rows = [_row(job, mode, *(found[job, mode, d] for d in DELIVERIES)) for job in JOBS for mode in MODES]
+    rows = [
+        _row(job, mode, *(found[job, mode, d] for d in DELIVERIES))
+        for job in JOBS
+        for mode in MODES
+    ]
     columns = (
-        *("job, fsync", "CPU µs a row", "with epochs", "ratio", "cores at 10,000/s", "with epochs", "ratio"),
+        *(
+            "job, fsync",
+            "CPU µs a row",
+            "with epochs",
+            "ratio",
+            "cores at 10,000/s",
+            "with epochs",
+            "ratio",
+        ),
         *("p50 ms", "with epochs", "p99 ms", "with epochs", "epochs/s"),
     )
     return Section(
         "delivery",
         "Exactly once beside at least once",
-        f"A filter, a window of a second over {KEYS:,} keys and a join of two topics by key and time, from JSON into a topic; "
-        f"delivery at least once first, exactly once (`with epochs`) behind it, {ROUNDS} runs of each in turn. CPU a row: "
-        f"{MANY:,} rows that are there already, 4,096 a read. Then {RATE:,} rows a second from a thread of the same process, "
-        f"{round(RATE * EVERY_S)} an append: the time from the call of an append to the end of the epoch that took its rows in, "
-        "when what they give is in its topic.",
+        f"A filter, a window of a second over {KEYS:,} keys and a join of two topics by key and"
+        " time, from JSON into a topic; delivery at least once first, exactly once (`with epochs`)"
+        f" behind it, {ROUNDS} runs of each in turn. CPU a row: {MANY:,} rows that are there"
+        f" already, 4,096 a read. Then {RATE:,} rows a second from a thread of the same process,"
+        f" {round(RATE * EVERY_S)} an append: the time from the call of an append to the end of the"
+        " epoch that took its rows in, when what they give is in its topic.",
         [
             Table("What the record of each epoch costs", columns, rows),
             Table(
@@ -98,16 +118,29 @@ def run() -> Section:
             ),
         ],
         [
-            "At least once: no record of epochs, no epoch in the output; the position is kept with checkpoints alone.",
-            "With fsync = epoch an append, a record and an output are a sync each; the feeder waits for its own.",
+            (
+                "At least once: no record of epochs, no epoch in the output; the position is kept"
+                " with checkpoints alone."
+            ),
+            (
+                "With fsync = epoch an append, a record and an output are a sync each; the feeder"
+                " waits for its own."
+            ),
         ],
     )
 
 
 def _row(job: str, mode: str, loose: Figures, exact: Figures) -> list[str]:
-    times = [f"{percentile(f.latencies_ms, share):.1f}" for share in (0.5, 0.99) for f in (loose, exact)]
+    times = [
+        f"{percentile(f.latencies_ms, share):.1f}" for share in (0.5, 0.99) for f in (loose, exact)
+    ]
     return [
-        *(f"{job}, {mode}", f"{loose.row_us:.2f}", f"{exact.row_us:.2f}", f"{exact.row_us / loose.row_us:.2f}×"),
+        *(
+            f"{job}, {mode}",
+            f"{loose.row_us:.2f}",
+            f"{exact.row_us:.2f}",
+            f"{exact.row_us / loose.row_us:.2f}×",
+        ),
         *(f"{loose.cores:.2f}", f"{exact.cores:.2f}", f"{exact.cores / loose.cores:.2f}×"),
         *(*times, f"{exact.epochs / exact.wall_s:,.0f}"),
     ]
@@ -154,14 +187,16 @@ def _lines() -> list[bytes]:
     """Events one after the other, ten in a millisecond."""
     count = WARM + MANY + ALONE + round(2 * RATE * SECONDS)
     return [
-        b'{"id":%d,"ts":"2026-01-01 00:%02d:%02d.%03d","k":"key-%d","v":%d,"note":"what else an event says, of %d bytes"}'
+        b'{"id":%d,"ts":"2026-01-01 00:%02d:%02d.%03d","k":"key-%d","v":%d,"note":"what else an'
+        b' event says, of %d bytes"}'
         % (n, n // 600_000, n // 10_000 % 60, n // 10 % 1000, n * 7919 % KEYS, n * 104_729 % 100, n)
         for n in range(count)
     ]
 
 
 class Stream:
-    """Events into the topics of a job, each of which gets its share, and how far the engine is with them."""
+    """Events into the topics of a job, each of which gets its share, and how far the engine is with
+    them."""
 
     def __init__(self, engine: Engine, topics: Sequence[str]) -> None:
         self._engine, self._topics = engine, topics

@@ -1,4 +1,5 @@
-"""The server's start and its memory: `sql serve` with 100 and with 1,414 rules in its folder, and started again."""
+"""The server's start and its memory: `sql serve` with 100 and with 1,414 rules in its folder, and
+started again."""
 
 from __future__ import annotations
 
@@ -58,14 +59,24 @@ def run() -> Section:
     ]
     few, many = (next(s for _, s in starts if s.rules == n) for n in (100, len(sigma.all_rules())))
     beyond = (many.memory_mb - few.memory_mb) / (many.rules - few.rules) * 1024
-    columns = ["", "ready after s", "CPU s", "memory MB", "compiled", "loaded from disk", "CPU when idle"]
+    columns = [
+        "",
+        "ready after s",
+        "CPU s",
+        "memory MB",
+        "compiled",
+        "loaded from disk",
+        "CPU when idle",
+    ]
     return Section(
         "footprint",
         "Start and memory of the server",
-        "`sql serve` with SigmaHQ rules as files in its folder, until `/readyz` answers; CPU includes the child process that "
-        "plans. Memory is resident memory two seconds later.",
+        "`sql serve` with SigmaHQ rules as files in its folder, until `/readyz` answers; CPU"
+        " includes the child process that plans. Memory is resident memory two seconds later.",
         [Table("Start", columns, rows)],
-        [f"Memory of a rule beyond the first 100: {beyond:.0f} KB (a rule has 13 predicates on average)."],
+        [
+            f"Memory of a rule beyond the first 100: {beyond:.0f} KB (13 predicates on average).",
+        ],
     )
 
 
@@ -81,7 +92,14 @@ def _write(folder: Path, rules: int) -> None:
 
 
 def _start(folder: Path, rules: int) -> Start:
-    command = [str(Path(sys.executable).parent / "sql"), "serve", "--data", str(folder), "--port", "0"]
+    command = [
+        str(Path(sys.executable).parent / "sql"),
+        "serve",
+        "--data",
+        str(folder),
+        "--port",
+        "0",
+    ]
     began = time.perf_counter()
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         try:

@@ -1,4 +1,5 @@
-"""What a user's function in Python costs: CPU per row, row by row and vectorised, and how long a lone row takes."""
+"""What a user's function in Python costs: CPU per row, row by row and vectorised, and how long a
+lone row takes."""
 
 from __future__ import annotations
 
@@ -64,7 +65,8 @@ def run() -> Section:
         library = Library(folder / "store", (folder,))
         began = time.perf_counter()
         users = {
-            name: _load(library, name) for name in ("plus_one", "upper", "plus_one_column", "upper_column", "words")
+            name: _load(library, name)
+            for name in ("plus_one", "upper", "plus_one_column", "upper_column", "words")
         }
         start_s = time.perf_counter() - began
         try:
@@ -80,25 +82,40 @@ def run() -> Section:
     return Section(
         "functions",
         "Functions of users in Python",
-        "A kernel is called with batches of the size in the head of the column; CPU of the server's side and of the "
-        f"worker together, in µs per row. Texts of {len(TEXT) + 4} characters. The last columns: one row at a time.",
+        "A kernel is called with batches of the size in the head of the column; CPU of the"
+        f" server's side and of the worker together, in µs per row. Texts of {len(TEXT) + 4}"
+        " characters. The last columns: one row at a time.",
         [
-            Table("CPU µs per row", ["function", "4,096 rows", "100 rows", "1 row: p50 µs", "p99 µs"], rows),
-            Table("The same built in", ["function", "4,096 rows", "100 rows", "1 row: p50 µs", "p99 µs"], builtin),
+            Table(
+                "CPU µs per row",
+                ["function", "4,096 rows", "100 rows", "1 row: p50 µs", "p99 µs"],
+                rows,
+            ),
+            Table(
+                "The same built in",
+                ["function", "4,096 rows", "100 rows", "1 row: p50 µs", "p99 µs"],
+                builtin,
+            ),
         ],
         [f"the worker starts in {start_s:.2f} s beside the stream, and takes {memory:.0f} MB"],
     )
 
 
 def _load(library: Library, name: str) -> UserFunction:
-    user = library.load(CreateFunction(("f",), f"measured.{name}", "PYTHON", position=Position(1, 1)), {})
+    user = library.load(
+        CreateFunction(("f",), f"measured.{name}", "PYTHON", position=Position(1, 1)), {}
+    )
     library.activate([user])
     return user
 
 
 def _row(name: str, user: UserFunction) -> list[str]:
     values = TEXTS if "STRING" in user.parameters[0].type else NUMBERS
-    scalar = ScalarKernel(user, user.parameter_types, user.result_type) if user.kind == "scalar" else None
+    scalar = (
+        ScalarKernel(user, user.parameter_types, user.result_type)
+        if user.kind == "scalar"
+        else None
+    )
     table = TableKernel(user, user.parameter_types) if scalar is None else None
 
     def call(size: int) -> None:
@@ -136,7 +153,8 @@ def _figures(call: Callable[[int], None]) -> list[str]:
 
 
 def _cpu_us(call: Callable[[int], None], size: int) -> float:
-    """CPU µs per row of this process and its children, to the resolution of the system's clock ticks."""
+    """CPU µs per row of this process and its children, to the resolution of the system's clock
+    ticks."""
     rows = ROWS if size > 1000 else ROWS // 4
     before = tree_cpu_s(os.getpid())
     for _ in range(rows // size):

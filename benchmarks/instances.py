@@ -1,5 +1,6 @@
-"""Jobs in parts, run by processes of their own, beside the same job in one graph of the server: what a keyed shuffle adds in
-time and CPU, and what a second process adds where no row has to move."""
+"""Jobs in parts, run by processes of their own, beside the same job in one graph of the server:
+what a keyed shuffle adds in time and CPU, and what a second process adds where no row has to
+move."""
 
 from __future__ import annotations
 
@@ -66,7 +67,8 @@ class Server:
 
 @dataclass
 class Flow:
-    """What one run of the shuffle saw: seconds from a row's append to its total, CPU seconds a second."""
+    """What one run of the shuffle saw: seconds from a row's append to its total, CPU seconds a
+    second."""
 
     latencies: list[float] = field(default_factory=list)
     server: float = 0.0
@@ -86,27 +88,47 @@ def run() -> Section:
         ]
         for n, f in flows.items()
     ]
-    moved = [[_name(n), f"{ROWS / wall:,.0f}", f"{1e6 * cpu / ROWS:.2f}"] for n, (wall, cpu) in rates.items()]
-    added = [1000 * (percentile(flows[2].latencies, p) - percentile(alone.latencies, p)) for p in (0.5, 0.99)]
+    moved = [
+        [_name(n), f"{ROWS / wall:,.0f}", f"{1e6 * cpu / ROWS:.2f}"]
+        for n, (wall, cpu) in rates.items()
+    ]
+    added = [
+        1000 * (percentile(flows[2].latencies, p) - percentile(alone.latencies, p))
+        for p in (0.5, 0.99)
+    ]
     cost = flows[2].server + flows[2].instances - alone.server - alone.instances
     return Section(
         "instances",
         "Instances",
-        f"`sql serve`, with 2 parts where there are instances. Shuffle: COUNT and MAX by {KEYS:,} keys of {RATE:,} rows a second "
-        f"for {SECONDS:.0f} s, appended over HTTP, {APPEND} at once, to {SHARDS} shards in turn; a latency is from the append to "
-        f"the row's total as a reader over HTTP sees it. Throughput: {RULES} rules over {ROWS:,} rows that are there; no row "
-        "goes from part to part.",
+        f"`sql serve`, with 2 parts where there are instances. Shuffle: COUNT and MAX by {KEYS:,}"
+        f" keys of {RATE:,} rows a second for {SECONDS:.0f} s, appended over HTTP, {APPEND} at"
+        f" once, to {SHARDS} shards in turn; a latency is from the append to the row's total as a"
+        f" reader over HTTP sees it. Throughput: {RULES} rules over {ROWS:,} rows that are there;"
+        " no row goes from part to part.",
         [
-            Table("Keyed shuffle", ["", "p50 ms", "p99 ms", "server: cores", "instances: cores"], shuffled),
+            Table(
+                "Keyed shuffle",
+                ["", "p50 ms", "p99 ms", "server: cores", "instances: cores"],
+                shuffled,
+            ),
             Table("Without moving rows", ["", "rows a second", "CPU µs a row"], moved),
         ],
         [
-            f"Added by two instances: {added[0]:.0f} ms (p50), {added[1]:.0f} ms (p99), {cost:.2f} cores.",
-            "Without moving rows: the time in which the rules are compiled counts, too, once in the server and once in each part.",
-            "Cores of the server include what the benchmark's own appends and reads over HTTP cost it, which is the same in all runs.",
             (
-                f"Load of the machine meanwhile: {os.getloadavg()[0]:.0f}. Where it is above 1, rates of wall time are lower "
-                "bounds, times upper ones."
+                f"Added by two instances: {added[0]:.0f} ms (p50), {added[1]:.0f} ms (p99),"
+                f" {cost:.2f} cores."
+            ),
+            (
+                "Without moving rows: the time in which the rules are compiled counts, too, once in"
+                " the server and once in each part."
+            ),
+            (
+                "Cores of the server include what the benchmark's own appends and reads over HTTP"
+                " cost it, which is the same in all runs."
+            ),
+            (
+                f"Load of the machine meanwhile: {os.getloadavg()[0]:.0f}. Where it is above 1,"
+                " rates of wall time are lower bounds, times upper ones."
             ),
         ],
     )
@@ -120,9 +142,20 @@ def _name(count: int) -> str:
 def serving(count: int) -> Iterator[Server]:
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix="benchmark-") as folder:
         log = Path(folder) / "log"
-        command = [sys.executable, "-m", "sqlengine.cli", "serve", "--data", f"{folder}/data", "--port", "0"]
+        command = [
+            sys.executable,
+            "-m",
+            "sqlengine.cli",
+            "serve",
+            "--data",
+            f"{folder}/data",
+            "--port",
+            "0",
+        ]
         with log.open("wb") as out:
-            process = subprocess.Popen([*command, "--instances", str(count)], stdout=out, stderr=out)
+            process = subprocess.Popen(
+                [*command, "--instances", str(count)], stdout=out, stderr=out
+            )
         try:
             url = wait_for(lambda: _url(log.read_text()))
             server = Server(process, Client(url, origin="rest"), connect(url))
@@ -169,7 +202,10 @@ def send(broker: RemoteBroker, seconds: float) -> None:
     for number in range(int(seconds * RATE / APPEND)):
         time.sleep(max(0.0, began + number * APPEND / RATE - time.monotonic()))
         now = time.time_ns() // 1_000
-        rows = [b'{"k": %d, "sent": %d, "word": "abc"}' % (chance.randrange(KEYS), now) for _ in range(APPEND)]
+        rows = [
+            b'{"k": %d, "sent": %d, "word": "abc"}' % (chance.randrange(KEYS), now)
+            for _ in range(APPEND)
+        ]
         broker.append("events", number % SHARDS, rows, timestamp_ms=now // 1000)
 
 
@@ -193,10 +229,16 @@ def _throughput(count: int) -> tuple[float, float]:
         chance = random.Random(2)
         for number in range(ROWS // 10_000):
             words = chance.choices(range(RULES * 20), k=10_000)
-            rows = [b'{"k": %d, "sent": %d, "word": "w%d"}' % (n, n, word) for n, word in enumerate(words)]
+            rows = [
+                b'{"k": %d, "sent": %d, "word": "w%d"}' % (n, n, word)
+                for n, word in enumerate(words)
+            ]
             server.broker.append("events", number % SHARDS, rows, timestamp_ms=1)
         before, began = sum(server.cpu_s()), time.monotonic()
-        rules = {f"rule{n}": f"INSERT INTO found SELECT {n}, k FROM events WHERE word = 'w{n}'" for n in range(RULES)}
+        rules = {
+            f"rule{n}": f"INSERT INTO found SELECT {n}, k FROM events WHERE word = 'w{n}'"
+            for n in range(RULES)
+        }
         server.client.post("/api/v1/jobs", {"jobs": {**rules, "last": LAST}})
         wait_for(lambda: _done(server))
         return time.monotonic() - began, sum(server.cpu_s()) - before

@@ -1,7 +1,7 @@
 """What a row of each function costs: CPU of its kernel over batches of 10,000 rows.
 
-The expressions are in kernels.exprs, the rows in kernels_data.py. A kernel is warm, every repetition has a batch without
-anything remembered, and the batches have different values."""
+The expressions are in kernels.exprs, the rows in kernels_data.py. A kernel is warm, every
+repetition has a batch without anything remembered, and the batches have different values."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ _NAME = re.compile(r"'(?:[^']|'')*'|[A-Za-z_]\w*")
 
 @dataclass(frozen=True)
 class Case:
-    """An expression; `usual` ones have the higher target. `reason`: why it is slower than its target."""
+    """An expression; `usual` ones have the higher target. `reason`: why it is slower than its
+    target."""
 
     topic: str
     text: str
@@ -41,7 +42,9 @@ class Case:
 
     def bound(self) -> Scalar:
         scope = Scope(tuple(Field(("t",), c.name, ColumnRef(c.name, c.type)) for c in SCHEMA))
-        return bind_scalar(parse_condition(self.text), Place(Context(Catalog(), {}), scope, "SELECT"))
+        return bind_scalar(
+            parse_condition(self.text), Place(Context(Catalog(), {}), scope, "SELECT")
+        )
 
     def columns(self) -> list[str]:
         """The columns in it, in order."""
@@ -89,13 +92,18 @@ def run() -> Section:
     for topic in dict.fromkeys(c.topic for c, _ in found):
         figures = sorted((ns, c.text) for c, ns in found if c.topic == topic)
         slowest = ", ".join(f"`{text}` {shown(ns)}" for ns, text in figures[::-1][:3])
-        rows.append([topic, str(len(figures)), shown(statistics.median(ns for ns, _ in figures)), slowest])
+        rows.append(
+            [topic, str(len(figures)), shown(statistics.median(ns for ns, _ in figures)), slowest]
+        )
     about = (
-        f"{len(found)} expressions over batches of {ROWS:,} rows with hardly one value twice, 2 % of them NULL "
-        "(`benchmarks/kernels.exprs`). CPU nanoseconds a row, all threads; what Flink needs is in the table below this one."
+        f"{len(found)} expressions over batches of {ROWS:,} rows with hardly one value twice, 2 %"
+        " of them NULL (`benchmarks/kernels.exprs`). CPU nanoseconds a row, all threads; what"
+        " Flink needs is in the table below this one."
     )
     columns = ["topic", "expressions", "median ns", "the slowest, ns"]
-    return Section("kernels", "What a row of a function costs", about, [Table("CPU by topic", columns, rows)])
+    return Section(
+        "kernels", "What a row of a function costs", about, [Table("CPU by topic", columns, rows)]
+    )
 
 
 def shown(ns: float) -> str:

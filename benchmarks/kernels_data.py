@@ -1,5 +1,5 @@
-"""The rows that expressions are measured over: like those of logs and orders, made from a seed, hardly one value twice
-but for the columns that are categories."""
+"""The rows that expressions are measured over: like those of logs and orders, made from a seed,
+hardly one value twice but for the columns that are categories."""
 
 from __future__ import annotations
 
@@ -18,8 +18,22 @@ from sqlengine.batch import Batch
 from udf.casts.cast import convert
 
 NULLS = 0.02
-_WORDS = "system32 windows power shell update service network driver cache config users temp program files".split()
-_NAMES = ("chrome.exe", "cmd.exe", "python3", "svchost.exe", "sshd", "curl", "explorer.exe", "java", "nginx", "node")
+_WORDS = (
+    "system32 windows power shell update service network driver cache config users temp program"
+    " files".split()
+)
+_NAMES = (
+    "chrome.exe",
+    "cmd.exe",
+    "python3",
+    "svchost.exe",
+    "sshd",
+    "curl",
+    "explorer.exe",
+    "java",
+    "nginx",
+    "node",
+)
 _START = datetime(2024, 1, 1)
 
 # A value as JSON; the row's number is there for what should not repeat.
@@ -41,7 +55,11 @@ def _document(r: random.Random, i: int) -> str:
     fields = {
         "id": i,
         "user": f"user-{r.randrange(100_000)}",
-        "net": {"host": f"host-{r.randrange(1000)}.example.org", "port": r.randrange(65536), "ok": r.random() < 0.5},
+        "net": {
+            "host": f"host-{r.randrange(1000)}.example.org",
+            "port": r.randrange(65536),
+            "ok": r.random() < 0.5,
+        },
         "amount": round(r.random() * 1000, 2),
         "tags": [r.choice(_WORDS) for _ in range(3)],
         "message": " ".join(r.choice(_WORDS) for _ in range(6)),
@@ -81,7 +99,10 @@ COLUMNS: dict[str, tuple[str, Maker]] = {
     "t2": ("STRING", _text),
     "sp": ("STRING", lambda r, i: f"  {r.choice(_WORDS)} {i}  "),
     "csv": ("STRING", lambda r, i: ",".join(f"{r.getrandbits(24):x}" for _ in range(5))),
-    "kv": ("STRING", lambda r, i: ",".join(f"{k}={r.randrange(1000)}" for k in r.sample("abcdefgh", 4))),
+    "kv": (
+        "STRING",
+        lambda r, i: ",".join(f"{k}={r.randrange(1000)}" for k in r.sample("abcdefgh", 4)),
+    ),
     "num": ("STRING", lambda r, i: str(r.randrange(10**6))),
     "price": ("STRING", lambda r, i: f"{r.randrange(10**6) / 100:.2f}"),
     "dt": ("DATE", lambda r, i: str(_moment(r).date())),

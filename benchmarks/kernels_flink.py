@@ -1,8 +1,9 @@
-"""The same expressions on Flink, in one JVM: CPU of a job that evaluates each over four columns of their types, less that of
-a job with four bare integers.
+"""The same expressions on Flink, in one JVM: CPU of a job that evaluates each over four columns of
+their types, less that of a job with four bare integers.
 
-Rows are decoded once and repeated by a source of ours (flink/RepeatFactory.java), object reuse is on: what is left is the
-expression. A job first warms up; then all threads of the JVM count, the compiler's and the collector's too."""
+Rows are decoded once and repeated by a source of ours (flink/RepeatFactory.java), object reuse is
+on: what is left is the expression. A job first warms up; then all threads of the JVM count, the
+compiler's and the collector's too."""
 
 from __future__ import annotations
 
@@ -62,9 +63,10 @@ def run() -> Section:
         _missed([f for f in found if not f.reached]),
     ]
     about = (
-        f"CPU nanoseconds a row: ours over batches of {ROWS:,} rows as above, Flink's in a job with a source that repeats "
-        f"rows, less that of a job with bare columns; one JVM, {WARM_MS / 1000:.1f} s of warming up for every expression. "
-        f"Targets: the usual ones {USUAL_TARGET:.0f} times faster, the others not more than {1 / TARGET:.0f} times slower."
+        f"CPU nanoseconds a row: ours over batches of {ROWS:,} rows as above, Flink's in a job with"
+        " a source that repeats rows, less that of a job with bare columns; one JVM,"
+        f" {WARM_MS / 1000:.1f} s of warming up for every expression. Targets: the usual ones"
+        f" {USUAL_TARGET:.0f} times faster, the others not more than {1 / TARGET:.0f} times slower."
     )
     return Section("kernels_flink", "Functions beside Flink", about, tables)
 
@@ -87,7 +89,9 @@ def _figures(title: str, found: Sequence[Figure]) -> Table:
 def _missed(found: Sequence[Figure]) -> Table:
     ordered = sorted(found, key=lambda f: (not f.case.usual, f.ratio))
     rows = [[f"`{f.case.text}`", shown(f.ours), *_flinks(f), f.case.reason] for f in ordered]
-    return Table("Slower than the target", ["expression", "ours ns", "Flink ns", "Flink needs", "why"], rows)
+    return Table(
+        "Slower than the target", ["expression", "ours ns", "Flink ns", "Flink needs", "why"], rows
+    )
 
 
 def _flinks(figure: Figure) -> tuple[str, str]:
@@ -102,7 +106,9 @@ def flink_ns(chosen: Sequence[Case]) -> dict[str, float]:
         script.write_text(";\n".join(_statements(chosen, folder)) + ";\n", encoding="utf-8")
         marks = _run(script, folder)
     bare = statistics.median(marks[BARE][1:])  # the first job of a JVM only warms it up
-    return {c.text: (marks[str(i)][0] - bare) / COPIES for i, c in enumerate(chosen) if str(i) in marks}
+    return {
+        c.text: (marks[str(i)][0] - bare) / COPIES for i, c in enumerate(chosen) if str(i) in marks
+    }
 
 
 def _statements(chosen: Sequence[Case], folder: Path) -> Iterator[str]:
@@ -124,9 +130,14 @@ def _statements(chosen: Sequence[Case], folder: Path) -> Iterator[str]:
 def _table(folder: Path, columns: Sequence[str]) -> Iterator[str]:
     """A table with these columns, each in several copies that differ, and its rows."""
     name = f"source_{'_'.join(columns)}"
-    held = {f"{n}{s}": values(n, FLINK_ROWS, seed) for seed, s in enumerate(_SUFFIXES) for n in columns}
+    held = {
+        f"{n}{s}": values(n, FLINK_ROWS, seed) for seed, s in enumerate(_SUFFIXES) for n in columns
+    }
     path = folder / f"{name}.json"
-    lines = [json.dumps(dict(zip(held, row, strict=True))) + "\n" for row in zip(*held.values(), strict=True)]
+    lines = [
+        json.dumps(dict(zip(held, row, strict=True))) + "\n"
+        for row in zip(*held.values(), strict=True)
+    ]
     path.write_text("".join(lines), encoding="utf-8")
     declared = ", ".join(f"{n}{s} {COLUMNS[n][0]}" for s in _SUFFIXES for n in columns)
     options = {
@@ -141,14 +152,24 @@ def _job(label: str, table: str, kind: str, expressions: Sequence[str]) -> Itera
     columns = ", ".join(f"c{i} {kind}" for i in range(len(expressions)))
     yield f"CREATE TABLE IF NOT EXISTS `sink {label}` ({columns}) WITH ('connector' = 'blackhole')"
     yield (
-        f"INSERT INTO `sink {label}` SELECT {', '.join(expressions)} FROM {table} /*+ OPTIONS('label' = '{label}') */"
+        f"INSERT INTO `sink {label}` SELECT {', '.join(expressions)} FROM {table} /*+"
+        f" OPTIONS('label' = '{label}') */"
     )
 
 
 def _run(script: Path, folder: Path) -> Mapping[str, list[float]]:
     """Nanoseconds a row of the jobs of each label."""
     environment = {**os.environ, "FLINK_EXTRA_JARS": str(_compiled(folder))}
-    command = [sys.executable, str(ORACLE / "flink_oracle.py"), "--time", "--repeat", "1", "--heap", "2g", str(script)]
+    command = [
+        sys.executable,
+        str(ORACLE / "flink_oracle.py"),
+        "--time",
+        "--repeat",
+        "1",
+        "--heap",
+        "2g",
+        str(script),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     for event in map(json.loads, done.stdout.splitlines()):
         if event["kind"] == "error":
@@ -156,7 +177,9 @@ def _run(script: Path, folder: Path) -> Mapping[str, list[float]]:
     if done.stderr:  # the JVM ended in the middle
         raise RuntimeError(done.stderr[-2000:])
     marks: dict[str, list[float]] = {}
-    for label, ns in (line.split() for line in (folder / "marks").read_text(encoding="utf-8").splitlines()):
+    for label, ns in (
+        line.split() for line in (folder / "marks").read_text(encoding="utf-8").splitlines()
+    ):
         marks.setdefault(label, []).append(float(ns))
     return marks
 
@@ -169,5 +192,7 @@ def _compiled(folder: Path) -> Path:
     (services / "org.apache.flink.table.factories.Factory").write_text("RepeatFactory\n")
     cache = Path(os.environ.get("FLINK_ORACLE_CACHE", ORACLE / ".cache"))
     jars = os.environ.get("FLINK_LIB", str(cache / "lib"))
-    subprocess.run(["javac", "-nowarn", "-d", str(out), "-cp", f"{jars}/*", str(SOURCE)], check=True)
+    subprocess.run(
+        ["javac", "-nowarn", "-d", str(out), "-cp", f"{jars}/*", str(SOURCE)], check=True
+    )
     return out

@@ -48,7 +48,10 @@ def percentile(values: Sequence[float], share: float) -> float:
 def machine() -> str:
     """What the figures were taken on."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return f"{os.cpu_count()} cores ({_processor()}), {memory:.0f} GB, Python {platform.python_version()}"
+    return (
+        f"{os.cpu_count()} cores ({_processor()}), {memory:.0f} GB, Python"
+        f" {platform.python_version()}"
+    )
 
 
 def _processor() -> str:

@@ -1,5 +1,5 @@
-"""What a move of a job out of parts, and into them, costs the jobs that do not move: how long all parts stand still for it,
-and how old totals of another job are meanwhile."""
+"""What a move of a job out of parts, and into them, costs the jobs that do not move: how long all
+parts stand still for it, and how old totals of another job are meanwhile."""
 
 from __future__ import annotations
 
@@ -9,7 +9,18 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from benchmarks.instances import KEYS, RATE, SHARDS, TOTALS, Flow, Server, read, send, serving, wait_for
+from benchmarks.instances import (
+    KEYS,
+    RATE,
+    SHARDS,
+    TOTALS,
+    Flow,
+    Server,
+    read,
+    send,
+    serving,
+    wait_for,
+)
 from benchmarks.measure import percentile
 from benchmarks.page import Section, Table
 
@@ -31,10 +42,11 @@ def run() -> Section:
     return Section(
         "moves",
         "Jobs that go out of parts and into them",
-        f"`sql serve --instances 2`, 2 parts. A job without state, or with so many keys, goes into a graph of its own (`sql "
-        f"isolate`) and back (`sql merge`), {TIMES} times. All parts stand still meanwhile (`sqlengine_standstill_seconds`). "
-        f"Another job counts {RATE:,} rows a second by {KEYS:,} keys, over {SHARDS} shards, and does not move: a latency is "
-        "from the append of a row to its total.",
+        "`sql serve --instances 2`, 2 parts. A job without state, or with so many keys, goes into"
+        f" a graph of its own (`sql isolate`) and back (`sql merge`), {TIMES} times. All parts"
+        f" stand still meanwhile (`sqlengine_standstill_seconds`). Another job counts {RATE:,} rows"
+        f" a second by {KEYS:,} keys, over {SHARDS} shards, and does not move: a latency is from"
+        " the append of a row to its total.",
         [
             Table(
                 "Pauses, and what others see of them",
@@ -43,8 +55,14 @@ def run() -> Section:
             )
         ],
         [
-            "The job that moves reads a topic of its own: where it shares one with others, both are read to the same place first.",
-            (f"Load of the machine meanwhile: {os.getloadavg()[0]:.0f}. Where it is above 1, times are upper bounds."),
+            (
+                "The job that moves reads a topic of its own: where it shares one with others, both"
+                " are read to the same place first."
+            ),
+            (
+                f"Load of the machine meanwhile: {os.getloadavg()[0]:.0f}. Where it is above 1,"
+                " times are upper bounds."
+            ),
         ],
     )
 
@@ -82,16 +100,21 @@ def _pause(server: Server, what: str, graph: str) -> float:
 def _stood(server: Server) -> float:
     name = "sqlengine_standstill_seconds_sum"
     return sum(
-        float(li.rsplit(" ", 1)[1]) for li in server.client.get_text("/metrics").splitlines() if li.startswith(name)
+        float(li.rsplit(" ", 1)[1])
+        for li in server.client.get_text("/metrics").splitlines()
+        if li.startswith(name)
     )
 
 
 @contextmanager
 def _working(keys: int) -> Iterator[tuple[Server, Flow]]:
-    """A server whose parts count rows that come all the while, and keep so many keys of another job."""
+    """A server whose parts count rows that come all the while, and keep so many keys of another
+    job."""
     with serving(2) as server:
         for topic in ("more", "kept"):
-            server.broker.create_topic(topic, SHARDS if topic == "more" else 1, compacted=topic == "kept")
+            server.broker.create_topic(
+                topic, SHARDS if topic == "more" else 1, compacted=topic == "kept"
+            )
         server.submit("tables.moved", TABLES)
         server.submit("totals", TOTALS)
         server.submit("moved", JOB if keys else RULE)

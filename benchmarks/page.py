@@ -31,7 +31,8 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """What one benchmark found. `about`: what was measured, and how; `notes`: what to read out of the tables."""
+    """What one benchmark found. `about`: what was measured, and how; `notes`: what to read out of
+    the tables."""
 
     name: str
     title: str
@@ -68,9 +69,16 @@ def write(section: Section, page: Path = PAGE) -> None:
 
 
 def _markdown(section: Section) -> str:
-    parts = [f"## {section.title}", section.about, f"`python -m benchmarks {section.name}` on {machine()}."]
+    parts = [
+        f"## {section.title}",
+        section.about,
+        f"`python -m benchmarks {section.name}` on {machine()}.",
+    ]
     for table in section.tables:
-        lines = ["| " + " | ".join(table.columns) + " |", "|" + "--|" + "--:|" * (len(table.columns) - 1)]
+        lines = [
+            "| " + " | ".join(table.columns) + " |",
+            "|" + "--|" + "--:|" * (len(table.columns) - 1),
+        ]
         lines += ["| " + " | ".join(_cell(c) for c in row) + " |" for row in table.rows]
         parts += [f"**{table.title}**", "\n".join(lines)]
     if section.notes:

@@ -1,4 +1,5 @@
-"""Ten thousand small rules planned, and planned again from the cache on disk; each time in a process of its own."""
+"""Ten thousand small rules planned, and planned again from the cache on disk; each time in a
+process of its own."""
 
 from __future__ import annotations
 
@@ -26,15 +27,25 @@ WITH ('connector' = 'blackhole')"""
 def run() -> Section:
     with tempfile.TemporaryDirectory(prefix="benchmark-") as name:
         folder = Path(name)
-        command = [sys.executable, str(ORACLE / "rules_gen.py"), name, "--rules", str(RULES), "--rows", "1"]
+        command = [
+            sys.executable,
+            str(ORACLE / "rules_gen.py"),
+            name,
+            "--rules",
+            str(RULES),
+            "--rows",
+            "1",
+        ]
         subprocess.run(command, check=True)
         rows = [_row(title, folder) for title in ("planned", "from the cache")]
     about = (
-        f"{RULES:,} generated rules of 2 to 4 conditions, each a job of its own: text to optimised plan, in a new process "
-        "(its imports are not counted)."
+        f"{RULES:,} generated rules of 2 to 4 conditions, each a job of its own: text to optimised"
+        " plan, in a new process (its imports are not counted)."
     )
     columns = ["", "CPU s", "CPU ms a rule", "peak memory MB", "plans from the cache"]
-    return Section("planning", "Parsing and planning", about, [Table("10,000 rules", columns, rows)])
+    return Section(
+        "planning", "Parsing and planning", about, [Table("10,000 rules", columns, rows)]
+    )
 
 
 def _row(title: str, folder: Path) -> list[str]:
@@ -48,7 +59,8 @@ def _row(title: str, folder: Path) -> list[str]:
 
 
 def measure(folder: str) -> None:
-    """Plans all; prints CPU seconds, the peak of memory in MB and how many plans came from the cache."""
+    """Plans all; prints CPU seconds, the peak of memory in MB and how many plans came from the
+    cache."""
     text = (Path(folder) / f"rules_{RULES}.sql").read_text(encoding="utf-8")
     rules = [line for line in text.splitlines() if line.startswith("INSERT")]
     jobs = [JobText("tables", TABLES), *(JobText(f"r{i}", sql) for i, sql in enumerate(rules))]
@@ -57,4 +69,8 @@ def measure(folder: str) -> None:
         plans = plan_jobs(jobs, Catalog(), {}, plan=cache.plan)
     cpu = time.process_time() - start
     assert all(isinstance(p, PlannedJob) for p in plans)
-    print(json.dumps([cpu, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, cache.counters["hits"]]))
+    print(
+        json.dumps(
+            [cpu, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, cache.counters["hits"]]
+        )
+    )

@@ -1,8 +1,9 @@
-"""100, 1,000 and 10,000 generated rules (2 to 4 conditions, 80 % of them from a common pool) over one table: how the CPU
-of a row grows with the rules.
+"""100, 1,000 and 10,000 generated rules (2 to 4 conditions, 80 % of them from a common pool) over
+one table: how the CPU of a row grows with the rules.
 
-Ours: each rule is a job, JSON rows come from a topic, what matches goes into a blackhole. Flink's: the same INSERTs as
-one STATEMENT SET over a source that is read and parsed once, the second of two runs in one JVM."""
+Ours: each rule is a job, JSON rows come from a topic, what matches goes into a blackhole. Flink's:
+the same INSERTs as one STATEMENT SET over a source that is read and parsed once, the second of two
+runs in one JVM."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ ORACLE = Path(__file__).parents[2] / "shared" / "oracle"
 RULES = (100, 1_000, 10_000)
 ROWS = 100_000
 WARM_UP = 20_000
-# Rules and rows for Flink: its runs must be long enough to be warm, and the larger one takes minutes.
+# Rules and rows for Flink: its runs must be long enough to be warm, and the larger one takes
+# minutes.
 FLINK = ((100, 300_000), (1_000, 60_000))
 TABLES = """
 CREATE TABLE log (host STRING, proc STRING, cmdline STRING, path STRING, usr STRING)
@@ -40,7 +42,8 @@ WITH ('connector' = 'blackhole');
 
 @dataclass(frozen=True)
 class Ours:
-    """`cpu_us`: per row, warm. `load_s`: CPU seconds to plan (child included) and compile all rules."""
+    """`cpu_us`: per row, warm. `load_s`: CPU seconds to plan (child included) and compile all
+    rules."""
 
     rules: int
     cpu_us: float
@@ -63,12 +66,25 @@ def run() -> Section:
         ]
         for o in found
     ]
-    columns = ["rules", "CPU µs a row", "of 100 rules'", "matches a row", "CPU s to load all rules", "memory MB"]
+    columns = [
+        "rules",
+        "CPU µs a row",
+        "of 100 rules'",
+        "matches a row",
+        "CPU s to load all rules",
+        "memory MB",
+    ]
     about = (
-        f"Generated rules of 2 to 4 conditions (REGEXP, LIKE, equality; 80 % from a common pool) over {ROWS:,} JSON rows "
-        f"of 140 bytes from a topic, all columns of a match into a blackhole; the first {WARM_UP:,} rows are not counted."
+        "Generated rules of 2 to 4 conditions (REGEXP, LIKE, equality; 80 % from a common pool)"
+        f" over {ROWS:,} JSON rows of 140 bytes from a topic, all columns of a match into a"
+        f" blackhole; the first {WARM_UP:,} rows are not counted."
     )
-    return Section("rules_gen", "More rules on one stream", about, [Table("CPU by number of rules", columns, rows)])
+    return Section(
+        "rules_gen",
+        "More rules on one stream",
+        about,
+        [Table("CPU by number of rules", columns, rows)],
+    )
 
 
 def run_flink() -> Section:
@@ -96,17 +112,29 @@ def run_flink() -> Section:
         "rows of Flink's run",
     ]
     about = (
-        "The same rules as one STATEMENT SET on Flink 2.3 (one JVM, parallelism 1, heap 6 GB, network memory 1 GB; a source "
-        "that is read and parsed once for all rules, a blackhole behind). Planning is not counted on either side."
+        "The same rules as one STATEMENT SET on Flink 2.3 (one JVM, parallelism 1, heap 6 GB,"
+        " network memory 1 GB; a source that is read and parsed once for all rules, a blackhole"
+        " behind). Planning is not counted on either side."
     )
     return Section(
-        "rules_gen_flink", "The same rules on Flink", about, [Table("CPU by number of rules", columns, rows)]
+        "rules_gen_flink",
+        "The same rules on Flink",
+        about,
+        [Table("CPU by number of rules", columns, rows)],
     )
 
 
 def _generate(folder: Path, rules: int, rows: int) -> Path:
     """Writes log.json and the rules' script, whose path it gives."""
-    command = [sys.executable, str(ORACLE / "rules_gen.py"), str(folder), "--rules", str(rules), "--rows", str(rows)]
+    command = [
+        sys.executable,
+        str(ORACLE / "rules_gen.py"),
+        str(folder),
+        "--rules",
+        str(rules),
+        "--rows",
+        str(rows),
+    ]
     subprocess.run(command, check=True)
     return folder / f"rules_{rules}.sql"
 
@@ -116,7 +144,9 @@ def _ours(rules: int, rows: int) -> Ours:
         folder = Path(name)
         script = _generate(folder, rules, rows)
         lines = (folder / "log.json").read_bytes().splitlines()
-        inserts = [s for s in script.read_text(encoding="utf-8").splitlines() if s.startswith("INSERT")]
+        inserts = [
+            s for s in script.read_text(encoding="utf-8").splitlines() if s.startswith("INSERT")
+        ]
         engine = Engine(Config(data=folder / "data"))
         try:
             load = _load(engine, inserts)
@@ -160,7 +190,15 @@ def _flink(rules: int, rows: int) -> tuple[float, float]:
     """CPU µs a row of the second and of the first run."""
     with tempfile.TemporaryDirectory(prefix="benchmark-") as name:
         script = _generate(Path(name), rules, rows)
-        command = [sys.executable, str(ORACLE / "flink_oracle.py"), "--time", "--rows", str(rows), "--repeat", "2"]
+        command = [
+            sys.executable,
+            str(ORACLE / "flink_oracle.py"),
+            "--time",
+            "--rows",
+            str(rows),
+            "--repeat",
+            "2",
+        ]
         command += ["--heap", "6g", "--network", "1g", str(script)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     timings = [e for e in map(json.loads, done.stdout.splitlines()) if e["kind"] == "timing"]

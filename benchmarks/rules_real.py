@@ -1,7 +1,9 @@
-"""1,414 real rules over real process creations: JSON in, alerts out, through topics of the embedded broker.
+"""1,414 real rules over real process creations: JSON in, alerts out, through topics of the embedded
+broker.
 
-Figures are events per CPU second of the one process that does everything: read, decode, match, encode, append, and the
-record of each epoch. What produces the events is not counted. The first pass warms up and is not counted either."""
+Figures are events per CPU second of the one process that does everything: read, decode, match,
+encode, append, and the record of each epoch. What produces the events is not counted. The first
+pass warms up and is not counted either."""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ BATCHES, BATCH_COPIES = (4096, 512, 64), 5
 
 @dataclass(frozen=True)
 class Run:
-    """Copies 1 to `copies` after a pass that warmed up. `same_again`: the last copy once more, all its values known."""
+    """Copies 1 to `copies` after a pass that warmed up. `same_again`: the last copy once more, all
+    its values known."""
 
     events: int
     cpu_s: float
@@ -65,7 +68,10 @@ def run() -> Section:
         ]
         for n, r in runs.items()
     ]
-    for name, rate in (("rule by rule", alone), ("rule by rule, equal parts computed once", shared)):
+    for name, rate in (
+        ("rule by rule", alone),
+        ("rule by rule, equal parts computed once", shared),
+    ):
         rows.append([name, f"{rate:,.0f}", f"{1e6 / rate:.1f}", f"{full.rate / rate:.1f}×", "", ""])
     columns = [
         "",
@@ -76,39 +82,62 @@ def run() -> Section:
         "candidates an event",
     ]
     notes = [
-        f"Alerts of every run are the expected ones, {sum(sigma.expected().values()):,} a pass, each once.",
-        f"The same copy again, all values known: {full.same_again:,.0f} events per CPU second, as a replay would show.",
-        f"Verified pairs of event and rule: {full.verified:.0f} an event, of {len(sigma.all_rules()):,}.",
+        (
+            f"Alerts of every run are the expected ones, {sum(sigma.expected().values()):,} a pass,"
+            " each once."
+        ),
+        (
+            f"The same copy again, all values known: {full.same_again:,.0f} events per CPU second,"
+            " as a replay would show."
+        ),
+        (
+            f"Verified pairs of event and rule: {full.verified:.0f} an event, of"
+            f" {len(sigma.all_rules()):,}."
+        ),
         f"Memory at the end of the first run, with the events to be sent: {full.memory_mb:.0f} MB.",
         "Cache hits: of the distinct values of each batch, over all fields.",
-        "Rule by rule: each rule's own expression over the decoded batch, with the same kernels; matching only.",
+        (
+            "Rule by rule: each rule's own expression over the decoded batch, with the same"
+            " kernels; matching only."
+        ),
     ]
     return Section(
         "rules_real",
         "Real rules, real events",
-        f"{len(sigma.all_rules()):,} SigmaHQ rules for Windows process creations, each a job of its own "
-        f"(`INSERT INTO alerts SELECT … WHERE …`), over {len(sigma.log()):,} real events of "
-        f"{sum(map(len, sigma.log())) / len(sigma.log()):,.0f} bytes and {COPIES} copies with changed ids, times and tokens. "
-        "JSON records are read from a topic, alerts appended to another as JSON, each epoch recorded; one process.",
+        f"{len(sigma.all_rules()):,} SigmaHQ rules for Windows process creations, each a job of its"
+        f" own (`INSERT INTO alerts SELECT … WHERE …`), over {len(sigma.log()):,} real events of"
+        f" {sum(map(len, sigma.log())) / len(sigma.log()):,.0f} bytes and {COPIES} copies with"
+        " changed ids, times and tokens. JSON records are read from a topic, alerts appended to"
+        " another as JSON, each epoch recorded; one process.",
         [Table("Rates", columns, rows), _batches(), _repetition(COPIES)],
         notes,
     )
 
 
 def _batches() -> Table:
-    """Small batches, as a stream at its ease has them: what repeats does so in other batches, and caches count."""
+    """Small batches, as a stream at its ease has them: what repeats does so in other batches, and
+    caches count."""
     rows = []
     for batch in BATCHES:
         cached, plain, hits, rests = _side_by_side(batch)
         rows.append([f"{batch:,}", f"{cached:,.0f}", f"{plain:,.0f}", f"{hits:.0%}", f"{rests}"])
-    columns = ["events a batch", "events per CPU second", "without value caches", "cache hits", "caches at rest"]
+    columns = [
+        "events a batch",
+        "events per CPU second",
+        "without value caches",
+        "cache hits",
+        "caches at rest",
+    ]
     return Table("Smaller batches", columns, rows)
 
 
 def _side_by_side(batch: int) -> tuple[float, float, float, int]:
-    """Events per CPU second with and without caches, in turns, so that both see the same moods of the machine; the hit
-    rate, and how many caches found out that they do not pay."""
-    with sigma.engine(Options(), batch) as cached, sigma.engine(Options(cache=False), batch) as plain:
+    """Events per CPU second with and without caches, in turns, so that both see the same moods of
+    the machine; the hit rate, and how many caches found out that they do not pay."""
+    with (
+        sigma.engine(Options(), batch) as cached,
+        sigma.engine(Options(cache=False), batch) as plain,
+    ):
         engines = (cached, plain)
         rates: tuple[list[float], list[float]] = ([], [])
         for copy in range(BATCH_COPIES + 1):
@@ -131,7 +160,9 @@ def _measure(options: Options, copies: int, batch: int = 4096) -> Run:
         again, again_cpu = one_pass(engine, [copies])
         memory = own_mb()
     if found != sigma.expected_of(list(range(copies + 1))):
-        raise AssertionError(f"{found.total()} alerts, not {sigma.expected_of(list(range(copies + 1))).total()}")
+        raise AssertionError(
+            f"{found.total()} alerts, not {sigma.expected_of(list(range(copies + 1))).total()}"
+        )
     done = {k: after[k] - before[k] for k in after}
     looked_up = done["cache_hits"] + done["cache_misses"] + done["cache_skipped"]
     return Run(
@@ -160,7 +191,8 @@ def one_pass(engine: Engine, copies: list[int]) -> tuple[int, float]:
 
 
 def _rule_by_rule() -> tuple[float, float]:
-    """Events per CPU second of each rule's expression by itself, and with a memo for what rules have in common."""
+    """Events per CPU second of each rule's expression by itself, and with a memo for what rules
+    have in common."""
     with sigma.engine() as engine:
         running = engine.graph.executor.running.values()
         scan = next(n.operator for n in running if isinstance(n.operator, ScanOperator))
@@ -196,6 +228,8 @@ def _repetition(copies: int) -> Table:
     once = repetition(sigma.copy(0), fields)
     stream = repetition([e for n in range(copies + 1) for e in sigma.copy(n)], fields)
     shown = sorted((f for f in fields if once[f].values), key=lambda f: once[f].share)
-    rows = [[f, f"{once[f].values:,}", f"{once[f].share:.1%}", f"{stream[f].share:.1%}"] for f in shown]
+    rows = [
+        [f, f"{once[f].values:,}", f"{once[f].share:.1%}", f"{stream[f].share:.1%}"] for f in shown
+    ]
     columns = ["field", "values in a pass", "repetition in one pass", f"with {copies} copies"]
     return Table("Repetition of values (share of values that stood in a row before)", columns, rows)

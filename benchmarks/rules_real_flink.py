@@ -1,7 +1,9 @@
-"""As many of the 1,414 real rules as Flink can run as one STATEMENT SET, beside ours over the same events.
+"""As many of the 1,414 real rules as Flink can run as one STATEMENT SET, beside ours over the same
+events.
 
-Flink makes a task of each rule and Java code of each condition. The rules with the most comparisons are left out until the
-rest compiles and runs; the names of those left out are written beside the page."""
+Flink makes a task of each rule and Java code of each condition. The rules with the most comparisons
+are left out until the rest compiles and runs; the names of those left out are written beside the
+page."""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ def run() -> Section:
 
 def _section(flink: Flink, left_out: Sequence[Rule], tried: Sequence[str]) -> Section:
     ours = _ours(flink.rules)
-    LEFT_OUT.write_text("".join(f"{r.id}\t{_comparisons(r)} comparisons\n" for r in left_out), encoding="utf-8")
+    LEFT_OUT.write_text(
+        "".join(f"{r.id}\t{_comparisons(r)} comparisons\n" for r in left_out), encoding="utf-8"
+    )
     row = [
         f"{len(flink.rules):,}",
         f"{ours:.1f}",
@@ -59,19 +63,35 @@ def _section(flink: Flink, left_out: Sequence[Rule], tried: Sequence[str]) -> Se
         f"{flink.cold:,.1f}",
         f"{flink.warm / ours:,.0f}×",
     ]
-    columns = ["rules", "ours, CPU µs an event", "Flink 2.3, second run", "first run", "Flink needs"]
+    columns = [
+        "rules",
+        "ours, CPU µs an event",
+        "Flink 2.3, second run",
+        "first run",
+        "Flink needs",
+    ]
     about = (
-        f"The rules of *Real rules, real events* with the fewest comparisons, as one STATEMENT SET on Flink 2.3 (one JVM, "
-        f"parallelism 1, heap 6 GB, network memory 1 GB; a source that is read and parsed once for all rules), over "
-        f"{COPIES} changed copies of the 3,895 events; ours over the same events and rules. Planning counts on neither side."
+        "The rules of *Real rules, real events* with the fewest comparisons, as one STATEMENT SET"
+        " on Flink 2.3 (one JVM, parallelism 1, heap 6 GB, network memory 1 GB; a source that is"
+        f" read and parsed once for all rules), over {COPIES} changed copies of the 3,895 events;"
+        " ours over the same events and rules. Planning counts on neither side."
     )
     notes = [
-        f"{len(left_out):,} rules with {_comparisons(left_out[0])} and more comparisons are left out, named in {LEFT_OUT.name}."
-        if left_out
-        else "No rule is left out.",
+        (
+            f"{len(left_out):,} rules with {_comparisons(left_out[0])} and more comparisons are"
+            f" left out, named in {LEFT_OUT.name}."
+            if left_out
+            else "No rule is left out."
+        ),
         *(f"Did not run: {line}" for line in tried),
     ]
-    return Section("rules_real_flink", "Real rules on Flink", about, [Table("CPU an event", columns, [row])], notes)
+    return Section(
+        "rules_real_flink",
+        "Real rules on Flink",
+        about,
+        [Table("CPU an event", columns, [row])],
+        notes,
+    )
 
 
 def _comparisons(rule: Rule) -> int:
@@ -111,7 +131,9 @@ def _flink(rules: Sequence[Rule]) -> tuple[Flink | None, str]:
     events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     timings = [e for e in events if e["kind"] == "timing"]
     if len(timings) < 2:
-        errors = [str(e.get("message", e)) for e in events if e["kind"] == "error"] or done.stderr.splitlines()[-1:]
+        errors = [
+            str(e.get("message", e)) for e in events if e["kind"] == "error"
+        ] or done.stderr.splitlines()[-1:]
         return None, (errors or ["no answer"])[0][:160]
     return Flink(rules, timings[-1]["cpu_us_per_row"], timings[0]["cpu_us_per_row"]), ""
 
@@ -121,7 +143,7 @@ def _script(folder: Path, rules: Sequence[Rule]) -> str:
     columns = table[: table.rindex(" WITH (")]
     inserts = "\n".join(f"{r.sql};" for r in rules)
     return (
-        f"{columns} WITH ('connector' = 'lines', 'path' = '{folder}/log.json', 'format' = 'json');\n"
-        "CREATE TABLE alerts (rule_id STRING, level STRING, event_id BIGINT) WITH ('connector' = 'blackhole');\n"
-        f"EXECUTE STATEMENT SET BEGIN\n{inserts}\nEND;\n"
+        f"{columns} WITH ('connector' = 'lines', 'path' = '{folder}/log.json', 'format' ="
+        " 'json');\nCREATE TABLE alerts (rule_id STRING, level STRING, event_id BIGINT) WITH"
+        f" ('connector' = 'blackhole');\nEXECUTE STATEMENT SET BEGIN\n{inserts}\nEND;\n"
     )

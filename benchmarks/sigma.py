@@ -1,4 +1,5 @@
-"""An engine with the 1,414 rules for process creations, and events that cost what one pass over the log costs."""
+"""An engine with the 1,414 rules for process creations, and events that cost what one pass over the
+log costs."""
 
 from __future__ import annotations
 
@@ -69,21 +70,33 @@ def expected() -> Counter[tuple[str, int]]:
 
 def expected_of(copies: list[int]) -> Counter[tuple[str, int]]:
     """The alerts of some copies."""
-    return Counter({(rule, event + n * STRIDE): c for n in copies for (rule, event), c in expected().items()})
+    return Counter(
+        {(rule, event + n * STRIDE): c for n in copies for (rule, event), c in expected().items()}
+    )
 
 
 @contextmanager
-def engine(options: Options | None = None, batch: int = 4096, wanted: Sequence[Rule] | None = None) -> Iterator[Engine]:
-    """A running engine over an empty topic, with all rules or those `wanted`, that reads `batch` events at a time at most. Rules that come
-    later begin where the others are."""
+def engine(
+    options: Options | None = None, batch: int = 4096, wanted: Sequence[Rule] | None = None
+) -> Iterator[Engine]:
+    """A running engine over an empty topic, with all rules or those `wanted`, that reads `batch`
+    events at a time at most. Rules that come later begin where the others are."""
     with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:
         made = Engine(Config(data=Path(folder), rules=options or Options(), rows_per_read=batch))
         try:
             made.broker.create_topic(TABLE)
-            table = create_table(TABLE, log(), all_rules()).replace("earliest-offset", "latest-offset")
+            table = create_table(TABLE, log(), all_rules()).replace(
+                "earliest-offset", "latest-offset"
+            )
             jobs = {"alerts": JobText("alerts", ALERTS), "table": JobText("table", table)}
-            jobs |= {r.job: JobText(r.job, r.sql) for r in (all_rules() if wanted is None else wanted)}
-            refused = [o.error for o in made.change(Request(Origin.SDK, jobs)).values() if o.error is not None]
+            jobs |= {
+                r.job: JobText(r.job, r.sql) for r in (all_rules() if wanted is None else wanted)
+            }
+            refused = [
+                o.error
+                for o in made.change(Request(Origin.SDK, jobs)).values()
+                if o.error is not None
+            ]
             if refused:
                 raise RuntimeError(f"{len(refused)} rules were refused: {refused[0]}")
             made.start()

@@ -1,4 +1,5 @@
-"""State of a million keys: how long the stream waits for a checkpoint, what is written beside it, and recovery."""
+"""State of a million keys: how long the stream waits for a checkpoint, what is written beside it,
+and recovery."""
 
 from __future__ import annotations
 
@@ -35,18 +36,28 @@ Open = Callable[[Path], CheckpointStore]
 def run() -> Section:
     with tempfile.TemporaryDirectory(prefix="benchmark-") as name:
         folder = Path(name)
-        rows = [row for title, opened in _STORES.items() for row in _checkpoints(title, opened, folder / title)]
+        rows = [
+            row
+            for title, opened in _STORES.items()
+            for row in _checkpoints(title, opened, folder / title)
+        ]
         recovery = [_recovery(title, opened, folder / title) for title, opened in _STORES.items()]
         recovery.append(_savepoint(folder / "savepoint"))
-        small = [_small(title, opened, folder / f"{title}-small") for title, opened in _STORES.items()]
+        small = [
+            _small(title, opened, folder / f"{title}-small") for title, opened in _STORES.items()
+        ]
     about = (
-        f"A table as `SELECT k, COUNT(*), SUM(v) … GROUP BY k` has it, with {KEYS:,} keys of 12 characters. The pause is what "
-        "the stream waits for: changed rows are copied between two epochs. Another thread writes them. CPU seconds of the "
-        "thread at work, without fsync."
+        f"A table as `SELECT k, COUNT(*), SUM(v) … GROUP BY k` has it, with {KEYS:,} keys of 12"
+        " characters. The pause is what the stream waits for: changed rows are copied between two"
+        " epochs. Another thread writes them. CPU seconds of the thread at work, without fsync."
     )
     tables = [
         Table("Checkpoints", ["", "rows", "pause ms", "written beside it ms", "MB on disk"], rows),
-        Table("From disk to a table that works", ["", "rows", "read ms", "table and index ms"], recovery),
+        Table(
+            "From disk to a table that works",
+            ["", "rows", "read ms", "table and index ms"],
+            recovery,
+        ),
         Table(
             f"{TABLES} tables of few rows, {MANY:,} checkpoints of two rows in each",
             ["", "first 100: ms each", "last 100: ms each", "told of in each, kB", "read ms"],
@@ -54,9 +65,18 @@ def run() -> Section:
         ),
     ]
     notes = (
-        "A checkpoint costs what has changed since the last one. By default one begins after 100,000 changed rows or 10 s.",
-        "When what was added outgrows what it was added to, it is folded into one, in the thread that writes.",
-        "Of a table there are at most 16 additions: the latest become one with each that comes behind them.",
+        (
+            "A checkpoint costs what has changed since the last one. By default one begins after"
+            " 100,000 changed rows or 10 s."
+        ),
+        (
+            "When what was added outgrows what it was added to, it is folded into one, in the"
+            " thread that writes."
+        ),
+        (
+            "Of a table there are at most 16 additions: the latest become one with each that comes"
+            " behind them."
+        ),
         "To encode and hash the keys is most of a recovery: 1 µs a key.",
     )
     return Section("state", "Checkpoints and recovery with a million keys", about, tables, notes)
@@ -97,15 +117,28 @@ def _opened(opened: Open, folder: Path) -> Iterator[CheckpointStore]:
 
 def _checkpoints(title: str, opened: Open, folder: Path) -> Iterator[list[str]]:
     table, random = _table(), np.random.default_rng(7)
-    steps = {"all, for the first time": KEYS, "1 %": KEYS // 100, "10 %": KEYS // 10, "all again, folded": KEYS}
+    steps = {
+        "all, for the first time": KEYS,
+        "1 %": KEYS // 100,
+        "10 %": KEYS // 10,
+        "all again, folded": KEYS,
+    }
     with _opened(opened, folder) as store:
         checkpointer = Checkpointer(store, clock=time.thread_time)
         for number, (what, count) in enumerate(steps.items()):
-            _touch(table, np.arange(KEYS) if count == KEYS else random.choice(KEYS, count, replace=False))
+            _touch(
+                table,
+                np.arange(KEYS) if count == KEYS else random.choice(KEYS, count, replace=False),
+            )
             before = dict(checkpointer.counters)
             checkpointer.begin({"epoch": number}, {"groups": table})
-            spent = {k: checkpointer.counters[k] - before.get(k, 0) for k in (CHECKPOINT_PAUSE_US, CHECKPOINT_WRITE_US)}
-            pause, write = (f"{spent[k] / 1000:.0f}" for k in (CHECKPOINT_PAUSE_US, CHECKPOINT_WRITE_US))
+            spent = {
+                k: checkpointer.counters[k] - before.get(k, 0)
+                for k in (CHECKPOINT_PAUSE_US, CHECKPOINT_WRITE_US)
+            }
+            pause, write = (
+                f"{spent[k] / 1000:.0f}" for k in (CHECKPOINT_PAUSE_US, CHECKPOINT_WRITE_US)
+            )
             size = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file()) / 1e6
             yield [f"{title}: {what}", f"{count:,}", pause, write, f"{size:.0f}"]
 
@@ -136,21 +169,30 @@ def _recovery(title: str, opened: Open, folder: Path) -> list[str]:
         loaded = store.load()
     read = time.thread_time() - start
     assert loaded is not None
-    return [f"{title}: recovery", f"{KEYS:,}", f"{read * 1000:.0f}", f"{_load(loaded.tables['groups']) * 1000:.0f}"]
+    return [
+        f"{title}: recovery",
+        f"{KEYS:,}",
+        f"{read * 1000:.0f}",
+        f"{_load(loaded.tables['groups']) * 1000:.0f}",
+    ]
 
 
 def _savepoint(folder: Path) -> list[str]:
     table = _table()
     _touch(table, np.arange(KEYS))
     saved = SavedTable("groups", table.layout, len(table))
-    operation = SavedOperation(Operation("1", "1", "GroupAggregate", "GroupAggregate", "1"), True, (saved,))
+    operation = SavedOperation(
+        Operation("1", "1", "GroupAggregate", "GroupAggregate", "1"), True, (saved,)
+    )
     told = Savepoint("job", 1, "", "", "main", 1, 0, (), (operation,))
     start = time.thread_time()
     written = files.write(MACHINE, folder, told, {(0, "groups"): table.dump()})
     pause = time.thread_time() - start
     start = time.thread_time()
     rows = files.read_rows(
-        MACHINE, replace(files.read(MACHINE, folder), path=str(folder)), written.operations[0].tables[0]
+        MACHINE,
+        replace(files.read(MACHINE, folder), path=str(folder)),
+        written.operations[0].tables[0],
     )
     read = time.thread_time() - start
     title = f"savepoint (written in {pause * 1000:.0f} ms, {written.bytes / 1e6:.0f} MB)"

@@ -1,4 +1,5 @@
-"""`make demo`: many rules over a stream of host events, changed while it runs, through a SIGKILL, nothing lost."""
+"""`make demo`: many rules over a stream of host events, changed while it runs, through a SIGKILL,
+nothing lost."""
 
 from __future__ import annotations
 
@@ -70,10 +71,18 @@ class Story:
 
     def picture(self) -> Group:
         """The live table: what happened, the last alerts, and how many of each rule."""
-        last = Table("time", "level", "rule", "host", "what", title=f"{len(self.alerts)} alerts", expand=True)
+        last = Table(
+            "time", "level", "rule", "host", "what", title=f"{len(self.alerts)} alerts", expand=True
+        )
         for alert in self.alerts[-12:]:
             what = str(alert["what"] or "")[-60:]
-            last.add_row(str(alert["ts"])[11:19], str(alert["level"]), str(alert["rule"]), str(alert["host"]), what)
+            last.add_row(
+                str(alert["ts"])[11:19],
+                str(alert["level"]),
+                str(alert["rule"]),
+                str(alert["host"]),
+                what,
+            )
         counts = ", ".join(f"{rule} {n}" for rule, n in self.by_rule.most_common(8))
         return Group("\n".join(self.lines[-14:]), last, counts)
 
@@ -106,12 +115,21 @@ def bring_rules(server: Server, story: Story, machine: bool) -> int:
         files = [Path(folder) / f"{name}.sql" for name in (RULES[7].name, "bursts")]
         for file, sql in zip(files, (RULES[7].sql, BURSTS), strict=True):
             file.write_text(sql)
-        command = [sys.executable, "-m", "sqlengine.cli", "submit", "--server", server.client.server]
+        command = [
+            sys.executable,
+            "-m",
+            "sqlengine.cli",
+            "submit",
+            "--server",
+            server.client.server,
+        ]
         subprocess.run([*command, *map(str, files)], check=True, stdout=subprocess.DEVNULL)
     story.say("sql submit: a rule, and a window that counts failed logins")
     late = [*RULES[8:], MACHINE] if machine else RULES[8:]
     for rule in late:
-        send_command(server.client, {"id": rule.name, "op": "submit", "name": rule.name, "sql": rule.sql})
+        send_command(
+            server.client, {"id": rule.name, "op": "submit", "name": rule.name, "sql": rule.sql}
+        )
     wait_for_jobs(server.client, INDICATORS + 5 + 5 + len(late))
     story.say(f"command topic: {len(late)} rules")
     return INDICATORS + 10 + len(late)
@@ -133,7 +151,8 @@ def wait_for_jobs(client: Client, number: int) -> None:
 
 
 def change_rules(server: Server, story: Story) -> list[float]:
-    """Replaces a rule, withdraws another, and adds and removes a few, while events flow; gives ms per change."""
+    """Replaces a rule, withdraws another, and adds and removes a few, while events flow; gives ms
+    per change."""
     times = []
 
     def timed(what: str, method: str, name: str, sql: str = "") -> None:
@@ -146,7 +165,10 @@ def change_rules(server: Server, story: Story) -> list[float]:
     timed("odd-port replaced while events flow", "PUT", "odd-port", SECOND_VERSION.sql)
     timed(f"{WITHDRAWN} withdrawn while events flow", "DELETE", WITHDRAWN)
     for n in range(10):
-        sql = f"INSERT INTO alerts SELECT 'extra', 'low', id, ts, host, image FROM events WHERE dst_port = {70000 + n}"
+        sql = (
+            "INSERT INTO alerts SELECT 'extra', 'low', id, ts, host, image FROM events WHERE"
+            f" dst_port = {70000 + n}"
+        )
         timed("", "PUT", f"extra-{n}", sql)
         timed("", "DELETE", f"extra-{n}")
     return times
@@ -163,26 +185,36 @@ def caught_up(server: Server, feeders: list[Feeder]) -> None:
 
 
 def verdict(story: Story, events: Feeder, bursts: list[Json]) -> list[str]:
-    """Differences between what the engine said and a count in plain Python; none is the good news."""
+    """Differences between what the engine said and a count in plain Python; none is the good
+    news."""
     found: dict[str, list[int]] = {}
     for alert in story.alerts:
         if alert["rule"] != MACHINE.name:
             found.setdefault(str(alert["rule"]), []).append(int(str(alert["id"])))
     problems = []
-    for rule in [r for r in (*RULES, *indicators(INDICATORS)) if r.name not in ("odd-port", WITHDRAWN)]:
+    for rule in [
+        r for r in (*RULES, *indicators(INDICATORS)) if r.name not in ("odd-port", WITHDRAWN)
+    ]:
         expected = [int(str(e["id"])) for e in events.sent if rule.test(e)]
         if found.get(rule.name, []) != expected:
-            problems.append(f"{rule.name}: {len(found.get(rule.name, []))} alerts, {len(expected)} expected")
+            problems.append(
+                f"{rule.name}: {len(found.get(rule.name, []))} alerts, {len(expected)} expected"
+            )
     problems += _switched(events, BY_NAME["odd-port"], SECOND_VERSION, found)
     problems += _switched(events, BY_NAME[WITHDRAWN], None, found)
-    ours = {(b["src_ip"], str(b["window_end"])[:19].replace("T", " ")): b["failures"] for b in bursts}
+    ours = {
+        (b["src_ip"], str(b["window_end"])[:19].replace("T", " ")): b["failures"] for b in bursts
+    }
     if ours != count_bursts(events.sent):
         problems.append(f"bursts: {ours}, expected {count_bursts(events.sent)}")
     return problems
 
 
-def _switched(events: Feeder, old: Rule, new: Rule | None, found: dict[str, list[int]]) -> list[str]:
-    """There must be one event up to which the old version held and from which on the new one does."""
+def _switched(
+    events: Feeder, old: Rule, new: Rule | None, found: dict[str, list[int]]
+) -> list[str]:
+    """There must be one event up to which the old version held and from which on the new one
+    does."""
     first = [int(str(e["id"])) for e in events.sent if old.test(e)]
     second = [int(str(e["id"])) for e in events.sent if new is not None and new.test(e)]
     ours, theirs = found.get(old.name, []), found.get(new.name, []) if new else []
@@ -195,12 +227,15 @@ def _switched(events: Feeder, old: Rule, new: Rule | None, found: dict[str, list
 
 def play(server: Server, story: Story, count: int, machine: bool) -> int:
     story.say(
-        f"server ready after {server.start():.1f} s; idle memory {server.metric('sqlengine_memory_bytes') / 1e6:.0f} MB"
+        f"server ready after {server.start():.1f} s; idle memory"
+        f" {server.metric('sqlengine_memory_bytes') / 1e6:.0f} MB"
     )
     for topic in TOPICS:
         server.client.post("/api/v1/topics", {"name": topic})
     rules = bring_rules(server, story, machine)
-    feeders = [Feeder(server.client, "events", generate(7, count, spread(count, ATTACKS)), 500, 0.02)]
+    feeders = [
+        Feeder(server.client, "events", generate(7, count, spread(count, ATTACKS)), 500, 0.02)
+    ]
     own = Feeder(server.client, "machine", (), 1, 0.0)
     if machine:
         own = Feeder(server.client, "machine", watch(lambda: own.stopped()), 1, 0.0)
@@ -246,14 +281,26 @@ def summary(
     read = server.metric("sqlengine_records_in_total")
     ranked = sorted(times)
     rows = {
-        "events": f"{sent:,}, of them {len(feeders[-1].sent) if len(feeders) > 1 else 0:,} of this machine",
+        "events": (
+            f"{sent:,}, of them {len(feeders[-1].sent) if len(feeders) > 1 else 0:,} of this"
+            " machine"
+        ),
         "rules": f"{rules}",
-        "alerts": f"{len(story.alerts):,} of {len(story.by_rule)} rules, {bursts} bursts of failed logins",
-        "time to effect": f"median {statistics.median(times):.0f} ms, worst {ranked[-1]:.0f} ms of {len(times)} changes",
-        "throughput": f"{read / cpu:,.0f} events per CPU second since the restart, HTTP and JSON included",
+        "alerts": (
+            f"{len(story.alerts):,} of {len(story.by_rule)} rules, {bursts} bursts of failed logins"
+        ),
+        "time to effect": (
+            f"median {statistics.median(times):.0f} ms, worst {ranked[-1]:.0f} ms of {len(times)}"
+            " changes"
+        ),
+        "throughput": (
+            f"{read / cpu:,.0f} events per CPU second since the restart, HTTP and JSON included"
+        ),
         "memory": f"{server.metric('sqlengine_memory_bytes') / 1e6:.0f} MB",
         "batches sent again": f"{sum(f.retries for f in feeders)} tries while the server was away",
-        "count by another path": "equal, nothing lost, nothing doubled" if not problems else "; ".join(problems),
+        "count by another path": (
+            "equal, nothing lost, nothing doubled" if not problems else "; ".join(problems)
+        ),
     }
     table = Table(title="summary", show_header=False)
     for name, value in rows.items():
@@ -264,7 +311,9 @@ def summary(
 def main() -> None:
     options = argparse.ArgumentParser(prog="demo", description=__doc__)
     options.add_argument("--events", type=int, default=60_000, help="made-up events to send")
-    options.add_argument("--no-machine", action="store_true", help="leave this machine's own processes out")
+    options.add_argument(
+        "--no-machine", action="store_true", help="leave this machine's own processes out"
+    )
     given = options.parse_args()
     console = Console()
     with tempfile.TemporaryDirectory(prefix="demo-") as folder:
@@ -274,7 +323,12 @@ def main() -> None:
             if not console.is_terminal:
                 code = play(server, story, given.events, not given.no_machine)
             else:
-                with Live(get_renderable=story.picture, console=console, refresh_per_second=4, transient=True):
+                with Live(
+                    get_renderable=story.picture,
+                    console=console,
+                    refresh_per_second=4,
+                    transient=True,
+                ):
                     code = play(server, story, given.events, not given.no_machine)
         finally:
             server.stop()

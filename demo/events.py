@@ -1,9 +1,11 @@
-"""Made-up events of a small company's hosts, in the fields of Sysmon and auditd exports, with attacks at known places.
+"""Made-up events of a small company's hosts, in the fields of Sysmon and auditd exports, with
+attacks at known places.
 
     for event in generate(seed=7, count=10_000, attacks=spread(10_000, ATTACKS)): ...
 
-The same arguments give the same events, to the byte. Each event has all of FIELDS; what does not apply is None.
-`scenario` names the attack that an event belongs to: the truth to compare alerts with, no field of a real export.
+The same arguments give the same events, to the byte. Each event has all of FIELDS; what does not
+apply is None. `scenario` names the attack that an event belongs to: the truth to compare alerts
+with, no field of a real export.
 """
 
 from __future__ import annotations
@@ -24,13 +26,18 @@ __all__ = ["ATTACKS", "FIELDS", "Event", "generate", "spread"]
 
 
 def spread(count: int, names: Iterable[str]) -> dict[int, str]:
-    """Places for `names`, evenly over the first three quarters of `count` events, so that each has room to end."""
+    """Places for `names`, evenly over the first three quarters of `count` events, so that each has
+    room to end."""
     chosen = list(names)
-    return {(place + 1) * count * 3 // (4 * (len(chosen) + 1)): name for place, name in enumerate(chosen)}
+    return {
+        (place + 1) * count * 3 // (4 * (len(chosen) + 1)): name
+        for place, name in enumerate(chosen)
+    }
 
 
 def generate(seed: int, count: int, attacks: Mapping[int, str] | None = None) -> Iterator[Event]:
-    """`count` events in order of time. `attacks`: after how many events which of ATTACKS begins (KeyError: no such)."""
+    """`count` events in order of time. `attacks`: after how many events which of ATTACKS begins
+    (KeyError: no such)."""
     rng = random.Random(seed)
     chains = {place: ATTACKS[name] for place, name in (attacks or {}).items()}
     names = dict(attacks or {})
@@ -69,7 +76,9 @@ class _Agenda:
         if step is not None:
             wait, event = step
             self._added += 1
-            heapq.heappush(self._heap, (now + timedelta(seconds=wait), self._added, event, steps, scenario))
+            heapq.heappush(
+                self._heap, (now + timedelta(seconds=wait), self._added, event, steps, scenario)
+            )
 
     def next(self) -> Event:
         time, _, event, steps, scenario = heapq.heappop(self._heap)

@@ -1,4 +1,5 @@
-"""Sends events to a topic of the server, also over its death: nothing is sent twice, nothing is left out."""
+"""Sends events to a topic of the server, also over its death: nothing is sent twice, nothing is
+left out."""
 
 from __future__ import annotations
 
@@ -12,9 +13,12 @@ from sqlengine.client import Client, Refused, Unreachable
 
 
 class Feeder:
-    """Numbers the events (`id`) and posts them in batches from a thread of its own. `sent` are those in the topic."""
+    """Numbers the events (`id`) and posts them in batches from a thread of its own. `sent` are
+    those in the topic."""
 
-    def __init__(self, client: Client, topic: str, events: Iterable[Event], batch: int, pause_s: float) -> None:
+    def __init__(
+        self, client: Client, topic: str, events: Iterable[Event], batch: int, pause_s: float
+    ) -> None:
         self.sent: list[Event] = []
         self.retries = 0
         self._client = client

@@ -43,7 +43,8 @@ class Process:
 
 @dataclass(slots=True)
 class Host:
-    """A machine: `running` holds its long-lived processes by role ('shell' is what users start programs from)."""
+    """A machine: `running` holds its long-lived processes by role ('shell' is what users start
+    programs from)."""
 
     name: str
     os: str
@@ -58,11 +59,15 @@ class Host:
         self.last_pid += self.rng.randrange(1, 9) * (4 if self.os == WINDOWS else 1)
         return Process(self.last_pid, image, command_line, user)
 
-    def spawn(self, parent: Process, image: str, command_line: str, user: str | None = None) -> tuple[Process, Event]:
+    def spawn(
+        self, parent: Process, image: str, command_line: str, user: str | None = None
+    ) -> tuple[Process, Event]:
         """A new process and its process_creation event."""
         process = self.start(image, command_line, user or parent.user)
         event = self._event("process_creation", process)
-        event.update(ppid=parent.pid, parent_image=parent.image, parent_command_line=parent.command_line)
+        event.update(
+            ppid=parent.pid, parent_image=parent.image, parent_command_line=parent.command_line
+        )
         event.update(hashes=hashes(image) if self.os == WINDOWS else None)
         return process, event
 
@@ -74,10 +79,17 @@ class Host:
         """`process` creates or replaces the file `target`."""
         return {**self._event("file", process), "target_filename": target}
 
-    def connect(self, process: Process, ip: str, port: int, name: str | None = None, protocol: str = "tcp") -> Event:
+    def connect(
+        self, process: Process, ip: str, port: int, name: str | None = None, protocol: str = "tcp"
+    ) -> Event:
         """`process` opens a connection."""
         event = self._event("network", process)
-        event.update(protocol=protocol, initiated=True, src_ip=self.ip, src_port=self.rng.randrange(49152, 65536))
+        event.update(
+            protocol=protocol,
+            initiated=True,
+            src_ip=self.ip,
+            src_port=self.rng.randrange(49152, 65536),
+        )
         event.update(dst_ip=ip, dst_port=port, dst_host=name)
         return event
 
@@ -85,33 +97,61 @@ class Host:
         """Somebody at `source` logs in as `user`; `outcome` is success or failure."""
         daemon = self.running["login"]
         event = self._event("authentication", daemon)
-        event.update(user=user, src_ip=source, src_port=self.rng.randrange(49152, 65536), dst_ip=self.ip)
-        event.update(dst_port=3389 if self.os == WINDOWS else 22, protocol="tcp", initiated=False, outcome=outcome)
+        event.update(
+            user=user, src_ip=source, src_port=self.rng.randrange(49152, 65536), dst_ip=self.ip
+        )
+        event.update(
+            dst_port=3389 if self.os == WINDOWS else 22,
+            protocol="tcp",
+            initiated=False,
+            outcome=outcome,
+        )
         return event
 
     def _event(self, event_type: str, process: Process) -> Event:
         event = blank(event_type, self.name, self.os)
-        event.update(pid=process.pid, image=process.image, command_line=process.command_line, user=process.user)
+        event.update(
+            pid=process.pid,
+            image=process.image,
+            command_line=process.command_line,
+            user=process.user,
+        )
         return event
 
 
-NAMES = ("alice", "bjorn", "chen", "dilara", "emeka", "fatima", "goran", "hana", "ivan", "julia", "kofi", "lena")
+NAMES = (
+    "alice",
+    "bjorn",
+    "chen",
+    "dilara",
+    "emeka",
+    "fatima",
+    "goran",
+    "hana",
+    "ivan",
+    "julia",
+    "kofi",
+    "lena",
+)
 SYSTEM32 = "C:\\Windows\\System32\\"
 
 
 class Network:
-    """The company: twelve workstations, two Windows servers, four Linux servers. `weights`: how busy each host is."""
+    """The company: twelve workstations, two Windows servers, four Linux servers. `weights`: how
+    busy each host is."""
 
     def __init__(self, rng: random.Random) -> None:
         self.workstations = [
-            _windows(f"WS-{number:03d}", f"10.1.1.{10 + number}", user, rng) for number, user in enumerate(NAMES, 1)
+            _windows(f"WS-{number:03d}", f"10.1.1.{10 + number}", user, rng)
+            for number, user in enumerate(NAMES, 1)
         ]
         self.servers = [
             _windows("DC-01", "10.1.0.10", "svc_backup", rng),
             _windows("FILES-01", "10.1.0.11", "svc_files", rng),
         ]
         self.linux = [
-            _linux(name, f"10.1.2.{number}", rng) for number, name in enumerate(("web-1", "web-2", "db-1", "ci-1"), 10)
+            _linux(name, f"10.1.2.{number}", rng)
+            for number, name in enumerate(("web-1", "web-2", "db-1", "ci-1"), 10)
         ]
         self.hosts = [*self.workstations, *self.servers, *self.linux]
         self.weights = [2.0] * 12 + [3.0] * 2 + [6.0] * 4
@@ -123,7 +163,12 @@ def _windows(name: str, ip: str, user: str, rng: random.Random) -> Host:
     system = "NT AUTHORITY\\SYSTEM"
     for role, image, command_line, owner in (
         ("services", f"{SYSTEM32}services.exe", f"{SYSTEM32}services.exe", system),
-        ("svchost", f"{SYSTEM32}svchost.exe", f"{SYSTEM32}svchost.exe -k netsvcs -p -s Schedule", system),
+        (
+            "svchost",
+            f"{SYSTEM32}svchost.exe",
+            f"{SYSTEM32}svchost.exe -k netsvcs -p -s Schedule",
+            system,
+        ),
         ("login", f"{SYSTEM32}lsass.exe", f"{SYSTEM32}lsass.exe", system),
         ("shell", "C:\\Windows\\explorer.exe", "C:\\Windows\\Explorer.EXE", account),
     ):
@@ -135,7 +180,12 @@ def _linux(name: str, ip: str, rng: random.Random) -> Host:
     host = Host(name, LINUX, ip, ["root", "deploy", "www-data", "postgres"], rng)
     for role, image, command_line, owner in (
         ("init", "/usr/lib/systemd/systemd", "/sbin/init", "root"),
-        ("login", "/usr/sbin/sshd", "sshd: /usr/sbin/sshd -D [listener] 0 of 10-100 startups", "root"),
+        (
+            "login",
+            "/usr/sbin/sshd",
+            "sshd: /usr/sbin/sshd -D [listener] 0 of 10-100 startups",
+            "root",
+        ),
         ("cron", "/usr/sbin/cron", "/usr/sbin/cron -f -P", "root"),
         ("web", "/usr/sbin/nginx", "nginx: worker process", "www-data"),
         ("shell", "/usr/bin/bash", "-bash", "deploy"),

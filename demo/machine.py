@@ -1,7 +1,8 @@
-"""This machine's own processes and connections, watched live from /proc, as events of the form of `demo.events`.
+"""This machine's own processes and connections, watched live from /proc, as events of the form of
+`demo.events`.
 
-No rights are needed: what may not be read is left out of an event. A process that lives for less than the interval may
-be missed; so may a pid that is used again within it.
+No rights are needed: what may not be read is left out of an event. A process that lives for less
+than the interval may be missed; so may a pid that is used again within it.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A connected socket: `inode` leads to its process. `initiated` is False where the local port is listening."""
+    """A connected socket: `inode` leads to its process. `initiated` is False where the local port
+    is listening."""
 
     protocol: str
     local: Address
@@ -47,7 +49,9 @@ class Connection:
     initiated: bool
 
 
-def watch(stopped: Callable[[], bool] = lambda: False, interval_s: float = INTERVAL_S) -> Iterator[Event]:
+def watch(
+    stopped: Callable[[], bool] = lambda: False, interval_s: float = INTERVAL_S
+) -> Iterator[Event]:
     """New processes and connections from now on, until `stopped()`; looks every `interval_s`.
 
     A look gives at most MAX_EVENTS_PER_LOOK events; what is over that is skipped, not queued.
@@ -78,7 +82,11 @@ class Machine:
     def _new_processes(self) -> list[Seen]:
         pids = {int(name) for name in os.listdir(self._proc) if name.isdigit()}
         known = {pid: process for pid, process in self._processes.items() if pid in pids}
-        new = {pid: process for pid in sorted(pids - known.keys()) if (process := read_process(self._proc, pid))}
+        new = {
+            pid: process
+            for pid in sorted(pids - known.keys())
+            if (process := read_process(self._proc, pid))
+        }
         self._processes = known | new
         return list(new.values())
 
@@ -92,7 +100,9 @@ class Machine:
 
     def _new_connections(self, room: int) -> list[Event]:
         current = read_connections(self._proc)
-        new = sorted(current - self._connections, key=lambda c: (c.protocol, c.local, c.remote))[: max(room, 0)]
+        new = sorted(current - self._connections, key=lambda c: (c.protocol, c.local, c.remote))[
+            : max(room, 0)
+        ]
         self._connections = current
         owners = self._owners({connection.inode for connection in new}) if new else {}
         return [self._connected(connection, owners.get(connection.inode)) for connection in new]
@@ -121,7 +131,12 @@ class Machine:
     def _event(self, event_type: str, process: Seen | None) -> Event:
         event = blank(event_type, self._host, LINUX)
         if process:
-            event.update(pid=process.pid, image=process.image, command_line=process.command_line, user=process.user)
+            event.update(
+                pid=process.pid,
+                image=process.image,
+                command_line=process.command_line,
+                user=process.user,
+            )
         return event
 
 
@@ -135,7 +150,9 @@ def read_process(proc: Path, pid: int) -> Seen | None:
     except OSError:
         return None
     name, _, rest = status.partition("(")[2].rpartition(")")
-    return Seen(pid, int(rest.split()[1]), _image(folder) or name, " ".join(words).strip() or None, user)
+    return Seen(
+        pid, int(rest.split()[1]), _image(folder) or name, " ".join(words).strip() or None, user
+    )
 
 
 def _image(folder: Path) -> str | None:
@@ -168,16 +185,21 @@ def _link(path: Path) -> str | None:
 
 
 def read_connections(proc: Path) -> set[Connection]:
-    """The connected TCP and UDP sockets, IPv4 and IPv6; those without an owner (in TIME_WAIT) are left out."""
+    """The connected TCP and UDP sockets, IPv4 and IPv6; those without an owner (in TIME_WAIT) are
+    left out."""
     rows = [(TABLES[table], row) for table in TABLES for row in _rows(proc / "net" / table)]
-    listening = {(protocol, parse_address(row[1])[1]) for protocol, row in rows if row[3] == LISTENING}
+    listening = {
+        (protocol, parse_address(row[1])[1]) for protocol, row in rows if row[3] == LISTENING
+    }
     found = set()
     for protocol, row in rows:
         if row[3] != ESTABLISHED or row[9] == "0":
             continue
         local, remote = parse_address(row[1]), parse_address(row[2])
         if remote[1]:
-            found.add(Connection(protocol, local, remote, row[9], (protocol, local[1]) not in listening))
+            found.add(
+                Connection(protocol, local, remote, row[9], (protocol, local[1]) not in listening)
+            )
     return found
 
 
@@ -195,4 +217,6 @@ def parse_address(text: str) -> Address:
     packed = b"".join(bytes.fromhex(address[at : at + 8])[::-1] for at in range(0, len(address), 8))
     if packed[:12] == b"\0" * 10 + b"\xff\xff":  # IPv4 within IPv6
         packed = packed[12:]
-    return socket.inet_ntop(socket.AF_INET if len(packed) == 4 else socket.AF_INET6, packed), int(port, 16)
+    return socket.inet_ntop(socket.AF_INET if len(packed) == 4 else socket.AF_INET6, packed), int(
+        port, 16
+    )

@@ -27,21 +27,29 @@ def browse(host: Host, network: Network, rng: random.Random) -> Steps:
     browser, event = host.spawn(shell, CHROME, f'"{CHROME}"')
     yield 0.0, event
     for kind in rng.sample(("renderer", "utility", "gpu-process"), rng.randrange(1, 3)):
-        flags = f"--type={kind} --lang=en-US --renderer-client-id={rng.randrange(4, 40)} --mojo-platform-channel-handle={rng.randrange(1000, 9999)}"
+        flags = (
+            f"--type={kind} --lang=en-US --renderer-client-id={rng.randrange(4, 40)}"
+            f" --mojo-platform-channel-handle={rng.randrange(1000, 9999)}"
+        )
         yield rng.uniform(0.05, 0.5), host.run(browser, CHROME, f'"{CHROME}" {flags}')
     for ip, name in rng.sample(SITES, rng.randrange(1, 4)):
         yield rng.uniform(0.2, 4), host.connect(browser, ip, 443, name)
 
 
 def office(host: Host, network: Network, rng: random.Random) -> Steps:
-    program, suffix = rng.choice((("WINWORD.EXE", "docx"), ("EXCEL.EXE", "xlsx"), ("POWERPNT.EXE", "pptx")))
+    program, suffix = rng.choice(
+        (("WINWORD.EXE", "docx"), ("EXCEL.EXE", "xlsx"), ("POWERPNT.EXE", "pptx"))
+    )
     shell = host.running["shell"]
     document = f"{_home(shell)}\\Documents\\{rng.choice(DOCUMENTS)}-{rng.randrange(1, 30)}.{suffix}"
     process, event = host.spawn(shell, OFFICE + program, f'"{OFFICE}{program}" /n "{document}"')
     yield 0.0, event
     for _ in range(rng.randrange(1, 4)):
         yield rng.uniform(5, 60), host.write(process, document)
-    yield rng.uniform(0.1, 2), host.connect(process, *rng.choice((("52.109.8.20", 443), ("52.96.165.18", 443))))
+    yield (
+        rng.uniform(0.1, 2),
+        host.connect(process, *rng.choice((("52.109.8.20", 443), ("52.96.165.18", 443)))),
+    )
 
 
 def windows_service(host: Host, network: Network, rng: random.Random) -> Steps:
@@ -57,9 +65,15 @@ def windows_service(host: Host, network: Network, rng: random.Random) -> Steps:
     process, event = host.spawn(parent, SYSTEM32 + image, f"{SYSTEM32}{image} {arguments}".strip())
     yield 0.0, event
     if rng.random() < 0.4:
-        yield rng.uniform(0.1, 3), host.write(process, f"C:\\Windows\\Temp\\wct{rng.randrange(4096):04X}.tmp")
+        yield (
+            rng.uniform(0.1, 3),
+            host.write(process, f"C:\\Windows\\Temp\\wct{rng.randrange(4096):04X}.tmp"),
+        )
     if rng.random() < 0.4:
-        yield rng.uniform(0.1, 3), host.connect(process, "10.1.0.10", rng.choice((53, 88, 389, 445)), "DC-01")
+        yield (
+            rng.uniform(0.1, 3),
+            host.connect(process, "10.1.0.10", rng.choice((53, 88, 389, 445)), "DC-01"),
+        )
 
 
 def administration(host: Host, network: Network, rng: random.Random) -> Steps:
@@ -73,7 +87,9 @@ def administration(host: Host, network: Network, rng: random.Random) -> Steps:
         program, _, arguments = command.partition(" ")
         yield (
             rng.uniform(1, 15),
-            host.run(prompt, SYSTEM32 + program, f"{program.removesuffix('.exe')} {arguments}".strip()),
+            host.run(
+                prompt, SYSTEM32 + program, f"{program.removesuffix('.exe')} {arguments}".strip()
+            ),
         )
 
 
@@ -90,7 +106,9 @@ def cron_job(host: Host, network: Network, rng: random.Random) -> Steps:
         "/usr/lib/sysstat/sa1 1 1", "/usr/local/bin/backup.sh --incremental", "test -x /usr/sbin/anacron || run-parts /etc/cron.daily",
         "/usr/bin/certbot -q renew", "/opt/app/bin/cleanup --older-than 7d",
     ))  # fmt: skip
-    shell, event = host.spawn(host.running["cron"], "/usr/bin/dash", f"/bin/sh -c {command}", "root")
+    shell, event = host.spawn(
+        host.running["cron"], "/usr/bin/dash", f"/bin/sh -c {command}", "root"
+    )
     yield 0.0, event
     program = command.split()[0]
     if program.startswith("/"):
@@ -132,11 +150,17 @@ def file_service(host: Host, network: Network, rng: random.Random) -> Steps:
     worker = host.running["svchost"]
     yield 0.0, host.login(client.users[0], client.ip, "success")
     for _ in range(rng.randrange(1, 4)):
-        name = f"{rng.choice(DOCUMENTS)}-{rng.randrange(1, 30)}.{rng.choice(('docx', 'xlsx', 'pdf'))}"
-        yield rng.uniform(0.2, 5), host.write(worker, f"D:\\team\\{rng.choice(('sales', 'hr', 'legal'))}\\{name}")
+        name = (
+            f"{rng.choice(DOCUMENTS)}-{rng.randrange(1, 30)}.{rng.choice(('docx', 'xlsx', 'pdf'))}"
+        )
+        yield (
+            rng.uniform(0.2, 5),
+            host.write(worker, f"D:\\team\\{rng.choice(('sales', 'hr', 'legal'))}\\{name}"),
+        )
     if rng.random() < 0.1:
         command = (
-            f"robocopy.exe D:\\team \\\\DC-01\\backup /MIR /LOG:C:\\Windows\\Temp\\copy-{rng.randrange(1, 100):02d}.log"
+            "robocopy.exe D:\\team \\\\DC-01\\backup /MIR"
+            f" /LOG:C:\\Windows\\Temp\\copy-{rng.randrange(1, 100):02d}.log"
         )
         process, event = host.spawn(worker, f"{SYSTEM32}robocopy.exe", command)
         yield rng.uniform(1, 9), event
@@ -144,7 +168,13 @@ def file_service(host: Host, network: Network, rng: random.Random) -> Steps:
 
 
 Routine = Callable[[Host, Network, random.Random], Steps]
-WORKSTATION: dict[Routine, int] = {browse: 8, office: 5, windows_service: 10, administration: 2, unlock: 2}
+WORKSTATION: dict[Routine, int] = {
+    browse: 8,
+    office: 5,
+    windows_service: 10,
+    administration: 2,
+    unlock: 2,
+}
 WINDOWS_SERVER: dict[Routine, int] = {windows_service: 4, file_service: 6, administration: 1}
 LINUX_SERVER: dict[Routine, int] = {cron_job: 5, deploy: 2, serve: 8}
 
@@ -152,6 +182,12 @@ LINUX_SERVER: dict[Routine, int] = {cron_job: 5, deploy: 2, serve: 8}
 def activity(network: Network, rng: random.Random) -> Steps:
     """Something ordinary, on one of the hosts."""
     host = rng.choices(network.hosts, weights=network.weights)[0]
-    table = LINUX_SERVER if host.os == LINUX else WINDOWS_SERVER if host in network.servers else WORKSTATION
+    table = (
+        LINUX_SERVER
+        if host.os == LINUX
+        else WINDOWS_SERVER
+        if host in network.servers
+        else WORKSTATION
+    )
     routine = rng.choices(list(table), weights=list(table.values()))[0]
     return routine(host, network, rng)

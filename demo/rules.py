@@ -1,4 +1,5 @@
-"""The demo's rules: SQL for the engine, and beside each the same rule in plain Python, for the count by another path."""
+"""The demo's rules: SQL for the engine, and beside each the same rule in plain Python, for the
+count by another path."""
 
 from __future__ import annotations
 
@@ -12,16 +13,25 @@ from demo.hosts import FIELDS, Event
 
 Predicate = Callable[[Event], bool]
 
-_TYPES = {"pid": "BIGINT", "ppid": "BIGINT", "src_port": "INT", "dst_port": "INT", "initiated": "BOOLEAN"}
-_COLUMNS = ", ".join(f"`{f}` {_TYPES.get(f, 'STRING')}" for f in FIELDS if f not in ("ts", "scenario"))
+_TYPES = {
+    "pid": "BIGINT",
+    "ppid": "BIGINT",
+    "src_port": "INT",
+    "dst_port": "INT",
+    "initiated": "BOOLEAN",
+}
+_COLUMNS = ", ".join(
+    f"`{f}` {_TYPES.get(f, 'STRING')}" for f in FIELDS if f not in ("ts", "scenario")
+)
 
 
 def table(name: str) -> str:
-    """The event table over a topic. `ts` is the event's time; events may come two seconds out of order."""
+    """The event table over a topic. `ts` is the event's time; events may come two seconds out of
+    order."""
     return (
-        f"CREATE TABLE {name} (id BIGINT, ts TIMESTAMP(3), {_COLUMNS}, "
-        f"WATERMARK FOR ts AS ts - INTERVAL '2' SECOND) WITH ('connector' = 'topic', 'topic' = '{name}', "
-        f"'format' = 'json', 'scan.startup.mode' = 'earliest-offset');\n"
+        f"CREATE TABLE {name} (id BIGINT, ts TIMESTAMP(3), {_COLUMNS}, WATERMARK FOR ts AS ts -"
+        f" INTERVAL '2' SECOND) WITH ('connector' = 'topic', 'topic' = '{name}', 'format' = 'json',"
+        " 'scan.startup.mode' = 'earliest-offset');\n"
     )
 
 
@@ -131,15 +141,25 @@ def indicators(count: int) -> list[Rule]:
     for n in range(count):
         if n % 2:
             name = f"implant-{n:04}.exe"
-            rules.append(Rule(f"ioc-{n:04}", "high", f"LOWER(command_line) LIKE '%{name}%'", has("command_line", name)))
+            rules.append(
+                Rule(
+                    f"ioc-{n:04}",
+                    "high",
+                    f"LOWER(command_line) LIKE '%{name}%'",
+                    has("command_line", name),
+                )
+            )
         else:
             ip = f"203.0.{n // 256}.{n % 256}"
-            rules.append(Rule(f"ioc-{n:04}", "high", f"dst_ip = '{ip}'", equals("dst_ip", ip), "dst_ip"))
+            rules.append(
+                Rule(f"ioc-{n:04}", "high", f"dst_ip = '{ip}'", equals("dst_ip", ip), "dst_ip")
+            )
     return rules
 
 
 def count_bursts(events: Iterable[Event]) -> dict[tuple[str, str], int]:
-    """(source, window's end) -> failed logins, for windows that the watermark has passed, in plain Python."""
+    """(source, window's end) -> failed logins, for windows that the watermark has passed, in plain
+    Python."""
     counts: dict[tuple[str, datetime], int] = defaultdict(int)
     latest = datetime.min
     for e in events:

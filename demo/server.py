@@ -1,4 +1,5 @@
-"""The server of the demo: a real `sql serve` process, started, killed and started again on the same data folder."""
+"""The server of the demo: a real `sql serve` process, started, killed and started again on the same
+data folder."""
 
 from __future__ import annotations
 
@@ -28,7 +29,14 @@ class Server:
         """Seconds until it was ready."""
         began = time.monotonic()
         log = (self.folder / "server.log").open("ab")
-        command = [sys.executable, "-m", "sqlengine.cli", "serve", "--data", str(self.folder / "data")]
+        command = [
+            sys.executable,
+            "-m",
+            "sqlengine.cli",
+            "serve",
+            "--data",
+            str(self.folder / "data"),
+        ]
         command += ["--jobs", str(self.jobs), "--port", str(self.port)]
         self.process = subprocess.Popen(command, stdout=log, stderr=log)
         while time.monotonic() - began < 60:

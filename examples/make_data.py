@@ -1,4 +1,5 @@
-"""Writes the small files that the examples read: `python -m examples.make_data`. The same every time."""
+"""Writes the small files that the examples read: `python -m examples.make_data`. The same every
+time."""
 
 from __future__ import annotations
 
@@ -16,10 +17,15 @@ START = datetime(2026, 3, 2, 8, 0)
 
 
 def events() -> Iterator[dict[str, object]]:
-    """Five minutes of a company's events with every attack, and one in fifteen of the ordinary ones."""
+    """Five minutes of a company's events with every attack, and one in fifteen of the ordinary
+    ones."""
     for number, event in enumerate(generate(7, 6000, spread(6000, ATTACKS))):
         if event["scenario"] or number % 15 == 0:
-            yield {name: value for name, value in event.items() if value is not None and name != "scenario"}
+            yield {
+                name: value
+                for name, value in event.items()
+                if value is not None and name != "scenario"
+            }
 
 
 def payments(rng: random.Random) -> Iterator[dict[str, object]]:
@@ -27,7 +33,10 @@ def payments(rng: random.Random) -> Iterator[dict[str, object]]:
     time = START
     for number in range(1, 301):
         time += timedelta(seconds=rng.uniform(1, 22))
-        account, country = f"A-{rng.randrange(1, 21):02d}", rng.choice(["DE", "DE", "DE", " de", "FR", "at "])
+        account, country = (
+            f"A-{rng.randrange(1, 21):02d}",
+            rng.choice(["DE", "DE", "DE", " de", "FR", "at "]),
+        )
         amount = round(rng.choice([9.99, 24.5, 49.9]) * rng.uniform(0.5, 3), 2)
         if 100 <= number < 112:
             account, amount = "A-07", 0.99 + number % 3
@@ -43,12 +52,15 @@ def payments(rng: random.Random) -> Iterator[dict[str, object]]:
 
 
 def readings(rng: random.Random) -> Iterator[list[object]]:
-    """Ten minutes of six sensors, one reading each five seconds; some empty, a hot one, and rows that come late."""
+    """Ten minutes of six sensors, one reading each five seconds; some empty, a hot one, and rows
+    that come late."""
     rows: list[list[object]] = []
     for step in range(120):
         time = START + timedelta(seconds=5 * step)
         for device in range(1, 7):
-            celsius = round(21 + device + rng.gauss(0, 0.4) + (45 if device == 4 and 60 <= step < 66 else 0), 1)
+            celsius = round(
+                21 + device + rng.gauss(0, 0.4) + (45 if device == 4 and 60 <= step < 66 else 0), 1
+            )
             empty = rng.random() < 0.01
             row: list[object] = [
                 f"{time:%Y-%m-%d %H:%M:%S}",
@@ -69,7 +81,13 @@ def status(rng: random.Random) -> Iterator[list[object]]:
         time += timedelta(seconds=rng.uniform(2, 28))
         state = rng.choice(["online", "online", "offline", "OFFLINE "])
         site = rng.choice(["north", "south"])
-        yield [f"{time:%Y-%m-%d %H:%M:%S}", f"s-{rng.randrange(1, 31)}", site, state, rng.randrange(0, 100)]
+        yield [
+            f"{time:%Y-%m-%d %H:%M:%S}",
+            f"s-{rng.randrange(1, 31)}",
+            site,
+            state,
+            rng.randrange(0, 100),
+        ]
 
 
 def write_json(name: str, rows: Iterable[dict[str, object]]) -> None:

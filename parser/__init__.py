@@ -1,4 +1,5 @@
-"""SQL text to typed statements. `parse` is the way in; `parser.dialect` says what a parsed expression consists of."""
+"""SQL text to typed statements. `parse` is the way in; `parser.dialect` says what a parsed
+expression consists of."""
 
 from __future__ import annotations
 
@@ -21,12 +22,14 @@ T = TypeVar("T")
 
 
 def parse(text: str, *, file: str | None = None) -> list[Statement]:
-    """The statements of a script. Raises the SqlError of the first bad one; its position names `file`, if given."""
+    """The statements of a script. Raises the SqlError of the first bad one; its position names
+    `file`, if given."""
     return [_parse_piece(piece, file) for piece in split(text)]
 
 
 def parse_pieces(text: str, *, file: str | None = None) -> Iterator[Statement | SqlError]:
-    """One item for each statement of a script, in order: the statement, or what is wrong with it."""
+    """One item for each statement of a script, in order: the statement, or what is wrong with
+    it."""
     for piece in split(text):
         try:
             yield _parse_piece(piece, file)
@@ -59,7 +62,8 @@ def _parse_piece(piece: Piece, file: str | None) -> Statement:
 
 
 def _guarded(parse: Callable[[], T], start: Position) -> T:
-    """Deep nesting is caught by a count; where the caller's own stack leaves less room than that, by this."""
+    """Deep nesting is caught by a count; where the caller's own stack leaves less room than that,
+    by this."""
     try:
         return parse()
     except RecursionError:

@@ -1,4 +1,5 @@
-"""What CREATE statements say. `parser.statements` names all kinds of statements; this file holds their root."""
+"""What CREATE statements say. `parser.statements` names all kinds of statements; this file holds
+their root."""
 
 from __future__ import annotations
 
@@ -17,15 +18,16 @@ Name = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Statement:
-    """The root of all statements: where it begins, and where the name stands that it is about, if it has one.
-    `parser.writer.statements.write` gives its text."""
+    """The root of all statements: where it begins, and where the name stands that it is about, if
+    it has one. `parser.writer.statements.write` gives its text."""
 
     position: Position = field(kw_only=True, compare=False)
     subject: Position | None = field(kw_only=True, default=None, compare=False)
 
 
 class Kind(StrEnum):
-    """What CREATE, DROP, ALTER, DESCRIBE and SHOW CREATE are about; an underscore is a space in SQL."""
+    """What CREATE, DROP, ALTER, DESCRIBE and SHOW CREATE are about; an underscore is a space in
+    SQL."""
 
     TABLE = "TABLE"
     MATERIALIZED_TABLE = "MATERIALIZED_TABLE"
@@ -51,8 +53,9 @@ class ColumnKind(Enum):
 
 @dataclass(frozen=True)
 class ColumnDefinition:
-    """One column. `type` is None for a computed column; `metadata_key` defaults to the name; `path` is what stands
-    before the name of a field in a row: of `a.b.c INT` it is (a, b). A HEADER column is RSQLDB's: a message property."""
+    """One column. `type` is None for a computed column; `metadata_key` defaults to the name; `path`
+    is what stands before the name of a field in a row: of `a.b.c INT` it is (a, b). A HEADER column
+    is RSQLDB's: a message property."""
 
     name: str
     kind: ColumnKind
@@ -78,7 +81,8 @@ class WatermarkDefinition:
 
 @dataclass(frozen=True)
 class Constraint:
-    """[CONSTRAINT name] PRIMARY KEY | UNIQUE (columns) [[NOT] ENFORCED]; `enforced` is None when the text is silent."""
+    """[CONSTRAINT name] PRIMARY KEY | UNIQUE (columns) [[NOT] ENFORCED]; `enforced` is None when
+    the text is silent."""
 
     columns: tuple[str, ...]
     unique: bool = False
@@ -99,7 +103,8 @@ class Distribution:
 
 @dataclass(frozen=True)
 class LikeOption:
-    """INCLUDING | EXCLUDING | OVERWRITING (`strategy`) ALL | OPTIONS | WATERMARKS | … (`feature`)."""
+    """INCLUDING | EXCLUDING | OVERWRITING (`strategy`) ALL | OPTIONS | WATERMARKS | …
+    (`feature`)."""
 
     strategy: str
     feature: str
@@ -116,9 +121,9 @@ class TableLike:
 
 @dataclass(frozen=True)
 class CreateTable(Statement):
-    """CREATE TABLE, also LIKE another and AS a query. `replace`: OR REPLACE; `column_order` are names without types
-    in front of AS; `system_time`: PERIOD FOR SYSTEM_TIME, by which RSQLDB marks a table to look up; `option_places` says where the
-    key of each option stands."""
+    """CREATE TABLE, also LIKE another and AS a query. `replace`: OR REPLACE; `column_order` are
+    names without types in front of AS; `system_time`: PERIOD FOR SYSTEM_TIME, by which RSQLDB marks
+    a table to look up; `option_places` says where the key of each option stands."""
 
     name: Name
     columns: tuple[ColumnDefinition, ...]
@@ -197,7 +202,8 @@ class Resource:
 
 @dataclass(frozen=True)
 class CreateFunction(Statement):
-    """CREATE FUNCTION name AS 'module.name' LANGUAGE PYTHON [USING FILE 'path']; `system` with TEMPORARY SYSTEM."""
+    """CREATE FUNCTION name AS 'module.name' LANGUAGE PYTHON [USING FILE 'path']; `system` with
+    TEMPORARY SYSTEM."""
 
     name: Name
     class_name: str

@@ -1,11 +1,12 @@
 """Flink SQL as a dialect of sqlglot, and what a parsed expression consists of.
 
-sqlglot gives the tree, its walkers and its writer; the grammar is in `parser.grammar.queries` and the files below it, since
-that of sqlglot accepts much that Flink refuses, groups operators in another way and turns calls of known functions
-into nodes of its own meaning.
+sqlglot gives the tree, its walkers and its writer; the grammar is in `parser.grammar.queries` and
+the files below it, since that of sqlglot accepts much that Flink refuses, groups operators in
+another way and turns calls of known functions into nodes of its own meaning.
 
-These nodes can occur in a scalar expression, and no others but those of `parser.nodes`. No string in a tree holds the
-text of more than one token: two words that mean one thing are joined by an underscore.
+These nodes can occur in a scalar expression, and no others but those of `parser.nodes`. No string
+in a tree holds the text of more than one token: two words that mean one thing are joined by an
+underscore.
 
 | text | node |
 |---|---|
@@ -71,7 +72,8 @@ And these in a query:
 | GROUP BY a, GROUPING SETS (…), CUBE (…) | Group(expressions=[…, GroupingSets, Cube, Rollup, Tuple], distinct) |
 | ORDER BY a DESC NULLS LAST | Order(expressions=[Ordered(this, desc, nulls_first)]) |
 
-All names, literals, calls and query clauses have `line`, `col`, `start` and `end` in `meta`; `position_of` reads them.
+All names, literals, calls and query clauses have `line`, `col`, `start` and `end` in `meta`;
+`position_of` reads them.
 """
 
 from __future__ import annotations
@@ -97,7 +99,8 @@ if tokens.SQLGLOTC_INSTALLED:
 
 
 def position_of(node: exp.Expression) -> Position | None:
-    """Where `node` is in its script; where it is not marked itself, the place of the first marked node below."""
+    """Where `node` is in its script; where it is not marked itself, the place of the first marked
+    node below."""
     pending: list[Any] = [node]
     while pending:
         current = pending.pop()
@@ -109,8 +112,9 @@ def position_of(node: exp.Expression) -> Position | None:
 
 
 class Flink(Dialect):
-    """For sqlglot's own tools: `sqlglot.parse_one(text, dialect=Flink)` reads a query or an expression by our
-    grammar, and `tree.sql(dialect=Flink)` writes one that reads back as the same tree."""
+    """For sqlglot's own tools: `sqlglot.parse_one(text, dialect=Flink)` reads a query or an
+    expression by our grammar, and `tree.sql(dialect=Flink)` writes one that reads back as the same
+    tree."""
 
     NORMALIZATION_STRATEGY = NormalizationStrategy.CASE_SENSITIVE
     NULL_ORDERING = "nulls_are_small"
@@ -131,7 +135,10 @@ class Flink(Dialect):
             return [found]
 
         def parse_into(
-            self, expression_types: exp.IntoType, raw_tokens: list[SqlglotToken], sql: str | None = None
+            self,
+            expression_types: exp.IntoType,
+            raw_tokens: list[SqlglotToken],
+            sql: str | None = None,
         ) -> list[exp.Expr | None]:
             return self.parse(raw_tokens, sql or "")
 

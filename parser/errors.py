@@ -20,7 +20,8 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in a text: `line` and `column` count from 1, `length` is the width of the thing in characters."""
+    """A place in a text: `line` and `column` count from 1, `length` is the width of the thing in
+    characters."""
 
     line: int
     column: int
@@ -35,8 +36,9 @@ class Position:
 class SqlError(Exception):
     """The root of all errors that are shown to people.
 
-    `message` is lowercase and has no full stop; `detail` says why, `hint` what to do about it, `position` where;
-    `subject` is the name of the thing that is wrong, for whoever knows where that stands or what it is.
+    `message` is lowercase and has no full stop; `detail` says why, `hint` what to do about it,
+    `position` where; `subject` is the name of the thing that is wrong, for whoever knows where that
+    stands or what it is.
     """
 
     title = "error"
@@ -70,7 +72,14 @@ class SqlError(Exception):
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.message, self.detail, self.hint, self.position, self.subject)
+        return _rebuild, (
+            type(self),
+            self.message,
+            self.detail,
+            self.hint,
+            self.position,
+            self.subject,
+        )
 
     def __str__(self) -> str:
         where = f"{self.position}: " if self.position else ""
@@ -132,7 +141,8 @@ class TryAgain(ServiceError):
 
 
 def render(error: SqlError, text: str | None = None) -> str:
-    """`error` as several lines for a terminal; with the statement's `text`, the line at fault and a caret under it."""
+    """`error` as several lines for a terminal; with the statement's `text`, the line at fault and a
+    caret under it."""
     place = f"{error.position}: " if error.position else ""
     lines = [f"{place}{error.title}: {error.message}"]
     if text is not None and error.position is not None:
@@ -149,7 +159,9 @@ def _caret(text: str, position: Position) -> list[str]:
     if not 1 <= position.line <= len(source):
         return []
     line = source[position.line - 1]
-    start = max(0, position.column - 61)  # a rule may be one line of 300 kB: show what is around the place
+    start = max(
+        0, position.column - 61
+    )  # a rule may be one line of 300 kB: show what is around the place
     shown = "".join(c if c.isprintable() else " " for c in line[start : start + 120])
     width = max(1, min(position.length, len(shown) - (position.column - 1 - start)))
     return ["  | " + shown, "  | " + " " * (position.column - 1 - start) + "^" * width]

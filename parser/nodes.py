@@ -40,7 +40,12 @@ class FormatJson(exp.Expression):
 class MultisetOperation(exp.Expression):
     """a MULTISET UNION | INTERSECT | EXCEPT [DISTINCT] b; `kind` is the second word."""
 
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expression": True, "kind": True, "distinct": False}
+    arg_types: ClassVar[dict[str, bool]] = {
+        "this": True,
+        "expression": True,
+        "kind": True,
+        "distinct": False,
+    }
 
 
 class MemberOf(exp.Expression):
@@ -56,7 +61,8 @@ class SubmultisetOf(exp.Expression):
 
 
 class PeriodPredicate(exp.Expression):
-    """a CONTAINS | EQUALS | [IMMEDIATELY] PRECEDES | [IMMEDIATELY] SUCCEEDS b; `kind` has `_` for a space."""
+    """a CONTAINS | EQUALS | [IMMEDIATELY] PRECEDES | [IMMEDIATELY] SUCCEEDS b; `kind` has `_` for a
+    space."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "expression": True, "kind": True}
 
@@ -116,21 +122,29 @@ class Sample(exp.Expression):
 
 
 class Extension(exp.Expression):
-    """EXTEND (name type, …): columns that a table has beside its own. `this` is a column's path, `to` its type."""
+    """EXTEND (name type, …): columns that a table has beside its own. `this` is a column's path,
+    `to` its type."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "to": True}
 
 
 class Pivot(exp.Expression):
-    """PIVOT (aggregates FOR columns IN (values)); a value is an expression or a Tuple, perhaps in an Alias."""
+    """PIVOT (aggregates FOR columns IN (values)); a value is an expression or a Tuple, perhaps in
+    an Alias."""
 
     arg_types: ClassVar[dict[str, bool]] = {"expressions": True, "columns": True, "values": True}
 
 
 class Unpivot(exp.Expression):
-    """UNPIVOT [INCLUDE NULLS] (expressions FOR columns IN (values)); `nulls` is INCLUDE, EXCLUDE or absent."""
+    """UNPIVOT [INCLUDE NULLS] (expressions FOR columns IN (values)); `nulls` is INCLUDE, EXCLUDE or
+    absent."""
 
-    arg_types: ClassVar[dict[str, bool]] = {"expressions": True, "columns": True, "values": True, "nulls": False}
+    arg_types: ClassVar[dict[str, bool]] = {
+        "expressions": True,
+        "columns": True,
+        "values": True,
+        "nulls": False,
+    }
 
 
 class UnpivotValue(exp.Expression):
@@ -140,7 +154,8 @@ class UnpivotValue(exp.Expression):
 
 
 class Skip(exp.Expression):
-    """AFTER MATCH SKIP TO NEXT ROW, PAST LAST ROW, TO FIRST a, TO LAST a: `kind` NEXT, PAST, FIRST, LAST."""
+    """AFTER MATCH SKIP TO NEXT ROW, PAST LAST ROW, TO FIRST a, TO LAST a: `kind` NEXT, PAST, FIRST,
+    LAST."""
 
     arg_types: ClassVar[dict[str, bool]] = {"kind": True, "this": False}
 
@@ -158,9 +173,15 @@ class PatternChoice(exp.Expression):
 
 
 class PatternRepeat(exp.Expression):
-    """a*, a+, a?, a{low, high}: bounds are Literals, a missing one is not there; `reluctant` with another ? behind."""
+    """a*, a+, a?, a{low, high}: bounds are Literals, a missing one is not there; `reluctant` with
+    another ? behind."""
 
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "low": False, "high": False, "reluctant": False}
+    arg_types: ClassVar[dict[str, bool]] = {
+        "this": True,
+        "low": False,
+        "high": False,
+        "reluctant": False,
+    }
 
 
 class PatternExclusion(exp.Expression):

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from parser.errors import ParseError, Position
 from parser.grammar.lexer import Places
 
-# An unclosed quote or comment takes all that follows, so that the statement after it is not run by accident.
+# An unclosed quote or comment takes all that follows, so that the statement after it is not run by
+# accident.
 _PART = re.compile(
     r"""
     (?P<space>\s++|(?:--|//)[^\n\r]*+|/\*(?!\+).*?\*/)
@@ -32,14 +33,16 @@ _BLOCKS = (("BEGIN", "STATEMENT", "SET"), ("STATEMENT", "SET", "BEGIN"))
 
 @dataclass(frozen=True)
 class Piece:
-    """The text of one statement, without its semicolon and the space around it, and where it begins."""
+    """The text of one statement, without its semicolon and the space around it, and where it
+    begins."""
 
     sql: str
     position: Position
 
 
 def split(text: str) -> list[Piece]:
-    """The statements of a script: cut at semicolons outside quotes, comments and statement sets. Never fails."""
+    """The statements of a script: cut at semicolons outside quotes, comments and statement sets.
+    Never fails."""
     places = Places(text)
     pieces: list[Piece] = []
     start: int | None = None
@@ -86,6 +89,8 @@ def substitute(text: str, defines: Mapping[str, str]) -> str:
         if name in defines:
             return defines[name]
         position = Places(text).at(found.start(), len(found.group()))
-        raise ParseError(f"variable '{name}' has no value", hint=f"pass -D {name}=VALUE", position=position)
+        raise ParseError(
+            f"variable '{name}' has no value", hint=f"pass -D {name}=VALUE", position=position
+        )
 
     return _VARIABLE.sub(value, text)

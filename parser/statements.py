@@ -1,5 +1,5 @@
-"""What a text can say: one frozen dataclass per kind of statement. Queries and scalar expressions inside are
-sqlglot trees; the binder turns them into typed plans and then drops them."""
+"""What a text can say: one frozen dataclass per kind of statement. Queries and scalar expressions
+inside are sqlglot trees; the binder turns them into typed plans and then drops them."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Emit:
-    """RSQLDB: WITH DELAY interval | WITHOUT DELAY, BEFORE or AFTER WATERMARK; `delay` None is WITHOUT DELAY, and
-    `when` (BEFORE, AFTER) None when the text is silent."""
+    """RSQLDB: WITH DELAY interval | WITHOUT DELAY, BEFORE or AFTER WATERMARK; `delay` None is
+    WITHOUT DELAY, and `when` (BEFORE, AFTER) None when the text is silent."""
 
     delay: exp.Expression | None = None
     when: str | None = None
@@ -89,9 +89,10 @@ class Emit:
 
 @dataclass(frozen=True)
 class Insert(Statement):
-    """INSERT INTO target [(columns)] query. `columns` is empty when not given, and its names have more than one part
-    for fields of rows; `hints` are calls; `extend` declares columns that the table has not; `on_conflict` is ERROR,
-    NOTHING or DEDUPLICATE; `places` is where the columns stand."""
+    """INSERT INTO target [(columns)] query. `columns` is empty when not given, and its names have
+    more than one part for fields of rows; `hints` are calls; `extend` declares columns that the
+    table has not; `on_conflict` is ERROR, NOTHING or DEDUPLICATE; `places` is where the columns
+    stand."""
 
     target: Name
     columns: tuple[Name, ...]
@@ -144,8 +145,8 @@ class Delete(Statement):
 
 @dataclass(frozen=True)
 class Merge(Statement):
-    """MERGE INTO table USING source ON condition WHEN MATCHED … WHEN NOT MATCHED THEN INSERT (columns) VALUES values;
-    `values` is None when nothing is inserted."""
+    """MERGE INTO table USING source ON condition WHEN MATCHED … WHEN NOT MATCHED THEN INSERT
+    (columns) VALUES values; `values` is None when nothing is inserted."""
 
     table: exp.Table
     source: exp.Expression
@@ -185,9 +186,10 @@ class ExecutePlan(Statement):
 
 @dataclass(frozen=True)
 class Show(Statement):
-    """SHOW what [FROM name] [[NOT] LIKE | ILIKE pattern]. `what` is one word: TABLES, VIEWS, MATERIALIZED_TABLES,
-    FUNCTIONS, USER_FUNCTIONS, PROCEDURES, CATALOGS, DATABASES, MODELS, CONNECTIONS, COLUMNS, PARTITIONS, JOBS, JARS,
-    MODULES, FULL_MODULES, CURRENT_CATALOG, CURRENT_DATABASE."""
+    """SHOW what [FROM name] [[NOT] LIKE | ILIKE pattern]. `what` is one word: TABLES, VIEWS,
+    MATERIALIZED_TABLES, FUNCTIONS, USER_FUNCTIONS, PROCEDURES, CATALOGS, DATABASES, MODELS,
+    CONNECTIONS, COLUMNS, PARTITIONS, JOBS, JARS, MODULES, FULL_MODULES, CURRENT_CATALOG,
+    CURRENT_DATABASE."""
 
     what: str
     name: Name | None = None

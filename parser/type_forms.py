@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from parser.types import DataType, Root
 
-# SQL root -> (what it is in JSON, as `sqlengine.formats` writes it; the type of a Spark column that carries it).
+# SQL root -> (what it is in JSON, as `sqlengine.formats` writes it; the type of a Spark column that
+# carries it).
 _SIMPLE: dict[Root, tuple[str, str]] = {
     Root.BOOLEAN: ("boolean", "boolean"),
     Root.TINYINT: ("number", "tinyint"),
@@ -50,8 +51,8 @@ def to_json_form(t: DataType) -> str:
 
 
 def to_spark(t: DataType) -> str:
-    """The type's name in a Spark DDL string. Times travel as BIGINT in their Arrow unit, since Spark's have microseconds
-    only."""
+    """The type's name in a Spark DDL string. Times travel as BIGINT in their Arrow unit, since
+    Spark's have microseconds only."""
     if t.root in _SIMPLE:
         return _SIMPLE[t.root][1]
     match t.root:
@@ -64,5 +65,9 @@ def to_spark(t: DataType) -> str:
         case Root.MULTISET:
             return f"map<{to_spark(t.children[0])},int>"
         case Root.ROW:
-            return "struct<" + ",".join(f"`{n}`:{to_spark(c)}" for n, c in zip(t.names, t.children, strict=True)) + ">"
+            return (
+                "struct<"
+                + ",".join(f"`{n}`:{to_spark(c)}" for n, c in zip(t.names, t.children, strict=True))
+                + ">"
+            )
     return "bigint"

@@ -52,8 +52,9 @@ class Root(Enum):
 
 
 class TimeAttribute(Enum):
-    """What makes a timestamp column a time attribute: watermarks (ROWTIME) or the processing clock (PROCTIME). What is
-    made from a row time (FORMER) is none any more, but Flink shows it as one."""
+    """What makes a timestamp column a time attribute: watermarks (ROWTIME) or the processing clock
+    (PROCTIME). What is made from a row time (FORMER) is none any more, but Flink shows it as
+    one."""
 
     NONE = ""
     ROWTIME = "*ROWTIME*"
@@ -65,8 +66,9 @@ class TimeAttribute(Enum):
 
 @dataclass(frozen=True)
 class Written:
-    """How a type was written where that says more than the type: the comments of a ROW's fields (None for a field
-    without one); the first and last unit of an INTERVAL and their precisions (None where not given); a character set."""
+    """How a type was written where that says more than the type: the comments of a ROW's fields
+    (None for a field without one); the first and last unit of an INTERVAL and their precisions
+    (None where not given); a character set."""
 
     comments: tuple[str | None, ...] = ()
     start: str = ""
@@ -77,11 +79,12 @@ class Written:
 
 @dataclass(frozen=True)
 class DataType:
-    """A SQL type. `precision` counts digits (DECIMAL) or fractional digits of a second (TIME, TIMESTAMP);
-    `length` counts characters or bytes (MAX_LENGTH is unbounded); `children` are the types of an ARRAY's or
-    MULTISET's element, a MAP's key and value, or the fields of a ROW or STRUCTURED type, whose names are `names`. The
-    class of a STRUCTURED or RAW type is `class_name`; the `names` of a RAW type are its serializer, those of a NAMED
-    type the parts of its name. `written` is what a text said beyond the type, and two types are equal without it."""
+    """A SQL type. `precision` counts digits (DECIMAL) or fractional digits of a second (TIME,
+    TIMESTAMP); `length` counts characters or bytes (MAX_LENGTH is unbounded); `children` are the
+    types of an ARRAY's or MULTISET's element, a MAP's key and value, or the fields of a ROW or
+    STRUCTURED type, whose names are `names`. The class of a STRUCTURED or RAW type is `class_name`;
+    the `names` of a RAW type are its serializer, those of a NAMED type the parts of its name.
+    `written` is what a text said beyond the type, and two types are equal without it."""
 
     root: Root
     nullable: bool = True
@@ -96,7 +99,14 @@ class DataType:
 
     @cached_property
     def _hash(self) -> int:
-        parts = (self.root.value, self.nullable, self.precision, self.scale, self.length, self.children)
+        parts = (
+            self.root.value,
+            self.nullable,
+            self.precision,
+            self.scale,
+            self.length,
+            self.children,
+        )
         return hash((*parts, self.names, self.class_name))
 
     def __hash__(self) -> int:
@@ -112,7 +122,8 @@ class DataType:
         return self if self.time is time else replace(self, time=time)
 
     def made_from(self, other: DataType) -> DataType:
-        """The type of a value that is made from one of another type: shown as a row time if that is, but none."""
+        """The type of a value that is made from one of another type: shown as a row time if that
+        is, but none."""
         former = other.time in (TimeAttribute.ROWTIME, TimeAttribute.FORMER)
         return self.as_attribute(TimeAttribute.FORMER if former else TimeAttribute.NONE)
 
@@ -120,8 +131,10 @@ class DataType:
         """Equal but for nullability and time attribute."""
         return self is other or (
             self.root is other.root
-            and (self.length, self.precision, self.scale) == (other.length, other.precision, other.scale)
-            and (self.children, self.names, self.class_name) == (other.children, other.names, other.class_name)
+            and (self.length, self.precision, self.scale)
+            == (other.length, other.precision, other.scale)
+            and (self.children, self.names, self.class_name)
+            == (other.children, other.names, other.class_name)
         )
 
     @property
@@ -169,7 +182,11 @@ class DataType:
         text = type_name(self)
         if not self.nullable:
             text += " NOT NULL"
-        return f"{text} {self.time.value.removesuffix(' once')}" if self.time is not TimeAttribute.NONE else text
+        return (
+            f"{text} {self.time.value.removesuffix(' once')}"
+            if self.time is not TimeAttribute.NONE
+            else text
+        )
 
 
 INTEGERS = (Root.TINYINT, Root.SMALLINT, Root.INT, Root.BIGINT)
@@ -292,7 +309,8 @@ _SIMPLE: dict[Root, pa.DataType] = {
 
 
 def unit(precision: int) -> str:
-    """Arrow's unit for so many fractional digits of a second: ms up to 3, us up to 6, ns up to 9."""
+    """Arrow's unit for so many fractional digits of a second: ms up to 3, us up to 6, ns up to
+    9."""
     return "ms" if precision <= 3 else "us" if precision <= 6 else "ns"
 
 

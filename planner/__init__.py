@@ -1,4 +1,5 @@
-"""Statements to plans: `bind` gives a typed plan, `optimize` a better one with equal rows, `explain` shows one."""
+"""Statements to plans: `bind` gives a typed plan, `optimize` a better one with equal rows,
+`explain` shows one."""
 
 from __future__ import annotations
 

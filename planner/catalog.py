@@ -1,4 +1,5 @@
-"""Names and what they stand for: tables, views and functions, per job (temporary) and for all (permanent)."""
+"""Names and what they stand for: tables, views and functions, per job (temporary) and for all
+(permanent)."""
 
 from __future__ import annotations
 
@@ -20,13 +21,15 @@ Identifier = tuple[str, str, str]
 
 DEFAULT_CATALOG = "default_catalog"
 DEFAULT_DATABASE = "default_database"
-# Where functions are that belong to no database: temporary system functions, and those that packages bring.
+# Where functions are that belong to no database: temporary system functions, and those that
+# packages bring.
 SYSTEM = ("", "")
 
 
 @dataclass(frozen=True)
 class Watermark:
-    """Rows of `column` are late once the greatest value of `expression` so far has passed them; `text` is its SQL."""
+    """Rows of `column` are late once the greatest value of `expression` so far has passed them;
+    `text` is its SQL."""
 
     column: str
     expression: Scalar
@@ -48,10 +51,10 @@ PARTITION: Final = "partition."
 
 @dataclass(frozen=True)
 class Table:
-    """A table as CREATE TABLE made it. `schema` is what a query sees, in the order of the declaration; `physical` the
-    columns that stand in the records; `computed` pairs of name and expression over physical and metadata columns, whose SQL
-    is in `texts`. `definition`: the whole statement as SQL, with full types and without LIKE, for those that say LIKE or
-    ALTER."""
+    """A table as CREATE TABLE made it. `schema` is what a query sees, in the order of the
+    declaration; `physical` the columns that stand in the records; `computed` pairs of name and
+    expression over physical and metadata columns, whose SQL is in `texts`. `definition`: the whole
+    statement as SQL, with full types and without LIKE, for those that say LIKE or ALTER."""
 
     name: Identifier
     schema: Schema
@@ -78,9 +81,10 @@ class Table:
 
 @dataclass(frozen=True)
 class View:
-    """A named query, already bound. `home` are the catalog and the database in which it was written; `broken`: why the
-    query is not valid any more, since what it names was altered or dropped. `ordered`: the query ends in an ORDER BY of what it
-    shows, and the top of the plan is that."""
+    """A named query, already bound. `home` are the catalog and the database in which it was
+    written; `broken`: why the query is not valid any more, since what it names was altered or
+    dropped. `ordered`: the query ends in an ORDER BY of what it shows, and the top of the plan is
+    that."""
 
     name: Identifier
     plan: LogicalPlan
@@ -93,8 +97,9 @@ class View:
 
 @dataclass(frozen=True)
 class Function:
-    """A user's function by name: `user` is what CREATE FUNCTION named, as its module was at that moment. Functions have
-    names of their own beside tables: the last part of the identifier is lowercase and ends with `()`."""
+    """A user's function by name: `user` is what CREATE FUNCTION named, as its module was at that
+    moment. Functions have names of their own beside tables: the last part of the identifier is
+    lowercase and ends with `()`."""
 
     name: Identifier
     class_name: str
@@ -109,8 +114,8 @@ class Function:
 
 @dataclass(frozen=True)
 class Container:
-    """A database (`name` ends with an empty part) or a catalog (with two) that a statement made. A catalog's options
-    say its type and its default database."""
+    """A database (`name` ends with an empty part) or a catalog (with two) that a statement made. A
+    catalog's options say its type and its default database."""
 
     name: Identifier
     options: Mapping[str, str] = field(default_factory=dict)
@@ -127,8 +132,9 @@ CatalogObject = Table | View | Function | Container
 
 @dataclass(frozen=True)
 class Catalog:
-    """All objects that a statement can name; a temporary one hides the permanent one of its name. Immutable: a change
-    gives another catalog, so that a job can be planned beside the stream and dropped when it fails."""
+    """All objects that a statement can name; a temporary one hides the permanent one of its name.
+    Immutable: a change gives another catalog, so that a job can be planned beside the stream and
+    dropped when it fails."""
 
     objects: Mapping[Identifier, CatalogObject] = field(default_factory=dict)
     temporary: Mapping[Identifier, CatalogObject] = field(default_factory=dict)
@@ -154,8 +160,9 @@ class Catalog:
         return (catalog, database, f"{name[-1].lower()}()")
 
     def function(self, name: tuple[str, ...], *, built_in: bool = False) -> Function | None:
-        """The user's function that a call of `name` means, in Flink's order: temporary system functions, those that are
-        built in (then None), system functions, temporary ones, permanent ones. A name with a database is in that."""
+        """The user's function that a call of `name` means, in Flink's order: temporary system
+        functions, those that are built in (then None), system functions, temporary ones, permanent
+        ones. A name with a database is in that."""
         system = self.resolve_function(name, system=True)
         own = self.resolve_function(name)
         places = [] if len(name) > 1 else [self.temporary.get(system)]
@@ -175,10 +182,13 @@ class Catalog:
 
     def replaced(self, name: Identifier, item: CatalogObject) -> Catalog:
         """With `item` in the place of the permanent object `name`."""
-        return replace(self, objects={**{k: v for k, v in self.objects.items() if k != name}, item.name: item})
+        return replace(
+            self, objects={**{k: v for k, v in self.objects.items() if k != name}, item.name: item}
+        )
 
     def put(self, item: CatalogObject, *, if_not_exists: bool = False) -> Catalog:
-        """With `item`. The same definition again is accepted; a different one under a name in use is refused."""
+        """With `item`. The same definition again is accepted; a different one under a name in use
+        is refused."""
         objects = self.temporary if item.temporary else self.objects
         held = objects.get(item.name)
         if held is not None and not same_definition(held, item):
@@ -194,10 +204,13 @@ class Catalog:
         if held is not None:
             return self
         changed = {**objects, item.name: item}
-        return replace(self, temporary=changed) if item.temporary else replace(self, objects=changed)
+        return (
+            replace(self, temporary=changed) if item.temporary else replace(self, objects=changed)
+        )
 
     def drop(self, name: Identifier) -> Catalog:
-        """Without the temporary object of that name, or if there is none without the permanent one."""
+        """Without the temporary object of that name, or if there is none without the permanent
+        one."""
         if name in self.temporary:
             return replace(self, temporary={k: v for k, v in self.temporary.items() if k != name})
         return replace(self, objects={k: v for k, v in self.objects.items() if k != name})
@@ -205,12 +218,20 @@ class Catalog:
     def with_use(self, *, catalog: str | None = None, database: str | None = None) -> Catalog:
         return replace(self, catalog=catalog or self.catalog, database=database or self.database)
 
-    def names(self, kind: type[Table | View | Function], database: tuple[str, str] | None = None) -> list[str]:
+    def names(
+        self, kind: type[Table | View | Function], database: tuple[str, str] | None = None
+    ) -> list[str]:
         """Names of that kind in a database, the current one unless given, sorted."""
         here = database or (self.catalog, self.database)
         found = {**self.objects, **self.temporary}
         if kind is Function:
-            return sorted({o.display for n, o in found.items() if n[:2] in (here, SYSTEM) and isinstance(o, Function)})
+            return sorted(
+                {
+                    o.display
+                    for n, o in found.items()
+                    if n[:2] in (here, SYSTEM) and isinstance(o, Function)
+                }
+            )
         return sorted(n[2] for n, o in found.items() if n[:2] == here and isinstance(o, kind))
 
 

@@ -1,7 +1,8 @@
 """Plans as bytes and back: for the cache on disk, never for exchange between versions.
 
-A value is a msgpack list with its kind in front; an object that occurs again is a list of its number alone, so what was
-shared is shared again. Tables of the catalog are named, not written: whoever reads has the same catalog."""
+A value is a msgpack list with its kind in front; an object that occurs again is a list of its
+number alone, so what was shared is shared again. Tables of the catalog are named, not written:
+whoever reads has the same catalog."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ Classes: TypeAlias = Mapping[str, type]
 
 @cache
 def classes() -> Classes:
-    """Every dataclass and enumeration that a plan can hold, by name: what the annotations reach from a sink."""
+    """Every dataclass and enumeration that a plan can hold, by name: what the annotations reach
+    from a sink."""
     found: dict[str, type] = {}
     waiting: list[object] = [Sink, *_operations(LogicalPlan)]
     while waiting:
@@ -97,7 +99,10 @@ class Encoder:
             self.tables.add(value.name)
             packed: Packed = ["@", *value.name]
         else:
-            packed = [kind.__name__, *(self._pack(getattr(value, name)) for name in _fields(kind.__name__))]
+            packed = [
+                kind.__name__,
+                *(self._pack(getattr(value, name)) for name in _fields(kind.__name__)),
+            ]
         self._numbers[id(value)] = len(self._numbers)
         return packed
 

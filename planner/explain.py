@@ -12,7 +12,8 @@ Json = dict[str, "Json"] | list["Json"] | str
 
 
 def explain(plan: LogicalPlan, *, schema: bool = False) -> str:
-    """One line a node, inputs indented below; with `schema`, each line ends with the columns that the node gives."""
+    """One line a node, inputs indented below; with `schema`, each line ends with the columns that
+    the node gives."""
     lines: list[str] = []
     stack = [(plan, 0)]
     while stack:
@@ -24,7 +25,8 @@ def explain(plan: LogicalPlan, *, schema: bool = False) -> str:
 
 
 def explain_json(plan: LogicalPlan) -> Json:
-    """The same as nested dictionaries: operation, label, schema (name and type of each column), inputs."""
+    """The same as nested dictionaries: operation, label, schema (name and type of each column),
+    inputs."""
     return {
         "operation": type(plan).__name__,
         "label": plan.label,
@@ -49,5 +51,7 @@ def explain_steps(plans: Sequence[LogicalPlan], *, disabled: frozenset[str] = NO
     """Every plan after binding and after every pass that changed it, each under a heading."""
     parts = []
     for plan in plans:
-        parts += [f"== {name} ==\n{explain(after)}" for name, after in steps(plan, disabled=disabled)]
+        parts += [
+            f"== {name} ==\n{explain(after)}" for name, after in steps(plan, disabled=disabled)
+        ]
     return "\n\n".join(parts)

@@ -23,15 +23,16 @@ from planner.passes.unread_over import unread_over
 
 
 class Pass(Protocol):
-    """A function from plan to plan: equal rows, equal schema, no error where there was none. It returns the same
-    object when there is nothing to do. Its name is that of its module."""
+    """A function from plan to plan: equal rows, equal schema, no error where there was none. It
+    returns the same object when there is nothing to do. Its name is that of its module."""
 
     __name__: str
 
     def __call__(self, plan: LogicalPlan, /) -> LogicalPlan: ...
 
 
-# Filters are moved in pieces and put together again before expressions are worked on, so that those meet the final ones.
+# Filters are moved in pieces and put together again before expressions are worked on, so that those
+# meet the final ones.
 PASSES: tuple[Pass, ...] = (
     unread_over,
     split_conjuncts,
@@ -57,7 +58,8 @@ def optimize(
     disabled: frozenset[str] = NONE,
     observe: Callable[[str, LogicalPlan], None] | None = None,
 ) -> LogicalPlan:
-    """The plan after all passes but those named in `disabled`; `observe` sees each pass's name and outcome."""
+    """The plan after all passes but those named in `disabled`; `observe` sees each pass's name and
+    outcome."""
     for run in PASSES:
         if run.__name__ in disabled:
             continue
@@ -71,7 +73,8 @@ def optimize(
 
 
 def disabled_passes(settings: Mapping[str, str]) -> frozenset[str]:
-    """Passes that `SET 'optimizer.<pass>' = 'false'` switches off. PlanError for a pass or value that is unknown."""
+    """Passes that `SET 'optimizer.<pass>' = 'false'` switches off. PlanError for a pass or value
+    that is unknown."""
     switches = {k: v for k, v in settings.items() if k.startswith(PREFIX)}
     return frozenset(name for k, v in switches.items() for name, on in (_switch(k, v),) if not on)
 
@@ -91,4 +94,6 @@ def _switch(key: str, value: str) -> tuple[str, bool]:
 
 def _check(name: str, before: LogicalPlan, after: LogicalPlan) -> None:
     if before.schema != after.schema:
-        raise AssertionError(f"pass {name} changed the schema\n  from {before.schema}\n  to   {after.schema}")
+        raise AssertionError(
+            f"pass {name} changed the schema\n  from {before.schema}\n  to   {after.schema}"
+        )

@@ -11,7 +11,8 @@ from planner.scalar import Call, ColumnRef, Scalar, is_deterministic
 
 
 def transform(plan: LogicalPlan, rule: Callable[[LogicalPlan], LogicalPlan]) -> LogicalPlan:
-    """`rule` applied to every node, inputs first. A node that is met twice is rewritten once and stays one object."""
+    """`rule` applied to every node, inputs first. A node that is met twice is rewritten once and
+    stays one object."""
     done: dict[int, LogicalPlan] = {}
 
     def visit(node: LogicalPlan) -> LogicalPlan:
@@ -34,14 +35,20 @@ def nodes(plan: LogicalPlan) -> Iterator[LogicalPlan]:
 
 
 def map_expressions(node: LogicalPlan, change: Callable[[Scalar], Scalar]) -> LogicalPlan:
-    """The node with `change` applied to its expressions. A watermark's belong to the table and stay as they are."""
+    """The node with `change` applied to its expressions. A watermark's belong to the table and stay
+    as they are."""
     before = node.expressions
     after = [change(e) for e in before]
-    return node if all(a is b for a, b in zip(before, after, strict=True)) else node.with_expressions(after)
+    return (
+        node
+        if all(a is b for a, b in zip(before, after, strict=True))
+        else node.with_expressions(after)
+    )
 
 
 def rewrite(expression: Scalar, rule: Callable[[Call], Scalar]) -> Scalar:
-    """`rule` applied to every call, arguments first; an expression that appears twice is rewritten once."""
+    """`rule` applied to every call, arguments first; an expression that appears twice is rewritten
+    once."""
     done: dict[int, Scalar] = {}
 
     def visit(node: Call) -> Scalar:
@@ -64,12 +71,18 @@ def with_args(call: Call, args: tuple[Scalar, ...]) -> Call:
 
 def substitute(expression: Scalar, values: Mapping[str, Scalar]) -> Scalar:
     """The expression with the columns named in `values` replaced by what stands there."""
-    return replace_where(expression, lambda e: values.get(e.name) if isinstance(e, ColumnRef) else None)
+    return replace_where(
+        expression, lambda e: values.get(e.name) if isinstance(e, ColumnRef) else None
+    )
 
 
 def conjuncts(predicate: Scalar) -> tuple[Scalar, ...]:
     """The operands of an AND; any other expression alone."""
-    return predicate.args if isinstance(predicate, Call) and predicate.function == "AND" else (predicate,)
+    return (
+        predicate.args
+        if isinstance(predicate, Call) and predicate.function == "AND"
+        else (predicate,)
+    )
 
 
 def conjunction(operands: Iterable[Scalar]) -> Scalar:
@@ -91,8 +104,8 @@ def is_column(expression: Scalar) -> bool:
 
 
 def replace_where(expression: Scalar, find: Callable[[Scalar], Scalar | None]) -> Scalar:
-    """The expression with the uppermost parts for which `find` gives something replaced by that; what appears twice
-    is looked at once."""
+    """The expression with the uppermost parts for which `find` gives something replaced by that;
+    what appears twice is looked at once."""
     done: dict[int, Scalar] = {}
 
     def visit(node: Scalar) -> Scalar:
@@ -100,7 +113,11 @@ def replace_where(expression: Scalar, find: Callable[[Scalar], Scalar | None]) -
         if known is None:
             known = find(node)
             if known is None:
-                known = with_args(node, tuple(map(visit, node.args))) if isinstance(node, Call) else node
+                known = (
+                    with_args(node, tuple(map(visit, node.args)))
+                    if isinstance(node, Call)
+                    else node
+                )
             done[id(node)] = known
         return known
 

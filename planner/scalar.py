@@ -1,5 +1,6 @@
-"""Typed scalar expressions: three node classes, all frozen. Everything that computes is a `Call` of a function that
-`udf` defines; AND and OR are n-ary, so that a rule of a thousand operands is one node deep."""
+"""Typed scalar expressions: three node classes, all frozen. Everything that computes is a `Call` of
+a function that `udf` defines; AND and OR are n-ary, so that a rule of a thousand operands is one
+node deep."""
 
 from __future__ import annotations
 
@@ -12,8 +13,9 @@ from typing import Final, TypeAlias
 from parser.errors import Position
 from parser.types import DataType, Root
 
-# A literal's Python value: None, bool, int, float, str, bytes or decimal.Decimal; dates and times are integers in the
-# unit of their Arrow type (days, ms, us, ns), intervals are months or milliseconds.
+# A literal's Python value: None, bool, int, float, str, bytes or decimal.Decimal; dates and times
+# are integers in the unit of their Arrow type (days, ms, us, ns), intervals are months or
+# milliseconds.
 from udf.vector import LiteralValue
 
 UTC = "UTC"
@@ -36,7 +38,11 @@ class Literal:
             return str(self.value).upper() if self.value is not None else "NULL"
         if isinstance(self.value, bytes):
             return f"X'{self.value.hex().upper()}'"
-        return "'" + self.value.replace("'", "''") + "'" if isinstance(self.value, str) else str(self.value)
+        return (
+            "'" + self.value.replace("'", "''") + "'"
+            if isinstance(self.value, str)
+            else str(self.value)
+        )
 
 
 @dataclass(frozen=True)
@@ -57,10 +63,10 @@ class ColumnRef:
 
 @dataclass(frozen=True)
 class Call:
-    """A function applied to arguments. `function` is the name of a definition in `udf` ('AND', '=', 'LIKE', 'CAST', …);
-    CAST and TRY_CAST take their target from `type`. `deterministic` is False if this call or one below may give
-    another value for equal arguments: such expressions are never merged, folded or cached. `zone` is the session's time
-    zone for calls that depend on it."""
+    """A function applied to arguments. `function` is the name of a definition in `udf` ('AND', '=',
+    'LIKE', 'CAST', …); CAST and TRY_CAST take their target from `type`. `deterministic` is False if
+    this call or one below may give another value for equal arguments: such expressions are never
+    merged, folded or cached. `zone` is the session's time zone for calls that depend on it."""
 
     function: str
     args: tuple[Scalar, ...]
@@ -76,7 +82,9 @@ class Call:
     @cached_property
     def digest(self) -> str:
         zone = () if self.zone == UTC else (self.zone,)
-        return digest_of("call", self.function, str(self.type), *(a.digest for a in self.args), *zone)
+        return digest_of(
+            "call", self.function, str(self.type), *(a.digest for a in self.args), *zone
+        )
 
     def __str__(self) -> str:
         args = [str(a) for a in self.args]
@@ -93,7 +101,9 @@ class Call:
                 return f"({args[0]} BETWEEN {args[1]} AND {args[2]})"
             case "LIKE" if len(args) == 3:
                 return f"({args[0]} LIKE {args[1]} ESCAPE {args[2]})"
-            case name if name.startswith("IS ") or (len(args) == 2 and (name == "LIKE" or not name[0].isalpha())):
+            case name if name.startswith("IS ") or (
+                len(args) == 2 and (name == "LIKE" or not name[0].isalpha())
+            ):
                 return f"({' '.join([args[0], name, *args[1:]])})"
         return f"{self.function}({', '.join(args)})"
 
@@ -130,13 +140,17 @@ def columns_of(expression: Scalar) -> frozenset[str]:
 
 
 def same_values(expression: Scalar) -> str | None:
-    """The column whose values the expression tells apart as the column does itself: it alone, also as a longer text or
-    a wider integer; None for all others."""
+    """The column whose values the expression tells apart as the column does itself: it alone, also
+    as a longer text or a wider integer; None for all others."""
     while isinstance(expression, Call) and expression.function in ("CAST", "CHECK NOT NULL"):
         inner, kind = expression.args[0], expression.type
         given = inner.type
         longer = given.is_string and kind.is_string and kind.length >= given.length
-        wider = given.is_integer and kind.is_integer and _WIDTHS.index(kind.root) >= _WIDTHS.index(given.root)
+        wider = (
+            given.is_integer
+            and kind.is_integer
+            and _WIDTHS.index(kind.root) >= _WIDTHS.index(given.root)
+        )
         if not (given.same_as(kind) or longer or wider):
             return None
         expression = inner
@@ -149,20 +163,27 @@ def is_deterministic(expression: Scalar) -> bool:
 
 # Functions whose value is that of the epoch: not deterministic, but alike for all jobs.
 _EPOCH_FUNCTIONS: Final = frozenset(
-    "PROCTIME CURRENT_TIMESTAMP CURRENT_ROW_TIMESTAMP NOW LOCALTIMESTAMP LOCALTIME CURRENT_TIME CURRENT_DATE "
-    "UNIX_TIMESTAMP CURRENT_WATERMARK".split()
+    "PROCTIME CURRENT_TIMESTAMP CURRENT_ROW_TIMESTAMP NOW LOCALTIMESTAMP LOCALTIME CURRENT_TIME"
+    " CURRENT_DATE UNIX_TIMESTAMP CURRENT_WATERMARK".split()
 )
 
 
 def is_told_by_epoch(expression: Scalar) -> bool:
-    """Whether its value is the same for all jobs: nothing but the epoch makes it non-deterministic."""
-    return is_deterministic(expression) or all(c.function in _EPOCH_FUNCTIONS for c in _nondeterministic(expression))
+    """Whether its value is the same for all jobs: nothing but the epoch makes it
+    non-deterministic."""
+    return is_deterministic(expression) or all(
+        c.function in _EPOCH_FUNCTIONS for c in _nondeterministic(expression)
+    )
 
 
 def _nondeterministic(expression: Scalar) -> Iterator[Call]:
     """The calls that make the expression non-deterministic themselves, and not by an argument."""
     for node in walk(expression):
-        if isinstance(node, Call) and not node.deterministic and all(map(is_deterministic, node.args)):
+        if (
+            isinstance(node, Call)
+            and not node.deterministic
+            and all(map(is_deterministic, node.args))
+        ):
             yield node
 
 

@@ -45,8 +45,9 @@ AGG_STRATEGIES: Final = ("AUTO", "ONE_PHASE", "TWO_PHASE")
 
 
 def configured(plan: P, settings: Mapping[str, str]) -> P:
-    """The plan with mini-batch, the time to live of state, the cleaning of joins by time, silent sources and what becomes
-    of late rows as the settings say; in batch mode none of them has a meaning. PlanError for a wrong value."""
+    """The plan with mini-batch, the time to live of state, the cleaning of joins by time, silent
+    sources and what becomes of late rows as the settings say; in batch mode none of them has a
+    meaning. PlanError for a wrong value."""
     if is_batch(settings):
         return plan
     row_by_row = not flag(settings, MINI_BATCH, default=True)
@@ -79,7 +80,8 @@ def configured(plan: P, settings: Mapping[str, str]) -> P:
 
 
 def _unfolded(node: LogicalPlan) -> LogicalPlan:
-    """Changes that a window takes by their times come one by one: what is folded has passed the times between."""
+    """Changes that a window takes by their times come one by one: what is folded has passed the
+    times between."""
     if not isinstance(node, Stateful) or not node.folds or not node.changes:
         return node
     return replace(node, row_by_row=True) if any(c.type.is_rowtime for c in node.schema) else node
@@ -108,7 +110,10 @@ def one_of(settings: Mapping[str, str], key: str, values: tuple[str, ...]) -> st
     """A setting that is one of `values`, whatever its case; the first where it is not set."""
     value = settings.get(key, values[0]).strip().upper()
     if value not in values:
-        raise PlanError(f"invalid value '{settings[key]}' of '{key}'", hint="use " + ", ".join(map(repr, values)))
+        raise PlanError(
+            f"invalid value '{settings[key]}' of '{key}'",
+            hint="use " + ", ".join(map(repr, values)),
+        )
     return value
 
 
@@ -117,9 +122,14 @@ def duration_ms(settings: Mapping[str, str], key: str, default: int = 0) -> int:
     if key not in settings:
         return default
     match = _DURATION.fullmatch(settings[key])
-    factor = None if match is None else next((f for names, f in _UNITS.items() if match[2].lower() in names), None)
+    factor = (
+        None
+        if match is None
+        else next((f for names, f in _UNITS.items() if match[2].lower() in names), None)
+    )
     if match is None or factor is None:
         raise PlanError(
-            f"invalid value '{settings[key]}' of '{key}'", hint="write a duration such as '1 h' or '500 ms'"
+            f"invalid value '{settings[key]}' of '{key}'",
+            hint="write a duration such as '1 h' or '500 ms'",
         )
     return int(match[1]) * factor

@@ -1,7 +1,9 @@
-"""Access sets: predicates of which one must be TRUE for a rule to match, so that only few rules are looked at.
+"""Access sets: predicates of which one must be TRUE for a rule to match, so that only few rules are
+looked at.
 
-acc(p) = {p}; acc(AND) = the cheapest operand's; acc(OR) = the union, none if one operand has none. A negated predicate,
-IS [NOT] TRUE of something negative and IS NULL have none. A rule without a set is evaluated for every row."""
+acc(p) = {p}; acc(AND) = the cheapest operand's; acc(OR) = the union, none if one operand has none.
+A negated predicate, IS [NOT] TRUE of something negative and IS NULL have none. A rule without a set
+is evaluated for every row."""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ from rules.logic import FALSE, IDENTITY, TRUE, sources
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """`leaves`: one of them is TRUE where the node has the value in question. `exact`: and conversely.
-    `cost`: how many rows are expected to have one TRUE."""
+    """`leaves`: one of them is TRUE where the node has the value in question. `exact`: and
+    conversely. `cost`: how many rows are expected to have one TRUE."""
 
     cost: float
     leaves: frozenset[int]
@@ -28,8 +30,8 @@ Found: TypeAlias = Access | None
 
 
 class AccessFinder:
-    """Access sets of nodes by number. `costs[leaf]` is the share of rows that a leaf is expected to be TRUE on, None
-    for a leaf that cannot be looked up."""
+    """Access sets of nodes by number. `costs[leaf]` is the share of rows that a leaf is expected to
+    be TRUE on, None for a leaf that cannot be looked up."""
 
     def __init__(self, nodes: Sequence[Sequence[Edge]], costs: Sequence[float | None]) -> None:
         self._nodes = nodes
@@ -84,8 +86,9 @@ def _order(access: Access) -> tuple[float, int]:
 
 @dataclass(frozen=True)
 class RulePlan:
-    """How a rule is decided. `root`: its node. `access`: None where every row has to be looked at. `stages`: nodes that
-    must all be TRUE of a candidate, the cheapest first; the last may hold opaque leaves. None: nothing is left to do."""
+    """How a rule is decided. `root`: its node. `access`: None where every row has to be looked at.
+    `stages`: nodes that must all be TRUE of a candidate, the cheapest first; the last may hold
+    opaque leaves. None: nothing is left to do."""
 
     root: int
     access: Access | None
@@ -93,9 +96,12 @@ class RulePlan:
 
 
 def plan_rule(root: int, table: NodeTable, finder: AccessFinder | None, sizes: Sizes) -> RulePlan:
-    """Chooses the access set (none without a finder) and splits what remains of the root into stages."""
+    """Chooses the access set (none without a finder) and splits what remains of the root into
+    stages."""
     edges = list(table.nodes[root])
-    found = [(a, e) for e in edges if finder is not None and (a := finder.edge(e, TRUE)) is not None]
+    found = [
+        (a, e) for e in edges if finder is not None and (a := finder.edge(e, TRUE)) is not None
+    ]
     access: Access | None = None
     if found:
         access, edge = min(found, key=lambda pair: _order(pair[0]))

@@ -1,7 +1,8 @@
-"""The truth of every leaf in every row of a block, as one flat array that is small enough to stay in the caches.
+"""The truth of every leaf in every row of a block, as one flat array that is small enough to stay
+in the caches.
 
-Only leaves that are TRUE (or in error) somewhere have a column, and only values that occur have a line; column 0 of a
-line is that of all other leaves. The line of NULL is UNKNOWN throughout."""
+Only leaves that are TRUE (or in error) somewhere have a column, and only values that occur have a
+line; column 0 of a line is that of all other leaves. The line of NULL is UNKNOWN throughout."""
 
 from __future__ import annotations
 
@@ -22,8 +23,9 @@ _SORT = 512
 
 @dataclass
 class Leaves:
-    """What a compiled set of rules knows of its leaves. `group` of each; groups have their leaves side by side, the
-    last group holds leaf 0 and the opaque ones. `column` is scratch room, all zero between blocks."""
+    """What a compiled set of rules knows of its leaves. `group` of each; groups have their leaves
+    side by side, the last group holds leaf 0 and the opaque ones. `column` is scratch room, all
+    zero between blocks."""
 
     group: npt.NDArray[np.int32]
     groups: int
@@ -32,7 +34,8 @@ class Leaves:
 
 @dataclass
 class Block:
-    """`truths[lines[group * rows + row] + leaves.column[leaf]]` is the truth of a leaf of `group` in a row."""
+    """`truths[lines[group * rows + row] + leaves.column[leaf]]` is the truth of a leaf of `group`
+    in a row."""
 
     leaves: Leaves
     rows: int
@@ -72,8 +75,9 @@ class Block:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where everything will be in a block's array: `line_starts` of the slots in use, which of them each place of
-    `slots` is (`lines_of`), the `columns` of the leaves that are `touched`, and the (slot, leaf) pairs themselves."""
+    """Where everything will be in a block's array: `line_starts` of the slots in use, which of them
+    each place of `slots` is (`lines_of`), the `columns` of the leaves that are `touched`, and the
+    (slot, leaf) pairs themselves."""
 
     slots: npt.NDArray[np.int32]
     lines_of: Ints
@@ -102,7 +106,9 @@ def plan_block(slots: npt.NDArray[np.int32], store: SlotStore, leaves: Leaves) -
     truths: Truths = store.truths.array[places].astype(np.int8, copy=False)
     pairs = (line_starts.repeat(counts), true_leaves, truths)
     has_null = bool(len(used)) and int(used[0]) == NULL_SLOT
-    return Layout(slots, lines_of, has_null, line_starts, int(line_widths.sum()), touched, columns, pairs)
+    return Layout(
+        slots, lines_of, has_null, line_starts, int(line_widths.sum()), touched, columns, pairs
+    )
 
 
 def build_block(layout: Layout, leaves: Leaves, *, may_have_errors: bool) -> Block:
@@ -116,7 +122,9 @@ def build_block(layout: Layout, leaves: Leaves, *, may_have_errors: bool) -> Blo
     slots, rows = layout.slots, layout.slots.shape[1]
     lines = np.full((leaves.groups + 1) * rows, layout.cells, np.int64)
     lines[: slots.size] = layout.line_starts[layout.lines_of].ravel()
-    return Block(leaves, rows, flat, lines, layout.touched, may_have_errors and bool((truths == ERROR).any()))
+    return Block(
+        leaves, rows, flat, lines, layout.touched, may_have_errors and bool((truths == ERROR).any())
+    )
 
 
 def _used(slots: npt.NDArray[np.int32], known: int) -> tuple[Ints, Ints]:

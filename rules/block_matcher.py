@@ -24,7 +24,8 @@ from rules.ragged import Index, Ints, distinct, spread
 OpaqueOf: TypeAlias = Callable[[str, npt.NDArray[np.int64]], tuple[Mask, Mask]]
 Pairs: TypeAlias = tuple[Ints, Ints]
 
-# A rule is evaluated column by column when so many rows are candidates, and so much is to be looked at for each.
+# A rule is evaluated column by column when so many rows are candidates, and so much is to be looked
+# at for each.
 _DENSE_CANDIDATES, _DENSE_SHARE, _DENSE_SIZE = 4096, 0.25, 8
 # So many pairs of rules without access set are verified at a time.
 _CHUNK = 1 << 20
@@ -35,10 +36,10 @@ _NONE = np.empty(0, np.int64)
 
 @dataclass(frozen=True)
 class RuleTable:
-    """Rules by number: `roots` are their nodes, `stages[s]` what is left to evaluate for a candidate (-1: nothing).
-    `always` match every row, `dense` have no access set, `opaque` holds the opaque leaves (and their keys) of rules
-    that have any, `is_opaque` marks those, `regexes` the rules that use a regular expression, by its leaf,
-    `regex_texts` the patterns."""
+    """Rules by number: `roots` are their nodes, `stages[s]` what is left to evaluate for a
+    candidate (-1: nothing). `always` match every row, `dense` have no access set, `opaque` holds
+    the opaque leaves (and their keys) of rules that have any, `is_opaque` marks those, `regexes`
+    the rules that use a regular expression, by its leaf, `regex_texts` the patterns."""
 
     roots: npt.NDArray[np.int32]
     stages: npt.NDArray[np.int32]
@@ -55,7 +56,8 @@ class RuleTable:
 
 @dataclass(frozen=True)
 class Found:
-    """(row, rule) pairs, in no order, and (row, rule, leaf) in error with the leaf that is at fault."""
+    """(row, rule) pairs, in no order, and (row, rule, leaf) in error with the leaf that is at
+    fault."""
 
     rows: Ints
     rules: Ints
@@ -64,7 +66,8 @@ class Found:
 
 @dataclass
 class BlockMatcher:
-    """One pass over one block. `alive[rule]` is False for rules that were removed (None: all are there)."""
+    """One pass over one block. `alive[rule]` is False for rules that were removed (None: all are
+    there)."""
 
     table: RuleTable
     formulas: Formulas
@@ -95,9 +98,13 @@ class BlockMatcher:
         return Found(np.concatenate([r for r, _ in parts]), np.concatenate([r for _, r in parts]))
 
     def _run_few(self, candidates: Pairs) -> Found:
-        """A small block: what counts is the number of NumPy calls, so all is evaluated in one go where possible."""
+        """A small block: what counts is the number of NumPy calls, so all is evaluated in one go
+        where possible."""
         more_rows, more_rules = self._every_row(self._living(self.table.dense))
-        rows, rules = np.concatenate([candidates[0], more_rows]), np.concatenate([candidates[1], more_rules])
+        rows, rules = (
+            np.concatenate([candidates[0], more_rows]),
+            np.concatenate([candidates[1], more_rules]),
+        )
         parts = []
         staged = self.table.is_opaque[rules]
         if staged.any():
@@ -183,7 +190,8 @@ class BlockMatcher:
         return evaluate_pairs(self.formulas, self.block, rows, nodes)
 
     def _ask_opaque(self, rows: Ints, rules: Ints) -> None:
-        """Has the caller evaluate the opaque leaves of these pairs, each on the rows that need it."""
+        """Has the caller evaluate the opaque leaves of these pairs, each on the rows that need
+        it."""
         wanted: dict[int, list[Ints]] = {}
         keys: dict[int, str] = {}
         for rule in np.unique(rules).tolist():
@@ -200,11 +208,13 @@ class BlockMatcher:
             asked = np.unique(np.concatenate(wanted[leaf])).astype(np.int64)
             true, null = self.opaque(keys[leaf], asked)
             self._counters.opaque_rows += len(asked)
-            self.block.set_opaque(leaf, asked, np.where(null, UNKNOWN, np.where(true, TRUE, FALSE)).astype(np.int8))
+            self.block.set_opaque(
+                leaf, asked, np.where(null, UNKNOWN, np.where(true, TRUE, FALSE)).astype(np.int8)
+            )
 
     def _run_with_errors(self, candidates: Pairs) -> Found:
-        """Rows of which a value made a regular expression give up are evaluated for all rules that could match or
-        fail, by their whole formula; the other rows as always."""
+        """Rows of which a value made a regular expression give up are evaluated for all rules that
+        could match or fail, by their whole formula; the other rows as always."""
         culprits = self._culprits()
         bad = np.zeros(self._rows, np.bool_)
         for rows, _ in culprits:
@@ -220,7 +230,11 @@ class BlockMatcher:
             users = self._living(np.array(self.table.regexes[leaf], np.intp))
             pairs.append((np.repeat(error_rows, len(users)), np.tile(users, len(error_rows))))
         rows, rules, errors = self._decide(pairs, culprits)
-        return Found(np.concatenate([good.rows[kept], rows]), np.concatenate([good.rules[kept], rules]), errors)
+        return Found(
+            np.concatenate([good.rows[kept], rows]),
+            np.concatenate([good.rules[kept], rules]),
+            errors,
+        )
 
     def _decide(
         self, pairs: list[Pairs], culprits: list[tuple[Ints, int]]
@@ -233,7 +247,9 @@ class BlockMatcher:
         failed = np.flatnonzero(values == ERROR)
         errors = []
         for row, rule in zip(rows[failed].tolist(), rules[failed].tolist(), strict=True):
-            leaf = next(leaf for at, leaf in culprits if row in at and rule in self.table.regexes[leaf])
+            leaf = next(
+                leaf for at, leaf in culprits if row in at and rule in self.table.regexes[leaf]
+            )
             errors.append((row, rule, leaf))
         return rows[values == TRUE], rules[values == TRUE], errors
 

@@ -1,7 +1,8 @@
 """What values make true, remembered: a store of slots, and per variable a map from value to slot.
 
-A slot holds the leaves that are TRUE (or in error) for a value and the rules that these make candidates. Slots belong
-to one compiled set of rules, so that a change of rules invalidates nothing: it makes another set with another store."""
+A slot holds the leaves that are TRUE (or in error) for a value and the rules that these make
+candidates. Slots belong to one compiled set of rules, so that a change of rules invalidates
+nothing: it makes another set with another store."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ Slots: TypeAlias = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Hits:
-    """(value, leaf) pairs sorted by both: `leaves[k]` is `truths[k]` (TRUE or ERROR) for value `values[k]`."""
+    """(value, leaf) pairs sorted by both: `leaves[k]` is `truths[k]` (TRUE or ERROR) for value
+    `values[k]`."""
 
     values: Ints
     leaves: Ints
@@ -32,8 +34,8 @@ class Hits:
 
 
 class SlotStore:
-    """Leaves and candidate rules by slot, as lists side by side. `rules_of` are the rules by access leaf: those of
-    leaf p are `rules_of[1][rules_of[0][p] : rules_of[0][p + 1]]`."""
+    """Leaves and candidate rules by slot, as lists side by side. `rules_of` are the rules by access
+    leaf: those of leaf p are `rules_of[1][rules_of[0][p] : rules_of[0][p + 1]]`."""
 
     def __init__(self, rules_of: tuple[Ints, Ints]) -> None:
         self._rules_of = rules_of
@@ -65,7 +67,13 @@ class SlotStore:
         return first
 
     def _append(
-        self, group: int, leaf_counts: Ints, leaves: Ints, truths: Ints, rule_counts: Ints, rules: Ints
+        self,
+        group: int,
+        leaf_counts: Ints,
+        leaves: Ints,
+        truths: Ints,
+        rule_counts: Ints,
+        rules: Ints,
     ) -> None:
         self.group.extend(np.full(len(leaf_counts), group, np.int32))
         self.leaf_start.extend(self.leaves.length + np.cumsum(leaf_counts))
@@ -85,7 +93,8 @@ class SlotStore:
         self.rule_start.cut(slots + 1)
 
     def keep(self, slots: Index) -> None:
-        """Only these slots (ascending, the first two among them) remain and are renumbered in this order."""
+        """Only these slots (ascending, the first two among them) remain and are renumbered in this
+        order."""
         leaf_counts, rule_counts = _counts(self.leaf_start, slots), _counts(self.rule_start, slots)
         leaf_places = spread(self.leaf_start.array[slots], leaf_counts)
         rule_places = spread(self.rule_start.array[slots], rule_counts)
@@ -116,10 +125,11 @@ def _counts(starts: Growing, slots: Index) -> Ints:
 
 _NONE = np.empty(0, np.int64)
 _TRUTHS = np.empty(0, np.int8)
-# The first values fill the cache, the next tell whether it pays; if not, it rests for so many. All three double each time.
+# The first values fill the cache, the next tell whether it pays; if not, it rests for so many. All
+# three double each time.
 _WARM_UP, _PROBE, _REST, _LONGEST_REST = 2_000, 2_000, 50_000, 1_600_000
-# What is saved must be so many times what is spent, which does not show all: a large store is slow to read, too. Without
-# a clock so many must be found.
+# What is saved must be so many times what is spent, which does not show all: a large store is slow
+# to read, too. Without a clock so many must be found.
 _MARGIN, _WORTH = 1.5, 0.05
 # Fewer values cost so little that they are not worth a look at the clock.
 _MEASURED = 64
@@ -127,7 +137,8 @@ _MEASURED = 64
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Slots that nobody will find again: `new` ones that were not kept, `old` ones that were dropped."""
+    """Slots that nobody will find again: `new` ones that were not kept, `old` ones that were
+    dropped."""
 
     new: int
     old: int
@@ -135,7 +146,8 @@ class Lost:
 
 @dataclass
 class Account:
-    """What a cache costs and saves, in seconds of the clock: that decides whether it is on, and nothing else."""
+    """What a cache costs and saves, in seconds of the clock: that decides whether it is on, and
+    nothing else."""
 
     warm_up: int
     probe: int
@@ -163,8 +175,8 @@ class Account:
 
 @dataclass
 class ValueCache:
-    """Slots by value for one variable, the oldest half dropped when full. It rests for a while where it costs more than it
-    saves, and never holds long values."""
+    """Slots by value for one variable, the oldest half dropped when full. It rests for a while
+    where it costs more than it saves, and never holds long values."""
 
     options: Options
     counters: Counters
@@ -207,8 +219,8 @@ class ValueCache:
             account.spent += spent
 
     def matched(self, values: Sequence[Hashable], begin: float, first: int, pairs: int) -> Lost:
-        """Remembers values whose slots begin at `first` and hold `pairs` leaves in all. They were matched since `begin`, a
-        time of `start`."""
+        """Remembers values whose slots begin at `first` and hold `pairs` leaves in all. They were
+        matched since `begin`, a time of `start`."""
         if not self.is_on:
             return Lost(len(values), 0)
         middle = self._time(values)
@@ -245,9 +257,14 @@ class ValueCache:
     def _remember(self, values: Sequence[Hashable], first: int, pairs: int) -> Lost:
         longest = self.options.max_cached_value_bytes
         refused = 0
-        # A character takes four bytes at most: only texts between a quarter and the whole need to be measured.
+        # A character takes four bytes at most: only texts between a quarter and the whole need to
+        # be measured.
         if isinstance(values[0], str) and 4 * max(map(_length, values)) > longest:
-            kept = [(v, s) for s, v in enumerate(values, first) if 4 * _length(v) <= longest or _bytes(v) <= longest]
+            kept = [
+                (v, s)
+                for s, v in enumerate(values, first)
+                if 4 * _length(v) <= longest or _bytes(v) <= longest
+            ]
             refused = len(values) - len(kept)
             self.slots.update(kept)
         else:
@@ -268,7 +285,9 @@ class ValueCache:
         return len(dropped)
 
     def renumber(self, new_number: Ints) -> None:
-        self.slots = dict(zip(self.slots, new_number[list(self.slots.values())].tolist(), strict=True))
+        self.slots = dict(
+            zip(self.slots, new_number[list(self.slots.values())].tolist(), strict=True)
+        )
 
 
 def _length(value: Hashable) -> int:

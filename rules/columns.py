@@ -1,4 +1,5 @@
-"""The columns of a batch as rules read them: distinct values and numbers, computed once for all who ask."""
+"""The columns of a batch as rules read them: distinct values and numbers, computed once for all who
+ask."""
 
 from __future__ import annotations
 
@@ -40,8 +41,9 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Columns:
-    """Plain Arrow arrays by column name, all of one length. `memo` belongs to the batch: distinct values and derived
-    variables are kept there under keys that begin with 'rules', for every rule set that reads the same batch."""
+    """Plain Arrow arrays by column name, all of one length. `memo` belongs to the batch: distinct
+    values and derived variables are kept there under keys that begin with 'rules', for every rule
+    set that reads the same batch."""
 
     arrays: Mapping[str, pa.Array]
     memo: dict[Hashable, object] = field(default_factory=dict)
@@ -108,7 +110,8 @@ def _distinct(array: pa.Array, name: str) -> Texts:
         return _NO_TEXT if len(array) == 1 else Texts([], np.full(len(array), -1, np.int32))
     if array.type != _STRING:
         raise ExecutionError(
-            f"a rule compares the column '{name}' with texts", detail=f"the batch has it as {array.type}"
+            f"a rule compares the column '{name}' with texts",
+            detail=f"the batch has it as {array.type}",
         )
     if len(array) <= _SMALL:
         numbers: dict[str | None, int] = {}

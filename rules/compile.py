@@ -33,9 +33,13 @@ _WORTH_KEEPING = 32
 
 
 def compile_part(
-    rules: Mapping[str, Condition], options: Options, counters: Counters, breathe: Breathe | None = None
+    rules: Mapping[str, Condition],
+    options: Options,
+    counters: Counters,
+    breathe: Breathe | None = None,
 ) -> Part:
-    """Rules are numbered in the order of `rules`. SqlError, naming the rule, where a condition has a bad literal."""
+    """Rules are numbered in the order of `rules`. SqlError, naming the rule, where a condition has
+    a bad literal."""
     breathe = breathe or _go_on
     if len(rules) < _WORTH_KEEPING:
         options = replace(options, folder=None)
@@ -69,11 +73,17 @@ def _go_on() -> None:
     """For a compilation that nobody waits beside."""
 
 
-def _plan(roots: list[int], leaves: LeafTable, nodes: NodeTable, options: Options, breathe: Breathe) -> list[RulePlan]:
-    opaque = frozenset(i for i, leaf in enumerate(leaves.leaves) if isinstance(leaf.matching, Opaque))
+def _plan(
+    roots: list[int], leaves: LeafTable, nodes: NodeTable, options: Options, breathe: Breathe
+) -> list[RulePlan]:
+    opaque = frozenset(
+        i for i, leaf in enumerate(leaves.leaves) if isinstance(leaf.matching, Opaque)
+    )
     sizes = Sizes(nodes.nodes, opaque)
     sizes.extend()
-    shares = [expected_share(leaf, uses) for leaf, uses in zip(leaves.leaves, leaves.uses, strict=True)]
+    shares = [
+        expected_share(leaf, uses) for leaf, uses in zip(leaves.leaves, leaves.uses, strict=True)
+    ]
     finder = AccessFinder(nodes.nodes, shares) if options.access else None
     if finder is not None:
         finder.extend()
@@ -85,8 +95,9 @@ def _plan(roots: list[int], leaves: LeafTable, nodes: NodeTable, options: Option
 
 
 def _number(leaves: LeafTable) -> tuple[Index, Index, dict[Variable, list[int]]]:
-    """New numbers that put the leaves of a variable side by side, leaf 0 and opaque ones where they are found by the
-    last group; the group by new number; the leaves (by old number) of each variable."""
+    """New numbers that put the leaves of a variable side by side, leaf 0 and opaque ones where they
+    are found by the last group; the group by new number; the leaves (by old number) of each
+    variable."""
     variables: dict[Variable, list[int]] = {}
     others = []
     for number, leaf in enumerate(leaves.leaves):
@@ -94,7 +105,11 @@ def _number(leaves: LeafTable) -> tuple[Index, Index, dict[Variable, list[int]]]
             others.append(number)
         else:
             variables.setdefault(leaf.variable, []).append(number)
-    order = [FALSE_LEAF, *(n for group in variables.values() for n in group), *(n for n in others if n != FALSE_LEAF)]
+    order = [
+        FALSE_LEAF,
+        *(n for group in variables.values() for n in group),
+        *(n for n in others if n != FALSE_LEAF),
+    ]
     numbers = np.empty(len(order), np.int32)
     numbers[order] = np.arange(len(order))
     group_of = np.full(len(order), len(variables), np.int32)
@@ -121,10 +136,17 @@ def _groups(
 
 
 def _table(
-    plans: list[RulePlan], always: list[int], dense: list[int], leaves: LeafTable, nodes: NodeTable, numbers: Index
+    plans: list[RulePlan],
+    always: list[int],
+    dense: list[int],
+    leaves: LeafTable,
+    nodes: NodeTable,
+    numbers: Index,
 ) -> RuleTable:
     stages = [[-1 if p.stages[s] is None else p.stages[s] for p in plans] for s in range(4)]
-    special = {i for i, leaf in enumerate(leaves.leaves) if isinstance(leaf.matching, Opaque | JavaRegex)}
+    special = {
+        i for i, leaf in enumerate(leaves.leaves) if isinstance(leaf.matching, Opaque | JavaRegex)
+    }
     opaque: dict[int, dict[int, str]] = {}
     regexes: dict[int, tuple[int, ...]] = {}
     texts: dict[int, str] = {}
@@ -162,7 +184,9 @@ def _leaves_under(nodes: NodeTable, special: set[int]) -> dict[int, frozenset[in
 
 def _rules_of(plans: list[RulePlan], numbers: Index) -> tuple[Ints, Ints]:
     """Rules by access leaf, as offsets and one list."""
-    accesses: list[tuple[int, Access]] = [(i, p.access) for i, p in enumerate(plans) if p.access is not None]
+    accesses: list[tuple[int, Access]] = [
+        (i, p.access) for i, p in enumerate(plans) if p.access is not None
+    ]
     old = np.array([leaf for _, access in accesses for leaf in sorted(access.leaves)], np.int64)
     rules = np.array([rule for rule, access in accesses for _ in access.leaves], np.int64)
     leaves = numbers[old] if len(old) else old

@@ -1,7 +1,8 @@
 """What a rule demands of a row: three-valued conditions over columns, as frozen values.
 
-A condition is a tree. AND and OR take any number of operands, and a tree may be a thousand levels deep: whoever walks
-one uses a stack of his own. A rule matches the rows on which its condition is TRUE."""
+A condition is a tree. AND and OR take any number of operands, and a tree may be a thousand levels
+deep: whoever walks one uses a stack of his own. A rule matches the rows on which its condition is
+TRUE."""
 
 from __future__ import annotations
 
@@ -10,18 +11,34 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 TRANSFORMS = ("LOWER", "UPPER", "TRIM", "LTRIM", "RTRIM")
-OPERATORS = ("=", "<>", "<", "<=", ">", ">=", "BETWEEN", "IN", "LIKE", "REGEXP", "IS NULL", "CIDR_MATCH")
+OPERATORS = (
+    "=",
+    "<>",
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "BETWEEN",
+    "IN",
+    "LIKE",
+    "REGEXP",
+    "IS NULL",
+    "CIDR_MATCH",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A column's value after `transforms` (names of TRANSFORMS, the innermost first). NULL where the column is NULL."""
+    """A column's value after `transforms` (names of TRANSFORMS, the innermost first). NULL where
+    the column is NULL."""
 
     field: str
     transforms: tuple[str, ...] = ()
 
     def __hash__(self) -> int:
-        return hash(self.field)  # a key of every batch's memo: few variables differ by their transforms alone
+        return hash(
+            self.field
+        )  # a key of every batch's memo: few variables differ by their transforms alone
 
     def __str__(self) -> str:
         text = self.field
@@ -34,11 +51,12 @@ class Variable:
 class Predicate:
     """A comparison of `variable` with constants. NULL where the variable is NULL, but for IS NULL.
 
-    `value` by operator: `=` to `>=`: a str, int, float, Decimal or bool that fits the column's type (an int in the
-    column's unit for dates and times; None makes the predicate NULL). BETWEEN: `(low, high)`. IN: `(values, has_null)`,
-    the list's values without NULL and whether it has a NULL. LIKE: `(pattern, escape or None)`; without an escape
-    there is none. REGEXP: a pattern of Java's dialect, TRUE where it is found anywhere. CIDR_MATCH: a network such as
-    `10.0.0.0/8`; FALSE for a text that is no address. IS NULL: None."""
+    `value` by operator: `=` to `>=`: a str, int, float, Decimal or bool that fits the column's type
+    (an int in the column's unit for dates and times; None makes the predicate NULL). BETWEEN:
+    `(low, high)`. IN: `(values, has_null)`, the list's values without NULL and whether it has a
+    NULL. LIKE: `(pattern, escape or None)`; without an escape there is none. REGEXP: a pattern of
+    Java's dialect, TRUE where it is found anywhere. CIDR_MATCH: a network such as `10.0.0.0/8`;
+    FALSE for a text that is no address. IS NULL: None."""
 
     variable: Variable
     operator: str
@@ -86,7 +104,8 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """Another boolean expression, which the caller of `match` evaluates: `key` is the caller's name for it."""
+    """Another boolean expression, which the caller of `match` evaluates: `key` is the caller's name
+    for it."""
 
     key: str
 

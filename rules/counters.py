@@ -9,14 +9,17 @@ from dataclasses import asdict, dataclass
 class Counters:
     """Sums since the first version of a rule set; all versions made from it share one object.
 
-    Values: `cache_hits`, `cache_misses` and `cache_skipped` (too long, switched off, or not worth it) distinct values
-    looked up; `cache_evictions` values dropped; `cache_rests` times that a cache was switched off for a while, since it cost more (`cache_spent_us`) than it saved (`cache_saved_us`). Matching of missed values: `hyperscan_scans` calls of the automaton, of
-    which `joined_scans` searched several values; `confirmed` hits checked afterwards, of which `refuted` were none;
-    `plain_checks` literals or patterns tried without the automaton; `linear_checks` texts that RE2 was asked for;
-    `regex_timeouts` values without an answer, since a pattern took too long or was given up.
-    Rules: `candidates` (row, rule) pairs from access sets, `verifications` pairs evaluated, `dense_evaluations` rules
-    evaluated column by column, `opaque_rows` rows handed to the caller.
-    Databases: `compiled`, `loaded` from disk, `unreadable` files ignored, `parts_compiled` sets of rules."""
+    Values: `cache_hits`, `cache_misses` and `cache_skipped` (too long, switched off, or not worth
+    it) distinct values looked up; `cache_evictions` values dropped; `cache_rests` times that a
+    cache was switched off for a while, since it cost more (`cache_spent_us`) than it saved
+    (`cache_saved_us`). Matching of missed values: `hyperscan_scans` calls of the automaton, of
+    which `joined_scans` searched several values; `confirmed` hits checked afterwards, of which
+    `refuted` were none; `plain_checks` literals or patterns tried without the automaton;
+    `linear_checks` texts that RE2 was asked for; `regex_timeouts` values without an answer, since a
+    pattern took too long or was given up. Rules: `candidates` (row, rule) pairs from access sets,
+    `verifications` pairs evaluated, `dense_evaluations` rules evaluated column by column,
+    `opaque_rows` rows handed to the caller. Databases: `compiled`, `loaded` from disk, `unreadable`
+    files ignored, `parts_compiled` sets of rules."""
 
     cache_hits: int = 0
     cache_misses: int = 0

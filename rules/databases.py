@@ -1,7 +1,9 @@
-"""Compiled pattern databases of Hyperscan, kept on disk by content: the one file that knows the library.
+"""Compiled pattern databases of Hyperscan, kept on disk by content: the one file that knows the
+library.
 
-A file is named by the hash of all that its content depends on and begins with a hash of the rest, since loading a
-damaged database is not safe. What cannot be read or written is compiled again and costs only time."""
+A file is named by the hash of all that its content depends on and begins with a hash of the rest,
+since loading a damaged database is not safe. What cannot be read or written is compiled again and
+costs only time."""
 
 from __future__ import annotations
 
@@ -41,16 +43,22 @@ def library() -> ModuleType | None:
     return hyperscan
 
 
-def compile_joined(patterns: Sequence[bytes], counters: Counters, folder: Path | None) -> Scan | None:
+def compile_joined(
+    patterns: Sequence[bytes], counters: Counters, folder: Path | None
+) -> Scan | None:
     """For many values in one text: reports every match of every pattern."""
     return _obtain(patterns, [()] * len(patterns), counters, folder)
 
 
 def compile_single(
-    patterns: Sequence[bytes], counters: Counters, folder: Path | None, *, every_match: Sequence[bool] = ()
+    patterns: Sequence[bytes],
+    counters: Counters,
+    folder: Path | None,
+    *,
+    every_match: Sequence[bool] = (),
 ) -> Scan | None:
-    """For one value at a time: reports each pattern once, by its first match, but all matches of those that
-    `every_match` is true of. None where a pattern is beyond Hyperscan."""
+    """For one value at a time: reports each pattern once, by its first match, but all matches of
+    those that `every_match` is true of. None where a pattern is beyond Hyperscan."""
     every = every_match or [False] * len(patterns)
     return _obtain(patterns, [() if e else _ONCE for e in every], counters, folder)
 
@@ -60,7 +68,9 @@ def compiles(pattern: bytes) -> bool:
     return _compile((pattern,), (_ONCE,)) is not None
 
 
-def _obtain(patterns: Sequence[bytes], flags: Sequence[Flags], counters: Counters, folder: Path | None) -> Scan | None:
+def _obtain(
+    patterns: Sequence[bytes], flags: Sequence[Flags], counters: Counters, folder: Path | None
+) -> Scan | None:
     hyperscan = library()
     if hyperscan is None:
         return None
@@ -85,7 +95,9 @@ def _compile(patterns: Sequence[bytes], flags: Sequence[Flags]) -> object | None
     hyperscan = library()
     if hyperscan is None:
         return None
-    bits = {kind: sum(getattr(hyperscan, f"HS_FLAG_{name}") for name in kind) for kind in set(flags)}
+    bits = {
+        kind: sum(getattr(hyperscan, f"HS_FLAG_{name}") for name in kind) for kind in set(flags)
+    }
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
     try:
         database.compile(

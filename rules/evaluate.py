@@ -1,4 +1,5 @@
-"""Formulas over a block: for (row, node) pairs, all at once level by level, and for whole columns."""
+"""Formulas over a block: for (row, node) pairs, all at once level by level, and for whole
+columns."""
 
 from __future__ import annotations
 
@@ -97,12 +98,15 @@ class ColumnEvaluator:
         """Leaves that are TRUE nowhere in the block differ by their group alone."""
         inner = targets < 0
         operands = [
-            (f, self._known[~t]) for f, t in zip(functions[inner].tolist(), targets[inner].tolist(), strict=True)
+            (f, self._known[~t])
+            for f, t in zip(functions[inner].tolist(), targets[inner].tolist(), strict=True)
         ]
         leaves, functions = targets[~inner], functions[~inner]
         groups, columns = self._block.leaves.group[leaves], column[leaves]
         distinct: dict[tuple[int, int, int], None] = {}
-        for function, group, place in zip(functions.tolist(), groups.tolist(), columns.tolist(), strict=True):
+        for function, group, place in zip(
+            functions.tolist(), groups.tolist(), columns.tolist(), strict=True
+        ):
             distinct[function, group, place] = None
         for function, group, place in distinct:
             values = self._plain_column(group) if place == 0 else self._block.column(group, place)

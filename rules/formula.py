@@ -1,7 +1,9 @@
-"""Conditions as formulas: nodes that are the minimum of their operands, each passed through a function of `logic`.
+"""Conditions as formulas: nodes that are the minimum of their operands, each passed through a
+function of `logic`.
 
-An edge is (function, leaf or node). AND and OR are flattened, NOT moves into the edges (De Morgan), equal nodes are one
-node whichever rules they come from. No recursion: conditions may be a thousand levels deep."""
+An edge is (function, leaf or node). AND and OR are flattened, NOT moves into the edges (De Morgan),
+equal nodes are one node whichever rules they come from. No recursion: conditions may be a thousand
+levels deep."""
 
 from __future__ import annotations
 
@@ -90,7 +92,9 @@ def lower(condition: Condition, leaf_of: LeafOf) -> RawEdge:
         match item:
             case And() | Or():
                 operands_of = _operands(item)
-                work.append((conjunction if isinstance(item, And) else disjunction, len(operands_of)))
+                work.append(
+                    (conjunction if isinstance(item, And) else disjunction, len(operands_of))
+                )
                 work.extend(reversed(operands_of))
             case Not():
                 work += [(_through(NEGATION), 1), item.child]
@@ -157,8 +161,9 @@ class NodeTable:
 
 @dataclass(frozen=True)
 class Formulas:
-    """All nodes as arrays. The edges of node n are `start[n]` to `start[n + 1]`: `function` (times 4) and `target`.
-    `size[n]` is the number of leaves under it, which is what it costs to evaluate for one row."""
+    """All nodes as arrays. The edges of node n are `start[n]` to `start[n + 1]`: `function` (times
+    4) and `target`. `size[n]` is the number of leaves under it, which is what it costs to evaluate
+    for one row."""
 
     start: Index
     function: Index
@@ -167,7 +172,9 @@ class Formulas:
 
     def edges(self, node: int) -> list[Edge]:
         span = slice(int(self.start[node]), int(self.start[node + 1]))
-        return list(zip((self.function[span] // 4).tolist(), self.target[span].tolist(), strict=True))
+        return list(
+            zip((self.function[span] // 4).tolist(), self.target[span].tolist(), strict=True)
+        )
 
 
 def finish(table: NodeTable, leaf_numbers: Index) -> Formulas:

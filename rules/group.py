@@ -1,4 +1,5 @@
-"""One group per variable, over all rules: from the values of a batch to the slots that say what they make true."""
+"""One group per variable, over all rules: from the values of a batch to the slots that say what
+they make true."""
 
 from __future__ import annotations
 
@@ -54,7 +55,12 @@ class Group(Protocol):
 
 
 def make_group(
-    number: int, variable: Variable, leaves: Numbered, options: Options, watch: Watch, counters: Counters
+    number: int,
+    variable: Variable,
+    leaves: Numbered,
+    options: Options,
+    watch: Watch,
+    counters: Counters,
 ) -> Group:
     """SqlError where the variable is compared with texts and with numbers."""
     kinds = {_kind(matching) for _, matching in leaves} - {None}
@@ -85,7 +91,9 @@ def _comparisons(leaves: Numbered) -> list[tuple[int, Equal | Between]]:
     return [(n, m) for n, m in leaves if isinstance(m, Equal | Between)]
 
 
-def _matchers(leaves: Numbered, options: Options, watch: Watch, counters: Counters) -> list[Matcher]:
+def _matchers(
+    leaves: Numbered, options: Options, watch: Watch, counters: Counters
+) -> list[Matcher]:
     """A matcher per family of operators that occurs."""
     matchers: list[Matcher] = []
     if equal := [(n, m) for n, m in leaves if isinstance(m, Equal)]:
@@ -96,7 +104,9 @@ def _matchers(leaves: Numbered, options: Options, watch: Watch, counters: Counte
         matchers.append(CidrMatcher(networks))
     likes = [(n, m, literal_of(n, m)) for n, m in leaves if isinstance(m, LikePattern)]
     found = [literal for _, _, literal in likes if literal is not None]
-    if anchors := [(x.leaf, x.text, x.at_start) for x in found if x.anchored and len(x.text) <= LONGEST]:
+    if anchors := [
+        (x.leaf, x.text, x.at_start) for x in found if x.anchored and len(x.text) <= LONGEST
+    ]:
         matchers.append(AnchorMatcher(anchors))
     if literals := [x for x in found if not x.anchored or len(x.text) > LONGEST]:
         matchers.append(literal_matcher(literals, options, counters))
@@ -110,8 +120,8 @@ def _matchers(leaves: Numbered, options: Options, watch: Watch, counters: Counte
 def _through_cache(
     cache: ValueCache, values: list[T], match: Callable[[list[T]], tuple[int, int]]
 ) -> tuple[Slots, Lost]:
-    """The slots of values, each of which is there once: those that the cache does not know are matched. `match` gives the
-    number of the first slot made, and how many leaves these hold."""
+    """The slots of values, each of which is there once: those that the cache does not know are
+    matched. `match` gives the number of the first slot made, and how many leaves these hold."""
     slots = cache.look_up(values)
     places = np.flatnonzero(slots < 0)
     if not len(places):
@@ -126,13 +136,17 @@ def _through_cache(
 class TextGroup:
     """Distinct values, then the cache, then the matchers for what it misses."""
 
-    def __init__(self, number: int, variable: Variable, matchers: Sequence[Matcher], cache: ValueCache) -> None:
+    def __init__(
+        self, number: int, variable: Variable, matchers: Sequence[Matcher], cache: ValueCache
+    ) -> None:
         self.variable = variable
         self._number, self._matchers, self._cache = number, matchers, cache
 
     def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, Lost]:
         texts = columns.texts(self.variable)
-        slots, lost = _through_cache(self._cache, texts.values, lambda missing: self._match(missing, store))
+        slots, lost = _through_cache(
+            self._cache, texts.values, lambda missing: self._match(missing, store)
+        )
         # Code -1 is NULL: the last place.
         return np.append(slots, np.int32(NULL_SLOT))[texts.codes], lost
 
@@ -151,7 +165,8 @@ class TextGroup:
 
 
 class NumberGroup:
-    """Every number has a place between the bounds, and every place a slot, made when it is first seen."""
+    """Every number has a place between the bounds, and every place a slot, made when it is first
+    seen."""
 
     def __init__(self, number: int, variable: Variable, places: Places, cache: ValueCache) -> None:
         self.variable = variable
@@ -163,7 +178,9 @@ class NumberGroup:
     def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, Lost]:
         places, nulls = self._places_of(columns)
         known, codes = np.unique(places, return_inverse=True)
-        found, lost = _through_cache(self._cache, known.tolist(), lambda missing: self._match(missing, store))
+        found, lost = _through_cache(
+            self._cache, known.tolist(), lambda missing: self._match(missing, store)
+        )
         slots = found[codes]
         if nulls is not None:
             slots[nulls] = NULL_SLOT
@@ -193,12 +210,15 @@ class NumberGroup:
         return places, numbers.nulls
 
     def _exact_places(self, columns: Columns) -> tuple[Ints, Mask | None]:
-        """One by one, with Python's exact comparison of different kinds of numbers (DECIMAL columns)."""
+        """One by one, with Python's exact comparison of different kinds of numbers (DECIMAL
+        columns)."""
         name = self.variable.field
         numbers = columns.numbers(name)
         values = columns.array(name).to_pylist() if numbers is None else numbers.values.tolist()
         if isinstance(next((v for v in values if v is not None), 0), str | bytes | list | dict):
-            raise ExecutionError(f"a rule compares the column '{name}' with numbers", detail="its values are none")
+            raise ExecutionError(
+                f"a rule compares the column '{name}' with numbers", detail="its values are none"
+            )
         places = [-1 if v is None or v != v else self._places.place(v) for v in values]
         return np.array(places, np.int64), columns.nulls(name)
 
@@ -228,7 +248,9 @@ class NullGroup:
     def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, Lost]:
         nulls = columns.nulls(self.variable.field)
         if nulls is None:
-            return np.full(len(columns.array(self.variable.field)), EMPTY_SLOT, np.int32), _NONE_LOST
+            return np.full(
+                len(columns.array(self.variable.field)), EMPTY_SLOT, np.int32
+            ), _NONE_LOST
         return np.where(nulls, np.int32(NULL_SLOT), np.int32(EMPTY_SLOT)), _NONE_LOST
 
     def renumber(self, new_number: Ints) -> None:

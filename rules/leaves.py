@@ -1,4 +1,5 @@
-"""Predicates of all rules as numbered leaves: equal ones are one leaf, whichever rules they come from."""
+"""Predicates of all rules as numbered leaves: equal ones are one leaf, whichever rules they come
+from."""
 
 from __future__ import annotations
 
@@ -46,15 +47,16 @@ Matching: TypeAlias = Equal | Between | Nothing | LikePattern | JavaRegex | Netw
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A predicate on `variable` (None for opaque ones), TRUE for some values and FALSE for all others."""
+    """A predicate on `variable` (None for opaque ones), TRUE for some values and FALSE for all
+    others."""
 
     variable: Variable | None
     matching: Matching
 
 
 class LeafTable:
-    """Leaves by number, in order of appearance; leaf 0 is FALSE everywhere. `uses` counts the predicates that became
-    the leaf."""
+    """Leaves by number, in order of appearance; leaf 0 is FALSE everywhere. `uses` counts the
+    predicates that became the leaf."""
 
     def __init__(self) -> None:
         self.leaves: list[Leaf] = [Leaf(None, Nothing())]
@@ -85,7 +87,9 @@ class LeafTable:
             return self._between(variable, value)
         if operator == "LIKE":
             return self._like(variable, value)
-        return constant(None) if value is None else self._constant_operand(variable, operator, value)
+        return (
+            constant(None) if value is None else self._constant_operand(variable, operator, value)
+        )
 
     def _leaf(self, variable: Variable | None, matching: Matching) -> RawEdge:
         leaf = Leaf(variable, matching)
@@ -178,12 +182,15 @@ def _network(text: str) -> Network:
     try:
         return ipaddress.ip_network(text.strip(), strict=False)
     except ValueError as error:
-        raise SqlError(f"invalid network '{text}'", detail=str(error), hint="write for example '10.0.0.0/8'") from None
+        raise SqlError(
+            f"invalid network '{text}'", detail=str(error), hint="write for example '10.0.0.0/8'"
+        ) from None
 
 
 def expected_share(leaf: Leaf, uses: int) -> float | None:
-    """A guess at how many of the rows have the leaf TRUE, to choose access sets by: a long text is rare, a short one
-    and what many rules ask for is common. None for leaves that are never looked up."""
+    """A guess at how many of the rows have the leaf TRUE, to choose access sets by: a long text is
+    rare, a short one and what many rules ask for is common. None for leaves that are never looked
+    up."""
     match leaf.matching:
         case Opaque():
             return None

@@ -1,4 +1,5 @@
-"""LIKE as Flink has it: `%` any sequence, line breaks too, `_` exactly one character, and no escape unless declared."""
+"""LIKE as Flink has it: `%` any sequence, line breaks too, `_` exactly one character, and no escape
+unless declared."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ Gap: TypeAlias = tuple[int, bool]
 
 @dataclass(frozen=True)
 class LikePattern:
-    """`literals[0] gap[0] literals[1] …`; a gap is (characters at least, any more). The inner literals are not empty,
-    so equal patterns written differently (`%%a`, `%a`) are equal values."""
+    """`literals[0] gap[0] literals[1] …`; a gap is (characters at least, any more). The inner
+    literals are not empty, so equal patterns written differently (`%%a`, `%a`) are equal values."""
 
     literals: tuple[str, ...]
     gaps: tuple[Gap, ...]
@@ -62,8 +63,8 @@ class LikePattern:
         return [(least, _block(parts)) for least, parts in blocks]
 
     def matches(self, text: str) -> bool:
-        """Takes each block as far left as it goes, which is exact, and never tries again: the time is linear in
-        the text for each block."""
+        """Takes each block as far left as it goes, which is exact, and never tries again: the time
+        is linear in the text for each block."""
         (_, head), *middle = self._blocks
         if not head.at(text, 0):
             return False
@@ -105,14 +106,20 @@ def _block(parts: list[tuple[int, str]]) -> _Block:
     length = sum(gap + len(literal) for gap, literal in parts)
     if len(parts) == 1:
         return _Block(parts[0][1], length, None)
-    pattern = "".join((f".{{{gap}}}" if gap else "") + regex.escape(literal) for gap, literal in parts)
+    pattern = "".join(
+        (f".{{{gap}}}" if gap else "") + regex.escape(literal) for gap, literal in parts
+    )
     return _Block("", length, regex.compile(pattern, regex.DOTALL))
 
 
 def parse_like(pattern: str, escape: str | None = None) -> LikePattern:
-    """SqlError where the escape is not one character, or stands before something other than `%`, `_` or itself."""
+    """SqlError where the escape is not one character, or stands before something other than `%`,
+    `_` or itself."""
     if escape is not None and len(escape) != 1:
-        raise SqlError(f"the escape of LIKE must be one character, not '{escape}'", hint="write for example ESCAPE '!'")
+        raise SqlError(
+            f"the escape of LIKE must be one character, not '{escape}'",
+            hint="write for example ESCAPE '!'",
+        )
     literals = [""]
     gaps: list[Gap] = []
     for char, wildcard in _characters(pattern, escape):
@@ -148,6 +155,9 @@ def _characters(pattern: str, escape: str | None) -> Iterator[tuple[str, bool]]:
 def _bad_escape(pattern: str, escape: str, at: int) -> SqlError:
     return SqlError(
         f"invalid escape sequence in LIKE pattern '{pattern}'",
-        detail=f"character {at} is the escape '{escape}', but what follows is not '%', '_' or '{escape}'",
+        detail=(
+            f"character {at} is the escape '{escape}', but what follows is not '%', '_' or"
+            f" '{escape}'"
+        ),
         hint=f"double it to match '{escape}' itself",
     )

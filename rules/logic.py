@@ -1,8 +1,10 @@
-"""Three-valued logic with errors as numbers, so that AND is the minimum and everything else a table.
+"""Three-valued logic with errors as numbers, so that AND is the minimum and everything else a
+table.
 
-FALSE < ERROR < UNKNOWN < TRUE: FALSE AND error is FALSE, as SQL's laziness has it, and TRUE OR error is TRUE. OR is the
-minimum of the negated operands, negated. NOT and IS [NOT] TRUE | FALSE | UNKNOWN are functions of one value; an
-error stays an error. There are 27 such functions, each named by its number, and chains of them are one of them."""
+FALSE < ERROR < UNKNOWN < TRUE: FALSE AND error is FALSE, as SQL's laziness has it, and TRUE OR
+error is TRUE. OR is the minimum of the negated operands, negated. NOT and IS [NOT] TRUE | FALSE |
+UNKNOWN are functions of one value; an error stays an error. There are 27 such functions, each named
+by its number, and chains of them are one of them."""
 
 from __future__ import annotations
 
@@ -42,6 +44,9 @@ def sources(function: int, value: int) -> frozenset[int]:
 
 
 _SOURCES = [
-    [frozenset(v for v in _VALUES if outputs[v] == value) for value in (FALSE, ERROR, UNKNOWN, TRUE)]
+    [
+        frozenset(v for v in _VALUES if outputs[v] == value)
+        for value in (FALSE, ERROR, UNKNOWN, TRUE)
+    ]
     for outputs in TABLE
 ]

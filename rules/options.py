@@ -1,4 +1,5 @@
-"""Switches and bounds of the rule engine. Results are the same with every combination of switches."""
+"""Switches and bounds of the rule engine. Results are the same with every combination of
+switches."""
 
 from __future__ import annotations
 
@@ -9,16 +10,18 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Options:
-    """Switches: `cache` remembers the predicates that a value makes true; `hyperscan` searches literals and regular
-    expressions with one automaton per variable (else one by one); `joined_scan` lets it search many values in one
-    call; `access` picks candidate rules by their access sets (else every rule is evaluated for every row);
-    `dense_fallback` evaluates a rule column by column where most rows are its candidates (else row by row).
+    """Switches: `cache` remembers the predicates that a value makes true; `hyperscan` searches
+    literals and regular expressions with one automaton per variable (else one by one);
+    `joined_scan` lets it search many values in one call; `access` picks candidate rules by their
+    access sets (else every rule is evaluated for every row); `dense_fallback` evaluates a rule
+    column by column where most rows are its candidates (else row by row).
 
-    Bounds, per variable: `cache_entries` values, none longer than `max_cached_value_bytes`, which together make at
-    most `cache_pairs` predicates true. `regex_timeout`: CPU seconds for one regular expression on one value, where it may
-    go back and try again; `regex_budget`: how many seconds it may be behind its time before it is given up.
-    `folder`: where compiled databases are kept between starts (None: nowhere). `clock`: CPU seconds, by which a cache finds
-    out whether it pays (None: by how many values it finds)."""
+    Bounds, per variable: `cache_entries` values, none longer than `max_cached_value_bytes`, which
+    together make at most `cache_pairs` predicates true. `regex_timeout`: CPU seconds for one
+    regular expression on one value, where it may go back and try again; `regex_budget`: how many
+    seconds it may be behind its time before it is given up. `folder`: where compiled databases are
+    kept between starts (None: nowhere). `clock`: CPU seconds, by which a cache finds out whether it
+    pays (None: by how many values it finds)."""
 
     cache: bool = True
     hyperscan: bool = True

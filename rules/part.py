@@ -1,6 +1,8 @@
-"""A compiled set of rules: groups, formulas and access sets, with the store of what values make true.
+"""A compiled set of rules: groups, formulas and access sets, with the store of what values make
+true.
 
-Rules are numbered from 0 in the order they came. A part never changes; a change of rules makes another part."""
+Rules are numbered from 0 in the order they came. A part never changes; a change of rules makes
+another part."""
 
 from __future__ import annotations
 
@@ -37,7 +39,13 @@ class Part:
         watch: Watch,
         counters: Counters,
     ) -> None:
-        self._groups, self._formulas, self._table, self._leaves, self._store = groups, formulas, table, leaves, store
+        self._groups, self._formulas, self._table, self._leaves, self._store = (
+            groups,
+            formulas,
+            table,
+            leaves,
+            store,
+        )
         self._options, self._watch, self._counters = options, watch, counters
         self._garbage = 0
 
@@ -52,8 +60,11 @@ class Part:
         """Whether there will be none for other values either."""
         return leaf in self._watch.given_up
 
-    def match(self, columns: Columns, num_rows: int, alive: Mask | None, opaque: OpaqueOf | None) -> list[Found]:
-        """`alive[rule]` is False for rules that were removed (None: all are there). Rows are those of the batch."""
+    def match(
+        self, columns: Columns, num_rows: int, alive: Mask | None, opaque: OpaqueOf | None
+    ) -> list[Found]:
+        """`alive[rule]` is False for rules that were removed (None: all are there). Rows are those
+        of the batch."""
         mark = len(self._store)
         slots, unused = self._slots(columns, num_rows, rules_are_gone=alive is not None)
         found: list[Found] = []
@@ -63,8 +74,9 @@ class Part:
         return found
 
     def _slots(self, columns: Columns, num_rows: int, *, rules_are_gone: bool) -> tuple[Slots, int]:
-        """The slots of all groups, and how many new ones are of no use later. Counts old ones that are no more. Where rules
-        were removed, nobody may read a column any more that only they have read: to them it is NULL."""
+        """The slots of all groups, and how many new ones are of no use later. Counts old ones that
+        are no more. Where rules were removed, nobody may read a column any more that only they have
+        read: to them it is NULL."""
         slots = np.empty((len(self._groups), num_rows), np.int32)
         unused = 0
         for number, group in enumerate(self._groups):
@@ -77,7 +89,12 @@ class Part:
         return slots, unused
 
     def _match_rows(
-        self, slots: Slots, first: int, alive: Mask | None, opaque: OpaqueOf | None, found: list[Found]
+        self,
+        slots: Slots,
+        first: int,
+        alive: Mask | None,
+        opaque: OpaqueOf | None,
+        found: list[Found],
     ) -> None:
         rows = slots.shape[1]
         layout = plan_block(slots, self._store, self._leaves)
@@ -89,7 +106,9 @@ class Part:
         block = build_block(layout, self._leaves, may_have_errors=self._store.errors)
         try:
             shifted = None if opaque is None else _shifted(opaque, first)
-            matcher = BlockMatcher(self._table, self._formulas, block, slots, self._store, alive, shifted)
+            matcher = BlockMatcher(
+                self._table, self._formulas, block, slots, self._store, alive, shifted
+            )
             result = matcher.run(self._options, self._counters)
         finally:
             block.close()
@@ -97,13 +116,16 @@ class Part:
         found.append(Found(result.rows + first, result.rules, errors))
 
     def _tidy(self, mark: int, unused: int) -> None:
-        """Drops slots that nobody will find again: at once where these are all the new ones, else when they are many."""
+        """Drops slots that nobody will find again: at once where these are all the new ones, else
+        when they are many."""
         if unused == len(self._store) - mark:
             self._store.cut(mark)
         else:
             self._garbage += unused
         if self._garbage > max(_GARBAGE, len(self._store) // 2):
-            kept = np.unique(np.concatenate([[0, 1], *(g.kept() for g in self._groups)])).astype(np.intp)
+            kept = np.unique(np.concatenate([[0, 1], *(g.kept() for g in self._groups)])).astype(
+                np.intp
+            )
             new_number = np.zeros(len(self._store), np.int64)
             new_number[kept] = np.arange(len(kept))
             self._store.keep(kept)

@@ -12,7 +12,8 @@ Ints: TypeAlias = npt.NDArray[np.integer]
 
 
 def spread(starts: Ints, counts: Ints) -> Index:
-    """The places `starts[i], starts[i] + 1, …` of `counts[i]` items each, one list after the other."""
+    """The places `starts[i], starts[i] + 1, …` of `counts[i]` items each, one list after the
+    other."""
     ends = counts.cumsum()
     total = int(ends[-1]) if len(ends) else 0
     shifts = starts - ends
@@ -23,7 +24,8 @@ def spread(starts: Ints, counts: Ints) -> Index:
 
 
 def distinct(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The keys ascending, each once. `keys` may be reordered. (NumPy's own function hashes first, which is slower.)"""
+    """The keys ascending, each once. `keys` may be reordered. (NumPy's own function hashes first,
+    which is slower.)"""
     if len(keys) < 2:
         return keys
     keys.sort()

@@ -1,4 +1,5 @@
-"""Streaming SQL in one light process: Flink SQL statements by the thousand, changed while they run."""
+"""Streaming SQL in one light process: Flink SQL statements by the thousand, changed while they
+run."""
 
 from __future__ import annotations
 

@@ -39,15 +39,17 @@ class RowKind(IntEnum):
 class Batch:
     """Rows in order of arrival. An empty batch that carries time is a *tick*.
 
-    `columns` are plain Arrow arrays (no dictionaries, no chunks) by `schema`, which holds the columns that somebody
-    reads. `kinds` holds a RowKind per row, None when all are +I. `proctime` is the epoch's processing time in ms and
-    `seed` its random seed: all that is random or reads the clock is a function of them.
-    `watermark` (ms) holds after the last row; `row_watermarks[i]` held before row i, None when it was `watermark`
-    throughout; `since` held before the whole batch; `steps` are watermarks that held before rows which are elsewhere (sorted;
-    None: there are none). `idle`: for now nothing comes from where these rows are from, and who has other inputs goes on
-    without it. `origin` is the shard that the rows come from ('' behind the first exchange or union), `offsets` the record
-    that each comes from: NO_OFFSET where others come from it, too, None where nobody knows. `memo` keeps what several
-    consumers compute from these rows (expressions by digest, distinct values)."""
+    `columns` are plain Arrow arrays (no dictionaries, no chunks) by `schema`, which holds the
+    columns that somebody reads. `kinds` holds a RowKind per row, None when all are +I. `proctime`
+    is the epoch's processing time in ms and `seed` its random seed: all that is random or reads the
+    clock is a function of them. `watermark` (ms) holds after the last row; `row_watermarks[i]` held
+    before row i, None when it was `watermark` throughout; `since` held before the whole batch;
+    `steps` are watermarks that held before rows which are elsewhere (sorted; None: there are none).
+    `idle`: for now nothing comes from where these rows are from, and who has other inputs goes on
+    without it. `origin` is the shard that the rows come from ('' behind the first exchange or
+    union), `offsets` the record that each comes from: NO_OFFSET where others come from it, too,
+    None where nobody knows. `memo` keeps what several consumers compute from these rows
+    (expressions by digest, distinct values)."""
 
     schema: Schema
     columns: tuple[pa.Array, ...]
@@ -74,8 +76,9 @@ class Batch:
         return np.full(self.num_rows, self.watermark, np.int64)
 
     def watermarks_before(self, instants: IntArray) -> IntArray:
-        """The watermark that held when the one came that reached each of these instants: what fires then goes out before
-        that one, so that an operator behind it still takes rows of what the new one ends."""
+        """The watermark that held when the one came that reached each of these instants: what fires
+        then goes out before that one, so that an operator behind it still takes rows of what the
+        new one ends."""
         known = [np.array([self.since, self.watermark]), self.row_watermarks, self.steps]
         steps = np.unique(np.concatenate([k for k in known if k is not None]))
         at = np.searchsorted(steps, instants)
@@ -101,7 +104,8 @@ class Batch:
         )
 
     def slice(self, start: int, length: int) -> Batch:
-        """Rows `start` to `start + length`, with the watermark that held behind the last of them."""
+        """Rows `start` to `start + length`, with the watermark that held behind the last of
+        them."""
         end = start + length
         last = end >= self.num_rows or self.row_watermarks is None
         return replace(
@@ -165,7 +169,9 @@ def concat(batches: Sequence[Batch]) -> Batch:
     columns = [pa.concat_arrays([b.columns[i] for b in batches]) for i in range(len(first.schema))]
     kinds = None
     if any(b.kinds is not None for b in batches):
-        kinds = np.concatenate([b.kinds if b.kinds is not None else np.zeros(b.num_rows, np.int8) for b in batches])
+        kinds = np.concatenate(
+            [b.kinds if b.kinds is not None else np.zeros(b.num_rows, np.int8) for b in batches]
+        )
     constant = all(b.row_watermarks is None and b.watermark == first.watermark for b in batches)
     return replace(
         first,
@@ -182,8 +188,8 @@ def concat(batches: Sequence[Batch]) -> Batch:
 
 
 def together(batches: Sequence[Batch]) -> list[Batch]:
-    """Batches that come one after the other as few of many rows: those of one schema, unless one of them says that its
-    source has fallen silent or speaks again."""
+    """Batches that come one after the other as few of many rows: those of one schema, unless one of
+    them says that its source has fallen silent or speaks again."""
     runs: list[list[Batch]] = []
     for batch in batches:
         last = runs[-1][-1] if runs else None

@@ -32,10 +32,18 @@ class Refused(SqlError):
             length = body.get("length")
             file = body.get("file")
             position = Position(
-                line, column, length if isinstance(length, int) else 1, file if isinstance(file, str) else None
+                line,
+                column,
+                length if isinstance(length, int) else 1,
+                file if isinstance(file, str) else None,
             )
         super().__init__(
-            str(body.get("message") or body.get("detail") or body.get("problem") or "the server refused"),
+            str(
+                body.get("message")
+                or body.get("detail")
+                or body.get("problem")
+                or "the server refused"
+            ),
             detail=_text(body.get("cause")),
             hint=_text(body.get("hint")),
             position=position,
@@ -51,7 +59,8 @@ def _text(value: object) -> str | None:
 
 @dataclass(frozen=True)
 class Client:
-    """`server` is the base URL; a token is sent when there is one. `origin` is whose jobs they are: `cli` or `rest`."""
+    """`server` is the base URL; a token is sent when there is one. `origin` is whose jobs they are:
+    `cli` or `rest`."""
 
     server: str = DEFAULT_SERVER
     token: str | None = None
@@ -72,7 +81,9 @@ class Client:
     def delete(self, path: str, **query: object) -> Json:
         return self.request("DELETE", path, query=query)
 
-    def request(self, method: str, path: str, body: bytes | Json = b"", query: Json | None = None) -> Json:
+    def request(
+        self, method: str, path: str, body: bytes | Json = b"", query: Json | None = None
+    ) -> Json:
         """The answer's JSON. Raises Unreachable, or Refused with what the server said."""
         kind = "text/plain"
         if isinstance(body, dict):
@@ -88,11 +99,15 @@ class Client:
 
     def _stranger(self, what: str) -> Unreachable:
         hint = "is the port right? --server, or SQLENGINE_SERVER, names the server's URL"
-        return Unreachable(f"what answers at {self.server} is no sqlengine server", detail=what, hint=hint)
+        return Unreachable(
+            f"what answers at {self.server} is no sqlengine server", detail=what, hint=hint
+        )
 
     def _send(self, method: str, path: str, body: bytes, kind: str, query: Json) -> bytes:
         given = {k.replace("_", "-"): v for k, v in query.items() if v is not None}
-        url = self.server.rstrip("/") + path + ("?" + urllib.parse.urlencode(given) if given else "")
+        url = (
+            self.server.rstrip("/") + path + ("?" + urllib.parse.urlencode(given) if given else "")
+        )
         headers = {"Content-Type": kind, "X-Origin": self.origin}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
@@ -111,13 +126,17 @@ class Client:
                     hint="it may still be at work: 'sql jobs' shows what came of it",
                 ) from None
             raise Unreachable(
-                f"no server answers at {self.server}", detail=str(reason), hint="start one with 'sql serve'"
+                f"no server answers at {self.server}",
+                detail=str(reason),
+                hint="start one with 'sql serve'",
             ) from None
         except http.client.HTTPException as error:
             raise self._stranger(repr(error)) from None
         except ValueError as error:
             raise ServiceError(
-                f"'{self.server}' is not the URL of a server", detail=str(error), hint=f"write it like {DEFAULT_SERVER}"
+                f"'{self.server}' is not the URL of a server",
+                detail=str(error),
+                hint=f"write it like {DEFAULT_SERVER}",
             ) from None
 
 
@@ -137,8 +156,11 @@ def _problem(error: urllib.error.HTTPError) -> Json:
 
 
 def default_client(server: str | None, token_file: str | None = None) -> Client:
-    """--server, else SQLENGINE_SERVER, else this machine's; the token from a file or SQLENGINE_TOKEN."""
-    return Client(server or os.environ.get("SQLENGINE_SERVER") or DEFAULT_SERVER, token_from(token_file))
+    """--server, else SQLENGINE_SERVER, else this machine's; the token from a file or
+    SQLENGINE_TOKEN."""
+    return Client(
+        server or os.environ.get("SQLENGINE_SERVER") or DEFAULT_SERVER, token_from(token_file)
+    )
 
 
 def quote(name: str) -> str:

@@ -16,22 +16,22 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 @dataclass(frozen=True)
 class Config:
-    """`data`: the folder with everything durable; `jobs`: the watched folder of .sql files (None: DATA/jobs);
-    `fsync`: 'none' (safe against the death of the process), 'interval' or 'epoch' (against power loss);
-    `delivery`: whether a crash may give rows a second time, which saves the record of each epoch;
-    `functions`: the folder from which users' modules may come (None: DATA/functions), and what each may take;
-    `uploads`: whether a request may also bring modules with a job's text;
-    `plan_cache`: keep plans of texts on disk, for the next start;
-    `client_rate`: bytes a second that a client may append to topics (None: any); `volumes`: folders on other disks to which
-    shards of topics may be moved;
-    `savepoints`: folders besides DATA/savepoints in which savepoints may be;
-    `memory_limit`: bytes of state that all jobs together may hold (None: as much as there is);
-    `checkpoints`: where they are kept, in RocksDB or in a compacted topic;
-    `instances`: processes that run jobs in parts (0: all runs in this one), how many `parts` there are (fixed when the graph
-    is made; None: one for each instance, two at least), and how long an instance may be silent;
-    `isolation`: whether jobs are taken into graphs of their own, and brought together again, without being asked;
-    `segment_bytes`: a topic's file is followed by another one once it has so many;
-    `checkpoint_rows` and `checkpoint_ms`: a checkpoint begins after so many changed rows or so long."""
+    """`data`: the folder with everything durable; `jobs`: the watched folder of .sql files (None:
+    DATA/jobs); `fsync`: 'none' (safe against the death of the process), 'interval' or 'epoch'
+    (against power loss); `delivery`: whether a crash may give rows a second time, which saves the
+    record of each epoch; `functions`: the folder from which users' modules may come (None:
+    DATA/functions), and what each may take; `uploads`: whether a request may also bring modules
+    with a job's text; `plan_cache`: keep plans of texts on disk, for the next start; `client_rate`:
+    bytes a second that a client may append to topics (None: any); `volumes`: folders on other disks
+    to which shards of topics may be moved; `savepoints`: folders besides DATA/savepoints in which
+    savepoints may be; `memory_limit`: bytes of state that all jobs together may hold (None: as much
+    as there is); `checkpoints`: where they are kept, in RocksDB or in a compacted topic;
+    `instances`: processes that run jobs in parts (0: all runs in this one), how many `parts` there
+    are (fixed when the graph is made; None: one for each instance, two at least), and how long an
+    instance may be silent; `isolation`: whether jobs are taken into graphs of their own, and
+    brought together again, without being asked; `segment_bytes`: a topic's file is followed by
+    another one once it has so many; `checkpoint_rows` and `checkpoint_ms`: a checkpoint begins
+    after so many changed rows or so long."""
 
     data: Path = Path("data")
     jobs: Path | None = None
@@ -70,13 +70,18 @@ class Config:
 
 
 def function_limits(seconds: float | None, megabytes: int | None) -> Limits:
-    """What a module of users may take. The time is that of a row; a call of a vectorised function has five times of it,
-    a batch thirty times, as by default."""
+    """What a module of users may take. The time is that of a row; a call of a vectorised function
+    has five times of it, a batch thirty times, as by default."""
     standard = Limits()
     limits = standard
     if seconds is not None:
         factor = seconds / standard.row_s
-        limits = replace(limits, row_s=seconds, call_s=standard.call_s * factor, batch_s=standard.batch_s * factor)
+        limits = replace(
+            limits,
+            row_s=seconds,
+            call_s=standard.call_s * factor,
+            batch_s=standard.batch_s * factor,
+        )
     return limits if megabytes is None else replace(limits, memory=megabytes << 20)
 
 
@@ -86,8 +91,8 @@ def data_folder(given: str | None) -> Path:
 
 
 def token_from(path: str | None) -> str | None:
-    """The token in a file, or in SQLENGINE_TOKEN; None when neither is given. An empty one is an error: it would let
-    everybody in."""
+    """The token in a file, or in SQLENGINE_TOKEN; None when neither is given. An empty one is an
+    error: it would let everybody in."""
     if path is None:
         token, where = os.environ.get("SQLENGINE_TOKEN"), "the variable SQLENGINE_TOKEN"
     else:
@@ -96,7 +101,8 @@ def token_from(path: str | None) -> str | None:
         return None
     if not token.strip() or not token.isascii():
         raise ServiceError(
-            f"{where} holds no token", hint="a token is a line of ASCII, such as openssl rand -hex 32 gives"
+            f"{where} holds no token",
+            hint="a token is a line of ASCII, such as openssl rand -hex 32 gives",
         )
     return token.strip()
 

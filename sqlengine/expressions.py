@@ -18,14 +18,15 @@ from udf.vector import Vector
 
 Evaluator: TypeAlias = Callable[[Batch], Vector]
 
-# Proof that values were reused within a batch, and the switch that turns it off ('optimizer.expression-memo').
+# Proof that values were reused within a batch, and the switch that turns it off
+# ('optimizer.expression-memo').
 counters: Counter[str] = Counter()
 memo_enabled = True
 
 
 def evaluate(expression: Scalar, batch: Batch) -> Vector:
-    """The expression's value for every row, and the rows where it has none. Deterministic calls are computed once per
-    batch, whoever asks."""
+    """The expression's value for every row, and the rows where it has none. Deterministic calls are
+    computed once per batch, whoever asks."""
     return compile_expression(expression)(batch)
 
 
@@ -34,7 +35,8 @@ _COMPILED_MOST = 65536
 
 
 def compile_expression(expression: Scalar) -> Evaluator:
-    """A closure that evaluates `expression`; expressions of one digest share it (0.0 and -0.0 are equal, but not one)."""
+    """A closure that evaluates `expression`; expressions of one digest share it (0.0 and -0.0 are
+    equal, but not one)."""
     found = _compiled.get(expression.digest)
     if found is None:
         if len(_compiled) >= _COMPILED_MOST:
@@ -55,7 +57,8 @@ def _compile(expression: Scalar) -> Evaluator:
 
 
 def to_scalar(literal: Literal) -> pa.Scalar:
-    """The literal as an Arrow scalar of its type; integers stand for dates and times in their Arrow unit."""
+    """The literal as an Arrow scalar of its type; integers stand for dates and times in their Arrow
+    unit."""
     kind = literal.type.arrow
     if literal.value is not None and pa.types.is_temporal(kind):
         storage = pa.int32() if kind.bit_width == 32 else pa.int64()
@@ -74,7 +77,10 @@ def _compile_call(expression: Call) -> Evaluator:
 
 
 def _kernel(
-    definition: Definition, arguments: Sequence[Evaluator], types: tuple[DataType, ...], expression: Call
+    definition: Definition,
+    arguments: Sequence[Evaluator],
+    types: tuple[DataType, ...],
+    expression: Call,
 ) -> Evaluator:
     own = int(expression.digest[:15], 16)  # two calls of RAND in one batch are two random numbers
 

@@ -29,9 +29,10 @@ def wall_clock() -> int:
 
 @dataclass(frozen=True)
 class Machine:
-    """`clock` in ms; `stores` gives the checkpoint stores of a folder; `planner` what plans texts; `caches`: whether the
-    data folder keeps, past the disk, what can be made anew (compiled patterns); `door` is where instances reach the broker,
-    `spawn` starts their processes; `usage`: what this process takes."""
+    """`clock` in ms; `stores` gives the checkpoint stores of a folder; `planner` what plans texts;
+    `caches`: whether the data folder keeps, past the disk, what can be made anew (compiled
+    patterns); `door` is where instances reach the broker, `spawn` starts their processes; `usage`:
+    what this process takes."""
 
     clock: Clock = wall_clock
     disk: Disk = MACHINE

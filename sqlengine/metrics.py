@@ -7,7 +7,12 @@ from collections import Counter
 from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
 
 from sqlengine import expressions
 from sqlengine.cluster.distributed_graph import DividedGraph
@@ -30,7 +35,9 @@ class EngineCollector:
         progress = [g.runner.progress for g in self._graphs()]
         yield _counter("records_in", "Records read from sources", sum(p.rows_in for p in progress))
         yield _counter("epochs", "Epochs processed", sum(p.epochs for p in progress))
-        yield _counter("dead_letters", "Rows and records set aside", sum(p.dead_letters for p in progress))
+        yield _counter(
+            "dead_letters", "Rows and records set aside", sum(p.dead_letters for p in progress)
+        )
         yield self._sinks()
         yield self._jobs()
         yield self._job_rows()
@@ -41,7 +48,9 @@ class EngineCollector:
         yield from self._instances()
         yield self._standstills()
         yield _counter("cpu_seconds", "CPU time of the process", time.process_time())
-        yield GaugeMetricFamily("sqlengine_memory_bytes", "Resident memory of the process", resident_bytes())
+        yield GaugeMetricFamily(
+            "sqlengine_memory_bytes", "Resident memory of the process", resident_bytes()
+        )
 
     def _sinks(self) -> Metric:
         family = CounterMetricFamily("sqlengine_sink_records", "Rows written", labels=["table"])
@@ -72,14 +81,18 @@ class EngineCollector:
             "sqlengine_isolated_jobs", "Jobs outside the shared graph, by cause", labels=["cause"]
         )
         outside = (
-            j for j in self._engine.jobs() if j.state is JobState.RUNNING and j.graph != MAIN and not is_shared(j.graph)
+            j
+            for j in self._engine.jobs()
+            if j.state is JobState.RUNNING and j.graph != MAIN and not is_shared(j.graph)
         )
         for cause, number in Counter(j.cause.value or "catching up" for j in outside).items():
             family.add_metric([cause], number)
         return family
 
     def _job_rows(self) -> Metric:
-        family = CounterMetricFamily("sqlengine_job_records", "Rows that a job's rules gave", labels=["job"])
+        family = CounterMetricFamily(
+            "sqlengine_job_records", "Rows that a job's rules gave", labels=["job"]
+        )
         for job, rows in self._engine.rows_by_job().items():
             family.add_metric([job], rows)
         return family
@@ -94,7 +107,9 @@ class EngineCollector:
             yield _counter(name, f"Operators: {name.replace('_', ' ')}", value)
 
     def _plans(self) -> Metric:
-        family = CounterMetricFamily("sqlengine_plans", "Texts planned, by where the plan came from", labels=["source"])
+        family = CounterMetricFamily(
+            "sqlengine_plans", "Texts planned, by where the plan came from", labels=["source"]
+        )
         planned = self._engine.planned()
         family.add_metric(["cache"], planned["hits"])
         family.add_metric(["text"], planned["misses"])
@@ -103,13 +118,25 @@ class EngineCollector:
     def _instances(self) -> Iterator[Metric]:
         """What `sql instances` shows, where there are any."""
         labels = ["graph", "instance"]
-        alive = GaugeMetricFamily("sqlengine_instance_parts", "Parts that an instance runs", labels=labels)
-        lag = GaugeMetricFamily("sqlengine_instance_lag", "Records that an instance has not read yet", labels=labels)
-        memory = GaugeMetricFamily("sqlengine_instance_memory_bytes", "Resident memory of an instance", labels=labels)
-        cpu = CounterMetricFamily("sqlengine_instance_cpu_seconds", "CPU time of an instance", labels=labels)
-        restarts = CounterMetricFamily("sqlengine_instance_restarts", "Starts after the first", labels=labels)
+        alive = GaugeMetricFamily(
+            "sqlengine_instance_parts", "Parts that an instance runs", labels=labels
+        )
+        lag = GaugeMetricFamily(
+            "sqlengine_instance_lag", "Records that an instance has not read yet", labels=labels
+        )
+        memory = GaugeMetricFamily(
+            "sqlengine_instance_memory_bytes", "Resident memory of an instance", labels=labels
+        )
+        cpu = CounterMetricFamily(
+            "sqlengine_instance_cpu_seconds", "CPU time of an instance", labels=labels
+        )
+        restarts = CounterMetricFamily(
+            "sqlengine_instance_restarts", "Starts after the first", labels=labels
+        )
         waits = GaugeMetricFamily(
-            "sqlengine_instance_waits", "Parts behind, for which parts of an instance read no sources", labels=labels
+            "sqlengine_instance_waits",
+            "Parts behind, for which parts of an instance read no sources",
+            labels=labels,
         )
         for view in self._engine.instances.views():
             of = [view.graph, view.instance]

@@ -1,4 +1,5 @@
-"""What the engine knows of its jobs: the log, the catalog that follows from it, and plans of versions."""
+"""What the engine knows of its jobs: the log, the catalog that follows from it, and plans of
+versions."""
 
 from __future__ import annotations
 
@@ -14,7 +15,16 @@ from sqlengine.config import Config
 from sqlengine.executors.memory_limits import LIMIT, MemoryLimits, limit_in
 from sqlengine.functions.library import Library
 from sqlengine.jobs.isolation_settings import group_of
-from sqlengine.jobs.log import Cause, Job, JobLog, JobState, JobVersion, Origin, PendingChange, moved
+from sqlengine.jobs.log import (
+    Cause,
+    Job,
+    JobLog,
+    JobState,
+    JobVersion,
+    Origin,
+    PendingChange,
+    moved,
+)
 from sqlengine.jobs.planning import JobText, PlannedJob, with_entry_points, with_objects
 from sqlengine.machine import Machine
 
@@ -29,14 +39,18 @@ class Registry:
     def __init__(self, broker: Broker, config: Config, machine: Machine) -> None:
         self.log = JobLog(broker, sync=config.fsync == "interval")
         self.clock = machine.clock
-        self.library = Library(config.data / "modules", (config.functions_folder,), limits=config.function_limits)
+        self.library = Library(
+            config.data / "modules", (config.functions_folder,), limits=config.function_limits
+        )
         self._base = with_entry_points(Catalog(), self.library)
         self.catalog = self._base
         cache = config.data / "plans.sqlite" if config.plan_cache else None
         self.planner = machine.planner(config.settings, self.library, cache)
         self._plans: dict[tuple[str, int], PlannedJob] = {}
         self.memory = MemoryLimits(config.memory_limit)
-        self._failing: set[tuple[str, int]] = set()  # job versions that ask to fail at a row in error
+        self._failing: set[tuple[str, int]] = (
+            set()
+        )  # job versions that ask to fail at a row in error
 
     def jobs(self) -> list[Job]:
         """All jobs by name."""
@@ -57,20 +71,27 @@ class Registry:
         return text_of(self.version(job))
 
     def same(self, held: JobVersion, text: JobText, origin: Origin) -> bool:
-        """Whether a text says what a version says, down to the contents of the modules that it names. The folder shows its
-        texts again at every start, which is no new submit: a restart goes on with the modules that there were."""
+        """Whether a text says what a version says, down to the contents of the modules that it
+        names. The folder shows its texts again at every start, which is no new submit: a restart
+        goes on with the modules that there were."""
         if held.sql != text.sql or origin is Origin.FOLDER:
             return held.sql == text.sql
-        return text.modules == held.modules if text.modules else self.library.unchanged(held.modules)
+        return (
+            text.modules == held.modules if text.modules else self.library.unchanged(held.modules)
+        )
 
     def modules(self) -> set[str]:
         """Contents of modules that jobs may call."""
-        live = (j for j in self.log.jobs.values() if j.state in (JobState.RUNNING, JobState.DEFINED))
+        live = (
+            j for j in self.log.jobs.values() if j.state in (JobState.RUNNING, JobState.DEFINED)
+        )
         return {c for j in live for c in self.log.version(j.name, j.version).modules.values()}
 
     def next_version(self, text: JobText, origin: Origin) -> JobVersion:
         """A version that is not in the log yet."""
-        return JobVersion(text.name, self.log.next_version(text.name), text.sql, origin, self.clock(), text.file)
+        return JobVersion(
+            text.name, self.log.next_version(text.name), text.sql, origin, self.clock(), text.file
+        )
 
     def next_versions(
         self,
@@ -79,35 +100,52 @@ class Registry:
         origin: Origin,
         kept: Mapping[str, str],
     ) -> dict[str, JobVersion]:
-        """Versions of planned jobs, each with those that it needs: of the same change, or those that are there. Renamed
-        jobs (`kept`: new name to old) stay at theirs."""
+        """Versions of planned jobs, each with those that it needs: of the same change, or those
+        that are there. Renamed jobs (`kept`: new name to old) stay at theirs."""
         fresh = {
-            name: self.log.renamed(self.job(kept[name]), name, texts[name].file)[0]
-            if name in kept
-            else self.next_version(texts[name], origin)
+            name: (
+                self.log.renamed(self.job(kept[name]), name, texts[name].file)[0]
+                if name in kept
+                else self.next_version(texts[name], origin)
+            )
             for name in plans
         }
-        defining = sorted((j for j in self.log.jobs.values() if j.defines), key=lambda j: j.name, reverse=True)
+        defining = sorted(
+            (j for j in self.log.jobs.values() if j.defines), key=lambda j: j.name, reverse=True
+        )
         definers = {o: (j.name, j.version) for j in defining for o in j.defines}
         for name, plan in plans.items():
             definers |= {full_name(o.name): (name, fresh[name].version) for o in plan.objects}
-        needs = {n: dict(definers[o] for o in map(full_name, p.uses) if o in definers) for n, p in plans.items()}
-        return {n: replace(v, needs=needs[n], modules=dict(plans[n].modules)) for n, v in fresh.items()}
+        needs = {
+            n: dict(definers[o] for o in map(full_name, p.uses) if o in definers)
+            for n, p in plans.items()
+        }
+        return {
+            n: replace(v, needs=needs[n], modules=dict(plans[n].modules)) for n, v in fresh.items()
+        }
 
     def earlier_versions(self, renamed: Mapping[str, str]) -> list[JobVersion]:
-        """What goes with jobs to their new names (new name to old), besides the versions that run."""
-        return [v for new, old in renamed.items() for v in self.log.renamed(self.job(old), new, None)[1]]
+        """What goes with jobs to their new names (new name to old), besides the versions that
+        run."""
+        return [
+            v for new, old in renamed.items() for v in self.log.renamed(self.job(old), new, None)[1]
+        ]
 
     def rename(self, job: Job, text: JobText) -> Job:
-        """Gives a job that no graph runs another name and file. All else stays: versions, state, what it defines."""
+        """Gives a job that no graph runs another name and file. All else stays: versions, state,
+        what it defines."""
         version, others = self.log.renamed(job, text.name, text.file)
         held = replace(job, name=text.name, version=version.version)
         self.log.rename([version, *others], {job.name: held}, self.clock())
         return held
 
-    def move(self, job: Job, state: JobState, reason: str | None = None, graph: str | None = None) -> None:
+    def move(
+        self, job: Job, state: JobState, reason: str | None = None, graph: str | None = None
+    ) -> None:
         """Writes down that the job is in another state."""
-        held = replace(moved(job, state, self.clock(), reason), graph=graph or job.graph, cause=Cause.NONE)
+        held = replace(
+            moved(job, state, self.clock(), reason), graph=graph or job.graph, cause=Cause.NONE
+        )
         self.log.write({job.name: held}, self.clock())
 
     def private(self, jobs: Collection[str]) -> set[str]:
@@ -122,14 +160,16 @@ class Registry:
         """The catalog in which these jobs are planned: without what only they define."""
         return without(self.catalog, self.private(jobs))
 
-    def plan(self, texts: Collection[JobText], jobs: Collection[str]) -> list[PlannedJob | SqlError]:
+    def plan(
+        self, texts: Collection[JobText], jobs: Collection[str]
+    ) -> list[PlannedJob | SqlError]:
         """Plans texts in the catalog for `jobs`."""
         alone = not any(j.state is JobState.RUNNING for j in self.log.jobs.values())
         return self.planner.plan(list(texts), self.catalog_for(jobs), alone=alone)
 
     def note(self, version: int, plan: PlannedJob) -> None:
-        """Remembers what a version says of its rows in error and of its memory, before it runs: it may run again in a
-        replay, when the job has another one."""
+        """Remembers what a version says of its rows in error and of its memory, before it runs: it
+        may run again in a replay, when the job has another one."""
         if plan.settings.get("job.on-error") == "fail":
             self._failing.add((plan.name, version))
         if LIMIT in plan.settings:
@@ -145,12 +185,16 @@ class Registry:
         jobs = {}
         for name, plan in plans.items():
             self.catalog = with_objects(self.catalog, plan)
-            jobs[name] = self._settled(self.log.version(name, change.jobs[name]), plan, change.graphs[name])
+            jobs[name] = self._settled(
+                self.log.version(name, change.jobs[name]), plan, change.graphs[name]
+            )
         self.log.settle(jobs, change.removes, self.clock())
 
     def _settled(self, version: JobVersion, plan: PlannedJob, graph: str) -> Job:
         held, group = self.log.jobs.get(version.name), group_of(graph)
-        cause, reason = (Cause.NONE, None) if group is None else (Cause.GROUP, f"isolation group '{group}'")
+        cause, reason = (
+            (Cause.NONE, None) if group is None else (Cause.GROUP, f"isolation group '{group}'")
+        )
         if held is not None and held.state is JobState.RUNNING and held.graph == graph:
             cause, reason = held.cause, held.reason
         return Job(
@@ -170,8 +214,14 @@ class Registry:
     def placed(self, change: PendingChange) -> None:
         """Writes down that jobs have come to another graph."""
         now = self.clock()
-        there = {name: moved(self.job(name), JobState.RUNNING, now, change.reason) for name in change.jobs}
-        there = {name: replace(held, graph=change.graphs[name], cause=change.cause) for name, held in there.items()}
+        there = {
+            name: moved(self.job(name), JobState.RUNNING, now, change.reason)
+            for name in change.jobs
+        }
+        there = {
+            name: replace(held, graph=change.graphs[name], cause=change.cause)
+            for name, held in there.items()
+        }
         self.log.settle(there, (), now)
 
     def settle_as(self, job: Job, graph: str) -> None:
@@ -183,10 +233,11 @@ class Registry:
         if (job.cause, job.reason) != (cause, reason):
             self.log.write({job.name: replace(job, cause=cause, reason=reason)}, self.clock())
 
-    # ---- recovery ----------------------------------------------------------------------------------------------
+    # ---- recovery --------------------------------------------------------------------------------
 
     def recover(self) -> None:
-        """Plans all jobs as they were, which gives the catalog; the plans are kept for the graphs that come next."""
+        """Plans all jobs as they were, which gives the catalog; the plans are kept for the graphs
+        that come next."""
         jobs = [j for j in self.jobs() if j.state is not JobState.WAITING]
         # In this process: no stream runs yet that planning could hold up.
         plans = self.planner.plan([self.text(j) for j in jobs], self._base, child=False)
@@ -203,7 +254,8 @@ class Registry:
         self._plans.clear()
 
     def plans_of(self, jobs: Mapping[str, int]) -> dict[str, PlannedJob | SqlError]:
-        """Plans of some versions of jobs, each with the definitions of its own time; the reason where there is none."""
+        """Plans of some versions of jobs, each with the definitions of its own time; the reason
+        where there is none."""
         found: dict[str, PlannedJob | SqlError] = {
             n: self._plans[n, v] for n, v in jobs.items() if (n, v) in self._plans
         }
@@ -223,7 +275,8 @@ class Registry:
         return found
 
     def _needs(self, name: str, version: int) -> dict[str, int]:
-        """All job versions that define what this one names, and what they name: of two of one job the later."""
+        """All job versions that define what this one names, and what they name: of two of one job
+        the later."""
         found: dict[str, int] = {}
         waiting = [(name, version)]
         while waiting:
@@ -233,9 +286,11 @@ class Registry:
                     waiting.append((need, number))
         return found
 
-    def reconcile(self, running: Mapping[str, tuple[str, int]], lost: Mapping[str, SqlError]) -> None:
-        """The graphs are the truth about what runs (job -> graph, version): a crash may have come between a switch and
-        the log's entry. `lost`: jobs that ran and cannot run any more."""
+    def reconcile(
+        self, running: Mapping[str, tuple[str, int]], lost: Mapping[str, SqlError]
+    ) -> None:
+        """The graphs are the truth about what runs (job -> graph, version): a crash may have come
+        between a switch and the log's entry. `lost`: jobs that ran and cannot run any more."""
         changed = {}
         for job in self.jobs():
             if job.name in lost:

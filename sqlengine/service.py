@@ -22,7 +22,8 @@ log = logging.getLogger("sqlengine")
 
 
 class Service:
-    """Everything that runs in one server process. `start` returns when it is ready; `stop` may be called twice."""
+    """Everything that runs in one server process. `start` returns when it is ready; `stop` may be
+    called twice."""
 
     def __init__(self, config: Config) -> None:
         check_address(config)
@@ -32,7 +33,9 @@ class Service:
             self._commands = CommandIntake(self.engine, describe)
             self.upkeep = Upkeep(self.engine)
             self._folder = FolderIntake(self.engine, config.jobs_folder)
-            self._http = HttpServer(create_app(self.engine, self._folder.problems), config.host, config.port)
+            self._http = HttpServer(
+                create_app(self.engine, self._folder.problems), config.host, config.port
+            )
         except BaseException:
             self.engine.close()
             raise

@@ -1,4 +1,5 @@
-"""What all tests share: `--update`, the sibling folder, a real Flink, and the number of skipped tests at the end."""
+"""What all tests share: `--update`, the sibling folder, a real Flink, and the number of skipped
+tests at the end."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--update", action="store_true", help="write what came out into the data files of the tests; review the diff"
+        "--update",
+        action="store_true",
+        help="write what came out into the data files of the tests; review the diff",
     )
 
 

@@ -1,4 +1,5 @@
-"""Pages of docs/ that tests write: what they have covered of the golden scripts, and what not and why."""
+"""Pages of docs/ that tests write: what they have covered of the golden scripts, and what not and
+why."""
 
 from __future__ import annotations
 
@@ -18,8 +19,9 @@ Told: TypeAlias = tuple[str, dict[str, int], list[tuple[str, str, int]]]
 
 @dataclass
 class Report:
-    """What was done, and what went wrong. `left_out`: statements by what was not done with them, and why. `refused`: what
-    the session says of statements that fail. `about`: the statement that runs."""
+    """What was done, and what went wrong. `left_out`: statements by what was not done with them,
+    and why. `refused`: what the session says of statements that fail. `about`: the statement that
+    runs."""
 
     done: Counter[str] = field(default_factory=Counter)
     left_out: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -46,13 +48,17 @@ class Report:
 
     def told(self, script: Script) -> Told:
         """As it goes from process to process."""
-        return script.name, dict(self.done), [(*what, count) for what, count in self.left_out.items()]
+        return (
+            script.name,
+            dict(self.done),
+            [(*what, count) for what, count in self.left_out.items()],
+        )
 
 
 @dataclass(frozen=True)
 class Page:
-    """`key`: under this name tests tell what they have covered. `columns`: what is counted, by its name in a report.
-    `done`: by script, as they are run, by whatever process."""
+    """`key`: under this name tests tell what they have covered. `columns`: what is counted, by its
+    name in a report. `done`: by script, as they are run, by whatever process."""
 
     key: str
     path: Path
@@ -69,7 +75,8 @@ class Page:
                 self.done[name] = Report(Counter(done), counts)
 
     def finish(self, terminal: Any) -> None:
-        """Tells people at the end, where all scripts have been run; with `--update` on the page, too."""
+        """Tells people at the end, where all scripts have been run; with `--update` on the page,
+        too."""
         if not self.complete:
             return
         terminal.write_line(self.table())
@@ -94,11 +101,16 @@ class Page:
         for name, report in sorted(self.done.items()):
             areas.setdefault(str(Path(name).parent), Report()).add(report)
         lines = [f"{len(self.done)} of {len(STREAMING)} scripts, by folder:", ""]
-        lines += ["| area | " + " | ".join(self.columns.values()) + " |", "|---" * (len(self.columns) + 1) + "|"]
+        lines += [
+            "| area | " + " | ".join(self.columns.values()) + " |",
+            "|---" * (len(self.columns) + 1) + "|",
+        ]
         lines += [self._line(area, report.done) for area, report in areas.items()]
         whole = self.together
         lines += [self._line("all", whole.done), "", "Left out:", ""]
-        left_out = sorted(whole.left_out.items(), key=lambda item: (item[0][0], -item[1], item[0][1]))
+        left_out = sorted(
+            whole.left_out.items(), key=lambda item: (item[0][0], -item[1], item[0][1])
+        )
         lines += [f"- {what}, {count} statements: {why}" for (what, why), count in left_out]
         return "\n".join(lines) + "\n"
 

@@ -1,4 +1,5 @@
-"""Every function of the SQL dialect. Importing the package registers them all: each folder of it is a theme."""
+"""Every function of the SQL dialect. Importing the package registers them all: each folder of it is
+a theme."""
 
 from __future__ import annotations
 

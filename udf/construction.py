@@ -1,4 +1,5 @@
-"""Arrays, maps and rows from values, and values from them: ARRAY[…], MAP[…], ROW(…), a[i], r.field."""
+"""Arrays, maps and rows from values, and values from them: ARRAY[…], MAP[…], ROW(…), a[i],
+r.field."""
 
 from __future__ import annotations
 
@@ -55,11 +56,17 @@ def _map_types(types: Types) -> tuple[DataType, ...] | None:
 
 
 def _map_result(types: Types, literals: Literals) -> DataType:
-    key, value = types[0].with_nullable(nullable(types[::2])), types[1].with_nullable(nullable(types[1::2]))
+    key, value = (
+        types[0].with_nullable(nullable(types[::2])),
+        types[1].with_nullable(nullable(types[1::2])),
+    )
     return map_of(key, value).with_nullable(False)
 
 
-@function("MAP", signature=Custom(_map_types, _map_result, "keys and values by turns, of one common type each"))
+@function(
+    "MAP",
+    signature=Custom(_map_types, _map_result, "keys and values by turns, of one common type each"),
+)
 def map_(ctx: KernelContext, *values: Values) -> Vector:
     """MAP[key, value, …]: a map; of equal keys the last one counts. Error: a NULL key.
 
@@ -79,14 +86,19 @@ def map_(ctx: KernelContext, *values: Values) -> Vector:
 
 
 def map_column(lengths: Indices, keys: pa.Array, values: pa.Array, kind: pa.DataType) -> Vector:
-    """Maps of so many entries each. A NULL key, which Flink has and Arrow has not, is an error of its row."""
+    """Maps of so many entries each. A NULL key, which Flink has and Arrow has not, is an error of
+    its row."""
     known = valid(keys, len(keys))
     rows = np.repeat(np.arange(len(lengths)), lengths)
     broken = np.zeros(len(lengths), np.bool_)
     broken[rows[~known]] = True
     if broken.any():
         whole = pa.array(~broken[rows])
-        keys, values, lengths = keys.filter(whole), values.filter(whole), np.where(broken, 0, lengths)
+        keys, values, lengths = (
+            keys.filter(whole),
+            values.filter(whole),
+            np.where(broken, 0, lengths),
+        )
     offsets = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
     maps = pa.MapArray.from_arrays(pa.array(offsets), keys, values, type=kind)
@@ -157,15 +169,20 @@ def _field_at(subject: DataType, index: object) -> int:
         return subject.names.index(index)
     if isinstance(index, int) and 1 <= index <= len(subject.names):
         return index - 1
-    raise PlanError(f"a row has no field {index}", hint=f"its fields are {', '.join(subject.names)}")
+    raise PlanError(
+        f"a row has no field {index}", hint=f"its fields are {', '.join(subject.names)}"
+    )
 
 
 @function(
-    "ITEM", signature=Custom(_item_types, _item_result, "an array and an integer, a map and a key, a row and a name")
+    "ITEM",
+    signature=Custom(
+        _item_types, _item_result, "an array and an integer, a map and a key, a row and a name"
+    ),
 )
 def item(ctx: KernelContext, subject: Values, key: Values) -> Values | Vector:
-    """array[index], map[key], row[name]: the element at an index from 1, or of a key; NULL where there is none. Error: an
-    index of 0 or less.
+    """array[index], map[key], row[name]: the element at an index from 1, or of a key; NULL where
+    there is none. Error: an index of 0 or less.
 
     >>> ARRAY['a', 'b'][2]
     'b'

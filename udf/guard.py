@@ -1,7 +1,7 @@
 """What a kernel of ours must never do, and what comes of it when it does: it raises.
 
-A kernel gives errors as masks. One that raises has a fault, and that must cost the rows at fault, not the graph with
-all its jobs: they are found by halving, and have an error that says so."""
+A kernel gives errors as masks. One that raises has a fault, and that must cost the rows at fault,
+not the graph with all its jobs: they are found by halving, and have an error that says so."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ Run: TypeAlias = Callable[[Sequence[Vector], int], Vector]
 
 
 def guarded(name: str, run: Run, args: Sequence[Vector], rows: int, null: pa.Scalar) -> Vector:
-    """The kernel's vector; rows for which it raises are in error (`internal error in NAME: …`), their value is `null`."""
+    """The kernel's vector; rows for which it raises are in error (`internal error in NAME: …`),
+    their value is `null`."""
     try:
         return run(args, rows)
     except Exception as error:  # noqa: BLE001  becomes the error of the rows that cause it
@@ -37,7 +38,11 @@ def _failed(name: str, error: Exception, rows: int, null: pa.Scalar) -> Vector:
 
 def _slice(vector: Vector, start: int, size: int) -> Vector:
     if isinstance(vector.values, pa.Scalar):
-        return vector if vector.errors is None else Vector(vector.values, _slice_errors(vector.errors, start, size))
+        return (
+            vector
+            if vector.errors is None
+            else Vector(vector.values, _slice_errors(vector.errors, start, size))
+        )
     errors = None if vector.errors is None else _slice_errors(vector.errors, start, size)
     return Vector(vector.values.slice(start, size), errors)
 
@@ -57,4 +62,6 @@ def _joined(parts: Sequence[Vector], sizes: Sequence[int]) -> Vector:
         codes.append(held.codes + len(reasons))
         reasons += held.reasons
     mask = np.concatenate(masks)
-    return Vector(values, Errors(mask, np.concatenate(codes), tuple(reasons)) if mask.any() else None)
+    return Vector(
+        values, Errors(mask, np.concatenate(codes), tuple(reasons)) if mask.any() else None
+    )

@@ -1,4 +1,5 @@
-"""OBJECT_OF and OBJECT_UPDATE: values with named fields and the name of a class, which nothing loads."""
+"""OBJECT_OF and OBJECT_UPDATE: values with named fields and the name of a class, which nothing
+loads."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ def _update_types(types: Types) -> tuple[DataType, ...] | None:
 
 
 def _pairs_fit(types: Types) -> bool:
-    return all(t.is_string for t in types[::2]) and all(t.root is not Root.NULL for t in types[1::2])
+    return all(t.is_string for t in types[::2]) and all(
+        t.root is not Root.NULL for t in types[1::2]
+    )
 
 
 def _named(types: Types, literals: Literals) -> dict[str, DataType]:
@@ -43,24 +46,31 @@ def _made(types: Types, literals: Literals) -> DataType:
     if not isinstance(literals[0], str):
         raise PlanError("the name of a class is a literal")
     named = _named(types, literals)
-    return DataType(Root.STRUCTURED, children=tuple(named.values()), names=tuple(named), class_name=literals[0])
+    return DataType(
+        Root.STRUCTURED, children=tuple(named.values()), names=tuple(named), class_name=literals[0]
+    )
 
 
 def _updated(types: Types, literals: Literals) -> DataType:
     held, named = types[0], _named(types, literals)
     for name in named:
         if name not in held.names:
-            raise PlanError(f"an object has no field '{name}'", hint=f"its fields are {', '.join(held.names)}")
+            raise PlanError(
+                f"an object has no field '{name}'", hint=f"its fields are {', '.join(held.names)}"
+            )
     children = tuple(named.get(n, c) for n, c in zip(held.names, held.children, strict=True))
     return replace(held, children=children, nullable=True)
 
 
 @function(
-    "OBJECT_OF", signature=Custom(_of_types, _made, "the name of a class, then names of fields and their values,")
+    "OBJECT_OF",
+    signature=Custom(
+        _of_types, _made, "the name of a class, then names of fields and their values,"
+    ),
 )
 def object_of(ctx: KernelContext, class_name: Values, *pairs: Values) -> Values:
-    """OBJECT_OF(class, name, value, …): a structured value with these fields; the class and the names are literals. No
-    class is loaded. Fields are read as value.name.
+    """OBJECT_OF(class, name, value, …): a structured value with these fields; the class and the
+    names are literals. No class is loaded. Fields are read as value.name.
 
     >>> OBJECT_OF('User', 'name', 'Bob', 'age', 42).age
     42
@@ -73,10 +83,12 @@ def object_of(ctx: KernelContext, class_name: Values, *pairs: Values) -> Values:
 
 
 @function(
-    "OBJECT_UPDATE", signature=Custom(_update_types, _updated, "an object, then names of fields and their values,")
+    "OBJECT_UPDATE",
+    signature=Custom(_update_types, _updated, "an object, then names of fields and their values,"),
 )
 def object_update(ctx: KernelContext, subject: Values, *pairs: Values) -> Values:
-    """OBJECT_UPDATE(object, name, value, …): the object with other values in these fields, which take the values' types.
+    """OBJECT_UPDATE(object, name, value, …): the object with other values in these fields, which
+    take the values' types.
 
     >>> OBJECT_UPDATE(OBJECT_OF('User', 'name', 'Bob', 'age', 42), 'age', 43).age
     43

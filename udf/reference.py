@@ -1,9 +1,10 @@
-"""What people read about functions, all of it from the definitions: usage, text and examples of each, and the page of all.
+"""What people read about functions, all of it from the definitions: usage, text and examples of
+each, and the page of all.
 
     python -m udf.reference docs/functions.md
 
-writes the page anew. A definition's docstring begins with its usage and a colon; its examples are lines `>>> expression`,
-each with the result below it."""
+writes the page anew. A definition's docstring begins with its usage and a colon; its examples are
+lines `>>> expression`, each with the result below it."""
 
 from __future__ import annotations
 
@@ -16,20 +17,51 @@ from udf.aggregates.basic import documented
 from udf.registry import Definition, lookup, names
 
 _EXAMPLE = re.compile(r">>> (.*)\n(.*)")
-# Topic -> its title, in the order of the page.
+# Topic, or folder of topics -> the section of the page that describes it.
 TITLES = {
-    "comparison": "Comparison", "like": "Patterns", "similar": "Patterns", "logical": "Logic",
-    "arithmetic": "Arithmetic", "rounding": "Arithmetic", "numeric": "Arithmetic", "randomness": "Random values", "strings": "Strings",
-    "positions": "Strings", "trimming": "Strings", "characters": "Strings", "splitting": "Strings", "formatting": "Strings", "encodings": "Strings",
-    "regexps": "Regular expressions", "regexp_functions": "Regular expressions", "urls": "Web addresses",
-    "clock": "Dates and times", "time_parts": "Dates and times", "time_shifts": "Dates and times", "timestamps": "Dates and times", "unix_times": "Dates and times",
-    "watermarks": "Dates and times",
-    "conditional": "Conditions",
-    "cast": "Conversion", "types_of": "Conversion", "objects": "Arrays, maps and rows", "construction": "Arrays, maps and rows",
-    "array_elements": "Arrays, maps and rows", "array_order": "Arrays, maps and rows", "array_sets": "Arrays, maps and rows", "map_functions": "Arrays, maps and rows",
-    "json_value": "JSON", "json_query": "JSON", "json_tests": "JSON", "json_writing": "JSON", "variants": "JSON", "hashing": "Hash functions",
-    "bitmaps": "Bitmaps", "network": "Network addresses", "log_parsing": "Lines of logs", "aggregates": "Aggregates",
-}  # fmt: skip
+    "logic.comparison": "Comparison",
+    "text.like": "Patterns",
+    "text.similar": "Patterns",
+    "logic.boolean": "Logic",
+    "numbers.randomness": "Random values",
+    "numbers.bitmaps": "Bitmaps",
+    "numbers": "Arithmetic",
+    "text.regexps": "Regular expressions",
+    "text.regexp_functions": "Regular expressions",
+    "text.urls": "Web addresses",
+    "text.hashing": "Hash functions",
+    "text.network": "Network addresses",
+    "text.log_parsing": "Lines of logs",
+    "text": "Strings",
+    "time": "Dates and times",
+    "logic.conditional": "Conditions",
+    "casts": "Conversion",
+    "objects": "Arrays, maps and rows",
+    "construction": "Arrays, maps and rows",
+    "arrays": "Arrays, maps and rows",
+    "json": "JSON",
+    "aggregates": "Aggregates",
+}
+ORDER = (
+    "Comparison",
+    "Patterns",
+    "Logic",
+    "Arithmetic",
+    "Random values",
+    "Strings",
+    "Regular expressions",
+    "Web addresses",
+    "Dates and times",
+    "Conditions",
+    "Conversion",
+    "Arrays, maps and rows",
+    "JSON",
+    "Hash functions",
+    "Bitmaps",
+    "Network addresses",
+    "Lines of logs",
+    "Aggregates",
+)
 # Definitions that no text of SQL calls by their name.
 _INTERNAL = frozenset({"CHECK NOT NULL", "CHECK ONE ROW", "TIMESTAMP MINUS"})
 
@@ -57,7 +89,8 @@ def examples_of(doc: str) -> tuple[Example, ...]:
 
 
 def entry_of(doc: str, called: tuple[str, ...], topic: str, deterministic: bool) -> Entry:
-    """The parts of a docstring; its usage is what stands before the first colon that a blank follows."""
+    """The parts of a docstring; its usage is what stands before the first colon that a blank
+    follows."""
     prose = " ".join(_EXAMPLE.sub("", doc).split())
     usage, _, text = prose.partition(": ")
     return Entry(called, usage, text[:1].upper() + text[1:], examples_of(doc), topic, deterministic)
@@ -74,13 +107,20 @@ def entries() -> list[Entry]:
         entry_of(doc, tuple(d.name for d in ds), topic, all(d.deterministic for d in ds))
         for (topic, doc), ds in grouped.items()
     ]
-    order = {title: i for i, title in enumerate(dict.fromkeys(TITLES.values()))}
-    return sorted(found, key=lambda e: (order[TITLES[e.topic]], e.names))
+    order = {title: i for i, title in enumerate(ORDER)}
+    return sorted(found, key=lambda e: (order[title_of(e)], e.names))
+
+
+def title_of(entry: Entry) -> str:
+    """The section of the page: that of the entry's topic, else that of the folder of its topic."""
+    return TITLES.get(entry.topic) or TITLES[entry.topic.partition(".")[0]]
 
 
 def aggregate_entries() -> list[Entry]:
     """All aggregates by name."""
-    return [entry_of(doc, called, "aggregates", True) for called, doc in sorted(documented().items())]
+    return [
+        entry_of(doc, called, "aggregates", True) for called, doc in sorted(documented().items())
+    ]
 
 
 def entry_named(name: str) -> Entry | None:
@@ -98,14 +138,15 @@ def page() -> str:
     lines = [
         "# Functions",
         "",
-        "Written by `python -m udf.reference docs/functions.md`. Semantics are those of Flink 2.3 unless a text says that a",
-        "function is an extension. A result is NULL if an argument is, unless the text says otherwise; an error makes a dead",
-        "letter of the row, or ends the job (`job.on-error`).",
+        "Written by `python -m udf.reference docs/functions.md`. Semantics are those of Flink 2.3",
+        "unless a text says that a function is an extension. A result is NULL if an argument is,",
+        "unless the text says otherwise; an error makes a dead letter of the row, or ends the job",
+        "(`job.on-error`).",
     ]
     title = ""
     for entry in (*entries(), *aggregate_entries()):
-        if TITLES[entry.topic] != title:
-            title = TITLES[entry.topic]
+        if title_of(entry) != title:
+            title = title_of(entry)
             lines += ["", f"## {title}"]
         lines += ["", *_markdown(entry)]
     return "\n".join(lines) + "\n"

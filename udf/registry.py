@@ -1,6 +1,7 @@
 """The table of all functions: what a definition is, how one is declared, found, bound and called.
 
-Adding a function is one decorated def in a topic file of this package; nothing else has to be registered:
+Adding a function is one decorated def in a topic file of this package; nothing else has to be
+registered:
 
     @function("CHAR_LENGTH", "CHARACTER_LENGTH", signature=takes(text, result=INT))
     def char_length(ctx: KernelContext, value: Values) -> Values:
@@ -35,9 +36,10 @@ Literals: TypeAlias = Sequence[LiteralValue | None]
 class KernelContext:
     """What a kernel may depend on besides its arguments' values.
 
-    `arg_types` are the types after implicit casts. `proctime_ms` is the epoch's processing time. `seed` is unique per
-    epoch, node and batch: random functions derive their values from it and the row's number. `zone` is the session's
-    time zone. `watermarks` gives the watermark before each row in ms, None where a value is computed without rows."""
+    `arg_types` are the types after implicit casts. `proctime_ms` is the epoch's processing time.
+    `seed` is unique per epoch, node and batch: random functions derive their values from it and the
+    row's number. `zone` is the session's time zone. `watermarks` gives the watermark before each
+    row in ms, None where a value is computed without rows."""
 
     num_rows: int
     result_type: DataType
@@ -52,7 +54,8 @@ Kernel: TypeAlias = Callable[[Sequence[Vector], KernelContext], Vector]
 
 
 class Signature(Protocol):
-    """Which arguments a function takes and what it gives. Both methods raise PlanError without naming the function."""
+    """Which arguments a function takes and what it gives. Both methods raise PlanError without
+    naming the function."""
 
     def coerce(self, types: Types) -> tuple[DataType, ...]:
         """The type that each argument is cast to before the kernel sees it."""
@@ -63,12 +66,14 @@ class Signature(Protocol):
 
 @dataclass(frozen=True)
 class Definition:
-    """A function. `coerce` gives the argument types after implicit casts, `resolve` the result's type with nullability
-    from the coerced types; both raise PlanError that names the function and the types of its arguments.
+    """A function. `coerce` gives the argument types after implicit casts, `resolve` the result's
+    type with nullability from the coerced types; both raise PlanError that names the function and
+    the types of its arguments.
 
-    `kernel` is called through `call` only. A `lazy` kernel sees arguments with errors and decides which of them count;
-    for all others an error of any argument is an error of the row. An `external` kernel runs outside of this process:
-    it is never called while a statement is planned. `topic` is the module that defines it."""
+    `kernel` is called through `call` only. A `lazy` kernel sees arguments with errors and decides
+    which of them count; for all others an error of any argument is an error of the row. An
+    `external` kernel runs outside of this process: it is never called while a statement is planned.
+    `topic` is the module that defines it, below `udf`: "text.strings"."""
 
     name: str
     coerce: Callable[[Types], tuple[DataType, ...]]
@@ -97,9 +102,12 @@ _USERS: dict[str, Definition] = {}
 PlainKernel: TypeAlias = Callable[..., Values | Vector]
 
 
-def function(*names: str, signature: Signature, deterministic: bool = True) -> Callable[[PlainKernel], PlainKernel]:
-    """Declares a function under `names`. The kernel is called with the context and the values of the arguments, of
-    which one at least is an array of `num_rows` if there are any, and gives values or a Vector with errors."""
+def function(
+    *names: str, signature: Signature, deterministic: bool = True
+) -> Callable[[PlainKernel], PlainKernel]:
+    """Declares a function under `names`. The kernel is called with the context and the values of
+    the arguments, of which one at least is an array of `num_rows` if there are any, and gives
+    values or a Vector with errors."""
 
     def register(kernel: PlainKernel) -> PlainKernel:
         def of_vectors(args: Sequence[Vector], ctx: KernelContext) -> Vector:
@@ -123,7 +131,9 @@ def lazy_function(*names: str, signature: Signature) -> Callable[[Kernel], Kerne
     return register
 
 
-def _register(names: Sequence[str], signature: Signature, kernel: Kernel, *, deterministic: bool, lazy: bool) -> None:
+def _register(
+    names: Sequence[str], signature: Signature, kernel: Kernel, *, deterministic: bool, lazy: bool
+) -> None:
     for name in names:
         if name in _DEFINITIONS:
             raise ValueError(f"function {name} is defined twice")
@@ -140,22 +150,33 @@ def _register(names: Sequence[str], signature: Signature, kernel: Kernel, *, det
             except PlanError as error:
                 raise _refusal(name, types, error) from None
 
-        doc, topic = cleandoc(kernel.__doc__ or ""), kernel.__module__.rpartition(".")[2]
-        _DEFINITIONS[name] = Definition(name, coerce, resolve, kernel, deterministic, doc, lazy, topic=topic)
+        doc, topic = cleandoc(kernel.__doc__ or ""), _topic_of(kernel)
+        _DEFINITIONS[name] = Definition(
+            name, coerce, resolve, kernel, deterministic, doc, lazy, topic=topic
+        )
+
+
+def _topic_of(kernel: Kernel) -> str:
+    """The place of the kernel's module below `udf`, in the checkout and in the wheel."""
+    return kernel.__module__.rpartition("udf.")[2]
 
 
 def _refusal(name: str, types: Types, error: PlanError) -> PlanError:
     given = ", ".join(str(t) for t in types)
-    return type(error)(f"cannot apply '{name}' to arguments ({given})", detail=error.message, hint=error.hint)
+    return type(error)(
+        f"cannot apply '{name}' to arguments ({given})", detail=error.message, hint=error.hint
+    )
 
 
 def lookup(name: str) -> Definition | None:
-    """The definition of a function or operator by its name in upper case, or of a user's function by its identity."""
+    """The definition of a function or operator by its name in upper case, or of a user's function
+    by its identity."""
     return _DEFINITIONS.get(name) or _USERS.get(name)
 
 
 def register_user(definition: Definition) -> None:
-    """Makes a user's function callable by its identity, which stands for one content: the same again is the same."""
+    """Makes a user's function callable by its identity, which stands for one content: the same
+    again is the same."""
     _USERS[definition.name] = definition
 
 
@@ -170,13 +191,15 @@ def suggest(name: str) -> str | None:
 
 
 def bind(name: str, types: Types, literals: Literals = ()) -> Bound:
-    """Function `name` for arguments of these types, with the casts that they need. The caller wraps an argument in
-    CAST where `arg_types[i]` differs from its own type in more than nullability. Not for CAST and TRY_CAST, whose
-    target is part of the text."""
+    """Function `name` for arguments of these types, with the casts that they need. The caller wraps
+    an argument in CAST where `arg_types[i]` differs from its own type in more than nullability. Not
+    for CAST and TRY_CAST, whose target is part of the text."""
     definition = lookup(name.upper())
     if definition is None:
         near = suggest(name)
-        raise PlanError(f"unknown function '{name}'", hint=f"did you mean {near}?" if near else None)
+        raise PlanError(
+            f"unknown function '{name}'", hint=f"did you mean {near}?" if near else None
+        )
     arg_types = definition.coerce(types)
     return Bound(definition, arg_types, definition.resolve(arg_types, literals))
 
@@ -184,7 +207,8 @@ def bind(name: str, types: Types, literals: Literals = ()) -> Bound:
 def call(definition: Definition, args: Sequence[Vector], ctx: KernelContext) -> Vector:
     """The function's value for every row; never raises for data.
 
-    Scalar arguments stand for all rows; of scalars only, the result is a scalar (for a deterministic function)."""
+    Scalar arguments stand for all rows; of scalars only, the result is a scalar (for a
+    deterministic function)."""
     if args and definition.deterministic and _all_scalars(args):
         return _call_constant(definition, args, ctx)
     result = _not_null(definition, _guarded(definition, args, ctx), ctx, args)
@@ -207,9 +231,12 @@ def _has_null(values: Values) -> bool:
     return not values.is_valid if isinstance(values, pa.Scalar) else values.null_count > 0
 
 
-def _not_null(definition: Definition, result: Vector, ctx: KernelContext, args: Sequence[Vector]) -> Vector:
-    """NULL from arguments that are none, where the result's type has no NULL (a number that does not fit its DECIMAL):
-    the rows have an error, as they fail in Flink at the latest where they are written."""
+def _not_null(
+    definition: Definition, result: Vector, ctx: KernelContext, args: Sequence[Vector]
+) -> Vector:
+    """NULL from arguments that are none, where the result's type has no NULL (a number that does
+    not fit its DECIMAL): the rows have an error, as they fail in Flink at the latest where they are
+    written."""
     if ctx.result_type.nullable or not _has_null(result.values):
         return result
     missing = np.asarray(result.array(ctx.num_rows).is_null().to_numpy(zero_copy_only=False))

@@ -15,8 +15,8 @@ ResultRule: TypeAlias = Callable[[Types, Literals], DataType]
 
 @dataclass(frozen=True)
 class Family:
-    """A set of types that a parameter takes; `target` is what they are cast to (None: they stay as they are), `null` what
-    an untyped NULL is (None: it is refused)."""
+    """A set of types that a parameter takes; `target` is what they are cast to (None: they stay as
+    they are), `null` what an untyped NULL is (None: it is refused)."""
 
     name: str
     accepts: Callable[[DataType], bool]
@@ -57,7 +57,8 @@ binary_or_null = replace(binary, null=BYTES)
 
 @dataclass(frozen=True)
 class Positional:
-    """Parameters by position: the last `optional` of them may be missing, the last one may be repeated if `variadic`."""
+    """Parameters by position: the last `optional` of them may be missing, the last one may be
+    repeated if `variadic`."""
 
     parameters: tuple[Family, ...]
     result: ResultRule
@@ -68,7 +69,9 @@ class Positional:
         most = len(self.parameters)
         least = most - self.optional
         if len(types) < least or (len(types) > most and not self.variadic):
-            raise PlanError(f"{_count(least, most, self.variadic)} expected, but {len(types)} given")
+            raise PlanError(
+                f"{_count(least, most, self.variadic)} expected, but {len(types)} given"
+            )
         last = self.parameters[-1:]
         families = self.parameters + last * (len(types) - most)
         return tuple(f.cast(t) for f, t in zip(families, types, strict=False))
@@ -126,7 +129,9 @@ def varying_as_first(types: Types, literals: Literals) -> DataType:
     return DataType(Root.VARCHAR, length=types[0].length, nullable=nullable(types))
 
 
-def takes(*parameters: Family, result: DataType | ResultRule, optional: int = 0, variadic: bool = False) -> Positional:
+def takes(
+    *parameters: Family, result: DataType | ResultRule, optional: int = 0, variadic: bool = False
+) -> Positional:
     """Arguments by position; a plain result type is NULL if an argument is."""
     rule = gives(result) if isinstance(result, DataType) else result
     return Positional(tuple(parameters), rule, optional, variadic)

@@ -1,4 +1,5 @@
-"""Users' own functions as plans know them: what one takes and gives, and by what identity. Nothing here runs any."""
+"""Users' own functions as plans know them: what one takes and gives, and by what identity. Nothing
+here runs any."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Parameter:
-    """`type` in SQL's words. A row in which a parameter that takes no NULL has one is not shown to the function."""
+    """`type` in SQL's words. A row in which a parameter that takes no NULL has one is not shown to
+    the function."""
 
     name: str
     type: str
@@ -33,9 +35,10 @@ class Parameter:
 
 @dataclass(frozen=True)
 class UserFunction:
-    """A user's function: `place` is 'module.name', `content` the hash of all its source files. `result` is the type of a
-    scalar's or aggregate's value, and for a table function a ROW of its columns; `gives_null`: it may be NULL though no
-    argument is. `variadic`: the last parameter may be repeated, or be missing."""
+    """A user's function: `place` is 'module.name', `content` the hash of all its source files.
+    `result` is the type of a scalar's or aggregate's value, and for a table function a ROW of its
+    columns; `gives_null`: it may be NULL though no argument is. `variadic`: the last parameter may
+    be repeated, or be missing."""
 
     place: str
     content: str
@@ -52,7 +55,8 @@ class UserFunction:
 
     @property
     def identity(self) -> str:
-        """The name by which plans call it: equal for equal content under any SQL name, and for nothing else."""
+        """The name by which plans call it: equal for equal content under any SQL name, and for
+        nothing else."""
         return f"{self.place}@{self.content[:16]}"
 
     @property
@@ -93,14 +97,25 @@ def parameters_for(function: UserFunction, count: int) -> tuple[Parameter, ...]:
     most = len(function.parameters)
     least = most - sum(p.optional for p in function.parameters) - function.variadic
     if count < least or (count > most and not function.variadic):
-        expected = f"at least {least}" if function.variadic else str(most) if least == most else f"{least} to {most}"
-        raise PlanError(f"{expected} argument{'' if expected == '1' else 's'} expected, but {count} given")
+        expected = (
+            f"at least {least}"
+            if function.variadic
+            else str(most)
+            if least == most
+            else f"{least} to {most}"
+        )
+        raise PlanError(
+            f"{expected} argument{'' if expected == '1' else 's'} expected, but {count} given"
+        )
     return function.parameters[:count] + function.parameters[-1:] * (count - most)
 
 
 def coerce(function: UserFunction, types: Types) -> tuple[DataType, ...]:
-    """What the arguments are cast to. PlanError that names the parameter whose type does not fit."""
-    return tuple(_coerced(t, p) for t, p in zip(types, parameters_for(function, len(types)), strict=True))
+    """What the arguments are cast to. PlanError that names the parameter whose type does not
+    fit."""
+    return tuple(
+        _coerced(t, p) for t, p in zip(types, parameters_for(function, len(types)), strict=True)
+    )
 
 
 def _coerced(given: DataType, parameter: Parameter) -> DataType:
@@ -108,27 +123,36 @@ def _coerced(given: DataType, parameter: Parameter) -> DataType:
     if given.root is Root.NULL or can_assign(given, wanted):
         return wanted.with_nullable(given.nullable)
     raise PlanError(
-        f"parameter '{parameter.name}' is {wanted.plain}, but {given.as_attribute(TimeAttribute.NONE)} given",
+        f"parameter '{parameter.name}' is {wanted.plain}, but"
+        f" {given.as_attribute(TimeAttribute.NONE)} given",
         hint=f"write CAST(… AS {wanted.plain})",
     )
 
 
 def result_of(function: UserFunction, types: Types) -> DataType:
-    """The type of the value: NULL where the function says so, or where a NULL argument keeps the row from it."""
+    """The type of the value: NULL where the function says so, or where a NULL argument keeps the
+    row from it."""
     parameters = parameters_for(function, len(types))
     skipped = any(t.nullable and not p.takes_null for t, p in zip(types, parameters, strict=True))
-    return function.result_type.with_nullable(function.gives_null or skipped or function.kind is Kind.AGGREGATE)
+    return function.result_type.with_nullable(
+        function.gives_null or skipped or function.kind is Kind.AGGREGATE
+    )
 
 
-def bind_user(function: UserFunction, name: str, types: Types) -> tuple[tuple[DataType, ...], DataType]:
-    """The casts of the arguments and the type of the result. PlanError that names the function as the text does."""
+def bind_user(
+    function: UserFunction, name: str, types: Types
+) -> tuple[tuple[DataType, ...], DataType]:
+    """The casts of the arguments and the type of the result. PlanError that names the function as
+    the text does."""
     try:
         arguments = coerce(function, types)
         return arguments, result_of(function, arguments)
     except PlanError as error:
         given = ", ".join(str(t) for t in types)
         hint = error.hint or f"it is {function.signature}"
-        raise PlanError(f"cannot apply '{name}' to arguments ({given})", detail=error.message, hint=hint) from None
+        raise PlanError(
+            f"cannot apply '{name}' to arguments ({given})", detail=error.message, hint=hint
+        ) from None
 
 
 def definition_of(function: UserFunction, kernel: Kernel) -> Definition:

@@ -1,4 +1,5 @@
-"""What kernels take and give: a column of values, and a mask of the rows whose value could not be computed."""
+"""What kernels take and give: a column of values, and a mask of the rows whose value could not be
+computed."""
 
 from __future__ import annotations
 
@@ -17,8 +18,9 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """Rows whose value does not exist. `mask[i]` is True for such a row; `reasons[codes[i]]` says why, in words that
-    name the value (`division by zero`). The value of such a row in the vector is undefined (NULL by custom)."""
+    """Rows whose value does not exist. `mask[i]` is True for such a row; `reasons[codes[i]]` says
+    why, in words that name the value (`division by zero`). The value of such a row in the vector is
+    undefined (NULL by custom)."""
 
     mask: BoolArray
     codes: npt.NDArray[np.int32]
@@ -30,7 +32,8 @@ class Errors:
         return Errors(mask, np.zeros(len(mask), np.int32), (reason,)) if mask.any() else None
 
     def restrict(self, rows: BoolArray) -> Errors | None:
-        """Only the errors of the rows in `rows`: the others were never asked for (laziness of AND, CASE, …)."""
+        """Only the errors of the rows in `rows`: the others were never asked for (laziness of AND,
+        CASE, …)."""
         mask = self.mask & rows
         return Errors(mask, self.codes, self.reasons) if mask.any() else None
 
@@ -43,7 +46,8 @@ class Errors:
 
 
 def merge_errors(parts: Sequence[Errors | None]) -> Errors | None:
-    """The union; where two have an error in one row, the first in order wins, as evaluation from left to right does."""
+    """The union; where two have an error in one row, the first in order wins, as evaluation from
+    left to right does."""
     present = [p for p in parts if p is not None]
     if len(present) <= 1:
         return present[0] if present else None
@@ -58,7 +62,8 @@ def merge_errors(parts: Sequence[Errors | None]) -> Errors | None:
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """`values` is a plain Arrow array with one value a row, or a scalar that stands for all rows."""
+    """`values` is a plain Arrow array with one value a row, or a scalar that stands for all
+    rows."""
 
     values: pa.Array | pa.Scalar
     errors: Errors | None = None

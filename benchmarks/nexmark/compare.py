@@ -68,15 +68,19 @@ def run_flink() -> Section:
         "Flink's",
     ]
     about = (
-        f"{_about()} Flink 2.3: one JVM for all queries, parallelism 1, heap {_HEAP}, the second of two runs of each."
+        f"{_about()} Flink 2.3: one JVM for all queries, parallelism 1, heap {_HEAP}, the second of"
+        " two runs of each."
     )
-    return Section("nexmark_flink", "Nexmark beside Flink", about, [Table("Queries", columns, rows)], notes)
+    return Section(
+        "nexmark_flink", "Nexmark beside Flink", about, [Table("Queries", columns, rows)], notes
+    )
 
 
 def _about() -> str:
     return (
-        f"{EVENTS:,} events (92 % bids) as JSON lines, read by the filesystem connector, results into a blackhole; each "
-        "query in a process of its own, the second of two runs; planning counts."
+        f"{EVENTS:,} events (92 % bids) as JSON lines, read by the filesystem connector, results"
+        " into a blackhole; each query in a process of its own, the second of two runs; planning"
+        " counts."
     )
 
 
@@ -116,7 +120,16 @@ def _flink(data: Path) -> dict[str, Figure]:
         path = data / f"{query}.sql"
         path.write_text(script(query, data), encoding="utf-8")
         texts.append(str(path))
-    command = [sys.executable, str(ORACLE / "flink_oracle.py"), "--time", "--repeat", "2", "--heap", _HEAP, *texts]
+    command = [
+        sys.executable,
+        str(ORACLE / "flink_oracle.py"),
+        "--time",
+        "--repeat",
+        "2",
+        "--heap",
+        _HEAP,
+        *texts,
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     found: dict[str, Figure] = {}
     for line in done.stdout.splitlines():
@@ -124,5 +137,7 @@ def _flink(data: Path) -> dict[str, Figure]:
         if event["kind"] == "timing":
             query = Path(event["file"]).stem
             rows = rows_read(query, data)
-            found[query] = Figure(event["cpu_s"] / rows * 1e6, rows / event["job_s"], event["peak_rss_mb"])
+            found[query] = Figure(
+                event["cpu_s"] / rows * 1e6, rows / event["job_s"], event["peak_rss_mb"]
+            )
     return found

@@ -1,8 +1,9 @@
-"""Events of an auction house, as JSON lines: of 50 events one is a new person, three are new auctions and 46 are bids.
+"""Events of an auction house, as JSON lines: of 50 events one is a new person, three are new
+auctions and 46 are bids.
 
-The same seed gives the same files. Ids follow one another; most bids go to few hot auctions and come from few hot people,
-a bid's auction is always one that has begun, and texts fill a bid to about 200 bytes, as the benchmark's own generator
-has it."""
+The same seed gives the same files. Ids follow one another; most bids go to few hot auctions and
+come from few hot people, a bid's auction is always one that has begun, and texts fill a bid to
+about 200 bytes, as the benchmark's own generator has it."""
 
 from __future__ import annotations
 
@@ -63,12 +64,17 @@ def generate(events: int, seed: int) -> Iterator[tuple[str, dict[str, object]]]:
         if within < _PERSONS:
             yield "person", _person(epoch, time, random, texts)
         elif within < _PERSONS + _AUCTIONS:
-            yield "auction", _auction(epoch * _AUCTIONS + within - _PERSONS, epoch, time, random, texts)
+            yield (
+                "auction",
+                _auction(epoch * _AUCTIONS + within - _PERSONS, epoch, time, random, texts),
+            )
         else:
             yield "bid", _bid(epoch, time, random, texts)
 
 
-def _person(number: int, time: int, random: np.random.Generator, texts: _Texts) -> dict[str, object]:
+def _person(
+    number: int, time: int, random: np.random.Generator, texts: _Texts
+) -> dict[str, object]:
     one, two = (_NAMES[i] for i in random.integers(0, len(_NAMES), 2))
     return {
         "id": _FIRST + number,
@@ -82,7 +88,9 @@ def _person(number: int, time: int, random: np.random.Generator, texts: _Texts) 
     }
 
 
-def _auction(number: int, people: int, time: int, random: np.random.Generator, texts: _Texts) -> dict[str, object]:
+def _auction(
+    number: int, people: int, time: int, random: np.random.Generator, texts: _Texts
+) -> dict[str, object]:
     initial = int(10 ** random.uniform(0, 6) * 100)
     return {
         "id": _FIRST + number,
@@ -100,21 +108,29 @@ def _auction(number: int, people: int, time: int, random: np.random.Generator, t
 
 def _bid(epoch: int, time: int, random: np.random.Generator, texts: _Texts) -> dict[str, object]:
     hot = random.random() < 0.5
-    channel = _CHANNELS[int(random.integers(0, 4))] if hot else f"channel-{int(random.integers(0, 10_000))}"
+    channel = (
+        _CHANNELS[int(random.integers(0, 4))]
+        if hot
+        else f"channel-{int(random.integers(0, 10_000))}"
+    )
     path = f"https://auctions.example.com/{texts.cut(5).replace(' ', 'x')}/{texts.cut(5).replace(' ', 'y')}"
     return {
         "auction": _FIRST + _some(epoch * _AUCTIONS + _AUCTIONS - 1, 2, random),
         "bidder": _FIRST + _some(epoch, 4, random),
         "price": int(10 ** random.uniform(0, 6) * 100),
         "channel": channel,
-        "url": f"{path}/item.htm?query=1" + ("" if hot else f"&channel_id={int(random.integers(0, 2**30))}"),
+        "url": (
+            f"{path}/item.htm?query=1"
+            + ("" if hot else f"&channel_id={int(random.integers(0, 2**30))}")
+        ),
         "dateTime": _text(time),
         "extra": texts.cut(int(random.integers(30, 70))),
     }
 
 
 def _some(last: int, hot: int, random: np.random.Generator) -> int:
-    """A number up to `last`: of `hot` of them all but one the last hot one, the others one of the last hundred."""
+    """A number up to `last`: of `hot` of them all but one the last hot one, the others one of the
+    last hundred."""
     if random.random() * hot >= 1:
         return last // _HOT * _HOT
     return max(0, last - int(random.integers(0, 100)))

@@ -1,5 +1,6 @@
-"""`python -m benchmarks.nexmark.run DATA QUERY…`: CPU, time and memory of queries over the files of `events`, each in a
-process of its own, into a blackhole; one JSON object a query. The second of two runs counts, which is warm."""
+"""`python -m benchmarks.nexmark.run DATA QUERY…`: CPU, time and memory of queries over the files of
+`events`, each in a process of its own, into a blackhole; one JSON object a query. The second of two
+runs counts, which is warm."""
 
 from __future__ import annotations
 
@@ -25,9 +26,11 @@ from sqlengine.session.environment import open_runner
 from sqlengine.session.session import Session
 
 QUERIES = Path(__file__).parent / "queries"
-READS = {"q3": ("auction", "person"), "q8": ("person", "auction"), "q23": ("bid", "auction", "person")} | dict.fromkeys(
-    ("q4", "q9", "q20"), ("bid", "auction")
-)
+READS = {
+    "q3": ("auction", "person"),
+    "q8": ("person", "auction"),
+    "q23": ("bid", "auction", "person"),
+} | dict.fromkeys(("q4", "q9", "q20"), ("bid", "auction"))
 
 
 class Quiet:
@@ -75,12 +78,21 @@ def measure(query: str, data: Path, runs: int = 2) -> dict[str, object]:
     """CPU µs a row, rows a second and peak memory in MB, of the last run."""
     text, rows = script(query, data), rows_read(query, data)
     for _ in range(runs):
-        with tempfile.TemporaryDirectory(prefix="benchmark-") as folder, open_runner(Path(folder), 4096) as runner:
+        with (
+            tempfile.TemporaryDirectory(prefix="benchmark-") as folder,
+            open_runner(Path(folder), 4096) as runner,
+        ):
             cpu, start = time.process_time(), time.perf_counter()
             Session(runner, Quiet(), settings={MINI_BATCH: "true"}).run(text)
             cpu, wall = time.process_time() - cpu, time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"query": query, "rows": rows, "cpu_us": cpu / rows * 1e6, "rows_per_s": rows / wall, "peak_mb": peak}
+    return {
+        "query": query,
+        "rows": rows,
+        "cpu_us": cpu / rows * 1e6,
+        "rows_per_s": rows / wall,
+        "peak_mb": peak,
+    }
 
 
 def main() -> None:

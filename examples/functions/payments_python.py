@@ -1,4 +1,5 @@
-"""Functions for payments_python.sql: a check digit, a rate of exchange, the steps of a limit, an average by amount."""
+"""Functions for payments_python.sql: a check digit, a rate of exchange, the steps of a limit, an
+average by amount."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ LIMITS = (10, 100, 1000)
 
 
 @udf
-def euros(amount: Annotated[Decimal, "DECIMAL(12, 2)"], currency: str) -> Annotated[Decimal, "DECIMAL(12, 2)"]:
+def euros(
+    amount: Annotated[Decimal, "DECIMAL(12, 2)"], currency: str
+) -> Annotated[Decimal, "DECIMAL(12, 2)"]:
     """The amount in euros. A currency without a rate is an error of its row."""
     return amount * EUROS[currency]
 

@@ -53,14 +53,18 @@ def drop(cursor: Queries) -> Drop:
     temporary = cursor.take("TEMPORARY")
     system = cursor.take("SYSTEM")
     kind = _kind(cursor)
-    if (system and kind not in (Kind.FUNCTION, Kind.CONNECTION)) or (temporary and kind in _NEVER_TEMPORARY):
+    if (system and kind not in (Kind.FUNCTION, Kind.CONNECTION)) or (
+        temporary and kind in _NEVER_TEMPORARY
+    ):
         raise cursor.unexpected(f"no {kind.words} is temporary in this way")
     missing_ok = if_exists(cursor)
     named = cursor.token
     name = cursor.path(f"the name of a {kind.words.lower()}")
     subject = cursor.span(named)
     cascade = kind is Kind.DATABASE and cursor.take_any("CASCADE", "RESTRICT") == "CASCADE"
-    return Drop(kind, name, temporary, missing_ok, system, cascade, position=first.position, subject=subject)
+    return Drop(
+        kind, name, temporary, missing_ok, system, cascade, position=first.position, subject=subject
+    )
 
 
 _NEVER_TEMPORARY = (Kind.MATERIALIZED_TABLE, Kind.CATALOG, Kind.DATABASE)
@@ -208,7 +212,9 @@ def _drop(cursor: Queries) -> Action:
         return DropWatermark()
     if cursor.at("("):
         return DropColumns(tuple(cursor.wrapped(lambda: cursor.field_path("a column"))))
-    return DropColumns((cursor.field_path("a column, PRIMARY KEY, CONSTRAINT, WATERMARK or PARTITION"),))
+    return DropColumns(
+        (cursor.field_path("a column, PRIMARY KEY, CONSTRAINT, WATERMARK or PARTITION"),)
+    )
 
 
 def _dropped_partition(cursor: Queries) -> Partition:
@@ -220,7 +226,12 @@ def _refresh(cursor: Queries) -> Action:
     return Refresh(partition(cursor) if cursor.take("PARTITION") else ())
 
 
-_SCHEMA: dict[str, Callable[[Queries], Action]] = {"ADD": _add, "MODIFY": _modify, "DROP": _drop, "RESET": _reset}
+_SCHEMA: dict[str, Callable[[Queries], Action]] = {
+    "ADD": _add,
+    "MODIFY": _modify,
+    "DROP": _drop,
+    "RESET": _reset,
+}
 _OPTIONS: dict[str, Callable[[Queries], Action]] = {"RENAME": _rename, "SET": _set, "RESET": _reset}
 _ACTIONS: dict[Kind, dict[str, Callable[[Queries], Action]]] = {
     Kind.TABLE: {"RENAME": _rename_in_table, "SET": _set, **_SCHEMA},

@@ -1,5 +1,5 @@
-"""Function calls: all become `exp.Anonymous` with the name in upper case and plain arguments. Those that have keywords
-between their arguments are in `parser.grammar.keyword_calls`."""
+"""Function calls: all become `exp.Anonymous` with the name in upper case and plain arguments. Those
+that have keywords between their arguments are in `parser.grammar.keyword_calls`."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ def _arguments(cursor: Expressions) -> list[exp.Expression]:
 
 
 def arguments_from(cursor: Expressions, arguments: list[exp.Expression]) -> list[exp.Expression]:
-    """`arguments` and those that follow. A loop without helpers: calls nest, and each Python frame counts."""
+    """`arguments` and those that follow. A loop without helpers: calls nest, and each Python frame
+    counts."""
     while True:
         token = cursor.token
         named = token.is_name and cursor.peek().word == "=>"
@@ -88,10 +89,17 @@ def _inside(cursor: Expressions, function: exp.Expression) -> exp.Expression:
         function.append("expressions", cursor.order())
     if cursor.at("SEPARATOR"):
         first = cursor.advance()
-        separator = mark(exp.Literal(this=cursor.string("the separator"), is_string=True), cursor.previous)
+        separator = mark(
+            exp.Literal(this=cursor.string("the separator"), is_string=True), cursor.previous
+        )
         function.append("expressions", mark(Separator(this=separator), first))
     if nulls:
-        return mark(exp.IgnoreNulls(this=function) if nulls == "IGNORE" else exp.RespectNulls(this=function), token)
+        return mark(
+            exp.IgnoreNulls(this=function)
+            if nulls == "IGNORE"
+            else exp.RespectNulls(this=function),
+            token,
+        )
     return function
 
 
@@ -148,7 +156,9 @@ def _parts(cursor: Expressions, what: str) -> list[exp.Identifier]:
     parts = [cursor.identifier(what)]
     while cursor.take("."):
         if len(parts) == 3:
-            raise cursor.unexpected("a table's name has at most three parts: catalog, database and table")
+            raise cursor.unexpected(
+                "a table's name has at most three parts: catalog, database and table"
+            )
         parts.append(cursor.identifier("a name"))
     return parts
 
@@ -172,7 +182,11 @@ def after(cursor: Expressions, function: exp.Expression) -> exp.Expression:
     if cursor.at("RESPECT", "NULLS") or cursor.at("IGNORE", "NULLS"):
         cursor.advance()
         cursor.advance()
-        function = exp.IgnoreNulls(this=function) if token.word == "IGNORE" else exp.RespectNulls(this=function)
+        function = (
+            exp.IgnoreNulls(this=function)
+            if token.word == "IGNORE"
+            else exp.RespectNulls(this=function)
+        )
     while cursor.at("WITHIN"):
         function = _within(cursor, function)
     if cursor.take("FILTER"):
@@ -183,7 +197,11 @@ def after(cursor: Expressions, function: exp.Expression) -> exp.Expression:
         function = exp.Filter(this=function, expression=condition)
     if cursor.at("OVER"):
         over = cursor.advance()
-        window = cursor.window_specification() if cursor.at("(") else exp.Window(alias=cursor.identifier("a window"))
+        window = (
+            cursor.window_specification()
+            if cursor.at("(")
+            else exp.Window(alias=cursor.identifier("a window"))
+        )
         window.set("this", function)
         return mark(window, over)
     return function
@@ -194,7 +212,9 @@ def _within(cursor: Expressions, function: exp.Expression) -> exp.Expression:
     first = cursor.advance()
     if cursor.at("DISTINCT"):
         token = cursor.advance()
-        inner: exp.Expression = mark(exp.Distinct(expressions=cursor.wrapped(cursor.expression)), token)
+        inner: exp.Expression = mark(
+            exp.Distinct(expressions=cursor.wrapped(cursor.expression)), token
+        )
     else:
         cursor.expect("GROUP", "(")
         inner = cursor.order()

@@ -1,4 +1,5 @@
-"""Statements that change rows or run others, and the way from a statement's first word to its grammar."""
+"""Statements that change rows or run others, and the way from a statement's first word to its
+grammar."""
 
 from __future__ import annotations
 
@@ -46,7 +47,9 @@ def statement(cursor: Queries) -> Statement:
         parse = _STATEMENTS.get(cursor.token.word)
         if parse is None:
             hint = near(cursor.token.word, ("SELECT", "WITH", "VALUES", *_STATEMENTS))
-            raise cursor.unexpected("expected a statement, such as SELECT, INSERT INTO or CREATE TABLE", hint)
+            raise cursor.unexpected(
+                "expected a statement, such as SELECT, INSERT INTO or CREATE TABLE", hint
+            )
         found = parse(cursor)
     cursor.end()
     return found
@@ -62,7 +65,8 @@ def _query(cursor: Queries) -> Query:
 
 
 def insert(cursor: Queries) -> Insert:
-    """INSERT INTO | OVERWRITE table [PARTITION (…)] [(columns)] query [ON CONFLICT DO …] [EMIT …]."""
+    """INSERT INTO | OVERWRITE table [PARTITION (…)] [(columns)] query [ON CONFLICT DO …] [EMIT
+    …]."""
     first = cursor.advance()
     upsert = first.word == "UPSERT"
     overwrite = not upsert and cursor.take("OVERWRITE")
@@ -73,11 +77,26 @@ def insert(cursor: Queries) -> Insert:
     subject = cursor.span(named)
     hints, extend = _modifiers(cursor)
     values = partition(cursor) if cursor.take("PARTITION") else ()
-    columns = cursor.wrapped(lambda: _target(cursor)) if cursor.token.word == "(" and not cursor.at_query() else ()
+    columns = (
+        cursor.wrapped(lambda: _target(cursor))
+        if cursor.token.word == "(" and not cursor.at_query()
+        else ()
+    )
     names, places = tuple(c[0] for c in columns), tuple(c[1] for c in columns)
     query = cursor.query()
     conflict = _on_conflict(cursor) if cursor.token.word == "ON" else None
-    found = Insert(target, names, query, values, hints, extend, overwrite, upsert, conflict, position=first.position)
+    found = Insert(
+        target,
+        names,
+        query,
+        values,
+        hints,
+        extend,
+        overwrite,
+        upsert,
+        conflict,
+        position=first.position,
+    )
     return replace(found, emit=_emit(cursor), places=places, subject=subject)
 
 
@@ -111,7 +130,10 @@ def _emission(cursor: Queries, first: Token) -> Emit:
         cursor.expect("DELAY")
     else:
         begin = cursor.expect("WITH", "DELAY")
-        if not cursor.at("INTERVAL") and cursor.token.token_type not in (TokenType.STRING, TokenType.NUMBER):
+        if not cursor.at("INTERVAL") and cursor.token.token_type not in (
+            TokenType.STRING,
+            TokenType.NUMBER,
+        ):
             raise cursor.unexpected("expected an interval, such as '1' MINUTE")
         delay = mark(interval(cursor, named=cursor.at("INTERVAL")), begin, cursor.previous)
     when = cursor.take_any("BEFORE", "AFTER")
@@ -121,8 +143,8 @@ def _emission(cursor: Queries, first: Token) -> Emit:
 
 
 def _execute(cursor: Queries) -> Statement:
-    """EXECUTE STATEMENT SET BEGIN … END, EXECUTE PLAN, or EXECUTE before an INSERT or a query, where it says
-    nothing."""
+    """EXECUTE STATEMENT SET BEGIN … END, EXECUTE PLAN, or EXECUTE before an INSERT or a query,
+    where it says nothing."""
     first = cursor.advance()
     if cursor.at("STATEMENT"):
         return _statement_set(cursor, first)
@@ -235,7 +257,9 @@ def _merge(cursor: Queries) -> Merge:
         cursor.expect("THEN", "UPDATE", "SET")
         assignments = cursor.list_of(lambda: _assignment(cursor))
     columns, values = _merged(cursor) if cursor.at("WHEN") or not assignments else ((), None)
-    return Merge(table, source, condition, tuple(assignments), columns, values, position=first.position)
+    return Merge(
+        table, source, condition, tuple(assignments), columns, values, position=first.position
+    )
 
 
 def _merged(cursor: Queries) -> tuple[tuple[str, ...], exp.Expression]:

@@ -16,10 +16,15 @@ from parser.grammar.reserved import RESERVED
 T = TypeVar("T")
 Node = TypeVar("Node", bound=exp.Expression)
 
-# Deeper nesting than people or generators write; every level costs the parser and the binder some Python frames.
+# Deeper nesting than people or generators write; every level costs the parser and the binder some
+# Python frames.
 MAX_DEPTH = 120
-_CLAUSES = tuple("FROM WHERE GROUP HAVING ORDER LIMIT JOIN UNION INTERSECT EXCEPT ON WINDOW QUALIFY".split())
-_STATEMENTS = tuple("SELECT INSERT CREATE DROP SET RESET SHOW DESCRIBE EXPLAIN EXECUTE USE ALTER".split())
+_CLAUSES = tuple(
+    "FROM WHERE GROUP HAVING ORDER LIMIT JOIN UNION INTERSECT EXCEPT ON WINDOW QUALIFY".split()
+)
+_STATEMENTS = tuple(
+    "SELECT INSERT CREATE DROP SET RESET SHOW DESCRIBE EXPLAIN EXECUTE USE ALTER".split()
+)
 _BEHIND_COLUMNS = (",", "FROM", "AS", "=", "<>", "<", ">", "<=", ">=")
 
 
@@ -32,7 +37,8 @@ def mark(node: Node, token: Token, last: Token | None = None) -> Node:
 
 
 class Cursor:
-    """Tokens of one statement and the index of the current one. The last token is the end of the statement."""
+    """Tokens of one statement and the index of the current one. The last token is the end of the
+    statement."""
 
     def __init__(self, tokens: list[Token], text: str) -> None:
         self.tokens = tokens
@@ -89,7 +95,9 @@ class Cursor:
     def unexpected(self, detail: str, hint: str | None = None) -> ParseError:
         """The error to raise where the current token cannot stand."""
         hint = hint or self._guess()
-        return ParseError(f"unexpected {self.token}", detail=detail, hint=hint, position=self.token.position)
+        return ParseError(
+            f"unexpected {self.token}", detail=detail, hint=hint, position=self.token.position
+        )
 
     def _guess(self) -> str | None:
         """What was probably meant by a token that cannot stand where it does."""
@@ -105,8 +113,11 @@ class Cursor:
         return None
 
     def unsupported(self, what: str, hint: str, token: Token | None = None) -> UnsupportedError:
-        """The error to raise for `what` at `token` (the current one if none is given): Flink has it, we have not."""
-        return UnsupportedError(f"{what} is not supported", hint=hint, position=(token or self.token).position)
+        """The error to raise for `what` at `token` (the current one if none is given): Flink has
+        it, we have not."""
+        return UnsupportedError(
+            f"{what} is not supported", hint=hint, position=(token or self.token).position
+        )
 
     def one_of(self, *words: str) -> str:
         """The current word, which must be one of `words`; moves past it."""
@@ -127,7 +138,8 @@ class Cursor:
             raise self.unexpected(f"expected {what}")
         if token.word in RESERVED:
             raise self.unexpected(
-                f"expected {what}, and {token.word} is a reserved word", f"write it as `{token.text}`"
+                f"expected {what}, and {token.word} is a reserved word",
+                f"write it as `{token.text}`",
             )
         return self.advance()
 
@@ -139,7 +151,9 @@ class Cursor:
         parts = [self.name(what).text]
         while self.token.word == ".":
             if len(parts) == 3:
-                raise self.unexpected("a name has at most three parts: catalog, database and object")
+                raise self.unexpected(
+                    "a name has at most three parts: catalog, database and object"
+                )
             self.advance()
             parts.append(self.name(what).text)
         return tuple(parts)
@@ -184,7 +198,8 @@ class Cursor:
             raise self.unexpected("expected end of statement", self._hint_at_end())
 
     def _hint_at_end(self) -> str | None:
-        """A second statement, or a misspelt keyword, which was taken for an alias when something follows it."""
+        """A second statement, or a misspelt keyword, which was taken for an alias when something
+        follows it."""
         if self.token.word in _STATEMENTS:
             return "put ; between two statements"
         for token in (self.token, self.previous):
@@ -202,7 +217,9 @@ class Cursor:
 
 
 def identifier(token: Token) -> exp.Identifier:
-    return mark(exp.Identifier(this=token.text, quoted=token.token_type is TokenType.IDENTIFIER), token)
+    return mark(
+        exp.Identifier(this=token.text, quoted=token.token_type is TokenType.IDENTIFIER), token
+    )
 
 
 def near(word: str, known: Iterable[str]) -> str | None:
@@ -214,4 +231,6 @@ def near(word: str, known: Iterable[str]) -> str | None:
 def too_deep(position: Position) -> SqlError:
     detail = f"at most {MAX_DEPTH} levels are possible, fewer of long forms"
     hint = "split it into views, or write IN lists and CASE in place of nested conditions"
-    return ParseError("the statement is nested too deeply", detail=detail, hint=hint, position=position)
+    return ParseError(
+        "the statement is nested too deeply", detail=detail, hint=hint, position=position
+    )

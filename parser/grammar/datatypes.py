@@ -57,7 +57,8 @@ _PLAIN = {
 
 
 def parse_type(text: str) -> DataType:
-    """The type that `text` names, such as `DECIMAL(10, 2) NOT NULL`. SqlError where it names none that plans can have."""
+    """The type that `text` names, such as `DECIMAL(10, 2) NOT NULL`. SqlError where it names none
+    that plans can have."""
     cursor = Cursor(tokenize(text), text)
     found = data_type(cursor)
     cursor.end()
@@ -78,7 +79,9 @@ def cast_target(cursor: Cursor) -> exp.DataType:
     found = data_type(cursor, constraint=False)
     node = type_node(found, first, cursor.previous)
     written = found.written
-    if written is not None and written.start and written.start == written.end:  # an integer is cast to so many of it
+    if (
+        written is not None and written.start and written.start == written.end
+    ):  # an integer is cast to so many of it
         node.meta["unit"] = written.start
     return node
 
@@ -96,7 +99,9 @@ def data_type(cursor: Cursor, constraint: bool = True) -> DataType:
         found = found.with_nullable(not cursor.take("NOT", "NULL"))
         cursor.take("NULL")
         cursor.advance()
-        found = array(found) if collection == "ARRAY" else DataType(Root.MULTISET, children=(found,))
+        found = (
+            array(found) if collection == "ARRAY" else DataType(Root.MULTISET, children=(found,))
+        )
     if constraint and cursor.take("NOT", "NULL"):
         found = found.with_nullable(False)
     elif constraint:
@@ -134,7 +139,8 @@ def begins_type(word: str) -> bool:
 
 
 def _length(cursor: Cursor, what: str) -> int:
-    """The length in parentheses; where there is none, a text of varying length is unbounded, and a fixed one has 1."""
+    """The length in parentheses; where there is none, a text of varying length is unbounded, and a
+    fixed one has 1."""
     if not cursor.take("("):
         return MAX_LENGTH if what.startswith("VAR") else 1
     token = cursor.token
@@ -223,7 +229,9 @@ def _fields(cursor: Cursor, root: Root, class_name: str, close: str) -> DataType
     """name type ['comment'], … up to `close`."""
     fields = [] if cursor.at(close) else cursor.list_of(lambda: _field(cursor))
     cursor.expect(close)
-    names, types, comments = (tuple(column) for column in zip(*fields, strict=True)) if fields else ((), (), ())
+    names, types, comments = (
+        (tuple(column) for column in zip(*fields, strict=True)) if fields else ((), (), ())
+    )
     written = Written(comments=comments) if any(c is not None for c in comments) else None
     return DataType(root, children=types, names=names, class_name=class_name, written=written)
 
@@ -286,9 +294,13 @@ def check_type(kind: DataType, position: Position | None) -> None:
         raise PlanError(f"unknown type '{'.'.join(kind.names)}'", hint=hint, position=position)
     if kind.root in _UNPLANNED:
         raise UnsupportedError(
-            f"type {_UNPLANNED[kind.root]} is not supported", hint="use STRING or BYTES", position=position
+            f"type {_UNPLANNED[kind.root]} is not supported",
+            hint="use STRING or BYTES",
+            position=position,
         )
     if kind.written is not None and kind.written.charset:
-        raise UnsupportedError("CHARACTER SET is not supported", hint="all texts are Unicode", position=position)
+        raise UnsupportedError(
+            "CHARACTER SET is not supported", hint="all texts are Unicode", position=position
+        )
     for child in kind.children:
         check_type(child, position)

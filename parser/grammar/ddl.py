@@ -26,7 +26,9 @@ from parser.grammar.properties import comment, if_not_exists, names, with_option
 from parser.grammar.queries import Queries
 from parser.grammar.tables import Elements, create_table, element, storage, table_elements
 
-_START_MODES = tuple(f"{r}FROM_{w}" for r in ("", "RESUME_OR_") for w in ("BEGINNING", "NOW", "TIMESTAMP"))
+_START_MODES = tuple(
+    f"{r}FROM_{w}" for r in ("", "RESUME_OR_") for w in ("BEGINNING", "NOW", "TIMESTAMP")
+)
 
 
 def create(cursor: Queries) -> Statement:
@@ -50,7 +52,9 @@ def create(cursor: Queries) -> Statement:
         return _model(cursor, first, temporary)
     plain = None if temporary or replaced else _PLAIN.get(kind)
     if plain is None:
-        raise cursor.unexpected("expected TABLE, VIEW, FUNCTION, MODEL, CONNECTION, CATALOG or DATABASE")
+        raise cursor.unexpected(
+            "expected TABLE, VIEW, FUNCTION, MODEL, CONNECTION, CATALOG or DATABASE"
+        )
     return plain(cursor, first)
 
 
@@ -68,7 +72,9 @@ def _view(cursor: Queries, first: Token, temporary: bool, replaced: bool) -> Cre
     text = comment(cursor)
     cursor.expect("AS")
     query = cursor.query()
-    return CreateView(name, columns, query, temporary, if_missing, text, replaced, position=first.position)
+    return CreateView(
+        name, columns, query, temporary, if_missing, text, replaced, position=first.position
+    )
 
 
 def _function(cursor: Queries, first: Token, temporary: bool, system: bool) -> CreateFunction:
@@ -77,7 +83,9 @@ def _function(cursor: Queries, first: Token, temporary: bool, system: bool) -> C
     name = cursor.path("the name of a function")
     cursor.expect("AS")
     class_name = cursor.string("the function's place, such as module.function,")
-    language = cursor.one_of("PYTHON", "JAVA", "SCALA", "SQL") if cursor.take("LANGUAGE") else "JAVA"
+    language = (
+        cursor.one_of("PYTHON", "JAVA", "SCALA", "SQL") if cursor.take("LANGUAGE") else "JAVA"
+    )
     file: str | None = None
     resources: tuple[Resource, ...] = ()
     if cursor.take("USING", "FILE"):
@@ -124,7 +132,9 @@ def _connection(cursor: Queries, first: Token, temporary: bool, system: bool) ->
     name = cursor.path("the name of a connection")
     text = comment(cursor)
     options = with_options(cursor)
-    return CreateConnection(name, options, text, if_missing, temporary, system, position=first.position)
+    return CreateConnection(
+        name, options, text, if_missing, temporary, system, position=first.position
+    )
 
 
 def _model(cursor: Queries, first: Token, temporary: bool) -> CreateModel:
@@ -156,7 +166,9 @@ def _model_columns(cursor: Queries, word: str) -> Elements:
     return elements
 
 
-def _materialized_table(cursor: Queries, first: Token, or_alter: bool = False) -> CreateMaterializedTable:
+def _materialized_table(
+    cursor: Queries, first: Token, or_alter: bool = False
+) -> CreateMaterializedTable:
     cursor.expect("MATERIALIZED", "TABLE")
     name = cursor.path("the name of a table")
     elements = table_elements(cursor)
@@ -168,14 +180,23 @@ def _materialized_table(cursor: Queries, first: Token, or_alter: bool = False) -
     mode = cursor.one_of("FULL", "CONTINUOUS") if cursor.take("REFRESH_MODE", "=") else None
     cursor.expect("AS")
     query, position = cursor.query(), first.position
-    statement = CreateMaterializedTable(name, query, tuple(elements.columns), elements.watermark, position=position)
-    statement = replace(statement, constraints=tuple(elements.constraints), column_order=elements.column_order)
-    statement = replace(statement, comment=text, distribution=divided, partition_keys=keys, options=options)
-    return replace(statement, start_mode=start, freshness=fresh, refresh_mode=mode, or_alter=or_alter)
+    statement = CreateMaterializedTable(
+        name, query, tuple(elements.columns), elements.watermark, position=position
+    )
+    statement = replace(
+        statement, constraints=tuple(elements.constraints), column_order=elements.column_order
+    )
+    statement = replace(
+        statement, comment=text, distribution=divided, partition_keys=keys, options=options
+    )
+    return replace(
+        statement, start_mode=start, freshness=fresh, refresh_mode=mode, or_alter=or_alter
+    )
 
 
 def _start_mode(cursor: Queries) -> StartMode:
-    """FROM_NOW [(interval)], FROM_TIMESTAMP (time), FROM_BEGINNING, or one of them behind RESUME_OR_."""
+    """FROM_NOW [(interval)], FROM_TIMESTAMP (time), FROM_BEGINNING, or one of them behind
+    RESUME_OR_."""
     mode = cursor.one_of(*_START_MODES)
     value: exp.Expression | None = None
     if cursor.take("("):

@@ -1,4 +1,5 @@
-"""Scalar expressions, with the precedence of Flink's grammar. `parser.dialect` lists the nodes that can come out."""
+"""Scalar expressions, with the precedence of Flink's grammar. `parser.dialect` lists the nodes that
+can come out."""
 
 from __future__ import annotations
 
@@ -76,7 +77,9 @@ class Expressions(Cursor):
                 if binary[0] < minimum:
                     break
                 left = self._binary(left, *binary)
-            elif (binds := BINDS.get(word)) is not None and (binds >= minimum or word == "MULTISET"):
+            elif (binds := BINDS.get(word)) is not None and (
+                binds >= minimum or word == "MULTISET"
+            ):
                 found = predicate(self, left, minimum)
                 if found is None:
                     break
@@ -97,7 +100,11 @@ class Expressions(Cursor):
         token = self.advance()
         kind = exp.All if token.word == "ALL" else exp.Any
         self.expect("(")
-        this = self.query() if self.at_query() else exp.Tuple(expressions=self.list_of(self.expression))
+        this = (
+            self.query()
+            if self.at_query()
+            else exp.Tuple(expressions=self.list_of(self.expression))
+        )
         self.expect(")")
         return mark(kind(this=this), token)
 
@@ -130,7 +137,8 @@ class Expressions(Cursor):
         return self.column()
 
     def column(self) -> exp.Expression:
-        """A path of names, `t.*`, or the call of a function whose name has a catalog or is in backticks."""
+        """A path of names, `t.*`, or the call of a function whose name has a catalog or is in
+        backticks."""
         first = self.token
         names = [self.name("a name")]
         while self.token.word == ".":
@@ -152,7 +160,9 @@ class Expressions(Cursor):
                 value = mark(exp.Bracket(this=value, expressions=[self._index()]), first)
                 self.expect("]")
             elif self.token.word == "*":
-                value = mark(exp.Dot(this=value, expression=mark(exp.Star(), self.advance())), first)
+                value = mark(
+                    exp.Dot(this=value, expression=mark(exp.Star(), self.advance())), first
+                )
             else:
                 name = self.name("the name of a field")
                 field = call(self, name) if self.token.word == "(" else identifier(name)
@@ -161,7 +171,10 @@ class Expressions(Cursor):
 
     def _index(self) -> exp.Expression:
         """An index or key, or a call such as OFFSET(1), whose name is no other function's."""
-        if self.token.word in ("OFFSET", "ORDINAL", "SAFE_OFFSET", "SAFE_ORDINAL") and self.peek().word == "(":
+        if (
+            self.token.word in ("OFFSET", "ORDINAL", "SAFE_OFFSET", "SAFE_ORDINAL")
+            and self.peek().word == "("
+        ):
             return call(self, self.advance())
         return self.expression()
 
@@ -206,7 +219,8 @@ _STARTS: dict[str, Callable[[Expressions], exp.Expression]] = {
 
 
 def _path(qualifiers: list[exp.Identifier], last: Node) -> exp.Expression:
-    """Up to four parts are a Column (catalog.db.table.this); longer ones are Dots over the Column of the first four."""
+    """Up to four parts are a Column (catalog.db.table.this); longer ones are Dots over the Column
+    of the first four."""
     if len(qualifiers) <= 3:
         keys = ("table", "db", "catalog")
         return exp.Column(this=last, **dict(zip(keys, reversed(qualifiers), strict=False)))

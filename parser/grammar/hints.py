@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 def hint(cursor: Expressions) -> exp.Hint | None:
-    """The hints that begin here: calls, whose arguments are EQs of an option, names, or literals."""
+    """The hints that begin here: calls, whose arguments are EQs of an option, names, or
+    literals."""
     if cursor.token.word != "/*+":
         return None
     first = cursor.advance()

@@ -1,4 +1,5 @@
-"""Calls of the SQL/JSON functions: what their clauses say follows the arguments as `NAME => value`."""
+"""Calls of the SQL/JSON functions: what their clauses say follows the arguments as `NAME =>
+value`."""
 
 from __future__ import annotations
 
@@ -24,7 +25,15 @@ _WRAPPERS = (
     (("WITH", "UNCONDITIONAL"), "UNCONDITIONAL"),
     (("WITH",), "UNCONDITIONAL"),
 )
-_ON_ERROR = (("NULL",), ("ERROR",), ("EMPTY", "ARRAY"), ("EMPTY", "OBJECT"), ("TRUE",), ("FALSE",), ("UNKNOWN",))
+_ON_ERROR = (
+    ("NULL",),
+    ("ERROR",),
+    ("EMPTY", "ARRAY"),
+    ("EMPTY", "OBJECT"),
+    ("TRUE",),
+    ("FALSE",),
+    ("UNKNOWN",),
+)
 
 
 def json_arguments(cursor: Expressions, name: str) -> Arguments:
@@ -33,11 +42,16 @@ def json_arguments(cursor: Expressions, name: str) -> Arguments:
 
 
 def _query(cursor: Expressions) -> Arguments:
-    """JSON_VALUE, JSON_QUERY, JSON_EXISTS: [json, path], then PASSING, RETURNING, WRAPPER, ON_EMPTY, ON_ERROR as
-    given. A behaviour and a wrapper are Vars; WITH WRAPPER is UNCONDITIONAL."""
+    """JSON_VALUE, JSON_QUERY, JSON_EXISTS: [json, path], then PASSING, RETURNING, WRAPPER,
+    ON_EMPTY, ON_ERROR as given. A behaviour and a wrapper are Vars; WITH WRAPPER is
+    UNCONDITIONAL."""
     arguments = cursor.list_of(cursor.expression)
     if token := _at(cursor, "PASSING"):
-        arguments.append(_clause("PASSING", exp.Tuple(expressions=cursor.list_of(lambda: _passed(cursor))), token))
+        arguments.append(
+            _clause(
+                "PASSING", exp.Tuple(expressions=cursor.list_of(lambda: _passed(cursor))), token
+            )
+        )
     if token := _at(cursor, "RETURNING"):
         arguments.append(_clause("RETURNING", cast_target(cursor), token))
     for words, name in _WRAPPERS:

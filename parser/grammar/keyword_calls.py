@@ -1,5 +1,5 @@
-"""Calls with keywords between their arguments, such as TRIM(LEADING x FROM y): the arguments in order, a keyword that
-says something as a Var."""
+"""Calls with keywords between their arguments, such as TRIM(LEADING x FROM y): the arguments in
+order, a keyword that says something as a Var."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 
 def _trim(cursor: Expressions) -> exp.Expression:
-    """TRIM(x), TRIM(chars FROM x), TRIM(LEADING | TRAILING | BOTH [chars] FROM x): [x] or [mode, chars, x]."""
+    """TRIM(x), TRIM(chars FROM x), TRIM(LEADING | TRAILING | BOTH [chars] FROM x): [x] or [mode,
+    chars, x]."""
     name = _open(cursor)
     token = cursor.token
     mode = cursor.take_any("LEADING", "TRAILING", "BOTH")
@@ -44,8 +45,9 @@ def _extract(cursor: Expressions) -> exp.Expression:
 
 
 def _keyed(*words: str, above: int = 0) -> Callable[[Expressions], exp.Expression]:
-    """The form with `words` or commas between the arguments, the last of which may be missing: SUBSTRING(x FROM n FOR m)
-    is [x, n, m]. The first argument has no operator that binds less tightly than `above`."""
+    """The form with `words` or commas between the arguments, the last of which may be missing:
+    SUBSTRING(x FROM n FOR m) is [x, n, m]. The first argument has no operator that binds less
+    tightly than `above`."""
 
     def parse(cursor: Expressions) -> exp.Expression:
         name = _open(cursor)
@@ -75,7 +77,8 @@ def _unit_first(cursor: Expressions) -> exp.Expression:
 
 
 def _unit_last(cursor: Expressions) -> exp.Expression:
-    """DATE_TRUNC(x, unit), TIMESTAMP_DIFF(a, b, unit) and the like; DATE_TRUNC('year', x) has no unit."""
+    """DATE_TRUNC(x, unit), TIMESTAMP_DIFF(a, b, unit) and the like; DATE_TRUNC('year', x) has no
+    unit."""
     name = _open(cursor)
     arguments: list[exp.Expression] = [cursor.expression()]
     while cursor.take(","):
@@ -85,8 +88,8 @@ def _unit_last(cursor: Expressions) -> exp.Expression:
 
 
 def _using(cursor: Expressions) -> exp.Expression:
-    """CONVERT(x USING charset), TRANSLATE(x USING charset): [x, charset as a Var]; also with commas. CONVERT(type, x)
-    is CAST(x AS type)."""
+    """CONVERT(x USING charset), TRANSLATE(x USING charset): [x, charset as a Var]; also with
+    commas. CONVERT(type, x) is CAST(x AS type)."""
     name = _open(cursor)
     if name.word == "CONVERT" and cursor.token.word in RESERVED and begins_type(cursor.token.word):
         return _converted(cursor, name)
@@ -116,7 +119,9 @@ def _open(cursor: Expressions) -> Token:
     return name
 
 
-def _close(cursor: Expressions, name: Token, arguments: list[exp.Expression], more: bool = False) -> exp.Expression:
+def _close(
+    cursor: Expressions, name: Token, arguments: list[exp.Expression], more: bool = False
+) -> exp.Expression:
     """The end of a call; with `more`, it turned out to be one with commas."""
     if more and cursor.take(","):
         arguments_from(cursor, arguments)

@@ -1,5 +1,5 @@
-"""Text to tokens, by Flink's lexical rules: backticks around names, single quotes around strings, a quote inside is
-doubled, a backslash means nothing, comments are `--`, `//` and `/* */`."""
+"""Text to tokens, by Flink's lexical rules: backticks around names, single quotes around strings, a
+quote inside is doubled, a backslash means nothing, comments are `--`, `//` and `/* */`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ _STRINGS = (TokenType.STRING, TokenType.NATIONAL_STRING, TokenType.UNICODE_STRIN
 
 
 class Token(SqlglotToken):
-    """A sqlglot token whose `line` and `col` are where it begins (from 1), in the whole script. `word` is what the
-    grammar compares with: the word in upper case or the operator, and empty for quoted names and literals."""
+    """A sqlglot token whose `line` and `col` are where it begins (from 1), in the whole script.
+    `word` is what the grammar compares with: the word in upper case or the operator, and empty for
+    quoted names and literals."""
 
     __slots__ = ("word",)
 
-    def __init__(self, kind: TokenType, text: str, word: str, line: int, col: int, start: int, end: int) -> None:
+    def __init__(
+        self, kind: TokenType, text: str, word: str, line: int, col: int, start: int, end: int
+    ) -> None:
         super().__init__(kind, text, line, col, start, end)
         self.word = word
 
@@ -44,8 +47,8 @@ class Token(SqlglotToken):
         return f"'{text}'"
 
 
-# Possessive quantifiers, and an error at the first thing that is not closed, keep the scan linear on hostile text. The
-# contents of a hint are tokens like all others.
+# Possessive quantifiers, and an error at the first thing that is not closed, keep the scan linear
+# on hostile text. The contents of a hint are tokens like all others.
 _TOKEN = re.compile(
     r"""
     \s*+(?:
@@ -58,17 +61,21 @@ _TOKEN = re.compile(
   )""",
     re.VERBOSE | re.DOTALL,
 )
-# What a word begins that touches a string or name: X'0A', N'a', U&'\00e9', E'a\n', _UTF8'a', U&"\00e9".
+# What a word begins that touches a string or name: X'0A', N'a', U&'\00e9', E'a\n', _UTF8'a',
+# U&"\00e9".
 _PREFIXED = re.compile(
     r"""
     (?P<hex>[xX])'(?P<digits>[^']*+)'
   | (?P<kind>[nN]|[uU]&|_[A-Za-z0-9][\w:.\-]{0,40}+)(?P<string>'[^']*+(?:''[^']*+)*+')
   | [eE]'(?P<escaped>(?:[^'\\]|\\.|'')*+)'
-  | [uU]&"(?P<name>(?:[^"\n\r]|"")++)"(?:\s++[uU][eE][sS][cC][aA][pP][eE]\s*+'(?P<escape>[^+'"\s0-9a-fA-F])')?
+  | [uU]&"(?P<name>(?:[^"\n\r]|"")++)"
+      (?:\s++[uU][eE][sS][cC][aA][pP][eE]\s*+'(?P<escape>[^+'"\s0-9a-fA-F])')?
     """,
     re.VERBOSE | re.DOTALL,
 )
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{1,2})|([0-7]{1,3})|(.))|''", re.DOTALL)
+_ESCAPE = re.compile(
+    r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{1,2})|([0-7]{1,3})|(.))|''", re.DOTALL
+)
 _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _INSTEAD = {"&": "write AND", "!": "write NOT, or <> for not equal"}
 _OPERATORS = {
@@ -109,7 +116,8 @@ class Places:
 
 
 def tokenize(text: str, origin: Position | None = None) -> list[Token]:
-    """The tokens of `text`, closed by one of type SENTINEL. ParseError where a character begins no token."""
+    """The tokens of `text`, closed by one of type SENTINEL. ParseError where a character begins no
+    token."""
     places = Places(text, origin)
     tokens: list[Token] = []
     offset, size, match = 0, len(text), _TOKEN.match
@@ -135,36 +143,51 @@ def _token(kind: str, text: str, offset: int, places: Places) -> Token:
     if kind == "word":
         return Token(TokenType.VAR, text, text.upper(), line, column, offset, end)
     if kind == "operator":
-        return Token(_OPERATORS.get(text, TokenType.PARAMETER), text, text, line, column, offset, end)
+        return Token(
+            _OPERATORS.get(text, TokenType.PARAMETER), text, text, line, column, offset, end
+        )
     if kind == "string":
         return Token(TokenType.STRING, text[1:-1].replace("''", "'"), "", line, column, offset, end)
     if kind == "name":
-        return Token(TokenType.IDENTIFIER, text[1:-1].replace("``", "`"), "", line, column, offset, end)
+        return Token(
+            TokenType.IDENTIFIER, text[1:-1].replace("``", "`"), "", line, column, offset, end
+        )
     return Token(TokenType.NUMBER, text, "", line, column, offset, end)
 
 
 def _prefixed(text: str, offset: int, word_end: int, places: Places, tokens: list[Token]) -> int:
-    """Adds what the word at `offset` begins; gives the offset behind it. A character set is a token of its own."""
+    """Adds what the word at `offset` begins; gives the offset behind it. A character set is a token
+    of its own."""
     found = _PREFIXED.match(text, offset)
     if found is None:
         if text[word_end] == "'" and text[offset:word_end] in ("x", "X", "n", "N", "e", "E"):
-            raise ParseError("the string that begins here is not closed", position=places.at(offset))
+            raise ParseError(
+                "the string that begins here is not closed", position=places.at(offset)
+            )
         tokens.append(_token("word", text[offset:word_end], offset, places))
         return word_end
     end, (line, column) = found.end(), places.line_column(offset)
     if found["hex"]:
-        tokens.append(Token(TokenType.HEX_STRING, found["digits"], "", line, column, offset, end - 1))
+        tokens.append(
+            Token(TokenType.HEX_STRING, found["digits"], "", line, column, offset, end - 1)
+        )
     elif found["name"]:
         name = decoded(found["name"].replace('""', '"'), found["escape"] or "\\")
         if name is None:
             hint = "write four hexadecimal digits"
-            raise ParseError("bad escape in a name", hint=hint, position=places.at(offset, end - offset))
+            raise ParseError(
+                "bad escape in a name", hint=hint, position=places.at(offset, end - offset)
+            )
         tokens.append(Token(TokenType.IDENTIFIER, name, "", line, column, offset, end - 1))
     elif found["kind"] is None:
-        tokens.append(Token(TokenType.STRING, _unescaped(found["escaped"]), "", line, column, offset, end - 1))
+        tokens.append(
+            Token(TokenType.STRING, _unescaped(found["escaped"]), "", line, column, offset, end - 1)
+        )
     else:
         prefix, string = found["kind"], found["string"][1:-1].replace("''", "'")
-        kind = {"N": TokenType.NATIONAL_STRING, "U&": TokenType.UNICODE_STRING}.get(prefix.upper(), TokenType.STRING)
+        kind = {"N": TokenType.NATIONAL_STRING, "U&": TokenType.UNICODE_STRING}.get(
+            prefix.upper(), TokenType.STRING
+        )
         if kind is TokenType.STRING:
             last = offset + len(prefix) - 1
             tokens.append(Token(TokenType.INTRODUCER, prefix[1:], "", line, column, offset, last))
@@ -174,8 +197,8 @@ def _prefixed(text: str, offset: int, word_end: int, places: Places, tokens: lis
 
 
 def decoded(text: str, escape: str) -> str | None:
-    """What U&'…' stands for; None where an escape is none. One stands before four hexadecimal digits, the first of which
-    may be a plus, as Java reads numbers."""
+    """What U&'…' stands for; None where an escape is none. One stands before four hexadecimal
+    digits, the first of which may be a plus, as Java reads numbers."""
     e = re.escape(escape)
 
     def plain(found: re.Match[str]) -> str:
@@ -212,7 +235,9 @@ def _bad(text: str, offset: int, places: Places) -> ParseError:
     for start, what in (("'", "string"), ("`", "name"), ("/*", "comment")):
         if text.startswith(start, offset):
             hint = f"close it with {'*/' if start == '/*' else start}"
-            return ParseError(f"the {what} that begins here is not closed", hint=hint, position=places.at(offset))
+            return ParseError(
+                f"the {what} that begins here is not closed", hint=hint, position=places.at(offset)
+            )
     char = text[offset]
     position = places.at(offset)
     if char == '"':

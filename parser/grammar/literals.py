@@ -1,4 +1,5 @@
-"""Literals of times and intervals: their text is checked here, so that a bad one is an error of the statement."""
+"""Literals of times and intervals: their text is checked here, so that a bad one is an error of the
+statement."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ UNITS: dict[str, tuple[int, int]] = {
 }
 # Units that only EXTRACT, CEIL, FLOOR and the TIMESTAMP functions know.
 TIME_UNITS = frozenset(UNITS) | frozenset(
-    "MILLENNIUM CENTURY DECADE EPOCH DOW ISODOW DOY ISOYEAR MILLISECOND MICROSECOND NANOSECOND".split()
+    (
+        "MILLENNIUM CENTURY DECADE EPOCH DOW ISODOW DOY ISOYEAR MILLISECOND MICROSECOND NANOSECOND"
+    ).split()
 )
 _WEEKDAYS = ("SUNDAY", "MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY")
 # What a unit stays below when a larger one stands before it.
@@ -47,7 +50,8 @@ _SEPARATORS = {"MONTH": "-", "HOUR": " ", "MINUTE": ":", "SECOND": ":"}
 
 
 def typed_literal(cursor: Cursor) -> exp.Cast:
-    """DATE '…', TIME '…' or TIMESTAMP '…': a CAST of the string, in canonical form, to the literal's type."""
+    """DATE '…', TIME '…' or TIMESTAMP '…': a CAST of the string, in canonical form, to the
+    literal's type."""
     first = cursor.advance()
     local = first.word == "TIMESTAMP" and cursor.take("WITH", "LOCAL", "TIME", "ZONE")
     if not local:
@@ -78,13 +82,19 @@ def braced_literal(cursor: Cursor) -> exp.Cast:
     return _point(kind, text, False, first, token, cursor.expect("}"))
 
 
-def _point(kind: str, text: str, local: bool, first: Token, token: Token, last: Token | None = None) -> exp.Cast:
+def _point(
+    kind: str, text: str, local: bool, first: Token, token: Token, last: Token | None = None
+) -> exp.Cast:
     """A literal is known by its type: the only one of a CAST that is NOT NULL."""
     canonical, found = _canonical(kind, text, token)
     if local:
         found = timestamp_ltz(found.precision)
     to = type_node(found.with_nullable(False), first)
-    return mark(exp.Cast(this=mark(exp.Literal(this=canonical, is_string=True), token), to=to), first, last or token)
+    return mark(
+        exp.Cast(this=mark(exp.Literal(this=canonical, is_string=True), token), to=to),
+        first,
+        last or token,
+    )
 
 
 def is_typed_literal(node: exp.Expression) -> bool:
@@ -93,7 +103,8 @@ def is_typed_literal(node: exp.Expression) -> bool:
 
 
 def _canonical(kind: str, text: str, token: Token) -> tuple[str, DataType]:
-    """The text as CAST reads it, and the literal's type: its precision is the number of fractional digits."""
+    """The text as CAST reads it, and the literal's type: its precision is the number of fractional
+    digits."""
     if kind == "DATE":
         return _day(text, kind, token), DATE
     if kind == "DATETIME":
@@ -122,19 +133,29 @@ def _clock(text: str, kind: str, token: Token) -> tuple[str, int]:
     if hour > 23 or minute > 59 or second > 59:
         return _bad(kind, token), 0
     fraction = (found.group(4) or "")[: _DIGITS[kind]]
-    return f"{hour:02}:{minute:02}:{second:02}" + (f".{fraction}" if fraction else ""), len(fraction)
+    return f"{hour:02}:{minute:02}:{second:02}" + (f".{fraction}" if fraction else ""), len(
+        fraction
+    )
 
 
 _BRACED = {"D": "DATE", "T": "TIME", "TS": "TIMESTAMP"}
-_FORMS = {"DECIMAL": "1.50", "DATE": "2024-12-31", "TIME": "23:59:59", "TIMESTAMP": "2024-12-31 23:59:59.999"}
+_FORMS = {
+    "DECIMAL": "1.50",
+    "DATE": "2024-12-31",
+    "TIME": "23:59:59",
+    "TIMESTAMP": "2024-12-31 23:59:59.999",
+}
 
 
 def _bad(kind: str, token: Token) -> str:
-    raise ParseError(f"{token} is no {kind}", hint=f"write {kind} '{_FORMS[kind]}'", position=token.position)
+    raise ParseError(
+        f"{token} is no {kind}", hint=f"write {kind} '{_FORMS[kind]}'", position=token.position
+    )
 
 
 def time_unit(cursor: Cursor) -> exp.Expression:
-    """A unit of EXTRACT, CEIL, FLOOR or a TIMESTAMP function: a Var in upper case, or the call WEEK(weekday)."""
+    """A unit of EXTRACT, CEIL, FLOOR or a TIMESTAMP function: a Var in upper case, or the call
+    WEEK(weekday)."""
     token = cursor.token
     if token.word not in TIME_UNITS and (not token.is_name or token.word in RESERVED):
         raise cursor.unexpected("expected a unit of time, such as DAY or SECOND")
@@ -148,8 +169,8 @@ def time_unit(cursor: Cursor) -> exp.Expression:
 
 
 def interval(cursor: Cursor, named: bool = True) -> exp.Interval:
-    """INTERVAL '10' SECOND, INTERVAL '1-2' YEAR TO MONTH, INTERVAL 10 SECOND, …: `interval_value` gives its size. Where
-    `named` is False, the word INTERVAL is not there."""
+    """INTERVAL '10' SECOND, INTERVAL '1-2' YEAR TO MONTH, INTERVAL 10 SECOND, …: `interval_value`
+    gives its size. Where `named` is False, the word INTERVAL is not there."""
     first = cursor.advance() if named else cursor.token
     sign = cursor.token
     negative = cursor.take_any("-", "+") == "-"
@@ -169,15 +190,16 @@ def interval(cursor: Cursor, named: bool = True) -> exp.Interval:
 
 
 def at_interval_literal(cursor: Cursor) -> bool:
-    """Whether a string or a number follows INTERVAL, perhaps behind a sign, and no other expression."""
+    """Whether a string or a number follows INTERVAL, perhaps behind a sign, and no other
+    expression."""
     ahead = 2 if cursor.peek().word in ("-", "+") else 1
     return cursor.peek(ahead).token_type in (TokenType.STRING, TokenType.NUMBER)
 
 
 def interval_value(node: exp.Interval) -> tuple[Root, int]:
-    """The family of an interval literal, and its size: months, or milliseconds. Raises KeyError where the interval is
-    no literal, as in INTERVAL x DAY, and PlanError where its first unit has more digits than its precision says, two if
-    it says nothing."""
+    """The family of an interval literal, and its size: months, or milliseconds. Raises KeyError
+    where the interval is no literal, as in INTERVAL x DAY, and PlanError where its first unit has
+    more digits than its precision says, two if it says nothing."""
     unit = node.args["unit"]
     unit = unit.this if isinstance(unit, exp.IntervalSpan) else unit
     digits = int(unit.expressions[0].name) if unit.expressions else 2
@@ -185,18 +207,28 @@ def interval_value(node: exp.Interval) -> tuple[Root, int]:
     if not node.meta["months"] and digits > _MOST_DIGITS:
         hint = f"write {leading} * INTERVAL '1' {unit.name}"
         raise PlanError(
-            f"an interval of {unit.name} has at most {_MOST_DIGITS} digits", hint=hint, position=_place(node)
+            f"an interval of {unit.name} has at most {_MOST_DIGITS} digits",
+            hint=hint,
+            position=_place(node),
         )
     if leading >= 10**digits:
         hint = f"write INTERVAL '{node.this.name}' {unit.name}({len(str(leading))})"
         raise PlanError(
-            f"'{node.this.name}' has more than {digits} digits in its {unit.name}", hint=hint, position=_place(node)
+            f"'{node.this.name}' has more than {digits} digits in its {unit.name}",
+            hint=hint,
+            position=_place(node),
         )
-    return Root.INTERVAL_YEAR_MONTH if node.meta["months"] else Root.INTERVAL_DAY_TIME, node.meta["value"]
+    return Root.INTERVAL_YEAR_MONTH if node.meta["months"] else Root.INTERVAL_DAY_TIME, node.meta[
+        "value"
+    ]
 
 
 def _place(node: exp.Interval) -> Position:
-    return Position(node.this.meta["line"], node.this.meta["col"], node.meta["end"] - node.this.meta["start"] + 1)
+    return Position(
+        node.this.meta["line"],
+        node.this.meta["col"],
+        node.meta["end"] - node.this.meta["start"] + 1,
+    )
 
 
 def _unit(cursor: Cursor) -> tuple[str, exp.Expression]:
@@ -208,7 +240,9 @@ def _unit(cursor: Cursor) -> tuple[str, exp.Expression]:
     cursor.advance()
     if not cursor.at("("):
         return unit, mark(exp.Var(this=unit), token)
-    digits = cursor.wrapped(lambda: exp.Literal(this=str(cursor.integer("a precision")), is_string=False))
+    digits = cursor.wrapped(
+        lambda: exp.Literal(this=str(cursor.integer("a precision")), is_string=False)
+    )
     return unit, mark(exp.Anonymous(this=unit, expressions=digits), token, cursor.previous)
 
 
@@ -233,7 +267,10 @@ def _interval_value(token: Token, start: str, end: str) -> int:
     """Months or milliseconds."""
     order = [u for u in UNITS if u not in ("QUARTER", "WEEK")]
     units = [start] if start == end else order[order.index(start) : order.index(end) + 1]
-    parts = "".join((_SEPARATORS[u] if i else "") + r"(\d{1,10}" + _fraction(u) + ")" for i, u in enumerate(units))
+    parts = "".join(
+        (_SEPARATORS[u] if i else "") + r"(\d{1,10}" + _fraction(u) + ")"
+        for i, u in enumerate(units)
+    )
     found = re.fullmatch(r"\s*([+-]?)\s*" + parts + r"\s*", token.text, re.ASCII)
     if found is None:
         span = start if start == end else f"{start} TO {end}"
@@ -242,7 +279,9 @@ def _interval_value(token: Token, start: str, end: str) -> int:
     for unit, value in zip(units[1:], values[1:], strict=True):
         if value >= _LIMITS[unit]:
             raise ParseError(f"{token} has {value} as its {unit}", position=token.position)
-    total = sum(value * (UNITS[u][0] or UNITS[u][1]) for u, value in zip(units, values, strict=True))
+    total = sum(
+        value * (UNITS[u][0] or UNITS[u][1]) for u, value in zip(units, values, strict=True)
+    )
     return -int(total) if found.group(1) == "-" else int(total)
 
 

@@ -21,8 +21,24 @@ from parser.grammar.literals import (
     typed_literal,
 )
 from parser.grammar.reserved import RESERVED
-from parser.grammar.texts import bytes_literal, introduced_literal, national_literal, string_literal, unicode_literal
-from parser.nodes import CursorOf, Difference, Jdbc, Modified, New, Plus, SafeCast, SequenceValue, Unique
+from parser.grammar.texts import (
+    bytes_literal,
+    introduced_literal,
+    national_literal,
+    string_literal,
+    unicode_literal,
+)
+from parser.nodes import (
+    CursorOf,
+    Difference,
+    Jdbc,
+    Modified,
+    New,
+    Plus,
+    SafeCast,
+    SequenceValue,
+    Unique,
+)
 
 if TYPE_CHECKING:
     from parser.grammar.expressions import Expressions
@@ -60,7 +76,8 @@ def _sign(cursor: Expressions) -> exp.Expression:
 
 
 def difference(cursor: Expressions, paren: exp.Paren) -> exp.Expression:
-    """(a - b) unit; behind another expression a unit that is not reserved is the name of a column."""
+    """(a - b) unit; behind another expression a unit that is not reserved is the name of a
+    column."""
     inner = paren.this
     if type(inner) is not exp.Sub:
         if cursor.token.word not in RESERVED:
@@ -82,7 +99,9 @@ def _case(cursor: Expressions) -> exp.Expression:
         raise cursor.unexpected("expected WHEN")
     default = cursor.expression() if cursor.take("ELSE") else None
     cursor.expect("END")
-    return cursor.with_suffixes(mark(exp.Case(this=subject, ifs=branches, default=default), first, cursor.previous))
+    return cursor.with_suffixes(
+        mark(exp.Case(this=subject, ifs=branches, default=default), first, cursor.previous)
+    )
 
 
 def _branches(cursor: Expressions) -> list[exp.Expression]:
@@ -95,7 +114,11 @@ def _branches(cursor: Expressions) -> list[exp.Expression]:
     return [mark(exp.If(this=c, true=r), token) for c, r in zip(conditions, results, strict=True)]
 
 
-_CASTS: dict[str, type[exp.Expression]] = {"CAST": exp.Cast, "TRY_CAST": exp.TryCast, "SAFE_CAST": SafeCast}
+_CASTS: dict[str, type[exp.Expression]] = {
+    "CAST": exp.Cast,
+    "TRY_CAST": exp.TryCast,
+    "SAFE_CAST": SafeCast,
+}
 
 
 def _cast(cursor: Expressions) -> exp.Expression:
@@ -123,7 +146,8 @@ def _of_query(kind: type[exp.Expression]) -> Callable[[Expressions], exp.Express
 
 
 def _collection(cursor: Expressions) -> exp.Expression:
-    """ARRAY[…], MAP[…] and MULTISET[…] are calls of functions with these names; so are ARRAY(…) and ARRAY(query)."""
+    """ARRAY[…], MAP[…] and MULTISET[…] are calls of functions with these names; so are ARRAY(…) and
+    ARRAY(query)."""
     name = cursor.token
     following = cursor.peek().word
     if following == "(":
@@ -173,7 +197,9 @@ def _interval(cursor: Expressions) -> exp.Expression:
     else:
         value = cursor.column()
     _, _, unit = interval_unit(cursor)
-    return mark(exp.Interval(this=mark(exp.Neg(this=value), sign) if negative else value, unit=unit), first)
+    return mark(
+        exp.Interval(this=mark(exp.Neg(this=value), sign) if negative else value, unit=unit), first
+    )
 
 
 def _modified(cursor: Expressions) -> exp.Expression:

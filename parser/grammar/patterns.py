@@ -111,7 +111,11 @@ def _choice(cursor: Expressions) -> exp.Expression:
     while cursor.take("|"):
         items.append(_sequence(cursor))
     cursor.depth = depth
-    return items[0] if len(items) == 1 else mark(PatternChoice(expressions=items), first, cursor.previous)
+    return (
+        items[0]
+        if len(items) == 1
+        else mark(PatternChoice(expressions=items), first, cursor.previous)
+    )
 
 
 def _sequence(cursor: Expressions) -> exp.Expression:
@@ -119,7 +123,11 @@ def _sequence(cursor: Expressions) -> exp.Expression:
     items = [_factor(cursor)]
     while cursor.token.is_name or cursor.token.word in ("(", "{", "["):
         items.append(_factor(cursor))
-    return items[0] if len(items) == 1 else mark(PatternSequence(expressions=items), first, cursor.previous)
+    return (
+        items[0]
+        if len(items) == 1
+        else mark(PatternSequence(expressions=items), first, cursor.previous)
+    )
 
 
 def _factor(cursor: Expressions) -> exp.Expression:
@@ -130,13 +138,19 @@ def _factor(cursor: Expressions) -> exp.Expression:
     high: exp.Expression | None
     if token.word in _BOUNDS:
         cursor.advance()
-        low, high = (None if b is None else exp.Literal(this=b, is_string=False) for b in _BOUNDS[token.word])
+        low, high = (
+            None if b is None else exp.Literal(this=b, is_string=False) for b in _BOUNDS[token.word]
+        )
     elif token.word == "{" and cursor.peek().word != "-":
         low, high = _braces(cursor)
     else:
         return item
     reluctant = cursor.take("?")
-    return mark(PatternRepeat(this=item, low=low, high=high, reluctant=reluctant or None), first, cursor.previous)
+    return mark(
+        PatternRepeat(this=item, low=low, high=high, reluctant=reluctant or None),
+        first,
+        cursor.previous,
+    )
 
 
 def _braces(cursor: Expressions) -> tuple[exp.Expression | None, exp.Expression | None]:
@@ -182,4 +196,8 @@ def _subset(cursor: Expressions) -> PatternSubset:
     token = cursor.token
     name = cursor.identifier("a variable")
     cursor.expect("=")
-    return mark(PatternSubset(this=name, expressions=cursor.wrapped(cursor.expression)), token, cursor.previous)
+    return mark(
+        PatternSubset(this=name, expressions=cursor.wrapped(cursor.expression)),
+        token,
+        cursor.previous,
+    )

@@ -22,13 +22,18 @@ def pivot(cursor: Relations) -> Pivot:
     cursor.expect("FOR")
     columns = _columns(cursor)
     cursor.expect("IN")
-    values = [] if cursor.take("(", ")") else cursor.wrapped(lambda: _named(cursor, cursor.expression()))
+    values = (
+        [] if cursor.take("(", ")") else cursor.wrapped(lambda: _named(cursor, cursor.expression()))
+    )
     cursor.expect(")")
-    return mark(Pivot(expressions=aggregates, columns=columns, values=values), first, cursor.previous)
+    return mark(
+        Pivot(expressions=aggregates, columns=columns, values=values), first, cursor.previous
+    )
 
 
 def _named(cursor: Relations, value: exp.Expression) -> exp.Expression:
-    """`value` with the name behind it, if there is one; parentheses around one value say nothing."""
+    """`value` with the name behind it, if there is one; parentheses around one value say
+    nothing."""
     inner = value.this if isinstance(value, exp.Paren) else value
     if not cursor.take("AS") and not cursor.at_alias():
         return inner
@@ -55,7 +60,11 @@ def unpivot(cursor: Relations) -> Unpivot:
     cursor.expect("IN")
     values = cursor.wrapped(lambda: _unpivoted(cursor))
     cursor.expect(")")
-    return mark(Unpivot(expressions=measures, columns=axes, values=values, nulls=nulls), first, cursor.previous)
+    return mark(
+        Unpivot(expressions=measures, columns=axes, values=values, nulls=nulls),
+        first,
+        cursor.previous,
+    )
 
 
 def _unpivoted(cursor: Relations) -> UnpivotValue:
@@ -88,5 +97,7 @@ def sample(cursor: Relations) -> Sample:
 def _literal(cursor: Relations, kind: TokenType) -> exp.Expression:
     token = cursor.token
     if token.token_type is not kind:
-        raise cursor.unexpected("expected a name in single quotes" if kind is TokenType.STRING else "expected a number")
+        raise cursor.unexpected(
+            "expected a name in single quotes" if kind is TokenType.STRING else "expected a number"
+        )
     return mark(exp.Literal(this=cursor.advance().text, is_string=kind is TokenType.STRING), token)

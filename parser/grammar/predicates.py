@@ -1,4 +1,5 @@
-"""What stands behind an operand or between two: IS, IN, BETWEEN, LIKE, and the operators of multisets and periods."""
+"""What stands behind an operand or between two: IS, IN, BETWEEN, LIKE, and the operators of
+multisets and periods."""
 
 from __future__ import annotations
 
@@ -18,9 +19,14 @@ NOT, IS, COMPARISON, RANGE = 26, 28, 30, 32
 _MULTISET = {"UNION": 14, "EXCEPT": 14, "INTERSECT": 18}
 _AFTER_NOT = ("BETWEEN", "IN", "LIKE", "ILIKE", "RLIKE", "SIMILAR", "SUBMULTISET")
 _PERIODS = ("CONTAINS", "EQUALS", "PRECEDES", "SUCCEEDS")
-_LIKES: dict[str, type[exp.Expression]] = {"LIKE": exp.Like, "ILIKE": exp.ILike, "RLIKE": exp.RegexpLike}
+_LIKES: dict[str, type[exp.Expression]] = {
+    "LIKE": exp.Like,
+    "ILIKE": exp.ILike,
+    "RLIKE": exp.RegexpLike,
+}
 
-# The words that can begin what is parsed here, and how tightly it binds. That of MULTISET depends on the next word.
+# The words that can begin what is parsed here, and how tightly it binds. That of MULTISET depends
+# on the next word.
 BINDS: dict[str, int] = {
     "IS": IS,
     "FORMAT": IS,
@@ -32,7 +38,8 @@ BINDS: dict[str, int] = {
 
 
 def predicate(cursor: Expressions, left: exp.Expression, minimum: int) -> exp.Expression | None:
-    """`left` with what follows it, or None where that binds less tightly than `minimum` or is no operator."""
+    """`left` with what follows it, or None where that binds less tightly than `minimum` or is no
+    operator."""
     word = cursor.token.word
     if word in _WORD_PAIRS and cursor.peek().word not in _WORD_PAIRS[word]:
         return None
@@ -70,7 +77,9 @@ def _state(cursor: Expressions) -> exp.Expression:
     if cursor.take("JSON"):
         kind = cursor.take_any("VALUE", "OBJECT", "ARRAY", "SCALAR") or "VALUE"
         return mark(exp.Var(this=f"JSON_{kind}"), token, cursor.previous)
-    raise cursor.unexpected("expected NULL, TRUE, FALSE, UNKNOWN, DISTINCT FROM, JSON, EMPTY or A SET")
+    raise cursor.unexpected(
+        "expected NULL, TRUE, FALSE, UNKNOWN, DISTINCT FROM, JSON, EMPTY or A SET"
+    )
 
 
 def _negatable(cursor: Expressions, left: exp.Expression) -> exp.Expression:
@@ -128,7 +137,8 @@ def _in(cursor: Expressions, left: exp.Expression) -> exp.Expression:
 
 
 def _operand_of(cursor: Expressions, query: exp.Subquery) -> exp.Expression:
-    """The first value of `IN ((SELECT …) …, x)`: what began as a query is a scalar one in parentheses."""
+    """The first value of `IN ((SELECT …) …, x)`: what began as a query is a scalar one in
+    parentheses."""
     inner = query.this
     if not isinstance(inner, exp.Subquery):
         raise cursor.unexpected("expected )")
@@ -140,7 +150,9 @@ def _multiset(cursor: Expressions, left: exp.Expression) -> exp.Expression:
     token = cursor.advance()
     distinct = cursor.take_any("ALL", "DISTINCT") == "DISTINCT"
     right = cursor.expression(_MULTISET[token.word] + 1)
-    node = MultisetOperation(this=left, expression=right, kind=token.word, distinct=distinct or None)
+    node = MultisetOperation(
+        this=left, expression=right, kind=token.word, distinct=distinct or None
+    )
     return mark(node, token)
 
 

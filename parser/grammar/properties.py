@@ -1,4 +1,5 @@
-"""The small parts that many statements have: options, partitions, distributions, IF [NOT] EXISTS."""
+"""The small parts that many statements have: options, partitions, distributions, IF [NOT]
+EXISTS."""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ def with_options(cursor: Cursor, places: dict[str, Position] | None = None) -> M
 
 
 def options_of(cursor: Cursor, places: dict[str, Position] | None = None) -> Mapping[str, str]:
-    """('key' = 'value', …), in the order of the text. RSQLDB's keys stand without quotes: type, or a.b. Where each key
-    stands is put into `places`, if they are given."""
+    """('key' = 'value', …), in the order of the text. RSQLDB's keys stand without quotes: type, or
+    a.b. Where each key stands is put into `places`, if they are given."""
     options: dict[str, str] = {}
 
     def option() -> None:

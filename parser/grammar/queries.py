@@ -23,7 +23,8 @@ _GROUPINGS: dict[str, type[exp.Expression]] = {
 
 
 class Queries(Relations):
-    """Parses queries. A `WITH`, `ORDER BY`, `LIMIT`, `OFFSET` or `FETCH` is an argument of the node that it stands at."""
+    """Parses queries. A `WITH`, `ORDER BY`, `LIMIT`, `OFFSET` or `FETCH` is an argument of the node
+    that it stands at."""
 
     def query(self) -> exp.Expression:
         depth = self.depth
@@ -39,7 +40,10 @@ class Queries(Relations):
     def _with(self) -> exp.With:
         first = self.advance()
         recursive = self.take("RECURSIVE")
-        return mark(exp.With(expressions=self.list_of(self._common_table), recursive=recursive or None), first)
+        return mark(
+            exp.With(expressions=self.list_of(self._common_table), recursive=recursive or None),
+            first,
+        )
 
     def _common_table(self) -> exp.CTE:
         first = self.token
@@ -123,7 +127,8 @@ class Queries(Relations):
         return mark(row, first, self.previous)
 
     def _row_in_parentheses(self) -> exp.Tuple:
-        """(a, DEFAULT, …); what follows the parenthesis belongs to a row of one value: `(1) + 2`."""
+        """(a, DEFAULT, …); what follows the parenthesis belongs to a row of one value: `(1) +
+        2`."""
         first = self.advance()
         query = self._at_bare_query()
         items = [exp.Subquery(this=self.query())] if query else self.list_of(self._value)
@@ -186,7 +191,9 @@ class Queries(Relations):
         value = self.expression()
         named = self.take("AS")
         if self.token.token_type is TokenType.STRING:
-            raise self.unexpected("expected the name of a column", f"write it as `{self.token.text}`")
+            raise self.unexpected(
+                "expected the name of a column", f"write it as `{self.token.text}`"
+            )
         if not named and not self.at_alias():
             return value
         return mark(exp.Alias(this=value, alias=self.identifier("the name of a column")), token)
@@ -194,7 +201,9 @@ class Queries(Relations):
     def _group(self) -> exp.Group:
         first = self.expect("GROUP", "BY")
         distinct = self.take_any("ALL", "DISTINCT") == "DISTINCT"
-        return mark(exp.Group(expressions=self.list_of(self._grouping), distinct=distinct or None), first)
+        return mark(
+            exp.Group(expressions=self.list_of(self._grouping), distinct=distinct or None), first
+        )
 
     def _grouping(self) -> exp.Expression:
         """An expression, (), GROUPING SETS (…), CUBE (…) or ROLLUP (…)."""
@@ -225,7 +234,8 @@ class Queries(Relations):
             query.set(key, self._bounded(token))
 
     def _bounded(self, token: Token) -> exp.Expression | None:
-        """LIMIT n | LIMIT ALL | OFFSET n [ROWS] | FETCH NEXT n ROWS ONLY, the last as a Limit, too."""
+        """LIMIT n | LIMIT ALL | OFFSET n [ROWS] | FETCH NEXT n ROWS ONLY, the last as a Limit,
+        too."""
         if token.word == "FETCH":
             self.one_of("FIRST", "NEXT")
         if token.word == "LIMIT" and self.take("ALL"):

@@ -41,7 +41,8 @@ class Relations(Windows):
         return source, joins
 
     def _join(self) -> exp.Join | None:
-        """`kind` is CROSS, INNER or absent (a comma), `side` LEFT, RIGHT or FULL, `method` NATURAL."""
+        """`kind` is CROSS, INNER or absent (a comma), `side` LEFT, RIGHT or FULL, `method`
+        NATURAL."""
         first = self.token
         if self.take(","):
             return mark(exp.Join(this=self.relation()), first)
@@ -71,8 +72,8 @@ class Relations(Windows):
             raise self.unexpected("expected ON or USING")
 
     def relation(self) -> exp.Expression:
-        """One relation with all that can follow it, in the only order that there is: MATCH_RECOGNIZE, PIVOT, UNPIVOT,
-        its name, TABLESAMPLE."""
+        """One relation with all that can follow it, in the only order that there is:
+        MATCH_RECOGNIZE, PIVOT, UNPIVOT, its name, TABLESAMPLE."""
         first = self.token
         match first.word:
             case "(":
@@ -118,7 +119,8 @@ class Relations(Windows):
         node.set("alias", mark(exp.TableAlias(this=name, columns=columns), token))
 
     def _parenthesised(self) -> exp.Expression:
-        """A query, or a join in parentheses: the latter is a Subquery whose `this` is a relation with `joins`."""
+        """A query, or a join in parentheses: the latter is a Subquery whose `this` is a relation
+        with `joins`."""
         depth = self.depth
         self.deeper()
         first = self.token
@@ -138,13 +140,16 @@ class Relations(Windows):
         return mark(exp.Subquery(this=inner), first, self.previous)
 
     def _joined(self, source: exp.Expression, parenthesis: Token) -> None:
-        """Joins to a relation that stands first in parentheses: (a JOIN b …), ((SELECT 1) AS a JOIN b …)."""
+        """Joins to a relation that stands first in parentheses: (a JOIN b …), ((SELECT 1) AS a JOIN
+        b …)."""
         joins: list[exp.Join] = []
         while not self.at(",") and (join := self._join()) is not None:
             joins.append(join)
         if not joins and not (type(source) is exp.Subquery and source.args.get("alias") is None):
             message = "a relation in parentheses is a query or a join"
-            raise ParseError(message, hint="leave the parentheses out", position=parenthesis.position)
+            raise ParseError(
+                message, hint="leave the parentheses out", position=parenthesis.position
+            )
         source.set("joins", joins or source.args.get("joins"))
 
     def _lateral(self) -> exp.Expression:
@@ -189,7 +194,11 @@ class Relations(Windows):
         ahead = 0
         while self.peek(ahead).is_name and self.peek(ahead + 1).word == ".":
             ahead += 2
-        if self.peek(ahead).is_name and self.peek(ahead + 1).word == "(" and not self.declares(ahead + 1):
+        if (
+            self.peek(ahead).is_name
+            and self.peek(ahead + 1).word == "("
+            and not self.declares(ahead + 1)
+        ):
             return exp.TableFromRows(this=self.routine())
         table = self.target()
         if self.at("FOR"):
@@ -197,7 +206,8 @@ class Relations(Windows):
         return table
 
     def target(self) -> exp.Table:
-        """A table with its hints and additional columns, as it can also stand in UPDATE and DELETE."""
+        """A table with its hints and additional columns, as it can also stand in UPDATE and
+        DELETE."""
         table = self.table_name()
         options = self.hint()
         if options is not None:
@@ -229,7 +239,11 @@ class Relations(Windows):
         while self.peek(ahead).word == ".":
             ahead += 2
         following = self.peek(ahead)
-        return following.is_name and begins_type(following.word) and following.word not in _AFTER_OPERAND
+        return (
+            following.is_name
+            and begins_type(following.word)
+            and following.word not in _AFTER_OPERAND
+        )
 
     def _extension(self) -> Extension:
         first = self.token

@@ -1,4 +1,5 @@
-"""Statements about the session and the catalog: SHOW, DESCRIBE, USE, SET, modules, jars, jobs, CALL, ANALYZE."""
+"""Statements about the session and the catalog: SHOW, DESCRIBE, USE, SET, modules, jars, jobs,
+CALL, ANALYZE."""
 
 from __future__ import annotations
 
@@ -56,7 +57,9 @@ def _show(cursor: Queries) -> Statement:
     if cursor.take("CREATE"):
         kind = _kind(cursor) or Kind(cursor.one_of("TABLE", "VIEW"))
         named = cursor.token
-        return ShowCreate(kind, cursor.path("a name"), position=first.position, subject=cursor.span(named))
+        return ShowCreate(
+            kind, cursor.path("a name"), position=first.position, subject=cursor.span(named)
+        )
     for words, what in _PLAIN.items():
         if cursor.take(*words):
             return Show(what, position=first.position)
@@ -69,10 +72,14 @@ def _show(cursor: Queries) -> Statement:
         named = cursor.token
         name = cursor.path("the name of a table")
         subject = cursor.span(named)
-        return Show("COLUMNS", name, *_pattern(cursor, False), position=first.position, subject=subject)
+        return Show(
+            "COLUMNS", name, *_pattern(cursor, False), position=first.position, subject=subject
+        )
     for words, (what, ignoring) in _LISTS.items():
         if cursor.take(*words):
-            database = cursor.path("the name of a database") if cursor.take_any("FROM", "IN") else None
+            database = (
+                cursor.path("the name of a database") if cursor.take_any("FROM", "IN") else None
+            )
             return Show(what, database, *_pattern(cursor, ignoring), position=first.position)
     raise cursor.unexpected(f"expected {_SHOWN}")
 
@@ -89,13 +96,26 @@ def _pattern(cursor: Queries, ignoring: bool) -> tuple[str | None, bool, bool]:
 
 
 def _kind(cursor: Queries) -> Kind | None:
-    """The kind of object whose name follows, if a word says it; such a word may also be the name of a table."""
+    """The kind of object whose name follows, if a word says it; such a word may also be the name of
+    a table."""
     if cursor.take("MATERIALIZED", "TABLE"):
         return Kind.MATERIALIZED_TABLE
-    kinds = (Kind.CATALOG, Kind.DATABASE, Kind.FUNCTION, Kind.MODEL, Kind.CONNECTION, Kind.JOB, Kind.VIEW)
+    kinds = (
+        Kind.CATALOG,
+        Kind.DATABASE,
+        Kind.FUNCTION,
+        Kind.MODEL,
+        Kind.CONNECTION,
+        Kind.JOB,
+        Kind.VIEW,
+    )
     for kind in kinds:
         following = cursor.peek()
-        if cursor.at(kind.value) and following.word != "." and following.token_type is not TokenType.SENTINEL:
+        if (
+            cursor.at(kind.value)
+            and following.word != "."
+            and following.token_type is not TokenType.SENTINEL
+        ):
             cursor.advance()
             return kind
     return None
@@ -150,7 +170,9 @@ def _key(cursor: Queries) -> str:
 def _raw(cursor: Queries) -> str:
     """The text up to the next space, equals sign or end: a name with dots and hyphens."""
     first = cursor.advance()
-    while not cursor.at_end and not cursor.at("=") and cursor.token.start == cursor.previous.end + 1:
+    while (
+        not cursor.at_end and not cursor.at("=") and cursor.token.start == cursor.previous.end + 1
+    ):
         cursor.advance()
     return cursor.text_from(first)
 

@@ -47,7 +47,9 @@ class Elements:
         self.constraints.append(constraint)
 
 
-def create_table(cursor: Queries, first: Token, temporary: bool, replaced: bool, created: bool = True) -> CreateTable:
+def create_table(
+    cursor: Queries, first: Token, temporary: bool, replaced: bool, created: bool = True
+) -> CreateTable:
     """TABLE …, the rest of CREATE TABLE, CREATE OR REPLACE TABLE and REPLACE TABLE."""
     cursor.expect("TABLE")
     if_missing = if_not_exists(cursor)
@@ -57,12 +59,22 @@ def create_table(cursor: Queries, first: Token, temporary: bool, replaced: bool,
     divided, keys = storage(cursor)
     places: dict[str, Position] = {}
     options = with_options(cursor, places)
-    columns, constraints, position = tuple(elements.columns), tuple(elements.constraints), first.position
-    statement = CreateTable(name, columns, elements.watermark, constraints, options, position=position)
+    columns, constraints, position = (
+        tuple(elements.columns),
+        tuple(elements.constraints),
+        first.position,
+    )
+    statement = CreateTable(
+        name, columns, elements.watermark, constraints, options, position=position
+    )
     statement = replace(statement, temporary=temporary, if_not_exists=if_missing, comment=text)
-    statement = replace(statement, distribution=divided, partition_keys=keys, replace=replaced, create=created)
+    statement = replace(
+        statement, distribution=divided, partition_keys=keys, replace=replaced, create=created
+    )
     order, period = elements.column_order, elements.system_time
-    return _derived(cursor, replace(statement, column_order=order, system_time=period, option_places=places))
+    return _derived(
+        cursor, replace(statement, column_order=order, system_time=period, option_places=places)
+    )
 
 
 def _derived(cursor: Queries, statement: CreateTable) -> CreateTable:
@@ -144,7 +156,8 @@ def _watermark(cursor: Queries) -> WatermarkDefinition:
 
 
 def _constraint(cursor: Queries, column: str | None = None) -> Constraint:
-    """[CONSTRAINT name] PRIMARY KEY | UNIQUE [(columns)] [[NOT] ENFORCED]; behind a column that column is meant."""
+    """[CONSTRAINT name] PRIMARY KEY | UNIQUE [(columns)] [[NOT] ENFORCED]; behind a column that
+    column is meant."""
     first = cursor.token
     name = cursor.name("the name of a constraint").text if cursor.take("CONSTRAINT") else None
     unique = cursor.take("UNIQUE")
@@ -165,7 +178,9 @@ def _column(cursor: Queries, elements: Elements) -> ColumnDefinition:
     elements.name((*path, name), token)
     if cursor.take("AS"):
         kind, expression = ColumnKind.COMPUTED, cursor.expression()
-        column = ColumnDefinition(name, kind, expression=expression, path=tuple(path), position=token.position)
+        column = ColumnDefinition(
+            name, kind, expression=expression, path=tuple(path), position=token.position
+        )
     else:
         column = _typed_column(cursor, elements, name, tuple(path), token)
     column = replace(column, comment=comment(cursor))
@@ -173,7 +188,9 @@ def _column(cursor: Queries, elements: Elements) -> ColumnDefinition:
     return column
 
 
-def _typed_column(cursor: Queries, elements: Elements, name: str, path: Name, token: Token) -> ColumnDefinition:
+def _typed_column(
+    cursor: Queries, elements: Elements, name: str, path: Name, token: Token
+) -> ColumnDefinition:
     if not cursor.token.is_name or not begins_type(cursor.token.word):
         raise cursor.unexpected("expected a type")
     first = cursor.token
@@ -190,5 +207,7 @@ def _typed_column(cursor: Queries, elements: Elements, name: str, path: Name, to
         elements.add_constraint(_constraint(cursor, name))
     if cursor.at("DEFAULT"):
         raise cursor.unsupported("DEFAULT", "use COALESCE in the INSERT")
-    column = ColumnDefinition(name, kind, found, None, key, virtual, path=path, position=token.position)
+    column = ColumnDefinition(
+        name, kind, found, None, key, virtual, path=path, position=token.position
+    )
     return replace(column, type_position=place)

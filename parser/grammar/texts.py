@@ -58,7 +58,9 @@ def introduced_literal(cursor: Expressions) -> exp.Expression:
     except LookupError:
         raise ParseError(f"unknown character set '{token.text}'", position=token.position) from None
     charset = mark(exp.Var(this=token.text), token)
-    return mark(exp.Introducer(this=charset, expression=string_literal(cursor)), token, cursor.previous)
+    return mark(
+        exp.Introducer(this=charset, expression=string_literal(cursor)), token, cursor.previous
+    )
 
 
 def unicode_literal(cursor: Expressions) -> exp.Expression:
@@ -71,7 +73,9 @@ def unicode_literal(cursor: Expressions) -> exp.Expression:
         escape = cursor.string("the escape character")
         if len(escape) != 1 or escape in "+'\"" or escape.isspace() or escape in _HEXADECIMAL:
             raise ParseError(f"{token} is no escape character", position=token.position)
-    return mark(exp.Literal(this=_decoded(text, escape, first), is_string=True), first, cursor.previous)
+    return mark(
+        exp.Literal(this=_decoded(text, escape, first), is_string=True), first, cursor.previous
+    )
 
 
 def _decoded(text: str, escape: str, token: Token) -> str:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from parser.grammar.cursor import Cursor
-from parser.types import INTERVAL_DAY_TIME, INTERVAL_YEAR_MONTH, DataType, Root, Written, time, timestamp, timestamp_ltz
+from parser.types import (
+    INTERVAL_DAY_TIME,
+    INTERVAL_YEAR_MONTH,
+    DataType,
+    Root,
+    Written,
+    time,
+    timestamp,
+    timestamp_ltz,
+)
 
 _INTERVAL_UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
 
@@ -20,7 +29,8 @@ def precision(cursor: Cursor, default: int) -> int:
 
 
 def refuse_zone(cursor: Cursor, what: str) -> None:
-    """UnsupportedError where WITH TIME ZONE stands behind TIME or TIMESTAMP: Flink has no such type."""
+    """UnsupportedError where WITH TIME ZONE stands behind TIME or TIMESTAMP: Flink has no such
+    type."""
     if cursor.at("WITH", "TIME", "ZONE"):
         raise cursor.unsupported(f"{what} WITH TIME ZONE", "use TIMESTAMP_LTZ")
 

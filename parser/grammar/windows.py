@@ -10,11 +10,12 @@ from parser.grammar.reserved import RESERVED
 
 
 class Windows(Expressions):
-    """Parses orders and window specifications. The current row is the bound CURRENT_ROW; a frame without an end ends
-    there."""
+    """Parses orders and window specifications. The current row is the bound CURRENT_ROW; a frame
+    without an end ends there."""
 
     def at_alias(self) -> bool:
-        """Whether a name without AS follows. EMIT is RSQLDB's clause in front of WITH and WITHOUT."""
+        """Whether a name without AS follows. EMIT is RSQLDB's clause in front of WITH and
+        WITHOUT."""
         token = self.token
         if not token.is_name or token.word in RESERVED:
             return False
@@ -38,7 +39,9 @@ class Windows(Expressions):
         if partial:
             self.expect("PARTIAL")
         self.expect(")")
-        window = exp.Window(alias=base, partition_by=keys, order=order, spec=spec, over="OVER", partial=partial)
+        window = exp.Window(
+            alias=base, partition_by=keys, order=order, spec=spec, over="OVER", partial=partial
+        )
         return mark(window, first)
 
     def _frame(self) -> exp.WindowSpec:
@@ -49,11 +52,14 @@ class Windows(Expressions):
             end, end_side = self._bound()
         else:
             (start, start_side), (end, end_side) = self._bound(), ("CURRENT_ROW", None)
-        node = exp.WindowSpec(kind=first.word, start=start, start_side=start_side, end=end, end_side=end_side)
+        node = exp.WindowSpec(
+            kind=first.word, start=start, start_side=start_side, end=end, end_side=end_side
+        )
         return mark(node, first)
 
     def _bound(self) -> tuple[exp.Expression | str, str | None]:
-        """The bound of a frame, and whether it is PRECEDING or FOLLOWING (None for the current row)."""
+        """The bound of a frame, and whether it is PRECEDING or FOLLOWING (None for the current
+        row)."""
         if self.take("CURRENT", "ROW"):
             return "CURRENT_ROW", None
         value: exp.Expression | str = "UNBOUNDED" if self.take("UNBOUNDED") else self.expression()

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from parser import alterations as a
-from parser.writer.definitions import column, constraint, distribution, partition, watermark, when, with_options, words
+from parser.writer.definitions import (
+    column,
+    constraint,
+    distribution,
+    partition,
+    watermark,
+    when,
+    with_options,
+    words,
+)
 from parser.writer.expressions import expression
 from parser.writer.names import name, options, path, quoted
 from parser.writer.queries import query
@@ -48,18 +57,28 @@ def action(found: a.Action) -> str:
         case a.ChangeSchema():
             return _schema(found)
         case a.ChangeDistribution():
-            return f"{'MODIFY' if found.modify else 'ADD'} DISTRIBUTION {distribution(found.distribution)}"
+            return (
+                f"{'MODIFY' if found.modify else 'ADD'} DISTRIBUTION"
+                f" {distribution(found.distribution)}"
+            )
         case a.SetQuery():
             return f"AS {query(found.query)}"
         case a.SetFunction():
-            return words("AS", quoted(found.class_name), f"LANGUAGE {found.language}" if found.language else None)
+            return words(
+                "AS",
+                quoted(found.class_name),
+                f"LANGUAGE {found.language}" if found.language else None,
+            )
     return _other(found)
 
 
 def _other(found: a.Action) -> str:
     match found:
         case a.AddPartitions():
-            items = (words("PARTITION", partition(p.partition), with_options(p.options)) for p in found.partitions)
+            items = (
+                words("PARTITION", partition(p.partition), with_options(p.options))
+                for p in found.partitions
+            )
             return words("ADD", when(found.if_not_exists, "IF NOT EXISTS"), *items)
         case a.DropPartitions():
             listed = ", ".join(f"PARTITION {partition(p)}" for p in found.partitions)
@@ -71,7 +90,9 @@ def _other(found: a.Action) -> str:
         case a.Resume():
             return words("RESUME", with_options(found.options))
         case a.Refresh():
-            return words("REFRESH", f"PARTITION {partition(found.partition)}" if found.partition else None)
+            return words(
+                "REFRESH", f"PARTITION {partition(found.partition)}" if found.partition else None
+            )
         case a.SetFreshness():
             return f"SET FRESHNESS = {expression(found.freshness)}"
         case a.SetRefreshMode():

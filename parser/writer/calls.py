@@ -13,7 +13,8 @@ from parser.grammar.reserved import NILADIC
 from parser.writer import expressions as write_expressions
 from parser.writer.names import backticked, data_type, identifier, name
 
-# (function, number of arguments) -> its form where that is not NAME(a, b). All are what Flink's grammar wants.
+# (function, number of arguments) -> its form where that is not NAME(a, b). All are what Flink's
+# grammar wants.
 _FORMS: dict[tuple[str, int], str] = {
     ("EXTRACT", 2): "EXTRACT({0} FROM {1})",
     ("TRIM", 3): "TRIM({0} {1} FROM {2})",
@@ -22,7 +23,13 @@ _FORMS: dict[tuple[str, int], str] = {
     ("OVERLAY", 3): "OVERLAY({0} PLACING {1} FROM {2})",
     ("OVERLAY", 4): "OVERLAY({0} PLACING {1} FROM {2} FOR {3})",
 }
-_WITH_UNIT = {"CEIL": "TO", "CEILING": "TO", "FLOOR": "TO", "CONVERT": "USING", "TRANSLATE": "USING"}
+_WITH_UNIT = {
+    "CEIL": "TO",
+    "CEILING": "TO",
+    "FLOOR": "TO",
+    "CONVERT": "USING",
+    "TRANSLATE": "USING",
+}
 _BRACKETS = ("ARRAY", "MAP", "MULTISET")
 _WRAPPERS = {
     "WITHOUT": "WITHOUT WRAPPER",
@@ -45,7 +52,9 @@ def call(node: exp.Expression) -> str:
         unit = isinstance(items[1], exp.Var) or items[1].this == "WEEK"
         return f"{function}({values[0]}{f' {_WITH_UNIT[function]} ' if unit else ', '}{values[1]})"
     form = _FORMS.get((function, len(items)))
-    if form is not None and (function not in ("TRIM", "EXTRACT") or isinstance(items[0], exp.Var | exp.Anonymous)):
+    if form is not None and (
+        function not in ("TRIM", "EXTRACT") or isinstance(items[0], exp.Var | exp.Anonymous)
+    ):
         return form.format(*values)
     return f"{_qualified(node)}({_joined(items, values)})"
 
@@ -56,8 +65,13 @@ def _qualified(node: exp.Expression) -> str:
 
 
 def _function(text: str) -> str:
-    """The name of a function: a reserved word is one, if it is the name of a function in Flink's grammar."""
-    return text if text.replace("_", "").replace("$", "").isalnum() and not text[0].isdigit() else backticked(text)
+    """The name of a function: a reserved word is one, if it is the name of a function in Flink's
+    grammar."""
+    return (
+        text
+        if text.replace("_", "").replace("$", "").isalnum() and not text[0].isdigit()
+        else backticked(text)
+    )
 
 
 def _joined(items: list[exp.Expression], values: list[str]) -> str:
@@ -80,7 +94,10 @@ def argument(node: exp.Expression) -> str:
     match node:
         case exp.Kwarg():
             key = str(node.this.name)
-            return f"{key if key == 'JSON_SCOPE' else name(key)} => {argument(node.args['expression'])}"
+            return (
+                f"{key if key == 'JSON_SCOPE' else name(key)} =>"
+                f" {argument(node.args['expression'])}"
+            )
         case exp.Distinct():
             return "DISTINCT " + ", ".join(map(argument, node.expressions))
         case exp.Table():
@@ -123,5 +140,9 @@ def _clause(key: str, value: exp.Expression) -> str:
         return _WRAPPERS[str(value.name)]
     if key == "ON_NULL":
         return f"{value.name} ON NULL"
-    behaviour = str(value.name).replace("_", " ") if isinstance(value, exp.Var) else f"DEFAULT {argument(value)}"
+    behaviour = (
+        str(value.name).replace("_", " ")
+        if isinstance(value, exp.Var)
+        else f"DEFAULT {argument(value)}"
+    )
     return f"{behaviour} {key.replace('_', ' ')}"

@@ -45,7 +45,9 @@ def with_options(items: Mapping[str, str]) -> str | None:
 
 
 def create_table(s: CreateTable) -> str:
-    head = words("CREATE" if s.create else None, when(s.replace, "OR REPLACE" if s.create else "REPLACE"))
+    head = words(
+        "CREATE" if s.create else None, when(s.replace, "OR REPLACE" if s.create else "REPLACE")
+    )
     return words(
         head,
         when(s.temporary, "TEMPORARY"),
@@ -101,7 +103,11 @@ def column(c: ColumnDefinition) -> str:
     assert c.type is not None
     extra = None
     if c.kind is ColumnKind.METADATA:
-        key = f"FROM {quoted(c.metadata_key)}" if c.metadata_key and c.metadata_key != c.name else None
+        key = (
+            f"FROM {quoted(c.metadata_key)}"
+            if c.metadata_key and c.metadata_key != c.name
+            else None
+        )
         extra = words("METADATA", key, when(c.virtual, "VIRTUAL"))
     elif c.kind is ColumnKind.HEADER:
         extra = "HEADER"
@@ -109,7 +115,14 @@ def column(c: ColumnDefinition) -> str:
 
 
 def watermark(w: WatermarkDefinition) -> str:
-    return words("WATERMARK", name(w.name) if w.name else None, "FOR", path(w.column), "AS", expression(w.expression))
+    return words(
+        "WATERMARK",
+        name(w.name) if w.name else None,
+        "FOR",
+        path(w.column),
+        "AS",
+        expression(w.expression),
+    )
 
 
 def constraint(c: Constraint) -> str:
@@ -205,7 +218,11 @@ def create_database(s: CreateDatabase) -> str:
 
 def _named(word: str, s: CreateConnection | CreateCatalog | CreateDatabase) -> str:
     return words(
-        word, when(s.if_not_exists, "IF NOT EXISTS"), path(s.name), comment(s.comment), with_options(s.options)
+        word,
+        when(s.if_not_exists, "IF NOT EXISTS"),
+        path(s.name),
+        comment(s.comment),
+        with_options(s.options),
     )
 
 

@@ -1,4 +1,5 @@
-"""Scalar expressions as SQL that parses to the same tree. Parentheses are nodes of the tree; none are added."""
+"""Scalar expressions as SQL that parses to the same tree. Parentheses are nodes of the tree; none
+are added."""
 
 from __future__ import annotations
 
@@ -92,7 +93,8 @@ def _right(node: exp.Expression, minimum: int) -> str:
 
 
 def _negated(node: exp.Expression, minimum: int) -> str:
-    """NOT inside (`a NOT IN (b)`), where the predicate can stand; before it, NOT can stand everywhere."""
+    """NOT inside (`a NOT IN (b)`), where the predicate can stand; before it, NOT can stand
+    everywhere."""
     inner = node.this
     if _NEGATABLE.get(type(inner), -1) >= minimum:
         return _predicate(inner, "NOT ")
@@ -108,7 +110,9 @@ def _predicate(node: exp.Expression, negation: str) -> str:
             return f"{left} IS {negation}{_state(node.args['expression'])}"
         case exp.In():
             found = node.args.get("query")
-            return f"{left} {negation}IN " + (expression(found) if found else f"({listed(node.expressions)})")
+            return f"{left} {negation}IN " + (
+                expression(found) if found else f"({listed(node.expressions)})"
+            )
         case exp.Between():
             symmetric = "SYMMETRIC " if node.args.get("symmetric") else ""
             low, high = expression(node.args["low"], _NOT), expression(node.args["high"], 33)
@@ -156,7 +160,9 @@ def _case(node: exp.Expression) -> str:
     words = ["CASE"]
     if node.this is not None:
         words.append(expression(node.this))
-    words += [f"WHEN {expression(b.this)} THEN {expression(b.args['true'])}" for b in node.args["ifs"]]
+    words += [
+        f"WHEN {expression(b.this)} THEN {expression(b.args['true'])}" for b in node.args["ifs"]
+    ]
     if node.args.get("default") is not None:
         words.append(f"ELSE {expression(node.args['default'])}")
     return " ".join([*words, "END"])
@@ -190,7 +196,9 @@ def interval(node: exp.Expression) -> str:
 
 def _dot(node: exp.Expression) -> str:
     right = node.args["expression"]
-    left = expression(node.this) + (" " if isinstance(node.this, exp.Literal) else "")  # 1 .a, for 1.a is 1. and a
+    left = expression(node.this) + (
+        " " if isinstance(node.this, exp.Literal) else ""
+    )  # 1 .a, for 1.a is 1. and a
     return f"{left}." + (call(right) if isinstance(right, exp.Anonymous) else _part(right))
 
 
@@ -266,12 +274,16 @@ WRITERS: dict[type[exp.Expression], Writer] = {
     exp.Subquery: lambda n: query(n),
     exp.Alias: alias,
     exp.Window: write_windows.window,
-    exp.Filter: lambda n: f"{expression(n.this)} FILTER (WHERE {expression(n.args['expression'].this)})",
+    exp.Filter: lambda n: (
+        f"{expression(n.this)} FILTER (WHERE {expression(n.args['expression'].this)})"
+    ),
     exp.WithinGroup: _within,
     exp.IgnoreNulls: lambda n: f"{expression(n.this)} IGNORE NULLS",
     exp.RespectNulls: lambda n: f"{expression(n.this)} RESPECT NULLS",
     nodes.FormatJson: lambda n: f"{expression(n.this)} FORMAT JSON",
-    nodes.MultisetOperation: lambda n: _infix(_multiset, 19 if n.args["kind"] == "INTERSECT" else 15)(n),
+    nodes.MultisetOperation: lambda n: _infix(
+        _multiset, 19 if n.args["kind"] == "INTERSECT" else 15
+    )(n),
     nodes.PeriodPredicate: _infix(lambda n: str(n.args["kind"]).replace("_", " "), 31),
     nodes.Difference: _difference,
     nodes.SequenceValue: lambda n: f"{n.args['kind']} VALUE FOR {parts(n.this)}",

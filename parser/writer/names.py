@@ -69,7 +69,11 @@ def _type(t: DataType) -> str:
             return _interval(t)
         case Root.NAMED:
             return path(t.names)
-    return _nested(t) if t.children or t.root in (Root.ROW, Root.STRUCTURED, Root.RAW) else type_name(t)
+    return (
+        _nested(t)
+        if t.children or t.root in (Root.ROW, Root.STRUCTURED, Root.RAW)
+        else type_name(t)
+    )
 
 
 def _nested(t: DataType) -> str:
@@ -86,7 +90,9 @@ def _nested(t: DataType) -> str:
 def _fields(t: DataType) -> str:
     comments = t.written.comments if t.written is not None else (None,) * len(t.names)
     fields = zip(t.names, t.children, comments, strict=True)
-    return ", ".join(f"{name(n)} {data_type(c)}" + (f" {quoted(text)}" if text else "") for n, c, text in fields)
+    return ", ".join(
+        f"{name(n)} {data_type(c)}" + (f" {quoted(text)}" if text else "") for n, c, text in fields
+    )
 
 
 def _interval(t: DataType) -> str:

@@ -29,7 +29,10 @@ def match_recognize(node: exp.Expression) -> str:
         words.append(f"WITHIN {write_expressions.interval(args['within'])}")
     if args.get("subset"):
         words.append("SUBSET " + ", ".join(map(_subset, args["subset"])))
-    definitions = (f"{identifier(d.args['alias'])} AS {write_expressions.expression(d.this)}" for d in args["define"])
+    definitions = (
+        f"{identifier(d.args['alias'])} AS {write_expressions.expression(d.this)}"
+        for d in args["define"]
+    )
     words.append(f"DEFINE {', '.join(definitions)}")
     return f"MATCH_RECOGNIZE ({' '.join(words)})"
 
@@ -64,7 +67,11 @@ def _pattern(node: exp.Expression) -> str:
     return identifier(node)
 
 
-_SHORT: dict[tuple[str | None, str | None], str] = {("0", None): "*", ("1", None): "+", ("0", "1"): "?"}
+_SHORT: dict[tuple[str | None, str | None], str] = {
+    ("0", None): "*",
+    ("1", None): "+",
+    ("0", "1"): "?",
+}
 
 
 def _bounds(node: exp.Expression) -> str:

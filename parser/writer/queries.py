@@ -36,14 +36,20 @@ def _around(node: exp.Expression, body: str) -> str:
     words.append(body)
     if node.args.get("order"):
         words.append(write_expressions.order(node.args["order"]))
-    counts = [(key, node.args[key].args["expression"]) for key in ("limit", "offset") if node.args.get(key)]
+    counts = [
+        (key, node.args[key].args["expression"])
+        for key in ("limit", "offset")
+        if node.args.get(key)
+    ]
     words += [f"{key.upper()} {write_expressions.expression(count)}" for key, count in counts]
     return " ".join(words)
 
 
 def _with(node: exp.Expression) -> str:
     recursive = "RECURSIVE " if node.args.get("recursive") else ""
-    return f"WITH {recursive}" + ", ".join(f"{_named(c)} AS ({query(c.this)})" for c in node.expressions)
+    return f"WITH {recursive}" + ", ".join(
+        f"{_named(c)} AS ({query(c.this)})" for c in node.expressions
+    )
 
 
 def _named(node: exp.Expression) -> str:
@@ -84,7 +90,10 @@ def _select(node: exp.Expression) -> str:
     if args.get("having"):
         words.append(f"HAVING {write_expressions.expression(args['having'].this)}")
     if args.get("windows"):
-        windows = (f"{identifier(w.this)} AS {write_windows.window_specification(w)}" for w in args["windows"])
+        windows = (
+            f"{identifier(w.this)} AS {write_windows.window_specification(w)}"
+            for w in args["windows"]
+        )
         words.append(f"WINDOW {', '.join(windows)}")
     if args.get("qualify"):
         words.append(f"QUALIFY {write_expressions.expression(args['qualify'].this)}")
@@ -165,14 +174,19 @@ def _table(node: exp.Expression) -> str:
 
 
 def extension(items: list[exp.Expression]) -> str:
-    columns = (f"{write_expressions.expression(i.this)} {data_type(type_of(i.args['to']))}" for i in items)
+    columns = (
+        f"{write_expressions.expression(i.this)} {data_type(type_of(i.args['to']))}" for i in items
+    )
     return f"EXTEND ({', '.join(columns)})"
 
 
 def _parenthesised(node: exp.Expression) -> str:
-    """A query or a join in parentheses; the node can have ORDER BY and LIMIT of its own behind them."""
+    """A query or a join in parentheses; the node can have ORDER BY and LIMIT of its own behind
+    them."""
     inner = node.this
-    joined = isinstance(inner, exp.Subquery) and (inner.args.get("alias") or inner.args.get("joins"))
+    joined = isinstance(inner, exp.Subquery) and (
+        inner.args.get("alias") or inner.args.get("joins")
+    )
     if type(inner) in _RELATIONS and (joined or not isinstance(inner, exp.Subquery)):
         return f"({sources(inner, inner.args.get('joins'))})"
     return f"({query(inner)})"
@@ -210,8 +224,15 @@ def _list_or_one(items: list[exp.Expression]) -> str:
 
 
 def _sample(node: exp.Expression) -> str:
-    seed = f" REPEATABLE ({write_expressions.expression(node.args['seed'])})" if node.args.get("seed") else ""
-    return f"TABLESAMPLE {node.args['method']} ({write_expressions.expression(node.args['size'])}){seed}"
+    seed = (
+        f" REPEATABLE ({write_expressions.expression(node.args['seed'])})"
+        if node.args.get("seed")
+        else ""
+    )
+    return (
+        f"TABLESAMPLE {node.args['method']}"
+        f" ({write_expressions.expression(node.args['size'])}){seed}"
+    )
 
 
 _BODIES: dict[type[exp.Expression], Callable[[exp.Expression], str]] = {

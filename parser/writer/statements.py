@@ -1,5 +1,6 @@
-"""Statements as SQL: what is written from a tree alone parses to an equal tree, and is good Flink SQL where the tree
-comes from such a text. All stands on one line; keywords and names of functions are in upper case."""
+"""Statements as SQL: what is written from a tree alone parses to an equal tree, and is good Flink
+SQL where the tree comes from such a text. All stands on one line; keywords and names of functions
+are in upper case."""
 
 from __future__ import annotations
 
@@ -99,9 +100,12 @@ def _merge(found: s.Merge) -> str:
     update = _assignments(found.assignments)
     values = found.values
     columns = names(found.columns) if found.columns else None
-    inserted = words("INSERT", columns, f"VALUES {expression(values)}") if values is not None else None
+    inserted = (
+        words("INSERT", columns, f"VALUES {expression(values)}") if values is not None else None
+    )
     return words(
-        f"MERGE INTO {relation(found.table)} USING {relation(found.source)} ON {expression(found.condition)}",
+        f"MERGE INTO {relation(found.table)} USING {relation(found.source)} ON"
+        f" {expression(found.condition)}",
         f"WHEN MATCHED THEN UPDATE SET {update}" if update else None,
         f"WHEN NOT MATCHED THEN {inserted}" if inserted else None,
     )
@@ -152,7 +156,9 @@ _WRITERS: dict[type[s.Statement], Callable[[Any], str]] = {
     s.Insert: _insert,
     s.StatementSet: _statement_set,
     s.Query: lambda f: words(query(f.query), _emit(f.emit)),
-    s.Update: lambda f: words(f"UPDATE {relation(f.table)} SET {_assignments(f.assignments)}", _where(f.where)),
+    s.Update: lambda f: words(
+        f"UPDATE {relation(f.table)} SET {_assignments(f.assignments)}", _where(f.where)
+    ),
     s.Delete: lambda f: words(f"DELETE FROM {relation(f.table)}", _where(f.where)),
     s.Merge: _merge,
     s.Truncate: lambda f: f"TRUNCATE TABLE {path(f.name)}",
@@ -172,7 +178,9 @@ _WRITERS: dict[type[s.Statement], Callable[[Any], str]] = {
     s.RemoveJar: lambda f: f"REMOVE JAR {quoted(f.path)}",
     s.Call: lambda f: f"CALL {expression(f.call)}",
     s.StopJob: lambda f: words(
-        f"STOP JOB {quoted(f.job)}", when(f.savepoint, "WITH SAVEPOINT"), when(f.drain, "WITH DRAIN")
+        f"STOP JOB {quoted(f.job)}",
+        when(f.savepoint, "WITH SAVEPOINT"),
+        when(f.drain, "WITH DRAIN"),
     ),
     s.Analyze: _analyze,
 }

@@ -35,5 +35,7 @@ def _frame(node: exp.Expression) -> str:
 
 
 def _bound(value: exp.Expression | str, side: str | None) -> str:
-    text = value.replace("_", " ") if isinstance(value, str) else write_expressions.expression(value)
+    text = (
+        value.replace("_", " ") if isinstance(value, str) else write_expressions.expression(value)
+    )
     return f"{text} {side}" if side else text

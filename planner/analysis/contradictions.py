@@ -1,4 +1,5 @@
-"""Conditions that are TRUE for no row, as far as their text says so: what Flink's planner knows of them."""
+"""Conditions that are TRUE for no row, as far as their text says so: what Flink's planner knows of
+them."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ _FEW = 64
 
 
 def is_never(predicates: Iterable[Scalar]) -> bool:
-    """Whether they are never TRUE together: one of them is not, or what two of them say of a value is not possible."""
+    """Whether they are never TRUE together: one of them is not, or what two of them say of a value
+    is not possible."""
     parts = [p for predicate in predicates for part in conjuncts(predicate) for p in _bounds(part)]
     if any(map(_is_false, parts)) or _exclude(parts) or any(v.is_empty for v in _values(parts)):
         return True
@@ -39,7 +41,8 @@ def is_never(predicates: Iterable[Scalar]) -> bool:
 
 
 def _bounds(part: Scalar) -> Iterator[Scalar]:
-    """[NOT] BETWEEN as its two comparisons, and NOT of what is combined as what it means for each part."""
+    """[NOT] BETWEEN as its two comparisons, and NOT of what is combined as what it means for each
+    part."""
     match part:
         case Call("NOT", (Call("NOT", (inner,)),)):
             yield from (p for each in conjuncts(inner) for p in _bounds(each))
@@ -53,7 +56,10 @@ def _bounds(part: Scalar) -> Iterator[Scalar]:
             yield replace(part, function=">=", args=(value, low))
             yield replace(part, function="<=", args=(value, high))
         case Call("NOT", (Call("BETWEEN", (value, low, high)),)):
-            sides = replace(part, function="<", args=(value, low)), replace(part, function=">", args=(value, high))
+            sides = (
+                replace(part, function="<", args=(value, low)),
+                replace(part, function=">", args=(value, high)),
+            )
             yield replace(part, function="OR", args=sides)
         case _:
             yield part
@@ -74,24 +80,34 @@ def _is_false(part: Scalar) -> bool:
             return all(map(_is_false, (*part.args[1::2], part.args[-1])))
         case "COALESCE" if not part.args[0].type.nullable:
             return _is_false(part.args[0])
-    if part.function in _STRICT and any(isinstance(a, Literal) and a.value is None for a in part.args):
+    if part.function in _STRICT and any(
+        isinstance(a, Literal) and a.value is None for a in part.args
+    ):
         return True
     branches = _in_branches(part)
     if branches:
         return all(map(_is_false, branches))
-    return part.function in ("<>", "<", ">") and part.deterministic and part.args[0].digest == part.args[1].digest
+    return (
+        part.function in ("<>", "<", ">")
+        and part.deterministic
+        and part.args[0].digest == part.args[1].digest
+    )
 
 
 def _in_branches(part: Call) -> list[Scalar]:
-    """What a condition that asks something of a CASE is in each of its branches; none for another one, and where texts
-    of several lengths are compared, between which Flink has a cast."""
+    """What a condition that asks something of a CASE is in each of its branches; none for another
+    one, and where texts of several lengths are compared, between which Flink has a cast."""
     cases = [n for n, a in enumerate(part.args) if isinstance(a, Call) and a.function == "CASE"]
     if not cases:
         return []
     asked = part.args[cases[-1]]
     assert isinstance(asked, Call)
     results = [*asked.args[1::2], asked.args[-1]]
-    lengths = {a.type.length for a in (*part.args, *results) if isinstance(a, Literal) and a.type.is_string and a.value}
+    lengths = {
+        a.type.length
+        for a in (*part.args, *results)
+        if isinstance(a, Literal) and a.type.is_string and a.value
+    }
     if part.function in _STRICT and len(lengths) > 1:
         return []
     before, behind = part.args[: cases[-1]], part.args[cases[-1] + 1 :]
@@ -102,8 +118,12 @@ def _exclude(parts: Sequence[Scalar]) -> bool:
     """Whether one is the opposite of another."""
     known = {p.digest for p in parts}
     calls = [p for p in parts if isinstance(p, Call) and p.deterministic]
-    opposite = (replace(c, function=NEGATED[c.function]).digest for c in calls if c.function in NEGATED)
-    return any(d in known for d in opposite) or any(c.function == "NOT" and c.args[0].digest in known for c in calls)
+    opposite = (
+        replace(c, function=NEGATED[c.function]).digest for c in calls if c.function in NEGATED
+    )
+    return any(d in known for d in opposite) or any(
+        c.function == "NOT" and c.args[0].digest in known for c in calls
+    )
 
 
 @dataclass
@@ -127,7 +147,9 @@ class _Values:
             return False
         if self.low[0] == self.high[0] and self.low[0] in self.none_of:
             return True
-        return not _between(self.low[0], (self.low[0], False), (self.high[0], self.low[1] or self.high[1]))
+        return not _between(
+            self.low[0], (self.low[0], False), (self.high[0], self.low[1] or self.high[1])
+        )
 
     def _holds(self, value: _Value) -> bool:
         return value not in self.none_of and _between(value, self.low, self.high)
@@ -183,10 +205,17 @@ def _keep(held: _Values, function: str, literals: Sequence[_Value]) -> None:
         held.low = bound if held.low is None else max(held.low, bound)
     else:
         bound = (literals[0], function == "<")
-        held.high = bound if held.high is None else min(held.high, bound, key=lambda b: (b[0], not b[1]))
+        held.high = (
+            bound if held.high is None else min(held.high, bound, key=lambda b: (b[0], not b[1]))
+        )
 
 
 def _is_comparable(literal: Literal) -> bool:
     kind = literal.type
-    known = kind.is_numeric or kind.is_string or kind.is_timestamp or kind.root in (Root.DATE, Root.TIME)
+    known = (
+        kind.is_numeric
+        or kind.is_string
+        or kind.is_timestamp
+        or kind.root in (Root.DATE, Root.TIME)
+    )
     return known and isinstance(literal.value, int | Decimal | float | str)

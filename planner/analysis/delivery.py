@@ -1,4 +1,5 @@
-"""How the changes of a query get to the table that it writes: which of them the table is told, and what is between."""
+"""How the changes of a query get to the table that it writes: which of them the table is told, and
+what is between."""
 
 from __future__ import annotations
 
@@ -9,7 +10,15 @@ from typing import Final
 
 from parser.errors import PlanError, UnsupportedError
 from planner.catalog import Table
-from planner.logical import Constrain, DropUpdateBefore, LogicalPlan, Names, Scan, Sink, UpsertMaterialize
+from planner.logical import (
+    Constrain,
+    DropUpdateBefore,
+    LogicalPlan,
+    Names,
+    Scan,
+    Sink,
+    UpsertMaterialize,
+)
 from planner.logical.change_kinds import Changes
 from planner.logical.constraints import has_length, parts
 from planner.settings import NOT_NULL, flag, one_of
@@ -22,8 +31,8 @@ MATERIALIZE_VALUES = ("AUTO", "NONE", "FORCE")
 
 
 class Takes(Enum):
-    """Which changes a table takes: new rows only; also +U and -D by its primary key; all of them, and it needs -U; or
-    whatever comes."""
+    """Which changes a table takes: new rows only; also +U and -D by its primary key; all of them,
+    and it needs -U; or whatever comes."""
 
     APPEND = "append"
     UPSERT = "upsert"
@@ -32,8 +41,9 @@ class Takes(Enum):
 
 
 def deliver(sink: Sink, takes: Takes, deletes: bool, settings: Mapping[str, str]) -> Sink:
-    """The sink with all that stands between the query and its table. `deletes`: the table takes -D. UnsupportedError
-    when it does not take what the query gives, PlanError when ON CONFLICT is missing or has no place."""
+    """The sink with all that stands between the query and its table. `deletes`: the table takes -D.
+    UnsupportedError when it does not take what the query gives, PlanError when ON CONFLICT is
+    missing or has no place."""
     table = sink.table
     if table is None:
         return sink
@@ -52,7 +62,8 @@ def deliver(sink: Sink, takes: Takes, deletes: bool, settings: Mapping[str, str]
 
 
 def constrained(plan: LogicalPlan, table: Table, settings: Mapping[str, str]) -> LogicalPlan:
-    """The plan with rows as the types of the table's columns want them, as far as the settings say."""
+    """The plan with rows as the types of the table's columns want them, as far as the settings
+    say."""
     lengths = one_of(settings, LENGTHS, ("IGNORE", "TRIM_PAD", "ERROR"))
     nested = one_of(settings, NESTED, ("IGNORE", "ROWS", "ROWS_AND_COLLECTIONS"))
     nulls = one_of(settings, NOT_NULL, ("ERROR", "DROP"))
@@ -60,7 +71,8 @@ def constrained(plan: LogicalPlan, table: Table, settings: Mapping[str, str]) ->
         return plan
     columns = tuple(c for c in table.schema if c.name in plan.schema)
     demands = any(
-        (not part.nullable and (nulls == "DROP" or part is not c.type)) or (lengths != "IGNORE" and has_length(part))
+        (not part.nullable and (nulls == "DROP" or part is not c.type))
+        or (lengths != "IGNORE" and has_length(part))
         for c in columns
         for part in parts(c.type, nested)
     )
@@ -68,14 +80,18 @@ def constrained(plan: LogicalPlan, table: Table, settings: Mapping[str, str]) ->
 
 
 def upsert_key(plan: LogicalPlan, within: Names | None = None) -> tuple[str, ...] | None:
-    """The shortest upsert key of the plan, if it can be one inside `within`, in the order of its columns; None where
-    there is no key at all."""
-    keys = sorted(plan.upsert_keys, key=lambda k: (not (within is not None and k <= within), len(k), sorted(k)))
+    """The shortest upsert key of the plan, if it can be one inside `within`, in the order of its
+    columns; None where there is no key at all."""
+    keys = sorted(
+        plan.upsert_keys,
+        key=lambda k: (not (within is not None and k <= within), len(k), sorted(k)),
+    )
     return tuple(n for n in plan.schema.names if n in keys[0]) if keys else None
 
 
 def _can_drop(plan: LogicalPlan, table: Table) -> bool:
-    """Whether the table can do without -U: the rows that it replaces by its key are those that the query updates."""
+    """Whether the table can do without -U: the rows that it replaces by its key are those that the
+    query updates."""
     key = frozenset(table.primary_key)
     return plan.after_only and (not key or key in plan.upsert_keys)
 
@@ -99,10 +115,16 @@ def _is_materialized(sink: Sink, table: Table, takes: Takes, settings: Mapping[s
 def _missing_conflict(plan: LogicalPlan, table: Table) -> PlanError:
     own = upsert_key(plan)
     return PlanError(
-        f"the query has an upsert key that differs from the primary key of the sink table '{'.'.join(table.name)}'",
-        detail=f"primary key: {', '.join(table.primary_key)}; upsert key: {', '.join(own) if own else 'none'}",
-        hint="say what happens to rows of one primary key: ON CONFLICT DO DEDUPLICATE (the last one is there), "
-        "DO NOTHING (the first one is), or DO ERROR",
+        "the query has an upsert key that differs from the primary key of the sink table"
+        f" '{'.'.join(table.name)}'",
+        detail=(
+            f"primary key: {', '.join(table.primary_key)}; upsert key:"
+            f" {', '.join(own) if own else 'none'}"
+        ),
+        hint=(
+            "say what happens to rows of one primary key: ON CONFLICT DO DEDUPLICATE (the last one"
+            " is there), DO NOTHING (the first one is), or DO ERROR"
+        ),
     )
 
 
@@ -112,7 +134,8 @@ def _check_conflict(sink: Sink, table: Table, takes: Takes) -> None:
     if takes not in (Takes.UPSERT, Takes.ANY):
         append = takes is Takes.APPEND
         raise PlanError(
-            f"ON CONFLICT clause is only allowed for upsert sinks; the sink '{'.'.join(table.name)}' is not an upsert "
+            "ON CONFLICT clause is only allowed for upsert sinks; the sink"
+            f" '{'.'.join(table.name)}' is not an upsert "
             + (
                 "sink because it only takes new rows"
                 if append
@@ -138,15 +161,21 @@ def _scans(plan: LogicalPlan) -> Iterator[Scan]:
 
 
 def _check_taken(plan: LogicalPlan, table: Table, takes: Takes, deletes: bool) -> None:
-    """UnsupportedError when a query changes rows that it has written in a way that its table does not take."""
+    """UnsupportedError when a query changes rows that it has written in a way that its table does
+    not take."""
     if takes is Takes.APPEND and plan.changes:
         raise UnsupportedError(
-            f"table '{table.display}' takes new rows only, but the query updates or deletes rows that it has written",
+            f"table '{table.display}' takes new rows only, but the query updates or deletes rows"
+            " that it has written",
             detail=f"as it is defined, connector '{table.connector}' cannot take changes back",
-            hint="write to a topic with a PRIMARY KEY and 'upsert' = 'true', or aggregate by windows (TUMBLE)",
+            hint=(
+                "write to a topic with a PRIMARY KEY and 'upsert' = 'true', or aggregate by windows"
+                " (TUMBLE)"
+            ),
         )
     if Changes.DELETES in plan.changes and not deletes:
         raise UnsupportedError(
-            f"table '{table.display}' takes no rows -D, but the query deletes rows that it has written",
+            f"table '{table.display}' takes no rows -D, but the query deletes rows that it has"
+            " written",
             detail=f"connector '{table.connector}' takes new rows and updates",
         )

@@ -1,5 +1,6 @@
-"""Aggregates of no rows at all. Over a stream an aggregate of all rows says nothing until a row comes; where the query
-itself says that none ever will (WHERE FALSE, LIMIT 0), Flink's planner answers it: a count is 0, the rest NULL."""
+"""Aggregates of no rows at all. Over a stream an aggregate of all rows says nothing until a row
+comes; where the query itself says that none ever will (WHERE FALSE, LIMIT 0), Flink's planner
+answers it: a count is 0, the rest NULL."""
 
 from __future__ import annotations
 
@@ -42,7 +43,9 @@ def answered(plan: P) -> P:
 
 
 def _aggregates_all(plan: LogicalPlan) -> bool:
-    return (isinstance(plan, GroupAggregate) and not plan.keys) or any(map(_aggregates_all, plan.inputs))
+    return (isinstance(plan, GroupAggregate) and not plan.keys) or any(
+        map(_aggregates_all, plan.inputs)
+    )
 
 
 def _answer(node: LogicalPlan) -> LogicalPlan:
@@ -51,7 +54,9 @@ def _answer(node: LogicalPlan) -> LogicalPlan:
     functions = [a.function.removesuffix(" DISTINCT") for a in node.aggregates]
     if any(f not in _ANSWERED for f in functions):
         return node
-    row = tuple(pool.literal(_ANSWERED[f], a.type) for f, a in zip(functions, node.aggregates, strict=True))
+    row = tuple(
+        pool.literal(_ANSWERED[f], a.type) for f, a in zip(functions, node.aggregates, strict=True)
+    )
     return Values((row,), node.schema)
 
 

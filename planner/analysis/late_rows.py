@@ -8,8 +8,8 @@ from planner.logical import LateRows, LogicalPlan, Project, Sink, Stateful
 
 
 def late_sinks(plan: Sink) -> Iterator[Sink]:
-    """What writes the late rows of a statement to their table, for each input of each operation that drops some. Comes
-    after all passes: the operations are those of the statement itself."""
+    """What writes the late rows of a statement to their table, for each input of each operation
+    that drops some. Comes after all passes: the operations are those of the statement itself."""
     for node in _telling(plan):
         assert node.late is not None
         for port, items in enumerate(node.late.items):

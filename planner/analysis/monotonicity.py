@@ -1,5 +1,5 @@
-"""How the columns of an updated row may change: where values only grow, MAX of them need take none back, as in Flink. The
-results in the end are the same; the changes on the way there are not."""
+"""How the columns of an updated row may change: where values only grow, MAX of them need take none
+back, as in Flink. The results in the end are the same; the changes on the way there are not."""
 
 from __future__ import annotations
 
@@ -47,11 +47,13 @@ Courses = Mapping[str, Course] | None
 
 
 def keeps_all(node: GroupAggregate) -> frozenset[str]:
-    """The calls, by the names of their columns, that need not take back what an update replaces: MAX of what increases and
-    MIN of what decreases."""
+    """The calls, by the names of their columns, that need not take back what an update replaces:
+    MAX of what increases and MIN of what decreases."""
     found = courses(node)
     wanted = {"MAX": Course.INCREASING, "MIN": Course.DECREASING}
-    return frozenset(c.name for c in node.aggregates if found and found[c.name] is wanted.get(c.function))
+    return frozenset(
+        c.name for c in node.aggregates if found and found[c.name] is wanted.get(c.function)
+    )
 
 
 def courses(plan: LogicalPlan) -> Courses:
@@ -92,7 +94,10 @@ def _projected(plan: Project) -> Courses:
     below = courses(plan.input)
     if below is None or not _updated(below):
         return _plain(plan, below)
-    return {n: below[c.name] if isinstance(c := _uncast(e), ColumnRef) else Course.ANY for n, e in plan.items}
+    return {
+        n: below[c.name] if isinstance(c := _uncast(e), ColumnRef) else Course.ANY
+        for n, e in plan.items
+    }
 
 
 def _uncast(value: Scalar) -> Scalar:
@@ -139,10 +144,17 @@ def _aggregated(plan: GroupAggregate) -> Courses:
 
 def _call(call: AggregateCall, source: LogicalPlan, below: Mapping[str, Course]) -> Course:
     name = call.function.removesuffix(" DISTINCT")
-    found = {"COUNT": Course.INCREASING, "MAX": Course.INCREASING, "MIN": Course.DECREASING}.get(name, Course.ANY)
+    found = {"COUNT": Course.INCREASING, "MAX": Course.INCREASING, "MIN": Course.DECREASING}.get(
+        name, Course.ANY
+    )
     if name == "SUM" and call.argument is not None and _is_positive(source, call.argument):
         found = Course.INCREASING
-    if name == "COUNT" or call.argument is None or not _updated(below) or below[call.argument] is found:
+    if (
+        name == "COUNT"
+        or call.argument is None
+        or not _updated(below)
+        or below[call.argument] is found
+    ):
         return found
     return Course.ANY
 
@@ -155,10 +167,14 @@ def _is_positive(plan: LogicalPlan, column: str) -> bool:
             if isinstance(value, ColumnRef):
                 return _is_positive(plan.input, value.name)
             return _is_literal(value) or (
-                isinstance(value, Call) and value.function in _CHOICES and all(map(_is_literal, _chosen(value)))
+                isinstance(value, Call)
+                and value.function in _CHOICES
+                and all(map(_is_literal, _chosen(value)))
             )
         case Filter():
-            return any(_bounds(p, column) for p in parts_of(plan.predicate)) or _is_positive(plan.input, column)
+            return any(_bounds(p, column) for p in parts_of(plan.predicate)) or _is_positive(
+                plan.input, column
+            )
         case AssignWatermark():
             return _is_positive(plan.input, column)
         case GroupAggregate():
@@ -168,7 +184,11 @@ def _is_positive(plan: LogicalPlan, column: str) -> bool:
 
 def _is_literal(value: Scalar) -> bool:
     """Whether it is a number from zero on."""
-    return isinstance(value, Literal) and isinstance(value.value, int | float | Decimal) and value.value >= 0
+    return (
+        isinstance(value, Literal)
+        and isinstance(value.value, int | float | Decimal)
+        and value.value >= 0
+    )
 
 
 def _chosen(case: Call) -> Sequence[Scalar]:
@@ -185,7 +205,12 @@ def _bounds(condition: Scalar, column: str) -> bool:
     if isinstance(_uncast(right), ColumnRef):
         left, right, found = right, left, MIRRORED[found]
     value = _uncast(left)
-    return isinstance(value, ColumnRef) and value.name == column and found in (">", ">=", "=") and _is_literal(right)
+    return (
+        isinstance(value, ColumnRef)
+        and value.name == column
+        and found in (">", ">=", "=")
+        and _is_literal(right)
+    )
 
 
 def _joined(plan: Join) -> Courses:
@@ -207,4 +232,8 @@ def _united(plan: Union) -> Courses:
     known = [tuple(f.values()) for f in found if f is not None]
     if len(known) < len(found):
         return None
-    return dict(zip(names, known[0], strict=True)) if len(set(known)) == 1 else dict.fromkeys(names, Course.ANY)
+    return (
+        dict(zip(names, known[0], strict=True))
+        if len(set(known)) == 1
+        else dict.fromkeys(names, Course.ANY)
+    )

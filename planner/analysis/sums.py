@@ -18,8 +18,9 @@ def kind_of(call: AggregateCall) -> str:
 
 
 def made_of_sums(calls: Sequence[AggregateCall], below: Schema, keys: Collection[str] = ()) -> bool:
-    """Whether Flink makes all averages and sums among the calls of others: always beside a variance, else where that leaves
-    fewer of them. AVG, MIN and MAX of `keys` are these, and no calls then."""
+    """Whether Flink makes all averages and sums among the calls of others: always beside a
+    variance, else where that leaves fewer of them. AVG, MIN and MAX of `keys` are these, and no
+    calls then."""
     if any(kind_of(c).startswith(("VAR", "STDDEV")) for c in calls):
         return True
     parts = {part for c in calls if not _is_its_key(c, keys) for part in _parts(c, below)}
@@ -27,14 +28,19 @@ def made_of_sums(calls: Sequence[AggregateCall], below: Schema, keys: Collection
 
 
 def begin_at_zero(calls: Sequence[AggregateCall], below: Schema) -> bool:
-    """Whether the sums that averages are made of begin with 0, and not with their first value, where they are `made_of_sums`:
-    where a SUM is of the same, since all are made alike once more if that leaves fewer."""
+    """Whether the sums that averages are made of begin with 0, and not with their first value,
+    where they are `made_of_sums`: where a SUM is of the same, since all are made alike once more if
+    that leaves fewer."""
     totals = {_part(c.function, c, below) for c in calls if kind_of(c) == "SUM"}
     return any(_parts(c, below)[0] in totals for c in calls if kind_of(c) == "AVG")
 
 
 def _is_its_key(call: AggregateCall, keys: Collection[str]) -> bool:
-    return kind_of(call) in ("AVG", "MIN", "MAX") and call.argument in keys and call.filter_column is None
+    return (
+        kind_of(call) in ("AVG", "MIN", "MAX")
+        and call.argument in keys
+        and call.filter_column is None
+    )
 
 
 def _parts(call: AggregateCall, below: Schema) -> list[_Part]:

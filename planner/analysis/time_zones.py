@@ -17,7 +17,9 @@ from planner.scalar import UTC, Call, Scalar, walk
 P = TypeVar("P", bound=LogicalPlan)
 
 # Functions that read the zone though neither their arguments nor their results are TIMESTAMP_LTZ.
-_ZONED = frozenset("UNIX_TIMESTAMP FROM_UNIXTIME CURRENT_DATE CURRENT_TIME LOCALTIME LOCALTIMESTAMP".split())
+_ZONED = frozenset(
+    "UNIX_TIMESTAMP FROM_UNIXTIME CURRENT_DATE CURRENT_TIME LOCALTIME LOCALTIMESTAMP".split()
+)
 
 
 _NOT_IN_FLINK = frozenset({"EST", "MST", "HST"})  # to Java offsets, and no names of zones
@@ -26,7 +28,8 @@ _OFFSET = re.compile(r"(?:GMT|UTC)?([+-])0?(\d{1,2})(?::?00)?", re.ASCII)
 
 @lru_cache(maxsize=256)
 def zone_of(setting: str) -> str:
-    """The time zone that a setting names, as the tz database has it. PlanError where there is none."""
+    """The time zone that a setting names, as the tz database has it. PlanError where there is
+    none."""
     offset = _OFFSET.fullmatch(setting)
     # In the tz database the sign is that of POSIX: west is positive.
     name = setting if offset is None else f"Etc/GMT{'-' if offset[1] == '+' else '+'}{offset[2]}"
@@ -45,8 +48,8 @@ def uses_zone(expression: Scalar) -> bool:
 
 
 def in_zone(plan: P, zone: str) -> P:
-    """The plan with the session's time zone at every call that depends on it (views and tables included: they are read
-    in the zone of who asks)."""
+    """The plan with the session's time zone at every call that depends on it (views and tables
+    included: they are read in the zone of who asks)."""
     if zone == UTC:
         return plan
 

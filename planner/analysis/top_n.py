@@ -1,6 +1,8 @@
-"""Recognises Top-N: a filter on the ROW_NUMBER of an OVER, which as such streams have only for time.
+"""Recognises Top-N: a filter on the ROW_NUMBER of an OVER, which as such streams have only for
+time.
 
-SELECT … FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC) AS n FROM t) WHERE n <= 3 AND v > 0
+SELECT … FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC) AS n FROM t) WHERE n <=
+3 AND v > 0
 
 Filter (n <= 3 AND v > 0)                 Filter (v > 0)
   Project …, over$0 AS n                    Project …, over$0 AS n
@@ -41,7 +43,8 @@ class _Bounds:
 
 
 def ranked(plan: P) -> P:
-    """The plan with every Top-N as a `Rank`. SqlError for an OVER that is none and that streams have not."""
+    """The plan with every Top-N as a `Rank`. SqlError for an OVER that is none and that streams
+    have not."""
     changed = with_ranks(plan)
     if any(_may_rank(over) for over in _overs(changed)):  # its condition may stand above a join
         changed = with_ranks(push_down_filter(plan))
@@ -51,14 +54,17 @@ def ranked(plan: P) -> P:
 
 
 def with_ranks(plan: LogicalPlan) -> LogicalPlan:
-    """The part of a plan with every Top-N in it as a `Rank`: those within windows give rows that only come."""
+    """The part of a plan with every Top-N in it as a `Rank`: those within windows give rows that
+    only come."""
     return transform(plan, _rewritten)
 
 
 def _rewritten(node: LogicalPlan) -> LogicalPlan:
     if not isinstance(node, Filter):
         return node
-    for name in sorted({c.name for part in conjuncts(node.predicate) for c in _columns(_positive(part))}):
+    for name in sorted(
+        {c.name for part in conjuncts(node.predicate) for c in _columns(_positive(part))}
+    ):
         found = _numbered(node.input, name)
         if found is not None:
             over, chain = found
@@ -73,7 +79,8 @@ def _columns(part: Scalar) -> Iterable[ColumnRef]:
 
 
 def _numbered(plan: LogicalPlan, column: str) -> tuple[Over, list[LogicalPlan]] | None:
-    """The OVER whose only call is the ROW_NUMBER that `column` is, and what lies above it, outermost first."""
+    """The OVER whose only call is the ROW_NUMBER that `column` is, and what lies above it,
+    outermost first."""
     chain: list[LogicalPlan] = []
     while isinstance(plan, Project | Filter):
         if isinstance(plan, Project):
@@ -84,7 +91,11 @@ def _numbered(plan: LogicalPlan, column: str) -> tuple[Over, list[LogicalPlan]] 
         chain.append(plan)
         (plan,) = plan.inputs
     if isinstance(plan, Over) and len(plan.calls) == 1 and plan.calls[0].name == column:
-        return (plan, chain) if plan.calls[0].function in ("ROW_NUMBER", "RANK", "DENSE_RANK") else None
+        return (
+            (plan, chain)
+            if plan.calls[0].function in ("ROW_NUMBER", "RANK", "DENSE_RANK")
+            else None
+        )
     return None
 
 
@@ -101,26 +112,40 @@ def _as_rank(node: Filter, column: str, over: Over, chain: list[LogicalPlan]) ->
     call = over.calls[0]
     if call.function != "ROW_NUMBER":
         hint = "use ROW_NUMBER()"
-        raise UnsupportedError(f"Top-N by {call.function} is not supported", hint=hint, position=over.position)
+        raise UnsupportedError(
+            f"Top-N by {call.function} is not supported", hint=hint, position=over.position
+        )
     _check_rank(over, bounds)
     start = max(bounds.start, 1)
     plan = _with_number(
         of_windows(
-            Rank(_by_number(over.input), over.partition, over.order, start, max(bounds.end, start - 1), call.name)
+            Rank(
+                _by_number(over.input),
+                over.partition,
+                over.order,
+                start,
+                max(bounds.end, start - 1),
+                call.name,
+            )
         )
     )
     return _put_back(node, plan, rest, chain)
 
 
-def _put_back(node: Filter, plan: LogicalPlan, rest: list[Scalar], chain: list[LogicalPlan]) -> LogicalPlan:
+def _put_back(
+    node: Filter, plan: LogicalPlan, rest: list[Scalar], chain: list[LogicalPlan]
+) -> LogicalPlan:
     """The ranks below what lay above the OVER, and the conditions that say nothing of them."""
     for above in reversed(chain):
         plan = above.with_inputs((plan,))
     return replace(node, input=plan, predicate=conjunction(rest)) if rest else plan
 
 
-def _with_varying_end(node: Filter, column: str, over: Over, chain: list[LogicalPlan]) -> LogicalPlan:
-    """Ranks up to a column of the input, where no number bounds them, too; not within windows, as in Flink."""
+def _with_varying_end(
+    node: Filter, column: str, over: Over, chain: list[LogicalPlan]
+) -> LogicalPlan:
+    """Ranks up to a column of the input, where no number bounds them, too; not within windows, as
+    in Flink."""
     parts = conjuncts(node.predicate)
     found = [(p, e) for p in parts if (e := _varying_end(_positive(p), column)) is not None]
     bounded = any(_narrowed(_Bounds(), _positive(p), column) is not None for p in parts)
@@ -147,7 +172,8 @@ def _varying_end(part: Scalar, column: str) -> tuple[str, int] | None:
 
 
 def _below(chain: list[LogicalPlan], column: str) -> str | None:
-    """What the column is called below a chain of projections and filters; None where it is made in it."""
+    """What the column is called below a chain of projections and filters; None where it is made in
+    it."""
     for node in chain:
         item = dict(node.items).get(column) if isinstance(node, Project) else None
         if isinstance(node, Project) and not isinstance(item, ColumnRef):
@@ -172,14 +198,23 @@ def _check_rank(over: Over, bounds: _Bounds) -> None:
     below = dict(over.input.items) if isinstance(over.input, Project) else {}
     if all(isinstance(below.get(k.column), Literal) for k in over.order):
         hint = "order by a column, or use LIMIT for any rows"
-        raise PlanError("ROW_NUMBER over a stream needs ORDER BY with a column", hint=hint, position=over.position)
+        raise PlanError(
+            "ROW_NUMBER over a stream needs ORDER BY with a column",
+            hint=hint,
+            position=over.position,
+        )
 
 
 def _by_number(plan: LogicalPlan) -> LogicalPlan:
-    """Ranks right below other ranks are told by their numbers, as Flink does, since its OVER takes all columns there."""
+    """Ranks right below other ranks are told by their numbers, as Flink does, since its OVER takes
+    all columns there."""
     if isinstance(plan, Project) and all(isinstance(e, ColumnRef) for _, e in plan.items):
         return plan.with_inputs((_by_number(plan.input),))
-    return replace(plan, keeps_name=True) if type(plan) is Rank and plan.rank_name is not None else plan
+    return (
+        replace(plan, keeps_name=True)
+        if type(plan) is Rank and plan.rank_name is not None
+        else plan
+    )
 
 
 def _with_number(rank: Rank) -> LogicalPlan:
@@ -199,7 +234,9 @@ def _narrowed(bounds: _Bounds, part: Scalar, column: str) -> _Bounds | None:
     if part.function == "BETWEEN":
         value, low, high = part.args
         if _is(value, column) and _number(low) is not None and _number(high) is not None:
-            return _Bounds(max(bounds.start, _number(low) or 0), min(bounds.end, _number(high) or 0))
+            return _Bounds(
+                max(bounds.start, _number(low) or 0), min(bounds.end, _number(high) or 0)
+            )
         return None
     if part.function not in _FLIPPED or len(part.args) != 2:
         return None
@@ -248,24 +285,36 @@ def _overs(plan: LogicalPlan) -> Iterable[Over]:
 
 
 def _may_rank(over: Over) -> bool:
-    """Whether the OVER can be but a Top-N: it numbers rows in a descending order, in which streams have no OVER."""
-    return [c.function for c in over.calls] == ["ROW_NUMBER"] and any(k.descending for k in over.order)
+    """Whether the OVER can be but a Top-N: it numbers rows in a descending order, in which streams
+    have no OVER."""
+    return [c.function for c in over.calls] == ["ROW_NUMBER"] and any(
+        k.descending for k in over.order
+    )
 
 
 def _check_over(node: Over) -> None:
     """Refuses what Flink does not run over streams either."""
-    missing = next((c.function for c in node.calls if c.function not in _KNOWN and not is_aggregate(_base(c))), None)
+    missing = next(
+        (c.function for c in node.calls if c.function not in _KNOWN and not is_aggregate(_base(c))),
+        None,
+    )
     if missing is not None:
         raise UnsupportedError(f"{missing} is not supported over a stream", position=node.position)
     if not node.order:
         hint = "order by a time attribute, or group by the columns"
         raise PlanError("OVER over a stream needs ORDER BY", hint=hint, position=node.position)
     if any(k.descending for k in node.order):
-        hint = "for the first rows of an order filter by ROW_NUMBER() in a query above: WHERE n <= 10"
-        raise PlanError("OVER over a stream must be ordered ascending", hint=hint, position=node.position)
+        hint = (
+            "for the first rows of an order filter by ROW_NUMBER() in a query above: WHERE n <= 10"
+        )
+        raise PlanError(
+            "OVER over a stream must be ordered ascending", hint=hint, position=node.position
+        )
     if node.in_time:
         if node.input.changes:
-            raise PlanError("OVER in the order of time needs rows that are only added", position=node.position)
+            raise PlanError(
+                "OVER in the order of time needs rows that are only added", position=node.position
+            )
         return
     if len(node.order) > 1 and any(_is_time(node, k.column) for k in node.order):
         raise PlanError("OVER may be ordered by one time attribute alone", position=node.position)

@@ -1,4 +1,5 @@
-"""Which expressions have a value for every row: those that passes may move without making an error."""
+"""Which expressions have a value for every row: those that passes may move without making an
+error."""
 
 from __future__ import annotations
 
@@ -7,8 +8,37 @@ from planner.scalar import Call, Literal, Scalar, walk
 
 # Never an error, whatever the data (LIKE only with a constant pattern, which has been checked).
 TOTAL = frozenset(
-    {"AND", "OR", "NOT", "=", "<>", "<", "<=", ">", ">=", "IN", "BETWEEN", "LIKE", "LOWER", "UPPER", "TRIM", "LTRIM"}
-    | {"RTRIM", "||", "CONCAT", "CHAR_LENGTH", "COALESCE", "CASE", "IF", "IFNULL", "NULLIF", "IS NULL", "IS NOT NULL"}
+    {
+        "AND",
+        "OR",
+        "NOT",
+        "=",
+        "<>",
+        "<",
+        "<=",
+        ">",
+        ">=",
+        "IN",
+        "BETWEEN",
+        "LIKE",
+        "LOWER",
+        "UPPER",
+        "TRIM",
+        "LTRIM",
+    }
+    | {
+        "RTRIM",
+        "||",
+        "CONCAT",
+        "CHAR_LENGTH",
+        "COALESCE",
+        "CASE",
+        "IF",
+        "IFNULL",
+        "NULLIF",
+        "IS NULL",
+        "IS NOT NULL",
+    }
     | {"TIMESTAMPADD"}
     | {f"IS {n}{w}" for n in ("", "NOT ") for w in ("TRUE", "FALSE", "UNKNOWN", "DISTINCT FROM")}
 )
@@ -35,4 +65,6 @@ def _total_cast(call: Call) -> bool:
     source, target = call.args[0].type, call.type
     if target.root is Root.VARCHAR or source.root is Root.NULL:
         return True
-    return source.root in _LOSSLESS.get(target.root, ()) or (target.root is Root.DOUBLE and source.is_numeric)
+    return source.root in _LOSSLESS.get(target.root, ()) or (
+        target.root is Root.DOUBLE and source.is_numeric
+    )

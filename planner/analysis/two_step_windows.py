@@ -1,4 +1,5 @@
-"""Which aggregates of windows Flink computes in two steps: there lists of DISTINCT values are in the order of a hash table."""
+"""Which aggregates of windows Flink computes in two steps: there lists of DISTINCT values are in
+the order of a hash table."""
 
 from __future__ import annotations
 
@@ -13,17 +14,21 @@ from udf.aggregates.basic import BUFFERED, aggregate_names
 
 P = TypeVar("P", bound=LogicalPlan)
 
-# Of these Flink has no two steps, nor of the other aggregates of the same window; none of aggregates of users is known.
+# Of these Flink has no two steps, nor of the other aggregates of the same window; none of
+# aggregates of users is known.
 _IN_ONE_STEP = frozenset({"FIRST_VALUE", "LAST_VALUE", "SINGLE_VALUE", "JSON_ARRAYAGG"})
 # Whose results show the order.
 _LISTS = frozenset({"LISTAGG DISTINCT", "ARRAY_AGG DISTINCT"})
 
 
 def marked(plan: LogicalPlan) -> LogicalPlan:
-    """An aggregate of the windows of a table function: its lists of DISTINCT values may be in that order."""
+    """An aggregate of the windows of a table function: its lists of DISTINCT values may be in that
+    order."""
     if not isinstance(plan, WindowAggregate):
         return plan
-    return _called(plan, {a.function: a.function + BUFFERED for a in plan.aggregates if a.function in _LISTS})
+    return _called(
+        plan, {a.function: a.function + BUFFERED for a in plan.aggregates if a.function in _LISTS}
+    )
 
 
 def settled(plan: P, settings: Mapping[str, str]) -> P:
@@ -32,7 +37,9 @@ def settled(plan: P, settings: Mapping[str, str]) -> P:
     def settle(node: LogicalPlan) -> LogicalPlan:
         if not isinstance(node, WindowAggregate) or _in_two_steps(node, settings):
             return node
-        return _called(node, {a.function: a.function.removesuffix(BUFFERED) for a in node.aggregates})
+        return _called(
+            node, {a.function: a.function.removesuffix(BUFFERED) for a in node.aggregates}
+        )
 
     changed = transform(plan, settle)
     assert isinstance(changed, type(plan))
@@ -42,10 +49,17 @@ def settled(plan: P, settings: Mapping[str, str]) -> P:
 def _in_two_steps(plan: WindowAggregate, settings: Mapping[str, str]) -> bool:
     if plan.session is not None or not isinstance(windows_below(plan.input)[0], Tumble | Cumulate):
         return False
-    if is_batch(settings) or one_of(settings, AGG_PHASES, AGG_STRATEGIES) == "ONE_PHASE" or plan.input.changes:
+    if (
+        is_batch(settings)
+        or one_of(settings, AGG_PHASES, AGG_STRATEGIES) == "ONE_PHASE"
+        or plan.input.changes
+    ):
         return False
     bases = {a.function.partition(" ")[0] for a in plan.aggregates}
-    return plan.schema.type(plan.window_columns[2]).is_rowtime and bases <= {*aggregate_names()} - _IN_ONE_STEP
+    return (
+        plan.schema.type(plan.window_columns[2]).is_rowtime
+        and bases <= {*aggregate_names()} - _IN_ONE_STEP
+    )
 
 
 def _called(plan: WindowAggregate, names: Mapping[str, str]) -> WindowAggregate:

@@ -28,7 +28,8 @@ from planner.scalar import ColumnRef, Scalar
 
 
 def role_of(plan: LogicalPlan, column: str) -> int | None:
-    """Which bound of the nearest window below `column` is: 0 its start, 1 its end, 2 its time; None if none."""
+    """Which bound of the nearest window below `column` is: 0 its start, 1 its end, 2 its time; None
+    if none."""
     while True:
         match plan:
             case WindowAssign() | SessionAssign():
@@ -58,7 +59,9 @@ def _source(plan: LogicalPlan, column: str) -> tuple[LogicalPlan, str] | None:
         case TableFunction() if column in plan.input.schema:
             return plan.input, column
         case Over() if column in plan.input.schema:  # it may become a rank within windows
-            return None if bounds_among(plan.input, plan.partition) is None else (plan.input, column)
+            return (
+                None if bounds_among(plan.input, plan.partition) is None else (plan.input, column)
+            )
         case WindowJoin():
             side = 0 if column in plan.left.schema else 1
             return None if plan.kind.keeps(1 - side) else (plan.inputs[side], column)
@@ -69,13 +72,21 @@ def _role_in_all(plan: Union, column: str) -> int | None:
     """Windows of one kind stay windows where rows of several inputs come together."""
     place = plan.schema.index(column)
     roles = {role_of(b, b.schema.names[place]) for b in plan.branches}
-    return roles.pop() if len(roles) == 1 and len({windows_of(b) for b in plan.branches}) == 1 else None
+    return (
+        roles.pop()
+        if len(roles) == 1 and len({windows_of(b) for b in plan.branches}) == 1
+        else None
+    )
 
 
 def windows_of(plan: LogicalPlan) -> Window | None:
     """The windows whose columns the rows carry, whatever their time is called."""
     while plan.inputs:
-        window = plan.window if isinstance(plan, WindowAssign | SessionAssign) else getattr(plan, "session", None)
+        window = (
+            plan.window
+            if isinstance(plan, WindowAssign | SessionAssign)
+            else getattr(plan, "session", None)
+        )
         if isinstance(window, Window):
             return replace(window, time_column="")
         plan = plan.inputs[0]
@@ -83,7 +94,8 @@ def windows_of(plan: LogicalPlan) -> Window | None:
 
 
 def bounds_among(plan: LogicalPlan, columns: Iterable[str]) -> tuple[str, str] | None:
-    """The first of the columns that are the start and the end of one window; None where one of the two is missing."""
+    """The first of the columns that are the start and the end of one window; None where one of the
+    two is missing."""
     found: dict[int, str] = {}
     for column in columns:
         role = role_of(plan, column)
@@ -93,20 +105,27 @@ def bounds_among(plan: LogicalPlan, columns: Iterable[str]) -> tuple[str, str] |
 
 
 def of_windows(rank: Rank) -> Rank:
-    """A rank within windows, whose rows only come: their first rows are known when they are over."""
+    """A rank within windows, whose rows only come: their first rows are known when they are
+    over."""
     bounds = None if rank.input.changes else bounds_among(rank.input, rank.partition)
     if bounds is None:
         return rank
-    return WindowRank(rank.input, rank.partition, rank.order, rank.start, rank.end, rank.rank_name, bounds=bounds)
+    return WindowRank(
+        rank.input, rank.partition, rank.order, rank.start, rank.end, rank.rank_name, bounds=bounds
+    )
 
 
 def made(left: LogicalPlan, right: LogicalPlan, kind: JoinKind, condition: Scalar) -> LogicalPlan:
-    """The join of two inputs that have no name in common: window by window where its condition says so."""
+    """The join of two inputs that have no name in common: window by window where its condition says
+    so."""
     return window_join(left, right, kind, condition) or Join(left, right, kind, condition)
 
 
-def window_join(left: LogicalPlan, right: LogicalPlan, kind: JoinKind, condition: Scalar) -> WindowJoin | None:
-    """The join, if its condition says that rows of both sides are in the same window of the same kind."""
+def window_join(
+    left: LogicalPlan, right: LogicalPlan, kind: JoinKind, condition: Scalar
+) -> WindowJoin | None:
+    """The join, if its condition says that rows of both sides are in the same window of the same
+    kind."""
     if left.changes or right.changes:
         return None
     plain = BinaryJoin(left, right, kind, condition)

@@ -1,5 +1,5 @@
-"""From statements to typed plans: names resolved, types found, implicit casts made. Pure functions; what was parsed is
-not needed any more afterwards."""
+"""From statements to typed plans: names resolved, types found, implicit casts made. Pure functions;
+what was parsed is not needed any more afterwards."""
 
 from __future__ import annotations
 
@@ -54,10 +54,12 @@ def bind(
     place: int = 0,
     load: Load | None = None,
 ) -> Bound:
-    """What the statement means. `place` is the number of its (first) INSERT in the job: it is part of the identity of
-    sinks; `load` finds what CREATE FUNCTION names. Raises PlanError or UnsupportedError with the position in the script.
+    """What the statement means. `place` is the number of its (first) INSERT in the job: it is part
+    of the identity of sinks; `load` finds what CREATE FUNCTION names. Raises PlanError or
+    UnsupportedError with the position in the script.
 
-    The sink of a query has no table; that of an INSERT has a plan whose columns are the table's writable ones."""
+    The sink of a query has no table; that of an INSERT has a plan whose columns are the table's
+    writable ones."""
     try:
         refuse(statement)
         context = Context(catalog, settings, job, place, load=load)
@@ -74,10 +76,13 @@ def bind(
 def bind_create_as(
     statement: CreateTable, catalog: Catalog, settings: Mapping[str, str], *, job: str = ""
 ) -> tuple[CreateTable, Insert]:
-    """CREATE TABLE … AS as the two statements that it stands for: the table, then the INSERT of the query."""
+    """CREATE TABLE … AS as the two statements that it stands for: the table, then the INSERT of the
+    query."""
     assert statement.query is not None
     refuse(statement)
-    plan = _result(Query(statement.query, position=statement.position), Context(catalog, settings, job))
+    plan = _result(
+        Query(statement.query, position=statement.position), Context(catalog, settings, job)
+    )
     return table_of_query(statement, {c.name: c.type for c in plan.schema})
 
 
@@ -107,5 +112,7 @@ def _result(statement: Query, context: Context) -> Sink:
 
 def too_deep(position: Position) -> PlanError:
     return PlanError(
-        "the statement is nested too deeply", hint="put a part of it into a view, or use IN", position=position
+        "the statement is nested too deeply",
+        hint="put a part of it into a view, or use IN",
+        position=position,
     )

@@ -43,7 +43,9 @@ def altered(table: CreateTable, action: Action) -> CreateTable:
                 raise PlanError(f"table '{table.name[-1]}' has no watermark")
             return replace(table, watermark=None)
     words = "PARTITION" if "Partition" in type(action).__name__ else "DISTRIBUTION"
-    raise UnsupportedError(f"ALTER TABLE … {words} is not supported", hint="tables have no partitions here")
+    raise UnsupportedError(
+        f"ALTER TABLE … {words} is not supported", hint="tables have no partitions here"
+    )
 
 
 def _reset(options: Mapping[str, str], keys: Sequence[str]) -> Mapping[str, str]:
@@ -60,7 +62,10 @@ def _renamed(table: CreateTable, action: RenameColumn) -> CreateTable:
     if any(c.name == new for c in table.columns):
         raise _there_already(new)
     _check_unused(table, old, table.columns)
-    constraints = (replace(c, columns=tuple(new if n == old else n for n in c.columns)) for c in table.constraints)
+    constraints = (
+        replace(c, columns=tuple(new if n == old else n for n in c.columns))
+        for c in table.constraints
+    )
     columns = (replace(c, name=new) if c is held else c for c in table.columns)
     return replace(table, columns=tuple(columns), constraints=tuple(constraints))
 
@@ -74,14 +79,21 @@ def _column(table: CreateTable, name: str) -> ColumnDefinition:
 
 
 def _there_already(name: str) -> PlanError:
-    return PlanError(f"the table has a column '{name}' already", hint="write MODIFY, or give it another name")
+    return PlanError(
+        f"the table has a column '{name}' already", hint="write MODIFY, or give it another name"
+    )
 
 
 def _check_unused(table: CreateTable, name: str, columns: Iterable[ColumnDefinition]) -> None:
-    """Refuses to take a column's name away while these columns, the watermark or the partitions name it."""
-    user = next((c.name for c in columns if c.expression is not None and name in _names(c.expression)), None)
+    """Refuses to take a column's name away while these columns, the watermark or the partitions
+    name it."""
+    user = next(
+        (c.name for c in columns if c.expression is not None and name in _names(c.expression)), None
+    )
     if user is not None:
-        raise PlanError(f"computed column '{user}' uses column '{name}'", hint=f"drop '{user}' first")
+        raise PlanError(
+            f"computed column '{user}' uses column '{name}'", hint=f"drop '{user}' first"
+        )
     mark = table.watermark
     if mark is not None and (name == ".".join(mark.column) or name in _names(mark.expression)):
         raise PlanError(f"the watermark uses column '{name}'", hint="drop the watermark first")
@@ -96,7 +108,10 @@ def _names(expression: exp.Expression) -> set[str]:
 
 def _changed(table: CreateTable, action: ChangeSchema) -> CreateTable:
     """After ADD or MODIFY."""
-    twice = next((c for i, c in enumerate(action.columns) if _name(c) in map(_name, action.columns[:i])), None)
+    twice = next(
+        (c for i, c in enumerate(action.columns) if _name(c) in map(_name, action.columns[:i])),
+        None,
+    )
     if twice is not None:
         raise PlanError(f"column '{_name(twice)}' is named twice")
     columns = list(table.columns)
@@ -120,11 +135,16 @@ def _added(columns: list[ColumnDefinition], change: ColumnChange) -> list[Column
     return _placed(columns, change.column, change, len(columns))
 
 
-def _modified(table: CreateTable, columns: list[ColumnDefinition], change: ColumnChange) -> list[ColumnDefinition]:
+def _modified(
+    table: CreateTable, columns: list[ColumnDefinition], change: ColumnChange
+) -> list[ColumnDefinition]:
     """A column that gets no other place stays in its own, and keeps its comment."""
     held = _column(table, _name(change))
     place = next(i for i, c in enumerate(columns) if c.name == held.name)
-    column = replace(change.column, comment=held.comment if change.column.comment is None else change.column.comment)
+    column = replace(
+        change.column,
+        comment=held.comment if change.column.comment is None else change.column.comment,
+    )
     return _placed(columns[:place] + columns[place + 1 :], column, change, place)
 
 
@@ -148,7 +168,10 @@ def _key(table: CreateTable, action: ChangeSchema) -> tuple[Constraint, ...]:
     if action.modify and not table.constraints:
         raise PlanError(f"table '{table.name[-1]}' has no primary key", hint="write ADD")
     if table.constraints and not action.modify:
-        raise PlanError(f"table '{table.name[-1]}' has a primary key already", hint="write MODIFY, or drop it first")
+        raise PlanError(
+            f"table '{table.name[-1]}' has a primary key already",
+            hint="write MODIFY, or drop it first",
+        )
     return action.constraints
 
 
@@ -158,7 +181,10 @@ def _watermark(table: CreateTable, action: ChangeSchema) -> CreateTable:
     if action.modify and table.watermark is None:
         raise PlanError(f"table '{table.name[-1]}' has no watermark", hint="write ADD")
     if table.watermark is not None and not action.modify:
-        raise PlanError(f"table '{table.name[-1]}' has a watermark already", hint="write MODIFY, or drop it first")
+        raise PlanError(
+            f"table '{table.name[-1]}' has a watermark already",
+            hint="write MODIFY, or drop it first",
+        )
     return replace(table, watermark=action.watermark)
 
 
@@ -171,7 +197,9 @@ def _without(table: CreateTable, names: Sequence[str]) -> CreateTable:
     for name in names:
         _check_unused(table, name, kept)
         if name in table.primary_key:
-            raise PlanError(f"column '{name}' belongs to the primary key", hint="drop the primary key first")
+            raise PlanError(
+                f"column '{name}' belongs to the primary key", hint="drop the primary key first"
+            )
     if not kept:
         raise PlanError("a table keeps one column at least", hint="drop the table")
     return replace(table, columns=kept)

@@ -10,7 +10,14 @@ from sqlglot import exp
 from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
 from parser.grammar.datatypes import check_type
-from parser.statements import ColumnDefinition, ColumnKind, CreateFunction, CreateTable, CreateView, WatermarkDefinition
+from parser.statements import (
+    ColumnDefinition,
+    ColumnKind,
+    CreateFunction,
+    CreateTable,
+    CreateView,
+    WatermarkDefinition,
+)
 from parser.types import INTERVAL_DAY_TIME, Column, DataType, Schema, TimeAttribute
 from parser.writer.shown import write_shown
 from parser.writer.statements import write
@@ -49,15 +56,29 @@ def bind_table(statement: CreateTable, context: Context) -> Table:
         statement.primary_key,
         statement.temporary,
         partition_keys=_partition_keys(statement),
-        texts={c.name: write_shown(c.expression) for c in statement.columns if c.expression is not None},
+        texts={
+            c.name: write_shown(c.expression) for c in statement.columns if c.expression is not None
+        },
         definition=write(_in_full(statement, name, types)),
     )
 
 
-def _in_full(statement: CreateTable, name: tuple[str, str, str], types: Mapping[str, DataType]) -> CreateTable:
-    """The statement as it can be repeated anywhere: with full name, and the types that its columns have got."""
-    columns = (replace(c, type=types[c.name] if c.type is not None else None) for c in statement.columns)
-    return replace(statement, name=name, columns=tuple(columns), if_not_exists=False, create=True, replace=False)
+def _in_full(
+    statement: CreateTable, name: tuple[str, str, str], types: Mapping[str, DataType]
+) -> CreateTable:
+    """The statement as it can be repeated anywhere: with full name, and the types that its columns
+    have got."""
+    columns = (
+        replace(c, type=types[c.name] if c.type is not None else None) for c in statement.columns
+    )
+    return replace(
+        statement,
+        name=name,
+        columns=tuple(columns),
+        if_not_exists=False,
+        create=True,
+        replace=False,
+    )
 
 
 def _partition_keys(statement: CreateTable) -> tuple[str, ...]:
@@ -66,7 +87,11 @@ def _partition_keys(statement: CreateTable) -> tuple[str, ...]:
     for key in statement.partition_keys:
         if key not in names:
             hint = did_you_mean(key, names, "column")
-            raise PlanError(f"partition column '{key}' is not in the table", hint=hint, position=statement.position)
+            raise PlanError(
+                f"partition column '{key}' is not in the table",
+                hint=hint,
+                position=statement.position,
+            )
     return statement.partition_keys
 
 
@@ -84,7 +109,9 @@ def _declared(statement: CreateTable) -> dict[str, DataType]:
         if key not in names:
             hint = did_you_mean(key, names, "column")
             where = statement.key_position or statement.position
-            raise PlanError(f"primary key column '{key}' is not in the table", hint=hint, position=where)
+            raise PlanError(
+                f"primary key column '{key}' is not in the table", hint=hint, position=where
+            )
     types: dict[str, DataType] = {}
     for column in statement.columns:
         if column.name in statement.primary_key and column.kind is not ColumnKind.PHYSICAL:
@@ -93,12 +120,16 @@ def _declared(statement: CreateTable) -> dict[str, DataType]:
         if column.type is not None:
             check_type(column.type, column.type_position)
             types[column.name] = (
-                column.type.with_nullable(False) if column.name in statement.primary_key else column.type
+                column.type.with_nullable(False)
+                if column.name in statement.primary_key
+                else column.type
             )
     return types
 
 
-def _columns(statement: CreateTable, kind: ColumnKind, types: Mapping[str, DataType]) -> Iterable[Column]:
+def _columns(
+    statement: CreateTable, kind: ColumnKind, types: Mapping[str, DataType]
+) -> Iterable[Column]:
     return (Column(c.name, types[c.name]) for c in statement.columns if c.kind is kind)
 
 
@@ -109,11 +140,16 @@ def _metadata(statement: CreateTable, types: Mapping[str, DataType]) -> Iterable
 
 
 def _computed(
-    statement: CreateTable, types: Mapping[str, DataType], name: tuple[str, str, str], context: Context
+    statement: CreateTable,
+    types: Mapping[str, DataType],
+    name: tuple[str, str, str],
+    context: Context,
 ) -> tuple[tuple[str, Scalar], ...]:
     fields = (Field(name, n, pool.column(n, t)) for n, t in types.items())
     place = Place(context, Scope(tuple(fields)), "a computed column")
-    return tuple((c.name, _expression(c, place)) for c in statement.columns if c.kind is ColumnKind.COMPUTED)
+    return tuple(
+        (c.name, _expression(c, place)) for c in statement.columns if c.kind is ColumnKind.COMPUTED
+    )
 
 
 def _expression(column: ColumnDefinition, place: Place) -> Scalar:
@@ -128,7 +164,9 @@ def _watermark(
     column = ".".join(definition.column)
     if len(definition.column) > 1 or column not in schema:
         hint = did_you_mean(definition.column[-1], schema.names, "column")
-        raise PlanError(f"watermark column '{column}' is not a column of the table", hint=hint, position=where)
+        raise PlanError(
+            f"watermark column '{column}' is not a column of the table", hint=hint, position=where
+        )
     kind = schema.type(column)
     if not kind.is_timestamp or kind.precision > 3:
         raise PlanError(
@@ -138,10 +176,13 @@ def _watermark(
             position=where,
         )
     fields = tuple(Field(name, c.name, pool.column(c.name, c.type)) for c in schema)
-    expression = _watermark_expression(definition.expression, Place(context, Scope(fields), "WATERMARK"))
+    expression = _watermark_expression(
+        definition.expression, Place(context, Scope(fields), "WATERMARK")
+    )
     if not expression.type.is_timestamp or expression.type.precision > 3:
         raise PlanError(
-            f"the watermark of '{column}' is {expression.type.plain}, which is no timestamp of at most 3 digits",
+            f"the watermark of '{column}' is {expression.type.plain}, which is no timestamp of at"
+            " most 3 digits",
             hint=f"write WATERMARK FOR {column} AS {column} - INTERVAL '5' SECOND",
             position=position_of(definition.expression) or where,
         )
@@ -153,17 +194,27 @@ def _watermark_expression(node: exp.Expression, place: Place) -> Scalar:
     if not (isinstance(node, exp.Anonymous) and node.name.upper() == "WITHOFFSET"):
         return bind_scalar(node, place)
     arguments = [bind_scalar(a, place) for a in node.expressions]
-    delay = arguments[-1].value if len(arguments) == 2 and isinstance(arguments[-1], Literal) else None
+    delay = (
+        arguments[-1].value if len(arguments) == 2 and isinstance(arguments[-1], Literal) else None
+    )
     if not isinstance(delay, int) or isinstance(delay, bool):
         hint = "write WITHOFFSET(time, 1000), or time - INTERVAL '1' SECOND"
-        raise PlanError("WITHOFFSET takes a time and a number of milliseconds", hint=hint, position=position_of(node))
+        raise PlanError(
+            "WITHOFFSET takes a time and a number of milliseconds",
+            hint=hint,
+            position=position_of(node),
+        )
     interval = pool.literal(delay, INTERVAL_DAY_TIME.with_nullable(False))
     return function_call("-", (arguments[0], interval), node)
 
 
 def _with_time_attribute(schema: Schema, column: str) -> Schema:
     rowtime = TimeAttribute.ROWTIME
-    return Schema(tuple(Column(c.name, c.type.as_attribute(rowtime)) if c.name == column else c for c in schema))
+    return Schema(
+        tuple(
+            Column(c.name, c.type.as_attribute(rowtime)) if c.name == column else c for c in schema
+        )
+    )
 
 
 def bind_view(statement: CreateView, context: Context) -> View:
@@ -172,7 +223,9 @@ def bind_view(statement: CreateView, context: Context) -> View:
     twice = next((n for i, n in enumerate(query.names) if n in query.names[:i]), None)
     if twice is not None:
         raise PlanError(
-            f"the view has two columns '{twice}'", hint="give each its own name with AS", position=statement.position
+            f"the view has two columns '{twice}'",
+            hint="give each its own name with AS",
+            position=statement.position,
         )
     plan: LogicalPlan = query.plan
     if plan.schema.names != query.names:
@@ -189,11 +242,16 @@ def bind_function(statement: CreateFunction, context: Context) -> Function:
     if statement.language != "PYTHON":
         raise UnsupportedError(
             f"LANGUAGE {statement.language} is not supported",
-            hint="there is no JVM here: write the function in Python, CREATE FUNCTION … LANGUAGE PYTHON",
+            hint=(
+                "there is no JVM here: write the function in Python, CREATE FUNCTION … LANGUAGE"
+                " PYTHON"
+            ),
             position=statement.position,
         )
     if context.load is None:
-        raise UnsupportedError("functions of users cannot be loaded here", position=statement.position)
+        raise UnsupportedError(
+            "functions of users cannot be loaded here", position=statement.position
+        )
     name = context.catalog.resolve_function(statement.name, system=statement.system)
     user = context.load(statement)
     return Function(name, statement.class_name, statement.language, user, statement.temporary)

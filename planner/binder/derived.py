@@ -14,13 +14,22 @@ from planner.binder.scope import did_you_mean
 from planner.catalog import Catalog, Table
 from udf.casts.coercion import can_assign
 
-_FEATURES = ("CONSTRAINTS", "DISTRIBUTION", "GENERATED", "METADATA", "OPTIONS", "PARTITIONS", "WATERMARKS")
+_FEATURES = (
+    "CONSTRAINTS",
+    "DISTRIBUTION",
+    "GENERATED",
+    "METADATA",
+    "OPTIONS",
+    "PARTITIONS",
+    "WATERMARKS",
+)
 # Of what there can be one only, nothing can be overwritten.
 _NEVER_OVERWRITTEN = ("ALL", "CONSTRAINTS", "DISTRIBUTION", "PARTITIONS")
 
 
 def definition_of(table: Table) -> CreateTable:
-    """The statement that makes the table, as it can be repeated anywhere. Nothing in it has a place in a script."""
+    """The statement that makes the table, as it can be repeated anywhere. Nothing in it has a place
+    in a script."""
     (statement,) = parse(table.definition)
     assert isinstance(statement, CreateTable)
     columns = (replace(c, position=None, type_position=None) for c in statement.columns)
@@ -34,7 +43,8 @@ def definition_of(table: Table) -> CreateTable:
 
 
 def expanded(statement: CreateTable, catalog: Catalog) -> CreateTable:
-    """The statement without LIKE: with what the base table gives. PlanError where both say something of the same."""
+    """The statement without LIKE: with what the base table gives. PlanError where both say
+    something of the same."""
     like = statement.like
     if like is None:
         return statement
@@ -51,7 +61,9 @@ def _strategies(statement: CreateTable) -> Mapping[str, str]:
     given: dict[str, str] = {}
     for option in statement.like.options:
         if option.feature in given:
-            raise PlanError(f"{option.feature} is named twice in LIKE", position=statement.like.position)
+            raise PlanError(
+                f"{option.feature} is named twice in LIKE", position=statement.like.position
+            )
         if option.strategy == "OVERWRITING" and option.feature in _NEVER_OVERWRITTEN:
             hint = f"write EXCLUDING {option.feature}"
             message = f"{option.feature} cannot be overwritten in LIKE"
@@ -64,8 +76,8 @@ def _strategies(statement: CreateTable) -> Mapping[str, str]:
 
 
 def _merged(base: CreateTable, own: CreateTable, strategies: Mapping[str, str]) -> CreateTable:
-    """What the new table says, over what it takes from the base. The keys of partitions stay, as in Flink, also where they
-    are excluded and the new table has none."""
+    """What the new table says, over what it takes from the base. The keys of partitions stay, as in
+    Flink, also where they are excluded and the new table has none."""
     place = own.like.position if own.like is not None else None
     if base.partition_keys and own.partition_keys and strategies["PARTITIONS"] != "EXCLUDING":
         raise _clash("the base table has partitions", "EXCLUDING PARTITIONS", place)
@@ -90,7 +102,10 @@ def _clash(message: str, remedy: str, position: Position | None) -> PlanError:
     return PlanError(f"{message} already", hint=f"write LIKE … ({remedy})", position=position)
 
 
-_KINDS = {ColumnKind.COMPUTED: ("computed column", "GENERATED"), ColumnKind.METADATA: ("metadata column", "METADATA")}
+_KINDS = {
+    ColumnKind.COMPUTED: ("computed column", "GENERATED"),
+    ColumnKind.METADATA: ("metadata column", "METADATA"),
+}
 
 
 def _columns(
@@ -105,7 +120,9 @@ def _columns(
             what, feature = _KINDS.get(column.kind, ("column", ""))
             if held.kind is not column.kind or not feature:
                 message = f"the base table has a column '{column.name}' already"
-                raise PlanError(message, hint="give the column another name", position=column.position)
+                raise PlanError(
+                    message, hint="give the column another name", position=column.position
+                )
             if strategies[feature] != "OVERWRITING":
                 message = f"the base table has a {what} '{column.name}'"
                 raise _clash(message, f"OVERWRITING {feature}", column.position)
@@ -122,7 +139,9 @@ def _watermark(
     if strategy == "OVERWRITING" and own.column == kept.column:
         return own
     remedy = "EXCLUDING WATERMARKS" if own.column != kept.column else "OVERWRITING WATERMARKS"
-    raise _clash(f"the base table has a watermark for '{'.'.join(kept.column)}'", remedy, own.position)
+    raise _clash(
+        f"the base table has a watermark for '{'.'.join(kept.column)}'", remedy, own.position
+    )
 
 
 def _options(base: Mapping[str, str], own: CreateTable, strategy: str) -> Mapping[str, str]:
@@ -130,21 +149,30 @@ def _options(base: Mapping[str, str], own: CreateTable, strategy: str) -> Mappin
         return own.options
     twice = next((k for k in own.options if k in base), None)
     if strategy == "INCLUDING" and twice is not None:
-        raise _clash(f"the base table has the option '{twice}'", "OVERWRITING OPTIONS", own.option_places.get(twice))
+        raise _clash(
+            f"the base table has the option '{twice}'",
+            "OVERWRITING OPTIONS",
+            own.option_places.get(twice),
+        )
     return {**base, **own.options}
 
 
-# ---- AS a query ----------------------------------------------------------------------------------------------------
+# ---- AS a query ----------------------------------------------------------------------------------
 
 
-def table_of_query(statement: CreateTable, columns: Mapping[str, DataType]) -> tuple[CreateTable, Insert]:
-    """CREATE TABLE … AS as the table without its query, and the INSERT that fills it. `columns` are those of the query.
-    Columns that only the statement names come first; they get NULL. One that both name has the statement's type."""
+def table_of_query(
+    statement: CreateTable, columns: Mapping[str, DataType]
+) -> tuple[CreateTable, Insert]:
+    """CREATE TABLE … AS as the table without its query, and the INSERT that fills it. `columns` are
+    those of the query. Columns that only the statement names come first; they get NULL. One that
+    both name has the statement's type."""
     query = statement.query
     assert query is not None
     if statement.temporary:
         hint = "create the table first, then write INSERT INTO"
-        raise PlanError("CREATE TEMPORARY TABLE … AS does not exist", hint=hint, position=statement.position)
+        raise PlanError(
+            "CREATE TEMPORARY TABLE … AS does not exist", hint=hint, position=statement.position
+        )
     _check_keys(statement, columns, "the query", "write COALESCE({0}, …) AS {0}")
     declared = {c.name: c for c in statement.columns}
     given = {n: _column(n, t, declared.get(n)) for n, t in columns.items()}
@@ -158,7 +186,10 @@ def table_of_query(statement: CreateTable, columns: Mapping[str, DataType]) -> t
         position=statement.position,
         subject=statement.subject,
     )
-    return replace(statement, columns=(*own, *ordered), query=None, column_order=(), replace=False), insert
+    return (
+        replace(statement, columns=(*own, *ordered), query=None, column_order=(), replace=False),
+        insert,
+    )
 
 
 def _column(name: str, kind: DataType, declared: ColumnDefinition | None) -> ColumnDefinition:
@@ -170,20 +201,25 @@ def _column(name: str, kind: DataType, declared: ColumnDefinition | None) -> Col
         raise PlanError(message, hint="give it another name", position=declared.position)
     if not can_assign(plain, declared.type):
         raise PlanError(
-            f"column '{name}' is declared as {declared.type.plain}, but the query gives {plain.plain}",
+            f"column '{name}' is declared as {declared.type.plain}, but the query gives"
+            f" {plain.plain}",
             hint=f"write CAST({name} AS {declared.type.plain}) AS {name} in the query",
             position=declared.type_position or declared.position,
         )
     return declared
 
 
-def _ordered(statement: CreateTable, given: Mapping[str, ColumnDefinition]) -> tuple[ColumnDefinition, ...]:
+def _ordered(
+    statement: CreateTable, given: Mapping[str, ColumnDefinition]
+) -> tuple[ColumnDefinition, ...]:
     """In the order of the names before AS, which must be all of them."""
     names = [".".join(n) for n in statement.column_order]
     for name in names:
         if name not in given:
             hint = did_you_mean(name, list(given), "column")
-            raise PlanError(f"the query has no column '{name}'", hint=hint, position=statement.position)
+            raise PlanError(
+                f"the query has no column '{name}'", hint=hint, position=statement.position
+            )
     if not names:
         return tuple(given.values())
     if sorted(names) != sorted(given):
@@ -192,8 +228,11 @@ def _ordered(statement: CreateTable, given: Mapping[str, ColumnDefinition]) -> t
     return tuple(given[n] for n in names)
 
 
-def _check_keys(statement: CreateTable, columns: Mapping[str, DataType], source: str, remedy: str) -> None:
-    """A primary key over columns that `source` gives may not be NULL; `remedy` with the name of the column."""
+def _check_keys(
+    statement: CreateTable, columns: Mapping[str, DataType], source: str, remedy: str
+) -> None:
+    """A primary key over columns that `source` gives may not be NULL; `remedy` with the name of the
+    column."""
     for name in statement.primary_key:
         if name in columns and columns[name].nullable:
             raise PlanError(

@@ -1,4 +1,5 @@
-"""INSERT: the query's columns by position to those of the table, cast where Flink casts without being asked."""
+"""INSERT: the query's columns by position to those of the table, cast where Flink casts without
+being asked."""
 
 from __future__ import annotations
 
@@ -28,8 +29,9 @@ from udf.casts.coercion import can_assign
 
 
 def bind_insert(statement: Insert, context: Context) -> Sink:
-    """A sink whose input has the writable columns of the table, in their order and with their types. A value that may
-    be NULL can stand in a NOT NULL column: the sink refuses the row when it is."""
+    """A sink whose input has the writable columns of the table, in their order and with their
+    types. A value that may be NULL can stand in a NOT NULL column: the sink refuses the row when it
+    is."""
     context = emitting(statement.emit, context)
     table = _target(statement, context)
     columns = writable(table)
@@ -41,17 +43,27 @@ def bind_insert(statement: Insert, context: Context) -> Sink:
     given = dict(zip((c.name for c in targets), query.plan.schema, strict=True))
     places = _places(statement, targets)
     drops = one_of(context.settings, NOT_NULL, ("ERROR", "DROP")) == "DROP"
-    items = tuple((c.name, fixed.get(c.name) or _value(c, given.get(c.name), table, places, drops)) for c in columns)
+    items = tuple(
+        (c.name, fixed.get(c.name) or _value(c, given.get(c.name), table, places, drops))
+        for c in columns
+    )
     unchanged = [c.name for c in query.plan.schema] == [c.name for c in columns] and all(
         isinstance(e, ColumnRef) and e.name == n for n, e in items
     )
-    plan = query.plan if unchanged else Project(query.plan, items, context.salt(e for _, e in items))
-    return Sink(plan, table, context.job, context.place, statement.on_conflict or "", statement.overwrite)
+    plan = (
+        query.plan if unchanged else Project(query.plan, items, context.salt(e for _, e in items))
+    )
+    return Sink(
+        plan, table, context.job, context.place, statement.on_conflict or "", statement.overwrite
+    )
 
 
 def writable(table: Table) -> tuple[Column, ...]:
-    """Physical columns and metadata columns that are not VIRTUAL, in the order of the declaration."""
-    written = {c.name for c in table.physical} | {m.column.name for m in table.metadata if not m.virtual}
+    """Physical columns and metadata columns that are not VIRTUAL, in the order of the
+    declaration."""
+    written = {c.name for c in table.physical} | {
+        m.column.name for m in table.metadata if not m.virtual
+    }
     return tuple(c for c in table.schema if c.name in written)
 
 
@@ -65,7 +77,9 @@ def _target(statement: Insert, context: Context) -> Table:
             raise error.at(statement.subject or statement.position) from None
         return found
     if isinstance(found, View):
-        raise PlanError(f"'{found.name[2]}' is a view, and rows go into tables", position=statement.subject)
+        raise PlanError(
+            f"'{found.name[2]}' is a view, and rows go into tables", position=statement.subject
+        )
     raise unknown_table(statement.target, context, None).at(statement.subject or statement.position)
 
 
@@ -74,7 +88,11 @@ def _partition(statement: Insert, table: Table, context: Context) -> dict[str, S
     found: dict[str, Scalar] = {}
     for part in statement.partition:
         if part.name not in table.partition_keys:
-            hint = did_you_mean(part.name, list(table.partition_keys), "column") if table.partition_keys else None
+            hint = (
+                did_you_mean(part.name, list(table.partition_keys), "column")
+                if table.partition_keys
+                else None
+            )
             raise PlanError(
                 f"'{part.name}' is no partition column of table '{table.display}'",
                 hint=hint,
@@ -106,7 +124,8 @@ def _check_count(statement: Insert, table: Table, query: Query, targets: Sequenc
         first = ", ".join(f"`{name}`" for name in written[:given])
         hint = f"name the columns that it writes: INSERT INTO {table.display} ({first}) …"
         raise PlanError(
-            f"the query has {given} column{'s' * (given != 1)}, but {len(written)} are written to '{table.display}'",
+            f"the query has {given} column{'s' * (given != 1)}, but {len(written)} are written to"
+            f" '{table.display}'",
             detail=f"query: {', '.join(map(_shown, query.names))}; table: {', '.join(written)}",
             hint=hint if given < len(written) and not statement.columns else None,
             position=position_of(statement.query) or statement.position,
@@ -114,7 +133,8 @@ def _check_count(statement: Insert, table: Table, query: Query, targets: Sequenc
 
 
 def _places(statement: Insert, targets: Sequence[Column]) -> dict[str, exp.Expression]:
-    """Where each target's value stands in the text: its item in the select list, or else the query."""
+    """Where each target's value stands in the text: its item in the select list, or else the
+    query."""
     query = statement.query
     items = query.expressions if isinstance(query, exp.Select) else _first_row(query)
     if len(items) != len(targets):
@@ -129,18 +149,25 @@ def _first_row(query: exp.Expression) -> list[exp.Expression]:
 
 
 def _value(
-    target: Column, given: Column | None, table: Table, places: Mapping[str, exp.Expression], drops: bool
+    target: Column,
+    given: Column | None,
+    table: Table,
+    places: Mapping[str, exp.Expression],
+    drops: bool,
 ) -> Scalar:
-    """What is written to the column: the query's value, cast if need be, or NULL where the text does not name it.
-    `drops`: rows with NULL where it may not be are left out before the sink."""
+    """What is written to the column: the query's value, cast if need be, or NULL where the text
+    does not name it. `drops`: rows with NULL where it may not be are left out before the sink."""
     if given is None:
         if not target.type.nullable:
             message = f"column '{target.name}' of '{table.display}' is NOT NULL and gets no value"
-            raise PlanError(message, hint="name it in the column list", position=position_of(places[""]))
+            raise PlanError(
+                message, hint="name it in the column list", position=position_of(places[""])
+            )
         return literals.null(target.type)
     if not can_assign(given.type, target.type):
         raise PlanError(
-            f"column '{target.name}' of '{table.display}' is {target.type.plain}, but the query gives {given.type.plain}",
+            f"column '{target.name}' of '{table.display}' is {target.type.plain}, but the query"
+            f" gives {given.type.plain}",
             hint=_cast_hint(places[target.name], target),
             position=position_of(places[target.name]),
         )

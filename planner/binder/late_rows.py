@@ -1,4 +1,5 @@
-"""SET 'job.late-rows.table' = 'name': which columns of a late row the table gets, by their names."""
+"""SET 'job.late-rows.table' = 'name': which columns of a late row the table gets, by their
+names."""
 
 from __future__ import annotations
 
@@ -29,13 +30,16 @@ _NOWHERE = exp.Null()
 
 
 def telling_late(plan: Sink, context: Context) -> Sink:
-    """The plan with the table at each operation that drops late rows. PlanError where the table has a column that is in
-    none of them, or of a type that does not take the row's."""
+    """The plan with the table at each operation that drops late rows. PlanError where the table has
+    a column that is in none of them, or of a type that does not take the row's."""
     table = _table(context)
     if table is None:
         return plan
     if one_of(context.settings, LATE_ROWS, ("DROP", "DEAD-LETTER")) != "DROP":
-        raise PlanError(f"'{LATE_ROWS}' and '{LATE_TABLE}' both say where late rows go", hint=f"reset '{LATE_ROWS}'")
+        raise PlanError(
+            f"'{LATE_ROWS}' and '{LATE_TABLE}' both say where late rows go",
+            hint=f"reset '{LATE_ROWS}'",
+        )
     known: dict[str, None] = {}
 
     def set_up(node: LogicalPlan) -> LogicalPlan:
@@ -64,17 +68,22 @@ def _table(context: Context) -> Table | None:
 
 
 def _items(rows: LateRows, table: Table, context: Context) -> tuple[tuple[str, Scalar], ...]:
-    items = tuple((c.name, _value(c, _source(c.name, rows), rows.schema, table)) for c in writable(table))
+    items = tuple(
+        (c.name, _value(c, _source(c.name, rows), rows.schema, table)) for c in writable(table)
+    )
     return in_zone(Project(rows, items), context.zone).items
 
 
 def _source(name: str, rows: LateRows) -> str | None:
-    """The row's column of that name, or which had it before the sides of a join got names of their own."""
+    """The row's column of that name, or which had it before the sides of a join got names of their
+    own."""
     if name in rows.schema:
         return name
     below = rows.operation.inputs[rows.port]
     items = below.items if isinstance(below, Project) else ()
-    renamed = [n for n, e in items if isinstance(e, ColumnRef) and e.name == name and n in rows.schema]
+    renamed = [
+        n for n, e in items if isinstance(e, ColumnRef) and e.name == name and n in rows.schema
+    ]
     return renamed[0] if renamed else None
 
 
@@ -83,14 +92,16 @@ def _value(column: Column, source: str | None, row: Schema, table: Table) -> Sca
     if source is None:
         if not column.type.nullable:
             raise PlanError(
-                f"column '{column.name}' of '{table.display}' is NOT NULL, and late rows have no such column",
+                f"column '{column.name}' of '{table.display}' is NOT NULL, and late rows have no"
+                " such column",
                 detail=_there_is(row.names),
             )
         return literals.null(column.type)
     given = row.type(source)
     if not can_assign(given, column.type):
         raise PlanError(
-            f"column '{column.name}' of '{table.display}' is {column.type.plain}, but in late rows it is {given.plain}",
+            f"column '{column.name}' of '{table.display}' is {column.type.plain}, but in late rows"
+            f" it is {given.plain}",
             hint=f"declare it as {given.plain}",
         )
     value = implicit_cast(pool.column(source, given), column.type, _NOWHERE)

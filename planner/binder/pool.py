@@ -1,5 +1,5 @@
-"""Equal small parts of plans as one object, over all statements: rules about the same fields repeat the same columns,
-literals and comparisons thousands of times."""
+"""Equal small parts of plans as one object, over all statements: rules about the same fields repeat
+the same columns, literals and comparisons thousands of times."""
 
 from __future__ import annotations
 
@@ -36,18 +36,22 @@ def column(name: str, kind: DataType) -> ColumnRef:
 def literal(value: LiteralValue, kind: DataType) -> Literal:
     key = (type(value), value, kind)
     found = _literals.get(key)
-    if found is None or repr(found.value) != repr(value):  # 0.0 and -0.0, 1.0 and 1.00 are equal keys
+    if found is None or repr(found.value) != repr(
+        value
+    ):  # 0.0 and -0.0, 1.0 and 1.00 are equal keys
         found = _put(_literals, key, Literal(value, kind))
     return found
 
 
 def is_pooled(function: str) -> bool:
-    """Calls that cannot be refused later or fail at run time need no position, and so can be one object."""
+    """Calls that cannot be refused later or fail at run time need no position, and so can be one
+    object."""
     return function in TOTAL
 
 
 def known_call(function: str, args: tuple[Scalar, ...]) -> Call | None:
-    """The call of `function` with exactly these objects as arguments, before implicit casts, if there was one."""
+    """The call of `function` with exactly these objects as arguments, before implicit casts, if
+    there was one."""
     held = _calls.get((function, tuple(map(id, args))))
     return None if held is None else held[1]
 

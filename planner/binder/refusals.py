@@ -1,4 +1,5 @@
-"""What Flink has and this version has not: every refusal names the construct, its place and what to do instead."""
+"""What Flink has and this version has not: every refusal names the construct, its place and what to
+do instead."""
 
 from __future__ import annotations
 
@@ -14,16 +15,22 @@ from udf.aggregates.basic import aggregate_names
 APPROXIMATE = "APPROX_COUNT_DISTINCT"
 AGGREGATES = frozenset(n for n in aggregate_names() if " " not in n) | {APPROXIMATE}
 WINDOW_BOUNDS = frozenset(
-    f"{w}_{s}" for w in ("TUMBLE", "HOP", "SESSION") for s in ("START", "END", "ROWTIME", "PROCTIME")
+    f"{w}_{s}"
+    for w in ("TUMBLE", "HOP", "SESSION")
+    for s in ("START", "END", "ROWTIME", "PROCTIME")
 )
 _WINDOWS = frozenset({"TUMBLE", "HOP", "SESSION", "CUMULATE"})
 
 _KNOWN = f"{', '.join(sorted(AGGREGATES))} are there"
 # Functions that stand with OVER only.
-OVER_FUNCTIONS = frozenset("ROW_NUMBER RANK DENSE_RANK PERCENT_RANK CUME_DIST NTILE LAG LEAD".split())
+OVER_FUNCTIONS = frozenset(
+    "ROW_NUMBER RANK DENSE_RANK PERCENT_RANK CUME_DIST NTILE LAG LEAD".split()
+)
 _OTHER_AGGREGATES = {"SUM0": _KNOWN}
 # Functions that stand within MATCH_RECOGNIZE only.
-PATTERN_FUNCTIONS = frozenset("FIRST LAST PREV NEXT MATCH_ROWTIME MATCH_PROCTIME MATCH_NUMBER CLASSIFIER".split())
+PATTERN_FUNCTIONS = frozenset(
+    "FIRST LAST PREV NEXT MATCH_ROWTIME MATCH_PROCTIME MATCH_NUMBER CLASSIFIER".split()
+)
 # Names of calls that are no scalar functions.
 NOT_SCALAR = (
     AGGREGATES
@@ -39,7 +46,10 @@ _EXPRESSIONS: dict[type[exp.Expression], tuple[str, str]] = {
     exp.Subquery: ("a subquery", "compute the value in a query below, or write it as a literal"),
     exp.Window: ("OVER", "aggregate by windows: GROUP BY TUMBLE(…)"),
     exp.Tuple: ("a row of several values", "compare the columns one by one with AND"),
-    exp.Bracket: ("access by index or key", "select the value into a column of its own at the source"),
+    exp.Bracket: (
+        "access by index or key",
+        "select the value into a column of its own at the source",
+    ),
     exp.Dot: ("access to a field", "declare the field as a column of its own"),
     exp.Overlaps: ("OVERLAPS", "compare the bounds: a_start < b_end AND b_start < a_end"),
     exp.IgnoreNulls: ("IGNORE NULLS", "filter with FILTER (WHERE x IS NOT NULL)"),
@@ -58,8 +68,14 @@ _EXPRESSIONS: dict[type[exp.Expression], tuple[str, str]] = {
     nodes.MultisetOperation: ("MULTISET UNION, INTERSECT and EXCEPT", "use functions of arrays"),
     nodes.MemberOf: ("MEMBER OF", "use ARRAY_CONTAINS"),
     nodes.SubmultisetOf: ("SUBMULTISET OF", "use functions of arrays"),
-    nodes.PeriodPredicate: ("a predicate of periods", "compare the bounds: a_start < b_end AND b_start < a_end"),
-    nodes.SequenceValue: ("VALUE FOR a sequence", "use ROW_NUMBER, or number the events at their source"),
+    nodes.PeriodPredicate: (
+        "a predicate of periods",
+        "compare the bounds: a_start < b_end AND b_start < a_end",
+    ),
+    nodes.SequenceValue: (
+        "VALUE FOR a sequence",
+        "use ROW_NUMBER, or number the events at their source",
+    ),
     nodes.New: ("NEW", "use ROW(…)"),
     nodes.CursorOf: ("CURSOR", "use a table argument: TABLE t"),
     nodes.Modified: ("RUNNING and FINAL", "they belong to MATCH_RECOGNIZE"),
@@ -68,10 +84,14 @@ _EXPRESSIONS: dict[type[exp.Expression], tuple[str, str]] = {
 }
 
 
-def of_expression(node: exp.Expression, what: str | None = None, hint: str | None = None) -> UnsupportedError:
+def of_expression(
+    node: exp.Expression, what: str | None = None, hint: str | None = None
+) -> UnsupportedError:
     known = _EXPRESSIONS.get(type(node), (f"'{node.key}'", None))
     return UnsupportedError(
-        f"{what or known[0]} is not supported here", hint=hint or known[1], position=position_of(node)
+        f"{what or known[0]} is not supported here",
+        hint=hint or known[1],
+        position=position_of(node),
     )
 
 
@@ -93,25 +113,37 @@ def of_special(node: exp.Expression, clause: str) -> PlanError:
         hint = "it belongs to MEASURES and DEFINE of MATCH_RECOGNIZE"
         return PlanError(f"{name} cannot stand in {clause}", hint=hint, position=position_of(node))
     if name in AGGREGATES:
-        hint = "filter aggregates with HAVING" if clause == "WHERE" else "aggregate in a query below"
-        return PlanError(f"the aggregate {name} cannot stand in {clause}", hint=hint, position=position_of(node))
+        hint = (
+            "filter aggregates with HAVING" if clause == "WHERE" else "aggregate in a query below"
+        )
+        return PlanError(
+            f"the aggregate {name} cannot stand in {clause}", hint=hint, position=position_of(node)
+        )
     if name in OVER_FUNCTIONS:
         hint = f"write {name}(…) OVER (PARTITION BY … ORDER BY …)"
         return PlanError(f"{name} stands with OVER only", hint=hint, position=position_of(node))
     if name in FUNCTIONS:
-        return PlanError(f"{name} stands outside of a query with GROUP BY", position=position_of(node))
+        return PlanError(
+            f"{name} stands outside of a query with GROUP BY", position=position_of(node)
+        )
     window = name.partition("_")[0]
     if name == "CUMULATE":
         hint = "use TABLE(CUMULATE(TABLE t, DESCRIPTOR(time column), step, size))"
         return PlanError("CUMULATE is a table function", hint=hint, position=position_of(node))
     hint = f"group by {window}(time column, …) in the same query"
-    return PlanError(f"{name} stands outside of a query that groups by {window}", hint=hint, position=position_of(node))
+    return PlanError(
+        f"{name} stands outside of a query that groups by {window}",
+        hint=hint,
+        position=position_of(node),
+    )
 
 
 def of_subquery(node: exp.Expression, clause: str) -> UnsupportedError:
     """A subquery where there can be none."""
     hint = "put it into SELECT, WHERE, GROUP BY, HAVING or ON, or join the query"
-    return UnsupportedError(f"a subquery in {clause} is not supported", hint=hint, position=position_of(node))
+    return UnsupportedError(
+        f"a subquery in {clause} is not supported", hint=hint, position=position_of(node)
+    )
 
 
 def check_arguments(node: exp.Expression) -> None:
@@ -120,9 +152,14 @@ def check_arguments(node: exp.Expression) -> None:
             raise of_expression(argument)
         if isinstance(argument, exp.Var) and argument.name == "DEFAULT":
             hint = "leave out the arguments at the end, or write their values"
-            raise UnsupportedError("DEFAULT as an argument is not supported", hint=hint, position=position_of(argument))
+            raise UnsupportedError(
+                "DEFAULT as an argument is not supported", hint=hint, position=position_of(argument)
+            )
         if isinstance(argument, exp.Distinct):
-            raise PlanError(f"DISTINCT is for aggregates, and {node.name} is none", position=position_of(argument))
+            raise PlanError(
+                f"DISTINCT is for aggregates, and {node.name} is none",
+                position=position_of(argument),
+            )
 
 
 _CLAUSES = {
@@ -149,22 +186,31 @@ def check_clauses(node: exp.Expression) -> None:
 def _check_words(node: exp.Expression) -> None:
     """Refuses what a single word says: STREAM, GROUP BY DISTINCT."""
     words = (
-        (node.args.get("kind") == "STREAM", "SELECT STREAM", "all queries over streams are continuous: leave it out"),
+        (
+            node.args.get("kind") == "STREAM",
+            "SELECT STREAM",
+            "all queries over streams are continuous: leave it out",
+        ),
         (_flag(node, "group", "distinct"), "GROUP BY DISTINCT", "leave out what comes twice"),
     )
     for found, what, hint in words:
         if found:
-            raise UnsupportedError(f"{what} is not supported", hint=hint, position=position_of(node))
+            raise UnsupportedError(
+                f"{what} is not supported", hint=hint, position=position_of(node)
+            )
 
 
 def check_recursion(cte: exp.Expression) -> None:
-    """Refuses a common table of WITH RECURSIVE whose UNION reads itself. Any other means what it would mean without the word."""
+    """Refuses a common table of WITH RECURSIVE whose UNION reads itself. Any other means what it
+    would mean without the word."""
     body = cte.this
     tables = body.find_all(exp.Table) if isinstance(body, exp.Union) else ()
     own = [t for t in tables if t.name == cte.alias and not t.db]
     if own:
         hint = "unroll it: Flink runs no recursive queries either"
-        raise UnsupportedError("recursion is not supported", hint=hint, position=position_of(own[0]))
+        raise UnsupportedError(
+            "recursion is not supported", hint=hint, position=position_of(own[0])
+        )
 
 
 def _flag(node: exp.Expression, clause: str, word: str) -> bool:
@@ -178,13 +224,20 @@ _RELATIONS: dict[type[exp.Expression], tuple[str, str]] = {
 
 
 def of_relation(node: exp.Expression) -> UnsupportedError:
-    what, hint = _RELATIONS.get(type(node), (f"'{node.key}' in FROM", "read from a table, view or query"))
+    what, hint = _RELATIONS.get(
+        type(node), (f"'{node.key}' in FROM", "read from a table, view or query")
+    )
     return UnsupportedError(f"{what} is not supported", hint=hint, position=position_of(node))
 
 
 def of_table_function(node: exp.Expression) -> PlanError:
-    hint = "TABLE(TUMBLE(TABLE t, DESCRIPTOR(time column), INTERVAL '1' MINUTE)), HOP, CUMULATE and SESSION are there"
-    return UnsupportedError(f"table function {node.name} is not supported", hint=hint, position=position_of(node))
+    hint = (
+        "TABLE(TUMBLE(TABLE t, DESCRIPTOR(time column), INTERVAL '1' MINUTE)), HOP, CUMULATE and"
+        " SESSION are there"
+    )
+    return UnsupportedError(
+        f"table function {node.name} is not supported", hint=hint, position=position_of(node)
+    )
 
 
 def not_grouped(name: str, node: exp.Expression) -> PlanError:
@@ -200,4 +253,6 @@ def check_distinct(kind: DataType, node: exp.Expression, *, batch: bool) -> None
     """Refuses to tell values apart that Flink has no order of; in batch mode it has one of rows."""
     if kind.root in (Root.MAP, Root.MULTISET) or (kind.root is Root.ROW and not batch):
         hint = "take parts of it, or CAST(… AS STRING)"
-        raise PlanError(f"DISTINCT is not there for {kind.plain}", hint=hint, position=position_of(node))
+        raise PlanError(
+            f"DISTINCT is not there for {kind.plain}", hint=hint, position=position_of(node)
+        )

@@ -1,4 +1,5 @@
-"""What a name can stand for at one place of a query, and what binding depends on besides the text."""
+"""What a name can stand for at one place of a query, and what binding depends on besides the
+text."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ from udf.user import UserFunction
 Load = Callable[[CreateFunction], UserFunction]
 
 TIME_ZONE = "table.local-time-zone"
-# What names of columns begin with that a subquery reads of the query around it; no name in a text does.
+# What names of columns begin with that a subquery reads of the query around it; no name in a text
+# does.
 OUTER = "\u2191"
 
 
@@ -37,9 +39,9 @@ class UnknownColumn(PlanError):
 
 @dataclass(frozen=True)
 class Field:
-    """A column that can be named: `relation`.`name`; `column` is the input's column that it stands for. `merged`: only
-    so, since its name alone means the column that a join made of it and another one. `twice`: its relation has two columns
-    of the name, so that * does not stand for them."""
+    """A column that can be named: `relation`.`name`; `column` is the input's column that it stands
+    for. `merged`: only so, since its name alone means the column that a join made of it and another
+    one. `twice`: its relation has two columns of the name, so that * does not stand for them."""
 
     relation: tuple[str, ...]
     name: str
@@ -69,7 +71,11 @@ class Scope:
     def resolve(self, name: str, relation: tuple[str, ...], node: exp.Expression) -> ColumnRef:
         """The column of that name; PlanError where there is none, or more than one."""
         named = self._by_name.get(name, ())
-        found = [f for f in named if (f.relation[-len(relation) :] == relation if relation else not f.merged)]
+        found = [
+            f
+            for f in named
+            if (f.relation[-len(relation) :] == relation if relation else not f.merged)
+        ]
         if len(found) == 1:
             return found[0].column
         if found:
@@ -100,7 +106,9 @@ class Scope:
         names = list(dict.fromkeys(f.relation[-1] for f in self.fields if f.relation))
         hint = did_you_mean(relation[-1], names, "table")
         return UnknownColumn(
-            f"unknown table '{'.'.join(relation)}' in this query", hint=hint, position=position_of(node)
+            f"unknown table '{'.'.join(relation)}' in this query",
+            hint=hint,
+            position=position_of(node),
         )
 
 
@@ -126,9 +134,9 @@ class Outer:
 
 @dataclass(frozen=True)
 class Context:
-    """What a statement is bound in. `ctes` are the common tables in reach; `load` (None: there is none) finds functions.
-    `outer`: what is around a subquery. `inside`: whether the query that is bound stands in another one. `of_view`: whether the
-    statement is that of a view."""
+    """What a statement is bound in. `ctes` are the common tables in reach; `load` (None: there is
+    none) finds functions. `outer`: what is around a subquery. `inside`: whether the query that is
+    bound stands in another one. `of_view`: whether the statement is that of a view."""
 
     catalog: Catalog
     settings: Mapping[str, str]
@@ -161,8 +169,8 @@ class Context:
         return replace(self, ctes={**self.ctes, **ctes})
 
     def salt(self, expressions: Iterable[Scalar]) -> str:
-        """What keeps a node with these expressions apart from equal ones: nothing, the session's time zone, or, when
-        each evaluation gives another value (RAND, UUID), the node's place."""
+        """What keeps a node with these expressions apart from equal ones: nothing, the session's
+        time zone, or, when each evaluation gives another value (RAND, UUID), the node's place."""
         used = tuple(expressions)
         if not all(map(is_told_by_epoch, used)):
             return f"{self.job}/{self.place}/{next(self._numbers)}"
@@ -171,8 +179,8 @@ class Context:
 
 @dataclass(frozen=True)
 class Query:
-    """A bound query: `names` are those of its columns as the text gives them, perhaps one twice; the plan's schema has
-    them distinct."""
+    """A bound query: `names` are those of its columns as the text gives them, perhaps one twice;
+    the plan's schema has them distinct."""
 
     plan: LogicalPlan
     names: tuple[str, ...]
@@ -191,7 +199,10 @@ class Query:
         pairs = zip(self.names, self.plan.schema, strict=True)
         often = Counter(self.names)
         return Scope(
-            tuple(Field(relation, name, pool.column(c.name, c.type), twice=often[name] > 1) for name, c in pairs)
+            tuple(
+                Field(relation, name, pool.column(c.name, c.type), twice=often[name] > 1)
+                for name, c in pairs
+            )
         )
 
 
@@ -207,7 +218,8 @@ class Subquerying(Protocol):
 
 @dataclass(frozen=True)
 class Place:
-    """Where an expression stands: the columns in reach, and what aggregates and subqueries mean there (None: refused)."""
+    """Where an expression stands: the columns in reach, and what aggregates and subqueries mean
+    there (None: refused)."""
 
     context: Context
     scope: Scope
@@ -217,7 +229,8 @@ class Place:
 
 
 def distinct_names(names: Iterable[str], used: Iterable[str] = ()) -> tuple[str, ...]:
-    """The names, those that were there before with a number behind them: a, a0, a1, as Flink does."""
+    """The names, those that were there before with a number behind them: a, a0, a1, as Flink
+    does."""
     taken = set(used)
     result: list[str] = []
     for name in names:

@@ -1,5 +1,5 @@
-"""Statements, and parts of them, that Flink has and this version has not: each is refused by name, with its place and
-what to do instead."""
+"""Statements, and parts of them, that Flink has and this version has not: each is refused by name,
+with its place and what to do instead."""
 
 from __future__ import annotations
 
@@ -74,11 +74,14 @@ _KINDS = {
 def refuse(statement: Statement) -> None:
     """UnsupportedError where the statement, or a part of it, is not there yet."""
     for what, hint, position in _missing(statement):
-        raise UnsupportedError(f"{what} is not supported", hint=hint, position=position or statement.position)
+        raise UnsupportedError(
+            f"{what} is not supported", hint=hint, position=position or statement.position
+        )
 
 
 def _missing(statement: Statement) -> Iterator[tuple[str, str, Position | None]]:
-    """What is not there, what to do instead, and where it stands (None: where the statement begins)."""
+    """What is not there, what to do instead, and where it stands (None: where the statement
+    begins)."""
     known = _STATEMENTS.get(type(statement))
     if known is not None:
         yield *known, None
@@ -86,7 +89,11 @@ def _missing(statement: Statement) -> Iterator[tuple[str, str, Position | None]]
         case Alter() if statement.kind in _KINDS:
             yield f"ALTER {statement.kind.words}", _VERSION, None
         case ShowCreate() | Describe() if statement.kind is Kind.DATABASE:
-            yield f"{_words(statement)} DATABASE", "Flink has it not either: SHOW DATABASES lists all", None
+            yield (
+                f"{_words(statement)} DATABASE",
+                "Flink has it not either: SHOW DATABASES lists all",
+                None,
+            )
         case Drop() | ShowCreate() | Describe() if statement.kind in _KINDS:
             yield f"{_words(statement)} {statement.kind.words}", _KINDS[statement.kind], None
         case CreateTable():

@@ -9,15 +9,16 @@ from zlib import crc32
 V = TypeVar("V")
 D = TypeVar("D")
 
-# A change copies the table of chunks and the chunks that it touches: with so many, both are short for 100 to 100,000 keys.
+# A change copies the table of chunks and the chunks that it touches: with so many, both are short
+# for 100 to 100,000 keys.
 _CHUNKS = 512
 # Shared, so that what two mappings lack is the same object.
 _NOTHING: tuple[dict[str, Any], ...] = ({},) * _CHUNKS
 
 
 class Chunked(Mapping[str, V]):
-    """An immutable mapping in chunks. What `changed` makes shares the chunks that stay: a change costs what it changes,
-    and so does the `difference` of two versions. Its order means nothing."""
+    """An immutable mapping in chunks. What `changed` makes shares the chunks that stay: a change
+    costs what it changes, and so does the `difference` of two versions. Its order means nothing."""
 
     __slots__ = ("_chunks", "_size")
 
@@ -42,7 +43,11 @@ class Chunked(Mapping[str, V]):
         found: set[str] = set()
         for mine, theirs in zip(self._chunks, other._chunks, strict=True):
             if mine is not theirs:
-                found |= {key for key, value in mine.items() if key not in theirs or theirs[key] is not value}
+                found |= {
+                    key
+                    for key, value in mine.items()
+                    if key not in theirs or theirs[key] is not value
+                }
                 found |= theirs.keys() - mine.keys()
         return found
 

@@ -1,5 +1,5 @@
-"""Stages: the operators of a graph between two exchanges. Only the planner and Spark know them; in one process an
-exchange is nothing, since one table holds all buckets."""
+"""Stages: the operators of a graph between two exchanges. Only the planner and Spark know them; in
+one process an exchange is nothing, since one table holds all buckets."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from planner.graph.merge import Graph
 
 @dataclass(frozen=True)
 class Stage:
-    """`nodes` in order. `exchange`: the columns by whose hash rows come to this stage's buckets (() sends all to bucket
-    0); None where rows stay where their shard is read."""
+    """`nodes` in order. `exchange`: the columns by whose hash rows come to this stage's buckets (()
+    sends all to bucket 0); None where rows stay where their shard is read."""
 
     id: int
     nodes: tuple[str, ...]
@@ -19,7 +19,8 @@ class Stage:
 
 
 def cut(graph: Graph) -> tuple[Stage, ...]:
-    """The stages of a graph, in order. A keyed operator begins a stage of its own with what stands above it."""
+    """The stages of a graph, in order. A keyed operator begins a stage of its own with what stands
+    above it."""
     stage_of: dict[str, int] = {}
     members: list[list[str]] = []
     exchanges: list[tuple[str, ...] | None] = []

@@ -1,7 +1,9 @@
-"""A graph divided into parts: each is the whole graph over a share of the sources' shards and of the buckets of state, and
-rows go to the part that owns their bucket wherever an operation needs the rows of a key together. Pure.
+"""A graph divided into parts: each is the whole graph over a share of the sources' shards and of
+the buckets of state, and rows go to the part that owns their bucket wherever an operation needs the
+rows of a key together. Pure.
 
-Nodes keep their ids and births; what stands between two parts is added to the plan of each (planner/logical/shuffle.py)."""
+Nodes keep their ids and births; what stands between two parts is added to the plan of each
+(planner/logical/shuffle.py)."""
 
 from __future__ import annotations
 
@@ -39,8 +41,8 @@ _SINKS: Final = frozenset({"topic", "blackhole"})
 
 @dataclass(frozen=True)
 class Share:
-    """What part `index` of `parts` has: every shard of a topic whose number leaves that remainder, and its range of the
-    buckets of state."""
+    """What part `index` of `parts` has: every shard of a topic whose number leaves that remainder,
+    and its range of the buckets of state."""
 
     index: int = 0
     parts: int = 1
@@ -54,12 +56,14 @@ WHOLE: Final = Share()
 
 
 def divide(plan: PhysicalPlan, share: Share, topic: str) -> PhysicalPlan:
-    """The plan of one part. `topic`: over which parts exchange rows; one part alone has nobody to exchange them with."""
+    """The plan of one part. `topic`: over which parts exchange rows; one part alone has nobody to
+    exchange them with."""
     return _Division(plan, share, topic).finish()
 
 
 def with_times(inherited: Mapping[str, str], plan: PhysicalPlan) -> dict[str, str]:
-    """Nodes that take up the state of others, and what holds how far the time is in front of them: it does not go back."""
+    """Nodes that take up the state of others, and what holds how far the time is in front of them:
+    it does not go back."""
     found = dict(inherited)
     for end, (node, port) in ends_among(plan.nodes).items():
         if node in inherited:
@@ -68,12 +72,14 @@ def with_times(inherited: Mapping[str, str], plan: PhysicalPlan) -> dict[str, st
 
 
 def end_of(node: str, port: int) -> str:
-    """The id of what gives an operation the rows of other parts for that input, where there is one."""
+    """The id of what gives an operation the rows of other parts for that input, where there is
+    one."""
     return _into(f"{node}.{port}")
 
 
 def ends_among(nodes: Iterable[str]) -> dict[str, tuple[str, int]]:
-    """Those of the nodes that give operations rows of other parts, each with the operation and its input."""
+    """Those of the nodes that give operations rows of other parts, each with the operation and its
+    input."""
     ends = {n: n.removeprefix(_INTO).rsplit(".", 1) for n in nodes if n.startswith(_INTO)}
     return {end: (node, int(port)) for end, (node, port) in ends.items()}
 
@@ -94,9 +100,15 @@ def _obstacle(node: LogicalPlan) -> str | None:
         case Sink(table=None):
             return "its rows go to whoever asks"
         case Sink(table=table) if table is not None and table.connector not in _SINKS:
-            return f"table '{table.display}' is written by connector '{table.connector}', and only topics take rows of parts"
+            return (
+                f"table '{table.display}' is written by connector '{table.connector}', and only"
+                " topics take rows of parts"
+            )
         case Scan(table=table) if table.connector not in _SOURCES:
-            return f"table '{table.display}' is read by connector '{table.connector}', and only topics have shards to share"
+            return (
+                f"table '{table.display}' is read by connector '{table.connector}', and only topics"
+                " have shards to share"
+            )
         case LookupJoin():
             return "it looks rows up in a table, which every part would have to read whole"
     return None
@@ -115,8 +127,8 @@ def without_keys(plan: LogicalPlan | RulesPlan) -> bool:
 
 
 class _Division:
-    """One plan on its way. `gathers`: operations that need rows, or the time, of all parts; `alone`: nodes that know the
-    rows and the time of this part only."""
+    """One plan on its way. `gathers`: operations that need rows, or the time, of all parts;
+    `alone`: nodes that know the rows and the time of this part only."""
 
     def __init__(self, plan: PhysicalPlan, share: Share, topic: str) -> None:
         self.plan, self.share, self.topic = plan, share, topic
@@ -127,7 +139,10 @@ class _Division:
 
     def finish(self) -> PhysicalPlan:
         for node in self.plan.in_order:
-            edges = {port: tuple(self._edge(node, e) for e in found) for port, found in node.edges.items()}
+            edges = {
+                port: tuple(self._edge(node, e) for e in found)
+                for port, found in node.edges.items()
+            }
             own = self._own(node)
             if own is not node or edges != node.edges:
                 self._put(replace(own, edges=edges))
@@ -174,9 +189,17 @@ class _Division:
         below, columns = _crossing_rows(source, target, port)
         out = ShuffleOut(below, name, keys, columns, self.share.index, self.share.parts)
         away = {OTHERS: (Edge(OUTGOING),), OWN: (Edge(_into(name)),)}
-        self._put(PhysicalNode(_out(name), out, columns.names, away, target.jobs, target.rank - 2, held=True))
+        self._put(
+            PhysicalNode(
+                _out(name), out, columns.names, away, target.jobs, target.rank - 2, held=True
+            )
+        )
         into, on = ShuffleIn(name, columns, self.share.parts), {0: (Edge(target.id, port),)}
-        self._put(PhysicalNode(_into(name), into, columns.names, on, target.jobs, target.rank - 1, held=True))
+        self._put(
+            PhysicalNode(
+                _into(name), into, columns.names, on, target.jobs, target.rank - 1, held=True
+            )
+        )
 
     def _put(self, node: PhysicalNode) -> None:
         self.nodes[node.id] = node
@@ -194,7 +217,9 @@ def _into(crossing: str) -> str:
     return _INTO + crossing
 
 
-def _crossing_rows(source: PhysicalNode, target: PhysicalNode, port: int) -> tuple[LogicalPlan, Schema]:
+def _crossing_rows(
+    source: PhysicalNode, target: PhysicalNode, port: int
+) -> tuple[LogicalPlan, Schema]:
     """What the rows come out of, and the columns of it that the target takes."""
     if isinstance(target.plan, LogicalPlan):
         below = target.plan.inputs[port]
@@ -203,4 +228,6 @@ def _crossing_rows(source: PhysicalNode, target: PhysicalNode, port: int) -> tup
     else:
         assert isinstance(source.plan, LogicalPlan), "rules stand over an operation"
         below, wanted = source.plan, frozenset(source.columns)
-    return below, below.schema.select(tuple(n for n in below.schema.names if n in wanted and n in source.columns))
+    return below, below.schema.select(
+        tuple(n for n in below.schema.names if n in wanted and n in source.columns)
+    )

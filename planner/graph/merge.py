@@ -1,9 +1,11 @@
-"""The graph: the merged plan of all jobs. Equal nodes are one node, counted by the jobs that use it.
+"""The graph: the merged plan of all jobs. Equal nodes are one node, counted by the jobs that use
+it.
 
-A stateless node is known by what it computes (`id` from operation, parameters and the inputs' ids). A stateful node is
-also known by its *birth*, the version that deployed it (constant rows, which come once, too): a later job shares every
-stateless node below its state and gets state of its own, jobs deployed together share the state too, and a replaced job keeps its state where nothing
-below it has changed."""
+A stateless node is known by what it computes (`id` from operation, parameters and the inputs' ids).
+A stateful node is also known by its *birth*, the version that deployed it (constant rows, which
+come once, too): a later job shares every stateless node below its state and gets state of its own,
+jobs deployed together share the state too, and a replaced job keeps its state where nothing below
+it has changed."""
 
 from __future__ import annotations
 
@@ -18,9 +20,10 @@ from planner.scalar import digest_of
 
 @dataclass(frozen=True)
 class GraphNode:
-    """One operation of the graph. `plan` is the logical node, `inputs` are ids; `birth` is 0 for stateless nodes. `rank`
-    is greater than that of all nodes that came before, its inputs among them. `readers` are the nodes that read it, in
-    order of their ranks, but for filters: of them, which can be many thousands, `filters` is the number."""
+    """One operation of the graph. `plan` is the logical node, `inputs` are ids; `birth` is 0 for
+    stateless nodes. `rank` is greater than that of all nodes that came before, its inputs among
+    them. `readers` are the nodes that read it, in order of their ranks, but for filters: of them,
+    which can be many thousands, `filters` is the number."""
 
     id: str
     plan: LogicalPlan
@@ -34,7 +37,8 @@ class GraphNode:
 
 @dataclass(frozen=True)
 class Graph:
-    """`nodes` by id; `jobs`: the ids of the nodes that each job uses; `born`: how many nodes have come so far."""
+    """`nodes` by id; `jobs`: the ids of the nodes that each job uses; `born`: how many nodes have
+    come so far."""
 
     version: int = 0
     nodes: Chunked[GraphNode] = field(default_factory=Chunked)
@@ -58,8 +62,9 @@ def merge(
     held: Held | None = None,
     anew: Collection[str] = (),
 ) -> Graph:
-    """The graph with some jobs added or replaced (their sinks) or removed (None), one version on. `held` names state
-    that jobs had before a restart, and that they take up again; jobs that begin `anew` take up none of what they have.
+    """The graph with some jobs added or replaced (their sinks) or removed (None), one version on.
+    `held` names state that jobs had before a restart, and that they take up again; jobs that begin
+    `anew` take up none of what they have.
 
     The cost follows the size of the change, not that of the graph."""
     merger = _Merger(graph, held or {}, anew)
@@ -94,7 +99,9 @@ class _Draft:
             self.readers.pop(reader.id)
 
     def finished(self) -> GraphNode:
-        return replace(self.node, jobs=frozenset(self.jobs), readers=tuple(self.readers), filters=self.filters)
+        return replace(
+            self.node, jobs=frozenset(self.jobs), readers=tuple(self.readers), filters=self.filters
+        )
 
 
 class _Merger:
@@ -130,12 +137,17 @@ class _Merger:
                 self._draft(source).read_by(node, there=False)
         nodes = {name: draft.finished() for name, draft in self.drafts.items() if draft.jobs}
         jobs = {job: used for job, used in self.jobs.items() if used is not None}
-        births = {job: tuple((i, b) for i in used if (b := self.drafts[i].node.birth)) for job, used in jobs.items()}
+        births = {
+            job: tuple((i, b) for i in used if (b := self.drafts[i].node.birth))
+            for job, used in jobs.items()
+        }
         return Graph(
             self.version,
             self.old.nodes.changed(nodes, unused),
             self.old.jobs.changed(jobs, self.jobs.keys() - jobs.keys()),
-            self.old.stateful.changed({job: held for job, held in births.items() if held}, self._stateless(births)),
+            self.old.stateful.changed(
+                {job: held for job, held in births.items() if held}, self._stateless(births)
+            ),
             self.born,
         )
 
@@ -148,7 +160,9 @@ class _Merger:
             self.drafts[name] = _Draft(self.old.nodes[name])
         return self.drafts[name]
 
-    def _add(self, plan: LogicalPlan, job: str, mine: Mapping[str, int], used: dict[str, None]) -> str:
+    def _add(
+        self, plan: LogicalPlan, job: str, mine: Mapping[str, int], used: dict[str, None]
+    ) -> str:
         inputs = tuple(self._add(i, job, mine, used) for i in plan.inputs)
         name, birth = self._identify(plan, inputs, mine)
         if name not in self.drafts and name not in self.old.nodes:
@@ -165,7 +179,9 @@ class _Merger:
         for source in dict.fromkeys(inputs):
             self._draft(source).read_by(node, there=True)
 
-    def _identify(self, plan: LogicalPlan, inputs: tuple[str, ...], mine: Mapping[str, int]) -> tuple[str, int]:
+    def _identify(
+        self, plan: LogicalPlan, inputs: tuple[str, ...], mine: Mapping[str, int]
+    ) -> tuple[str, int]:
         parts = (*plan.identity, *inputs)
         if not _is_own(plan):
             return digest_of(*parts), 0
@@ -177,5 +193,6 @@ class _Merger:
 
 
 def _is_own(plan: LogicalPlan) -> bool:
-    """Whether a later job has such a node of its own: what it holds, or has given, belongs to the jobs it came with."""
+    """Whether a later job has such a node of its own: what it holds, or has given, belongs to the
+    jobs it came with."""
     return plan.stateful or isinstance(plan, Values)

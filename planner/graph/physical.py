@@ -1,5 +1,6 @@
-"""From the graph to what runs: filters over one input become one set of rules, projections behind them become
-templates, and every node learns which of its columns somebody reads. Pure: both executors start from this."""
+"""From the graph to what runs: filters over one input become one set of rules, projections behind
+them become templates, and every node learns which of its columns somebody reads. Pure: both
+executors start from this."""
 
 from __future__ import annotations
 
@@ -13,15 +14,16 @@ from planner.graph.rule_sets import Items, PlannedRule, Route, RulesPlan
 from planner.logical import Filter, LateRows, LogicalPlan, Project, Sink
 from planner.scalar import ColumnRef
 
-# Ranks of operations are so far apart, and rules stand so far behind what they read: the ends of a crossing between parts
-# of a divided graph find their places right before their target (planner/graph/division.py).
+# Ranks of operations are so far apart, and rules stand so far behind what they read: the ends of a
+# crossing between parts of a divided graph find their places right before their target
+# (planner/graph/division.py).
 _RANKS, _RULES = 6, 3
 
 
 @dataclass(frozen=True)
 class Edge:
-    """Batches go to input `target_port` of `target`, a node or a sink. `job`: whose rows those for a sink are, where
-    they are not those of rules, which count for themselves."""
+    """Batches go to input `target_port` of `target`, a node or a sink. `job`: whose rows those for
+    a sink are, where they are not those of rules, which count for themselves."""
 
     target: str
     target_port: int = 0
@@ -30,9 +32,10 @@ class Edge:
 
 @dataclass(frozen=True)
 class PhysicalNode:
-    """One operator to run. `columns`: names that it gives, those somebody reads, in the order of its schema. `edges` by
-    output port. `rank`: producers come before consumers. `absent`: all its rows are in another part of a divided graph, and
-    time alone passes it. `held`: it takes all that comes to it in an epoch at its end."""
+    """One operator to run. `columns`: names that it gives, those somebody reads, in the order of
+    its schema. `edges` by output port. `rank`: producers come before consumers. `absent`: all its
+    rows are in another part of a divided graph, and time alone passes it. `held`: it takes all that
+    comes to it in an epoch at its end."""
 
     id: str
     plan: LogicalPlan | RulesPlan
@@ -51,8 +54,8 @@ class PhysicalNode:
 
 @dataclass(frozen=True)
 class PhysicalSink:
-    """One table that jobs write to, or the result of a query (`sink.table` None). `sink` is one of its writers; `writers`
-    are the jobs by the ids of their sinks in the graph."""
+    """One table that jobs write to, or the result of a query (`sink.table` None). `sink` is one of
+    its writers; `writers` are the jobs by the ids of their sinks in the graph."""
 
     id: str
     sink: Sink
@@ -65,8 +68,9 @@ class PhysicalSink:
 
 @dataclass(frozen=True)
 class PhysicalPlan:
-    """What runs for a graph. `reads`: by node of the graph, how many nodes read each of its columns. `derived`: how many
-    nodes were looked at to make this plan. `undivided`: what it was before it was divided for a part (planner/graph/division.py)."""
+    """What runs for a graph. `reads`: by node of the graph, how many nodes read each of its
+    columns. `derived`: how many nodes were looked at to make this plan. `undivided`: what it was
+    before it was divided for a part (planner/graph/division.py)."""
 
     graph: Graph = field(default_factory=Graph)
     nodes: Chunked[PhysicalNode] = field(default_factory=Chunked)
@@ -86,8 +90,9 @@ class PhysicalPlan:
 
 
 def lower(graph: Graph, previous: PhysicalPlan | None = None) -> PhysicalPlan:
-    """What runs for a graph. Ids of nodes are those of the graph; the set of rules over X is `rules:X`. The plan of an
-    earlier version of the graph saves deriving what is the same; the result is equal but for the numbers of ports."""
+    """What runs for a graph. Ids of nodes are those of the graph; the set of rules over X is
+    `rules:X`. The plan of an earlier version of the graph saves deriving what is the same; the
+    result is equal but for the numbers of ports."""
     old = previous or PhysicalPlan()
     old = old.undivided or old
     touched = graph.nodes.difference(old.graph.nodes)
@@ -108,11 +113,14 @@ def rules_id(node: str) -> str:
 
 
 def _moved(graph: Graph, old: Graph, name: str) -> bool:
-    return name in graph.nodes and name in old.nodes and graph.nodes[name].rank != old.nodes[name].rank
+    return (
+        name in graph.nodes and name in old.nodes and graph.nodes[name].rank != old.nodes[name].rank
+    )
 
 
 class _Lowering:
-    """One new plan on its way. `dirty` are the nodes of the graph of which anything that runs may have changed."""
+    """One new plan on its way. `dirty` are the nodes of the graph of which anything that runs may
+    have changed."""
 
     def __init__(self, graph: Graph, old: PhysicalPlan, touched: set[str]) -> None:
         self.graph, self.old, self.touched = graph, old, touched
@@ -133,23 +141,34 @@ class _Lowering:
                 self.nodes[rules_id(source)] = self._rules(source, jobs.get(source, set()))
         possible = (i for n in self.dirty for i in (n, rules_id(n)))
         gone = [i for i in possible if i in self.old.nodes and i not in self.nodes]
-        nodes = self.old.nodes.changed({i: n for i, n in self.nodes.items() if n != self.old.nodes.get(i)}, gone)
+        nodes = self.old.nodes.changed(
+            {i: n for i, n in self.nodes.items() if n != self.old.nodes.get(i)}, gone
+        )
         return PhysicalPlan(self.graph, nodes, self._sinks(), self.reads, len(self.dirty))
 
     def _either(self, name: str) -> GraphNode:
         return self.graph.nodes.get(name) or self.old.graph.nodes[name]
 
     def _below(self, name: str) -> set[str]:
-        """Nodes whose form depends on this one: what it reads, and the filter below a projection that it reads."""
+        """Nodes whose form depends on this one: what it reads, and the filter below a projection
+        that it reads."""
         inputs = set(self._either(name).inputs)
-        return inputs.union(*(n.inputs for n in map(self._either, inputs) if isinstance(n.plan, Project)))
+        return inputs.union(
+            *(n.inputs for n in map(self._either, inputs) if isinstance(n.plan, Project))
+        )
 
     def _derive(self, name: str, node: GraphNode) -> None:
         if isinstance(node.plan, Filter):
             self.rules.setdefault(node.inputs[0], {})[name] = self._rule(name)
-        elif name in self.graph.nodes and not isinstance(node.plan, Sink) and not _fused(self.graph, node):
+        elif (
+            name in self.graph.nodes
+            and not isinstance(node.plan, Sink)
+            and not _fused(self.graph, node)
+        ):
             ports = _ports(self.graph, node)
-            self.nodes[name] = PhysicalNode(name, node.plan, self._columns(node), ports, node.jobs, _RANKS * node.rank)
+            self.nodes[name] = PhysicalNode(
+                name, node.plan, self._columns(node), ports, node.jobs, _RANKS * node.rank
+            )
 
     def _columns(self, node: GraphNode) -> tuple[str, ...]:
         reads = self.reads.get(node.id, {})
@@ -166,8 +185,13 @@ class _Lowering:
         return PlannedRule(node.plan.predicate, node.jobs, tuple(routes), goes_on)
 
     def _rules(self, source: str, jobs: set[str]) -> PhysicalNode:
-        """The set of rules over a node; `jobs`: those of the touched ones that have a rule in it."""
-        node, old, changes = self.graph.nodes[source], self.old.nodes.get(rules_id(source)), self.rules.get(source, {})
+        """The set of rules over a node; `jobs`: those of the touched ones that have a rule in
+        it."""
+        node, old, changes = (
+            self.graph.nodes[source],
+            self.old.nodes.get(rules_id(source)),
+            self.rules.get(source, {}),
+        )
         before = old.plan if old is not None else RulesPlan()
         assert isinstance(before, RulesPlan)
         different = {name: rule for name, rule in changes.items() if rule != before.rules.get(name)}
@@ -175,11 +199,20 @@ class _Lowering:
         edges = self._edges_of_rules(before, plan, changes, old.edges if old is not None else {})
         stay = old.jobs - self.jobs if old is not None else frozenset()
         return PhysicalNode(
-            rules_id(source), plan, self._columns(node), edges, stay | jobs, _RANKS * node.rank + _RULES
+            rules_id(source),
+            plan,
+            self._columns(node),
+            edges,
+            stay | jobs,
+            _RANKS * node.rank + _RULES,
         )
 
     def _edges_of_rules(
-        self, old: RulesPlan, new: RulesPlan, changes: Iterable[str], edges: Mapping[int, tuple[Edge, ...]]
+        self,
+        old: RulesPlan,
+        new: RulesPlan,
+        changes: Iterable[str],
+        edges: Mapping[int, tuple[Edge, ...]],
     ) -> Mapping[int, tuple[Edge, ...]]:
         result = dict(edges)
         for target in new.targets.difference(old.targets):
@@ -214,13 +247,18 @@ class _Lowering:
                 put.setdefault(sink_id(node.plan), {})[node.id] = node.plan
             else:
                 gone.setdefault(sink_id(node.plan), []).append(node.id)
-        sinks = {name: self._sink(name, put.get(name, {}), gone.get(name, ())) for name in {**put, **gone}}
+        sinks = {
+            name: self._sink(name, put.get(name, {}), gone.get(name, ()))
+            for name in {**put, **gone}
+        }
         written = {name: sink for name, sink in sinks.items() if sink.writers}
         return self.old.sinks.changed(written, sinks.keys() - written.keys())
 
     def _sink(self, name: str, put: Mapping[str, Sink], gone: Iterable[str]) -> PhysicalSink:
         old = self.old.sinks.get(name)
-        writers = (old.writers if old else Chunked()).changed({i: sink.job for i, sink in put.items()}, gone)
+        writers = (old.writers if old else Chunked()).changed(
+            {i: sink.job for i, sink in put.items()}, gone
+        )
         sink = old.sink if old else next(iter(put.values()))
         return PhysicalSink(name, sink, writers)
 
@@ -269,7 +307,11 @@ def _edges(graph: Graph, source: GraphNode, readers: Iterable[str]) -> tuple[Edg
 
 def _onward(graph: Graph, rule: GraphNode) -> list[str]:
     """Readers of a filter that are no routes."""
-    return [r for r in rule.readers if not isinstance(graph.nodes[r].plan, Sink) and not _fused(graph, graph.nodes[r])]
+    return [
+        r
+        for r in rule.readers
+        if not isinstance(graph.nodes[r].plan, Sink) and not _fused(graph, graph.nodes[r])
+    ]
 
 
 def _routes(graph: Graph, rule: GraphNode) -> Iterable[Route]:

@@ -1,8 +1,9 @@
-"""From a filter's predicate to a rule: what `rules` can evaluate over distinct values, and the residual that it cannot.
+"""From a filter's predicate to a rule: what `rules` can evaluate over distinct values, and the
+residual that it cannot.
 
-A predicate is split at its top-level AND. A conjunct that consists of comparisons between a column (or LOWER, UPPER,
-TRIM of one) and literals becomes part of the rule's condition; the others stay scalar expressions, evaluated with
-exact error masks on the rows where the condition holds."""
+A predicate is split at its top-level AND. A conjunct that consists of comparisons between a column
+(or LOWER, UPPER, TRIM of one) and literals becomes part of the rule's condition; the others stay
+scalar expressions, evaluated with exact error masks on the rows where the condition holds."""
 
 from __future__ import annotations
 
@@ -22,23 +23,39 @@ MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _Truth: TypeAlias = LiteralText["TRUE", "FALSE", "UNKNOWN"]
 _TRUTHS: tuple[_Truth, ...] = ("TRUE", "FALSE", "UNKNOWN")
 _TESTS = {f"IS {n}{v}": (v, bool(n)) for n in ("", "NOT ") for v in _TRUTHS}
-# Columns whose Arrow values compare as SQL does; CHAR pads, DECIMAL and FLOAT have kernels of their own.
+# Columns whose Arrow values compare as SQL does; CHAR pads, DECIMAL and FLOAT have kernels of their
+# own.
 _VARIABLES = frozenset(
-    {Root.VARCHAR, Root.TINYINT, Root.SMALLINT, Root.INT, Root.BIGINT, Root.BOOLEAN, Root.DOUBLE, Root.DATE}
+    {
+        Root.VARCHAR,
+        Root.TINYINT,
+        Root.SMALLINT,
+        Root.INT,
+        Root.BIGINT,
+        Root.BOOLEAN,
+        Root.DOUBLE,
+        Root.DATE,
+    }
 )
 
 
 @dataclass(frozen=True)
 class Rule:
-    """`condition` over columns, and what else must be TRUE of a row that meets it (None: nothing)."""
+    """`condition` over columns, and what else must be TRUE of a row that meets it (None:
+    nothing)."""
 
     condition: Condition
     residual: Scalar | None
 
 
 def to_rule(predicate: Scalar) -> Rule:
-    """Splits a filter's predicate. The rule's condition is the constant TRUE when no conjunct can be indexed."""
-    conjuncts = predicate.args if isinstance(predicate, Call) and predicate.function == "AND" else (predicate,)
+    """Splits a filter's predicate. The rule's condition is the constant TRUE when no conjunct can
+    be indexed."""
+    conjuncts = (
+        predicate.args
+        if isinstance(predicate, Call) and predicate.function == "AND"
+        else (predicate,)
+    )
     conditions: list[Condition] = []
     residual: list[Scalar] = []
     for conjunct in conjuncts:
@@ -59,11 +76,14 @@ def _all(conditions: list[Condition]) -> Condition:
 def _conjunction(parts: list[Scalar], kind: DataType) -> Scalar | None:
     if len(parts) < 2:
         return parts[0] if parts else None
-    return Call("AND", tuple(parts), kind, all(not isinstance(p, Call) or p.deterministic for p in parts))
+    return Call(
+        "AND", tuple(parts), kind, all(not isinstance(p, Call) or p.deterministic for p in parts)
+    )
 
 
 def to_condition(expression: Scalar) -> Condition | None:
-    """The expression as a condition over distinct values, or None where some part of it is not one."""
+    """The expression as a condition over distinct values, or None where some part of it is not
+    one."""
     if isinstance(expression, Literal):
         return Constant(bool(expression.value) if expression.value is not None else None)
     if isinstance(expression, ColumnRef):
@@ -119,7 +139,8 @@ def _comparison(name: str, left: Scalar, right: Scalar) -> Condition | None:
 
 
 def _literals(args: tuple[Scalar, ...], like: DataType) -> list[object] | None:
-    """Values of literals that compare with a column of type `like` without a cast; None where one does not."""
+    """Values of literals that compare with a column of type `like` without a cast; None where one
+    does not."""
     values: list[object] = []
     for arg in args:
         if not isinstance(arg, Literal) or not _comparable(arg.type.arrow, like.arrow):

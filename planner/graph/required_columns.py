@@ -13,9 +13,12 @@ from planner.logical import Names
 Reads = Mapping[str, int]
 
 
-def required(graph: Graph, touched: Iterable[str], before: Graph, reads: Chunked[Reads]) -> Chunked[Reads]:
-    """The reads of each node, from those of the graph `before` and the nodes in which the two differ: what a node no
-    longer reads is taken off its inputs, what it now reads is added, and so on down to the scans."""
+def required(
+    graph: Graph, touched: Iterable[str], before: Graph, reads: Chunked[Reads]
+) -> Chunked[Reads]:
+    """The reads of each node, from those of the graph `before` and the nodes in which the two
+    differ: what a node no longer reads is taken off its inputs, what it now reads is added, and so
+    on down to the scans."""
     made: dict[str, Reads] = {}
     queue = [(-_either(graph, before, name).rank, name) for name in touched]
     waiting = {name for _, name in queue}

@@ -16,8 +16,8 @@ Items: TypeAlias = tuple[tuple[str, Scalar], ...]
 
 @dataclass(frozen=True)
 class Route:
-    """What one job does with the rows of one filter: `items` of them, into the sink `target`. An event's rows come in
-    the order of (`job`, `place`, `rule`)."""
+    """What one job does with the rows of one filter: `items` of them, into the sink `target`. An
+    event's rows come in the order of (`job`, `place`, `rule`)."""
 
     job: str
     place: int
@@ -28,8 +28,8 @@ class Route:
 
 @dataclass(frozen=True)
 class PlannedRule:
-    """One filter; its name is the filter's id in the graph. `owners` are the jobs that use it. `routes` lead to sinks;
-    `goes_on` if other nodes read its rows, too."""
+    """One filter; its name is the filter's id in the graph. `owners` are the jobs that use it.
+    `routes` lead to sinks; `goes_on` if other nodes read its rows, too."""
 
     predicate: Scalar
     owners: frozenset[str]
@@ -53,8 +53,8 @@ class Target:
 
 @dataclass(frozen=True)
 class RulesPlan:
-    """All filters over one input, by name. `targets` by sink; `onward`: the port of each rule that goes on. Ports are
-    never used again; `ports` is the number of those that were."""
+    """All filters over one input, by name. `targets` by sink; `onward`: the port of each rule that
+    goes on. Ports are never used again; `ports` is the number of those that were."""
 
     rules: Chunked[PlannedRule] = field(default_factory=Chunked)
     targets: Chunked[Target] = field(default_factory=Chunked)
@@ -65,7 +65,11 @@ class RulesPlan:
         """With other rules, or (None) without. The cost follows the number of `rules`."""
         put = {name: rule for name, rule in rules.items() if rule is not None}
         targets, ports = self._targets(rules)
-        onward = {name: port for name, port in self.onward.items() if name not in rules or _goes_on(rules[name])}
+        onward = {
+            name: port
+            for name, port in self.onward.items()
+            if name not in rules or _goes_on(rules[name])
+        }
         for name, rule in put.items():
             if rule.goes_on and name not in onward:
                 onward[name], ports = ports, ports + 1

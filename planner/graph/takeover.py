@@ -1,8 +1,8 @@
-"""Which state of a job's old version its new version takes up. One decision for a dry run, for a change of what runs, for
-its repetition after a crash, and for a start from a savepoint.
+"""Which state of a job's old version its new version takes up. One decision for a dry run, for a
+change of what runs, for its repetition after a crash, and for a start from a savepoint.
 
-State is kept where nothing has changed from the sources up to the operation that keeps it. `job.state = keep` keeps it
-also where only what is below has changed; `reset` keeps none."""
+State is kept where nothing has changed from the sources up to the operation that keeps it.
+`job.state = keep` keeps it also where only what is below has changed; `reset` keeps none."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ class Policy(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What becomes of an operation's state. DROPPED is that of an operation that the new version has not."""
+    """What becomes of an operation's state. DROPPED is that of an operation that the new version
+    has not."""
 
     KEPT = "kept"
     RESET = "reset"
@@ -36,9 +37,10 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation that keeps state, as far as the decision asks; all of it can be written down. `id` tells it from the
-    others of its job; `identity` is equal where it and everything below it is. `meaning` is equal where it says the same
-    of other input. `below`: the operations below it, sources first, digest to name."""
+    """An operation that keeps state, as far as the decision asks; all of it can be written down.
+    `id` tells it from the others of its job; `identity` is equal where it and everything below it
+    is. `meaning` is equal where it says the same of other input. `below`: the operations below it,
+    sources first, digest to name."""
 
     id: str
     identity: str
@@ -50,8 +52,8 @@ class Operation:
 
 @dataclass(frozen=True)
 class Decision:
-    """What becomes of the state of `operation`, and why; `source` is the old operation whose state it takes up, or whose
-    state is given up for it."""
+    """What becomes of the state of `operation`, and why; `source` is the old operation whose state
+    it takes up, or whose state is given up for it."""
 
     operation: Operation
     outcome: Outcome
@@ -70,7 +72,9 @@ def policy_of(settings: Mapping[str, str]) -> Policy:
         return Policy(value.lower())
     except ValueError:
         known = ", ".join(p.value for p in Policy)
-        raise OptionError(f"'{JOB_STATE}' cannot be '{value}'", hint=f"it is one of {known}") from None
+        raise OptionError(
+            f"'{JOB_STATE}' cannot be '{value}'", hint=f"it is one of {known}"
+        ) from None
 
 
 def operation_of(plan: LogicalPlan, node: str, identity: str) -> Operation:
@@ -83,7 +87,8 @@ def operation_of(plan: LogicalPlan, node: str, identity: str) -> Operation:
 
 
 def _windows(plan: LogicalPlan) -> list[str]:
-    """The windows into which rows are put that come to the operation: state knows them by their ends alone."""
+    """The windows into which rows are put that come to the operation: state knows them by their
+    ends alone."""
     found: list[str] = []
     for source in plan.inputs:
         if isinstance(source, WindowAssign):
@@ -99,9 +104,13 @@ def name_of(plan: LogicalPlan) -> str:
 
 
 def decide(
-    old: Sequence[Operation], new: Sequence[Operation], policy: Policy = Policy.AUTO, obstacle: Obstacle | None = None
+    old: Sequence[Operation],
+    new: Sequence[Operation],
+    policy: Policy = Policy.AUTO,
+    obstacle: Obstacle | None = None,
 ) -> list[Decision]:
-    """One decision for each new operation, in their order, and then one for each old one that has no successor."""
+    """One decision for each new operation, in their order, and then one for each old one that has
+    no successor."""
     left = {o.id: o for o in old}
     found: dict[str, Decision] = {}
     for rule in (_same, _kept, _reset):
@@ -112,12 +121,20 @@ def decide(
                     found[operation.id] = decision
                     if decision.source is not None:
                         left.pop(decision.source.id, None)
-    fresh = [Decision(n, Outcome.NEW, "the old version has no such operation" if old else "it is new") for n in new]
-    dropped = [Decision(o, Outcome.DROPPED, "the new version has no such operation", o) for o in left.values()]
+    fresh = [
+        Decision(n, Outcome.NEW, "the old version has no such operation" if old else "it is new")
+        for n in new
+    ]
+    dropped = [
+        Decision(o, Outcome.DROPPED, "the new version has no such operation", o)
+        for o in left.values()
+    ]
     return [found.get(d.operation.id, d) for d in fresh] + dropped
 
 
-def _same(new: Operation, old: Iterable[Operation], policy: Policy, obstacle: Obstacle | None) -> Decision | None:
+def _same(
+    new: Operation, old: Iterable[Operation], policy: Policy, obstacle: Obstacle | None
+) -> Decision | None:
     source = next((o for o in old if o.identity == new.identity), None)
     if source is None:
         return None
@@ -129,16 +146,22 @@ def _same(new: Operation, old: Iterable[Operation], policy: Policy, obstacle: Ob
     return Decision(new, Outcome.KEPT, "nothing has changed below it", source)
 
 
-def _kept(new: Operation, old: Iterable[Operation], policy: Policy, obstacle: Obstacle | None) -> Decision | None:
+def _kept(
+    new: Operation, old: Iterable[Operation], policy: Policy, obstacle: Obstacle | None
+) -> Decision | None:
     if policy is not Policy.KEEP:
         return None
     for source in [o for o in old if o.meaning == new.meaning]:
         if obstacle is None or obstacle(source, new) is None:
-            return Decision(new, Outcome.KEPT, f"'{JOB_STATE}' is 'keep', and {_change(source, new)}", source)
+            return Decision(
+                new, Outcome.KEPT, f"'{JOB_STATE}' is 'keep', and {_change(source, new)}", source
+            )
     return None
 
 
-def _reset(new: Operation, old: Iterable[Operation], policy: Policy, obstacle: Obstacle | None) -> Decision | None:
+def _reset(
+    new: Operation, old: Iterable[Operation], policy: Policy, obstacle: Obstacle | None
+) -> Decision | None:
     alike = [o for o in old if o.kind == new.kind]
     source = next((o for o in alike if o.meaning == new.meaning), alike[0] if alike else None)
     if source is None:

@@ -6,8 +6,8 @@ GroupAggregate by k: SUM(v)                     GlobalAggregate by k: SUM(v)
   Scan t                                          LocalAggregate by k: SUM(v)
                                                     Scan t
 
-It is no pass of the optimiser: in one process nothing is exchanged, and a second step would only cost. Who runs a plan in
-stages asks for it before the plan is cut."""
+It is no pass of the optimiser: in one process nothing is exchanged, and a second step would only
+cost. Who runs a plan in stages asks for it before the plan is cut."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ from typing import Final, TypeVar
 
 from parser.types import Root
 from planner.analysis.sums import own_name
-from planner.logical import AggregateCall, GlobalAggregate, GroupAggregate, LocalAggregate, LogicalPlan
+from planner.logical import (
+    AggregateCall,
+    GlobalAggregate,
+    GroupAggregate,
+    LocalAggregate,
+    LogicalPlan,
+)
 from planner.rewrite import transform
 from planner.settings import AGG_PHASES, AGG_STRATEGIES, one_of
 
@@ -26,9 +32,10 @@ _SPLIT: Final = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
 
 
 def in_two_phases(plan: P, settings: Mapping[str, str]) -> P:
-    """The plan with a step before the exchange of every aggregate that can have one, as 'table.optimizer.agg-phase-strategy'
-    says. As in Flink mini-batch must be on; AUTO leaves out sums that are rounded, which may differ in their last digits, and
-    extremes of what may be NaN, which count for nothing behind one."""
+    """The plan with a step before the exchange of every aggregate that can have one, as
+    'table.optimizer.agg-phase-strategy' says. As in Flink mini-batch must be on; AUTO leaves out
+    sums that are rounded, which may differ in their last digits, and extremes of what may be NaN,
+    which count for nothing behind one."""
     strategy = one_of(settings, AGG_PHASES, AGG_STRATEGIES)
 
     def split(node: LogicalPlan) -> LogicalPlan:
@@ -43,8 +50,8 @@ def in_two_phases(plan: P, settings: Mapping[str, str]) -> P:
 
 
 def twins(plan: LogicalPlan, split: LogicalPlan) -> Iterator[tuple[LogicalPlan, LogicalPlan]]:
-    """Each operation of a plan, and the one in the plan with steps before exchanges (`in_two_phases`) that is the same or
-    takes its place."""
+    """Each operation of a plan, and the one in the plan with steps before exchanges
+    (`in_two_phases`) that is the same or takes its place."""
     waiting = [(plan, split)]
     seen: set[int] = set()
     while waiting:
@@ -61,7 +68,12 @@ def twins(plan: LogicalPlan, split: LogicalPlan) -> Iterator[tuple[LogicalPlan, 
 
 def splits(node: GroupAggregate, strategy: str) -> bool:
     """Whether the aggregate has two steps where rows are exchanged."""
-    if strategy == "ONE_PHASE" or isinstance(node, GlobalAggregate) or node.row_by_row or node.input.changes:
+    if (
+        strategy == "ONE_PHASE"
+        or isinstance(node, GlobalAggregate)
+        or node.row_by_row
+        or node.input.changes
+    ):
         return False
     return all(_merges(call, strategy) for call in node.aggregates)
 

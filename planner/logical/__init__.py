@@ -1,14 +1,31 @@
-"""The logical plan: frozen dataclasses, one per relational operation, each of which knows its schema.
+"""The logical plan: frozen dataclasses, one per relational operation, each of which knows its
+schema.
 
-`digest` is the *sharing identity* of a node: a hash of operation, parameters and inputs. Two jobs' nodes with one
-digest are one node of the graph. What is non-deterministic never has the digest of anything else (`salt`)."""
+`digest` is the *sharing identity* of a node: a hash of operation, parameters and inputs. Two jobs'
+nodes with one digest are one node of the graph. What is non-deterministic never has the digest of
+anything else (`salt`)."""
 
 from __future__ import annotations
 
 from planner.logical.aggregates import GroupAggregate
-from planner.logical.changelogs import DropUpdateBefore, FromChangelog, Normalize, ToChangelog, UpsertMaterialize
+from planner.logical.changelogs import (
+    DropUpdateBefore,
+    FromChangelog,
+    Normalize,
+    ToChangelog,
+    UpsertMaterialize,
+)
 from planner.logical.constraints import Constrain
-from planner.logical.core import AssignWatermark, Filter, Project, Scan, Sink, TableFunction, Union, Values
+from planner.logical.core import (
+    AssignWatermark,
+    Filter,
+    Project,
+    Scan,
+    Sink,
+    TableFunction,
+    Union,
+    Values,
+)
 from planner.logical.expand import Expand
 from planner.logical.joins import BinaryJoin, Equality, IntervalJoin, Join, JoinKind, parts_of
 from planner.logical.late_rows import LATE_COLUMNS, LateRows
@@ -107,7 +124,8 @@ __all__ = [
 
 
 def time_origin(plan: LogicalPlan) -> str:
-    """The digest of the node that the rows have their watermark from: a table's, a window's, or a union's own."""
+    """The digest of the node that the rows have their watermark from: a table's, a window's, or a
+    union's own."""
     while plan.hands_on:
         (plan,) = plan.inputs
     return plan.digest

@@ -15,9 +15,9 @@ from planner.logical.windows import AggregateCall
 
 @dataclass(frozen=True)
 class GroupAggregate(OneInput, Stateful):
-    """One row for each value of `keys` (none: one for all rows) that has rows; it changes as they come and go. Without
-    `aggregates` it is DISTINCT. `always`: without `keys` there is one also of no rows, once input is at its end.
-    Output: keys, then aggregates."""
+    """One row for each value of `keys` (none: one for all rows) that has rows; it changes as they
+    come and go. Without `aggregates` it is DISTINCT. `always`: without `keys` there is one also of
+    no rows, once input is at its end. Output: keys, then aggregates."""
 
     keys: tuple[str, ...]
     aggregates: tuple[AggregateCall, ...]
@@ -30,18 +30,27 @@ class GroupAggregate(OneInput, Stateful):
 
     @property
     def label(self) -> str:
-        return f"by {', '.join(self.keys) or 'nothing'}: {', '.join(map(str, self.aggregates)) or 'distinct'}"
+        return (
+            f"by {', '.join(self.keys) or 'nothing'}:"
+            f" {', '.join(map(str, self.aggregates)) or 'distinct'}"
+        )
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        return (*self.keys, "|", *(f"{a} {a.type}" for a in self.aggregates), *(("always",) if self.always else ()))
+        return (
+            *self.keys,
+            "|",
+            *(f"{a} {a.type}" for a in self.aggregates),
+            *(("always",) if self.always else ()),
+        )
 
     @property
     def functions(self) -> frozenset[str]:
         return frozenset(a.function for a in self.aggregates)
 
     def pruned(self, wanted: Names) -> Self:
-        """A result that nobody reads changes nothing, as in Flink. One of all rows together keeps a call: it is there."""
+        """A result that nobody reads changes nothing, as in Flink. One of all rows together keeps a
+        call: it is there."""
         calls = tuple(c for c in self.aggregates if c.name in wanted)
         return replace(self, aggregates=calls if calls or self.keys else self.aggregates[:1])
 

@@ -6,9 +6,10 @@ from enum import Flag
 
 
 class Changes(Flag):
-    """What may come besides +I: `UPDATES` pairs of -U and +U, `DELETES` rows -D. Inside a plan every change of a row is
-    told in full: a row that goes is named with all its columns. Only a table's own rows may be `UPSERTS`: +U without
-    the row that it replaces, which the primary key tells, and -D of which the key is all that counts."""
+    """What may come besides +I: `UPDATES` pairs of -U and +U, `DELETES` rows -D. Inside a plan
+    every change of a row is told in full: a row that goes is named with all its columns. Only a
+    table's own rows may be `UPSERTS`: +U without the row that it replaces, which the primary key
+    tells, and -D of which the key is all that counts."""
 
     NONE = 0
     UPDATES = 1

@@ -1,4 +1,5 @@
-"""Changes of rows made whole, left out, kept for a table's key, and turned into plain rows and back."""
+"""Changes of rows made whole, left out, kept for a table's key, and turned into plain rows and
+back."""
 
 from __future__ import annotations
 
@@ -15,8 +16,9 @@ from planner.scalar import Scalar, columns_of
 
 @dataclass(frozen=True)
 class Normalize(OneInput, Stateful):
-    """Changes told in full, made of upserts: the last row of each value of `keys` that passes `predicate` (None: all
-    do). -U are not looked at, so that changes that come twice do not count twice."""
+    """Changes told in full, made of upserts: the last row of each value of `keys` that passes
+    `predicate` (None: all do). -U are not looked at, so that changes that come twice do not count
+    twice."""
 
     whole: ClassVar[bool] = True
 
@@ -25,7 +27,8 @@ class Normalize(OneInput, Stateful):
 
     @property
     def label(self) -> str:
-        return f"by {', '.join(self.keys)}{f': {self.predicate}' if self.predicate is not None else ''}"
+        condition = f": {self.predicate}" if self.predicate is not None else ""
+        return f"by {', '.join(self.keys)}{condition}"
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -74,10 +77,11 @@ class DropUpdateBefore(OneInput):
 
 @dataclass(frozen=True)
 class UpsertMaterialize(OneInput, Stateful):
-    """For each value of `keys`, the primary key of the table behind, the row that is to be there, of rows that are told
-    apart by `rows_by` (none: by all they hold): +I, +U and -D. `conflict` is DEDUPLICATE: the one that came last, and
-    when it goes the one before; NOTHING: the one that came first; ERROR: a second one is an error. The latter two wait
-    for the watermark, so that what came and went before it does not count."""
+    """For each value of `keys`, the primary key of the table behind, the row that is to be there,
+    of rows that are told apart by `rows_by` (none: by all they hold): +I, +U and -D. `conflict` is
+    DEDUPLICATE: the one that came last, and when it goes the one before; NOTHING: the one that came
+    first; ERROR: a second one is an error. The latter two wait for the watermark, so that what came
+    and went before it does not count."""
 
     whole: ClassVar[bool] = True
 
@@ -87,7 +91,10 @@ class UpsertMaterialize(OneInput, Stateful):
 
     @property
     def label(self) -> str:
-        return f"by {', '.join(self.keys)}, rows by {', '.join(self.rows_by) or 'all columns'}: {self.conflict}"
+        return (
+            f"by {', '.join(self.keys)}, rows by {', '.join(self.rows_by) or 'all columns'}:"
+            f" {self.conflict}"
+        )
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -110,8 +117,8 @@ class UpsertMaterialize(OneInput, Stateful):
 
 @dataclass(frozen=True)
 class ToChangelog(OneInput):
-    """Every change as a new row: the code of its kind in the column `op`, then the input's columns. `codes` by kind
-    (+I, -U, +U, -D); a change whose kind has none is left out."""
+    """Every change as a new row: the code of its kind in the column `op`, then the input's columns.
+    `codes` by kind (+I, -U, +U, -D); a change whose kind has none is left out."""
 
     hands_on: ClassVar[bool] = True
 
@@ -140,8 +147,8 @@ class ToChangelog(OneInput):
 
 @dataclass(frozen=True)
 class FromChangelog(OneInput):
-    """Every row as the change that its column `op` names by a code; the other columns are the row. `kinds` by code. A row
-    whose code is NULL, or is none of them, is an error."""
+    """Every row as the change that its column `op` names by a code; the other columns are the row.
+    `kinds` by code. A row whose code is NULL, or is none of them, is an error."""
 
     hands_on: ClassVar[bool] = True
 

@@ -16,9 +16,10 @@ _LENGTHS = (Root.CHAR, Root.VARCHAR, Root.BINARY, Root.VARBINARY)
 
 @dataclass(frozen=True)
 class Constrain(OneInput):
-    """Rows as the types of `columns` want them. `lengths` of texts and bytes: IGNORE, TRIM_PAD (they are cut or filled
-    up) or ERROR. `nested`: IGNORE, ROWS or ROWS_AND_COLLECTIONS, how far fields and elements are looked at. `nulls`:
-    NULL where it may not be is an ERROR, or the row is left out (DROP)."""
+    """Rows as the types of `columns` want them. `lengths` of texts and bytes: IGNORE, TRIM_PAD
+    (they are cut or filled up) or ERROR. `nested`: IGNORE, ROWS or ROWS_AND_COLLECTIONS, how far
+    fields and elements are looked at. `nulls`: NULL where it may not be is an ERROR, or the row is
+    left out (DROP)."""
 
     hands_on: ClassVar[bool] = True
     whole: ClassVar[bool] = True

@@ -17,9 +17,10 @@ from planner.scalar import Call, ColumnRef, Scalar, columns_of, digest_of, same_
 
 @dataclass(frozen=True)
 class Scan(LogicalPlan):
-    """Rows of a table as its connector and format give them: physical and metadata columns, nothing computed, nothing
-    pushed down. Its identity is the source and the declared columns, not the table's name. `where`: only the partitions
-    whose columns fulfil it. `reloaded`: rows are looked up in it, and it is read again when it has changed."""
+    """Rows of a table as its connector and format give them: physical and metadata columns, nothing
+    computed, nothing pushed down. Its identity is the source and the declared columns, not the
+    table's name. `where`: only the partitions whose columns fulfil it. `reloaded`: rows are looked
+    up in it, and it is read again when it has changed."""
 
     table: Table
     where: Scalar | None = None
@@ -40,7 +41,13 @@ class Scan(LogicalPlan):
         options = [f"{k}={v}" for k, v in sorted(self.table.options.items())]
         keys = [f"{m.column.name}<-{m.key}" for m in self.table.metadata]
         where = () if self.where is None else (self.where.digest,)
-        return (*options, *keys, *map(str, self.schema), *where, *(("reloaded",) if self.reloaded else ()))
+        return (
+            *options,
+            *keys,
+            *map(str, self.schema),
+            *where,
+            *(("reloaded",) if self.reloaded else ()),
+        )
 
     @cached_property
     def changes(self) -> Changes:
@@ -53,7 +60,8 @@ class Scan(LogicalPlan):
 
 @dataclass(frozen=True)
 class Values(LogicalPlan):
-    """Constant rows; each item is a deterministic or non-deterministic expression without columns."""
+    """Constant rows; each item is a deterministic or non-deterministic expression without
+    columns."""
 
     rows: tuple[tuple[Scalar, ...], ...]
     row_schema: Schema
@@ -78,7 +86,9 @@ class Values(LogicalPlan):
     def with_expressions(self, expressions: Sequence[Scalar]) -> Self:
         width = len(self.row_schema)
         starts = range(0, len(expressions), width) if width else ()
-        return replace(self, rows=tuple(tuple(expressions[i : i + width]) for i in starts) or self.rows)
+        return replace(
+            self, rows=tuple(tuple(expressions[i : i + width]) for i in starts) or self.rows
+        )
 
 
 @dataclass(frozen=True)
@@ -120,7 +130,8 @@ class Filter(OneInput):
 
     @cached_property
     def after_only(self) -> bool:
-        """Not where an update may fail the filter that its row passed before: only the -U tells of that row."""
+        """Not where an update may fail the filter that its row passed before: only the -U tells of
+        that row."""
         by_key = any(columns_of(self.predicate) <= key for key in self.input.upsert_keys)
         return (by_key or Changes.UPDATES not in self.input.changes) and super().after_only
 
@@ -148,14 +159,19 @@ class Project(OneInput):
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
-        return (self.salt, *(part for name, e in self.items for part in (name, e.digest, str(e.type))))
+        return (
+            self.salt,
+            *(part for name, e in self.items for part in (name, e.digest, str(e.type))),
+        )
 
     @cached_property
     def expressions(self) -> tuple[Scalar, ...]:
         return tuple(e for _, e in self.items)
 
     def with_expressions(self, expressions: Sequence[Scalar]) -> Self:
-        return replace(self, items=tuple((n, e) for (n, _), e in zip(self.items, expressions, strict=True)))
+        return replace(
+            self, items=tuple((n, e) for (n, _), e in zip(self.items, expressions, strict=True))
+        )
 
     def reads(self, outputs: Names, port: int) -> Names:
         return frozenset[str]().union(*(columns_of(e) for n, e in self.items if n in outputs))
@@ -163,24 +179,33 @@ class Project(OneInput):
     @cached_property
     def movement(self) -> moves.Movement | None:
         below = self.input.movement
-        return super().movement if below is None or not self.changes else moves.of_items(self.items, below)
+        return (
+            super().movement
+            if below is None or not self.changes
+            else moves.of_items(self.items, below)
+        )
 
     def never_negative(self, column: str) -> bool:
         value = dict(self.items)[column]
         known = moves.is_never_negative(value)
-        return self.input.never_negative(value.name) if isinstance(value, ColumnRef) else bool(known)
+        return (
+            self.input.never_negative(value.name) if isinstance(value, ColumnRef) else bool(known)
+        )
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:
-        kept = {column: n for n, e in reversed(self.items) if (column := same_values(e)) is not None}
+        kept = {
+            column: n for n, e in reversed(self.items) if (column := same_values(e)) is not None
+        }
         return renamed_keys(self.input.upsert_keys, kept)
 
 
 @dataclass(frozen=True)
 class TableFunction(OneInput):
-    """For each row, the rows that a table function gives for it: the input's columns, then the function's `columns`.
-    `outer`: a row for which it gives none comes once, with NULL. Those for which `condition`, which reads both, is not
-    TRUE are none. The names of `columns` are none of the input's."""
+    """For each row, the rows that a table function gives for it: the input's columns, then the
+    function's `columns`. `outer`: a row for which it gives none comes once, with NULL. Those for
+    which `condition`, which reads both, is not TRUE are none. The names of `columns` are none of
+    the input's."""
 
     hands_on: ClassVar[bool] = True
 
@@ -192,7 +217,9 @@ class TableFunction(OneInput):
 
     @cached_property
     def schema(self) -> Schema:
-        made = (Column(c.name, c.type.with_nullable(True)) if self.outer else c for c in self.columns)
+        made = (
+            Column(c.name, c.type.with_nullable(True)) if self.outer else c for c in self.columns
+        )
         return Schema((*self.input.schema.columns, *made))
 
     @property
@@ -212,7 +239,11 @@ class TableFunction(OneInput):
 
     def with_expressions(self, expressions: Sequence[Scalar]) -> Self:
         call, *on = expressions
-        return replace(self, call=call, condition=on[0] if on else None) if isinstance(call, Call) else self
+        return (
+            replace(self, call=call, condition=on[0] if on else None)
+            if isinstance(call, Call)
+            else self
+        )
 
     def reads(self, outputs: Names, port: int) -> Names:
         read = outputs if self.condition is None else outputs | columns_of(self.condition)
@@ -221,10 +252,11 @@ class TableFunction(OneInput):
 
 @dataclass(frozen=True)
 class AssignWatermark(OneInput):
-    """Gives each row the watermark before it (per shard the greatest value of the expression so far, over shards the
-    least), and makes the column a row-time attribute. `at_end`: there is none before the end of input, so nothing is late.
-    `idle_ms`: the others wait no longer for a shard that has been silent for that time (0: they wait). `interval_ms`: a
-    watermark that is not that much ahead of the one before waits for that time (0: each row has the newest). `pushed`: the
+    """Gives each row the watermark before it (per shard the greatest value of the expression so
+    far, over shards the least), and makes the column a row-time attribute. `at_end`: there is none
+    before the end of input, so nothing is late. `idle_ms`: the others wait no longer for a shard
+    that has been silent for that time (0: they wait). `interval_ms`: a watermark that is not that
+    much ahead of the one before waits for that time (0: each row has the newest). `pushed`: the
     table gives it itself, with each row, and it may lie before 1970."""
 
     watermark: Watermark
@@ -237,7 +269,9 @@ class AssignWatermark(OneInput):
     def schema(self) -> Schema:
         return Schema(
             tuple(
-                Column(c.name, c.type.as_attribute(TimeAttribute.ROWTIME)) if c.name == self.watermark.column else c
+                Column(c.name, c.type.as_attribute(TimeAttribute.ROWTIME))
+                if c.name == self.watermark.column
+                else c
                 for c in self.input.schema
             )
         )
@@ -254,7 +288,14 @@ class AssignWatermark(OneInput):
         at_end = ("at end",) if self.at_end else ()
         interval = (f"each {self.interval_ms}",) if self.interval_ms else ()
         pushed = ("pushed",) if self.pushed else ()
-        return (self.watermark.column, self.watermark.expression.digest, *at_end, *idle, *interval, *pushed)
+        return (
+            self.watermark.column,
+            self.watermark.expression.digest,
+            *at_end,
+            *idle,
+            *interval,
+            *pushed,
+        )
 
     @property
     def functions(self) -> frozenset[str]:
@@ -293,10 +334,11 @@ class Union(LogicalPlan):
 
 @dataclass(frozen=True)
 class Sink(OneInput):
-    """Rows of the query written to a table, or collected by the session that asked (`table` None). Sinks are never
-    shared: `job` and `place` (the statement's number in the job) are part of the identity. `conflict`: what ON CONFLICT
-    says, until it is settled how the rows get to the table (`planner.analysis.delivery`). `apart`: what writes to the table is each
-    job's own, since it may fail for the rows of one."""
+    """Rows of the query written to a table, or collected by the session that asked (`table` None).
+    Sinks are never shared: `job` and `place` (the statement's number in the job) are part of the
+    identity. `conflict`: what ON CONFLICT says, until it is settled how the rows get to the table
+    (`planner.analysis.delivery`). `apart`: what writes to the table is each job's own, since it may
+    fail for the rows of one."""
 
     hands_on: ClassVar[bool] = True
 

@@ -15,8 +15,9 @@ _MARK = BIGINT.with_nullable(False)
 
 @dataclass(frozen=True)
 class Expand(OneInput):
-    """Each row once for each of `sets`, in their order, with NULL in those of `keys` that are not in the set. Behind the
-    input's columns: `copies`, a name and the column whose value it keeps, and `marks`, a name and a number for each set."""
+    """Each row once for each of `sets`, in their order, with NULL in those of `keys` that are not
+    in the set. Behind the input's columns: `copies`, a name and the column whose value it keeps,
+    and `marks`, a name and a number for each set."""
 
     hands_on: ClassVar[bool] = True
 
@@ -40,7 +41,10 @@ class Expand(OneInput):
     @cached_property
     def schema(self) -> Schema:
         below = self.input.schema
-        own = (Column(c.name, c.type.with_nullable(True)) if c.name in self.emptied else c for c in below)
+        own = (
+            Column(c.name, c.type.with_nullable(True)) if c.name in self.emptied else c
+            for c in below
+        )
         copies = (Column(name, below.type(of)) for name, of in self.copies)
         return Schema((*own, *copies, *(Column(name, _MARK) for name, _ in self.marks)))
 
@@ -50,7 +54,11 @@ class Expand(OneInput):
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        return (self.label, *(f"{n} {of}" for n, of in self.copies), *(f"{n} {values}" for n, values in self.marks))
+        return (
+            self.label,
+            *(f"{n} {of}" for n, of in self.copies),
+            *(f"{n} {values}" for n, values in self.marks),
+        )
 
     def pruned(self, wanted: Names) -> Self:
         copies = tuple(c for c in self.copies if c[0] in wanted)

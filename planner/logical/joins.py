@@ -1,4 +1,5 @@
-"""Joins of two streams: what both sides hold is state, and every change of one side changes the result."""
+"""Joins of two streams: what both sides hold is state, and every change of one side changes the
+result."""
 
 from __future__ import annotations
 
@@ -64,11 +65,16 @@ class BinaryJoin(TwoInputs, Stateful):
     @cached_property
     def schema(self) -> Schema:
         left = self._columns(self.left, self.kind.keeps(1))
-        return Schema(left if self.kind.is_semi else (*left, *self._columns(self.right, self.kind.keeps(0))))
+        return Schema(
+            left if self.kind.is_semi else (*left, *self._columns(self.right, self.kind.keeps(0)))
+        )
 
     def _columns(self, side: LogicalPlan, padded: bool) -> tuple[Column, ...]:
-        """A side's columns in the result; where the other side is kept whole, they are NULL at times."""
-        return tuple(Column(c.name, c.type.with_nullable(c.type.nullable or padded)) for c in side.schema)
+        """A side's columns in the result; where the other side is kept whole, they are NULL at
+        times."""
+        return tuple(
+            Column(c.name, c.type.with_nullable(c.type.nullable or padded)) for c in side.schema
+        )
 
     def filters(self, port: int) -> bool:
         """Whether rows of a side can be filtered below as well as behind the join."""
@@ -109,7 +115,11 @@ class BinaryJoin(TwoInputs, Stateful):
         if not isinstance(part, Call) or part.function not in _EQUALITIES:
             return None
         a, b = part.args
-        if not isinstance(a, ColumnRef) or not isinstance(b, ColumnRef) or not a.type.same_as(b.type):
+        if (
+            not isinstance(a, ColumnRef)
+            or not isinstance(b, ColumnRef)
+            or not a.type.same_as(b.type)
+        ):
             return None
         null_safe = _EQUALITIES[part.function]
         if a.name in self.left.schema and b.name in self.right.schema:
@@ -132,8 +142,9 @@ class BinaryJoin(TwoInputs, Stateful):
 
 @dataclass(frozen=True)
 class Join(BinaryJoin):
-    """A join of all rows that have ever come, with full retraction. Time attributes are plain times behind it.
-    `ttls_ms`: how long the rows of each side are kept (None: as long as `ttl_ms` says)."""
+    """A join of all rows that have ever come, with full retraction. Time attributes are plain times
+    behind it. `ttls_ms`: how long the rows of each side are kept (None: as long as `ttl_ms`
+    says)."""
 
     ttls_ms: tuple[int | None, int | None] = (None, None)
 
@@ -159,14 +170,16 @@ class Join(BinaryJoin):
 
     @cached_property
     def after_only(self) -> bool:
-        """Where the rows of a side are updated, they must stay with those of the other side that they were joined to."""
+        """Where the rows of a side are updated, they must stay with those of the other side that
+        they were joined to."""
         sides = [port for port in (0, 1) if Changes.UPDATES in self.inputs[port].changes]
         return all(self._upsert_keys(port) and self.inputs[port].after_only for port in sides)
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:
-        """A side's key tells the rows apart if the other side has at most one row for each of its keys; keys of both
-        sides together always do. All must have the columns by which rows come together."""
+        """A side's key tells the rows apart if the other side has at most one row for each of its
+        keys; keys of both sides together always do. All must have the columns by which rows come
+        together."""
         left, right = (self._upsert_keys(port) for port in (0, 1))
         if self.kind.is_semi:
             return tuple(left)
@@ -186,10 +199,12 @@ class Join(BinaryJoin):
         return any(key <= by for key in self.inputs[port].upsert_keys)
 
     def row_key(self, port: int) -> Names | None:
-        """The columns that tell the rows of a side apart; None where only all columns do, or where rows only come: then
-        a declared key changes nothing."""
+        """The columns that tell the rows of a side apart; None where only all columns do, or where
+        rows only come: then a declared key changes nothing."""
         keys = self.inputs[port].upsert_keys if self.inputs[port].changes else ()
-        return min(keys, key=lambda k: (not k <= set(self.keys(port)), len(k), sorted(k)), default=None)
+        return min(
+            keys, key=lambda k: (not k <= set(self.keys(port)), len(k), sorted(k)), default=None
+        )
 
 
 def parts_of(condition: Scalar) -> Iterator[Scalar]:
@@ -203,10 +218,11 @@ def parts_of(condition: Scalar) -> Iterator[Scalar]:
 
 @dataclass(frozen=True)
 class IntervalJoin(BinaryJoin):
-    """A join of rows whose times are near: the left time minus the right one is from `lower_ms` to `upper_ms`, both
-    included. Rows are held only as long as others may meet them. Time attributes stay such; `proctime`: the times are
-    those of arrival, not of the columns. `cleanup_ms`: how much longer rows are held, so that they are forgotten together;
-    the result's watermark does not wait for it, as in Flink."""
+    """A join of rows whose times are near: the left time minus the right one is from `lower_ms` to
+    `upper_ms`, both included. Rows are held only as long as others may meet them. Time attributes
+    stay such; `proctime`: the times are those of arrival, not of the columns. `cleanup_ms`: how
+    much longer rows are held, so that they are forgotten together; the result's watermark does not
+    wait for it, as in Flink."""
 
     left_time: str
     right_time: str
@@ -217,7 +233,10 @@ class IntervalJoin(BinaryJoin):
 
     @property
     def label(self) -> str:
-        return f"{super().label}, {self.left_time} - {self.right_time} FROM {self.lower_ms} TO {self.upper_ms} ms"
+        return (
+            f"{super().label}, {self.left_time} - {self.right_time} FROM {self.lower_ms} TO"
+            f" {self.upper_ms} ms"
+        )
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -232,7 +251,8 @@ class IntervalJoin(BinaryJoin):
         return Changes.NONE
 
     def held_ms(self, port: int) -> int:
-        """How long after its time a row of a side can meet rows of the other side that are not late."""
+        """How long after its time a row of a side can meet rows of the other side that are not
+        late."""
         return -self.lower_ms if port == 0 else self.upper_ms
 
     @property

@@ -10,7 +10,8 @@ from parser.types import STRING, Column, Schema, timestamp_ltz
 from planner.logical.change_kinds import Changes
 from planner.logical.node import Names, OneInput, Stateful
 
-# What had passed before the row came, and which operation dropped it; names that the row has itself stay the row's.
+# What had passed before the row came, and which operation dropped it; names that the row has itself
+# stay the row's.
 LATE_COLUMNS: Final = (
     Column("late_watermark", timestamp_ltz(3)),
     Column("late_operation", STRING.with_nullable(False)),
@@ -19,8 +20,8 @@ LATE_COLUMNS: Final = (
 
 @dataclass(frozen=True)
 class LateRows(OneInput):
-    """The late rows of input `port` of the operation below, with its columns and LATE_COLUMNS. They leave the operation by
-    an output port of their own, and keep their kinds."""
+    """The late rows of input `port` of the operation below, with its columns and LATE_COLUMNS. They
+    leave the operation by an output port of their own, and keep their kinds."""
 
     port: int
 
@@ -36,7 +37,9 @@ class LateRows(OneInput):
 
     @property
     def label(self) -> str:
-        return f"of {type(self.input).__name__}" + (f", input {self.port}" if len(self.input.inputs) > 1 else "")
+        return f"of {type(self.input).__name__}" + (
+            f", input {self.port}" if len(self.input.inputs) > 1 else ""
+        )
 
     @property
     def parameters(self) -> tuple[str, ...]:

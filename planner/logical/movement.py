@@ -1,7 +1,8 @@
-"""How the values of a row move as it is updated: what lets Top-N keep no more than the rows that it shows.
+"""How the values of a row move as it is updated: what lets Top-N keep no more than the rows that it
+shows.
 
-A movement tells of a column 1 where its value never falls, -1 where it never rises, 0 where it stays; columns that do as
-they like are missing."""
+A movement tells of a column 1 where its value never falls, -1 where it never rises, 0 where it
+stays; columns that do as they like are missing."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def of_items(items: Iterable[tuple[str, Scalar]], movement: Movement) -> Movemen
 
 
 def stays_true(predicate: Scalar, columns: Iterable[str], movement: Movement) -> bool:
-    """Whether no update makes a predicate false that was true; it may be known though it is not seen here."""
+    """Whether no update makes a predicate false that was true; it may be known though it is not
+    seen here."""
     moving = {c for c in columns if movement.get(c) != 0}
     if not moving & {n.name for n in walk(predicate) if isinstance(n, ColumnRef)}:
         return True
@@ -37,12 +39,21 @@ def stays_true(predicate: Scalar, columns: Iterable[str], movement: Movement) ->
         return all(stays_true(a, columns, movement) for a in predicate.args)
     wanted = {">": 1, ">=": 1, "<": -1, "<=": -1}.get(predicate.function)
     value = predicate.args[0]
-    return wanted is not None and isinstance(value, ColumnRef) and movement.get(value.name) == wanted
+    return (
+        wanted is not None and isinstance(value, ColumnRef) and movement.get(value.name) == wanted
+    )
 
 
 def of_aggregate(function: str, never_negative: bool, argument: int | None) -> int | None:
-    """The movement of an aggregate; `argument`: that of its argument, 0 where rows only come. None: it has none."""
-    own = 1 if function in _RISING or (function == "SUM" and never_negative) else -1 if function == "MIN" else None
+    """The movement of an aggregate; `argument`: that of its argument, 0 where rows only come. None:
+    it has none."""
+    own = (
+        1
+        if function in _RISING or (function == "SUM" and never_negative)
+        else -1
+        if function == "MIN"
+        else None
+    )
     if own is None or function.startswith("COUNT"):
         return own
     return own if argument in (0, own) else None

@@ -1,5 +1,6 @@
-"""What every node of the logical plan tells of itself. Passes, merging and executors ask these questions and know no
-class but those that they treat specially, so a new operation is a new class and nothing else in the planner."""
+"""What every node of the logical plan tells of itself. Passes, merging and executors ask these
+questions and know no class but those that they treat specially, so a new operation is a new class
+and nothing else in the planner."""
 
 from __future__ import annotations
 
@@ -21,8 +22,9 @@ Names: TypeAlias = frozenset[str]
 class LogicalPlan:
     """A node of the plan. Its inputs are its first fields.
 
-    `stateful`: keeps something from batch to batch, so that a later job has a node of its own. `hands_on`: each row goes
-    on with the time of its input. `whole`: takes all columns that its input has by its schema, whoever reads it."""
+    `stateful`: keeps something from batch to batch, so that a later job has a node of its own.
+    `hands_on`: each row goes on with the time of its input. `whole`: takes all columns that its
+    input has by its schema, whoever reads it."""
 
     stateful: ClassVar[bool] = False
     hands_on: ClassVar[bool] = False
@@ -76,10 +78,13 @@ class LogicalPlan:
     @property
     def functions(self) -> frozenset[str]:
         """Names of all functions that the node itself calls."""
-        return frozenset(n.function for e in self.expressions for n in walk(e) if isinstance(n, Call))
+        return frozenset(
+            n.function for e in self.expressions for n in walk(e) if isinstance(n, Call)
+        )
 
     def pruned(self, wanted: Names) -> Self:
-        """The node without what nobody wants of the columns that it makes itself, where it can leave them out."""
+        """The node without what nobody wants of the columns that it makes itself, where it can
+        leave them out."""
         return self
 
     def reads(self, outputs: Names, port: int) -> Names:
@@ -91,8 +96,8 @@ class LogicalPlan:
         return self.reads(outputs, port)
 
     def exchange(self, port: int) -> tuple[str, ...] | None:
-        """The columns of input `port` by whose hash rows must come together (none: all rows); None where rows may stay
-        where they are."""
+        """The columns of input `port` by whose hash rows must come together (none: all rows); None
+        where rows may stay where they are."""
         return None
 
     @cached_property
@@ -105,7 +110,8 @@ class LogicalPlan:
 
     @cached_property
     def movement(self) -> Movement | None:
-        """How the values of a row move as it is updated; None where rows may go, or nothing is known."""
+        """How the values of a row move as it is updated; None where rows may go, or nothing is
+        known."""
         return None if self.changes else dict.fromkeys(self.schema.names, 0)
 
     def never_negative(self, column: str) -> bool:
@@ -114,25 +120,30 @@ class LogicalPlan:
 
     @cached_property
     def after_only(self) -> bool:
-        """Whether the -U of its updates can be left out for a reader that knows its rows by an upsert key."""
+        """Whether the -U of its updates can be left out for a reader that knows its rows by an
+        upsert key."""
         return all(i.after_only for i in self.inputs if Changes.UPDATES in i.changes)
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:
-        """Sets of columns, each of which tells the rows of the result so far apart; () where none is known."""
+        """Sets of columns, each of which tells the rows of the result so far apart; () where none
+        is known."""
         return ()
 
 
 @dataclass(frozen=True)
 class LateTarget:
-    """The table that late rows go to. `items`: by input port of the operation, the values of the table's columns."""
+    """The table that late rows go to. `items`: by input port of the operation, the values of the
+    table's columns."""
 
     table: Table
     items: tuple[tuple[tuple[str, Scalar], ...], ...]
 
     @property
     def identity(self) -> tuple[str, ...]:
-        items = (f"{port} {n} {e.digest}" for port, values in enumerate(self.items) for n, e in values)
+        items = (
+            f"{port} {n} {e.digest}" for port, values in enumerate(self.items) for n, e in values
+        )
         return ("late rows to", ".".join(self.table.name), *items)
 
 
@@ -173,9 +184,9 @@ class TwoInputs(LogicalPlan):
 
 @dataclass(frozen=True, kw_only=True)
 class Stateful(LogicalPlan):
-    """An operation that keeps state. `row_by_row`: its rows come one at a time, so that no change is folded into another
-    (mini-batch is off). `ttl_ms`: how long a key that nobody touches is kept, 0 for ever. `tells_late`: late rows become
-    dead letters; `late`: they go to a table."""
+    """An operation that keeps state. `row_by_row`: its rows come one at a time, so that no change
+    is folded into another (mini-batch is off). `ttl_ms`: how long a key that nobody touches is
+    kept, 0 for ever. `tells_late`: late rows become dead letters; `late`: they go to a table."""
 
     stateful: ClassVar[bool] = True
     # Whether what comes out depends on where a batch ends, so that `row_by_row` has a meaning.
@@ -212,17 +223,27 @@ class Stateful(LogicalPlan):
 
     @property
     def identity(self) -> tuple[str, ...]:
-        extra = (*(("row by row",) if self.row_by_row else ()), *((f"ttl {self.ttl_ms}",) if self.ttl_ms else ()))
-        late = self.late.identity if self.late is not None else ("late rows",) if self.tells_late else ()
+        extra = (
+            *(("row by row",) if self.row_by_row else ()),
+            *((f"ttl {self.ttl_ms}",) if self.ttl_ms else ()),
+        )
+        late = (
+            self.late.identity
+            if self.late is not None
+            else ("late rows",)
+            if self.tells_late
+            else ()
+        )
         return (*super().identity, *extra, *late)
 
 
 def keys_within(keys: tuple[Names, ...], by: Names) -> tuple[Names, ...]:
-    """Those keys that hold all columns by which rows come together: rows of any other key may come from several places,
-    and are in no order among each other."""
+    """Those keys that hold all columns by which rows come together: rows of any other key may come
+    from several places, and are in no order among each other."""
     return tuple(key for key in keys if key >= by)
 
 
 def renamed_keys(keys: tuple[Names, ...], names: Mapping[str, str]) -> tuple[Names, ...]:
-    """Keys of an input as its reader calls them, by the input's names; those of which it lacks a column are lost."""
+    """Keys of an input as its reader calls them, by the input's names; those of which it lacks a
+    column are lost."""
     return tuple(frozenset(names[n] for n in key) for key in keys if all(n in names for n in key))

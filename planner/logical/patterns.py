@@ -18,8 +18,9 @@ from planner.scalar import Scalar, columns_of
 
 @dataclass(frozen=True)
 class PatternItem:
-    """One variable of the pattern, which takes `low` to `high` rows (None: any number), as many as fit if `greedy`.
-    `absent`: no row until the next item takes one, or the time is over, may be one of the variable."""
+    """One variable of the pattern, which takes `low` to `high` rows (None: any number), as many as
+    fit if `greedy`. `absent`: no row until the next item takes one, or the time is over, may be one
+    of the variable."""
 
     variable: str
     low: int = 1
@@ -38,7 +39,8 @@ class PatternItem:
 
 
 class Skip(Enum):
-    """Where the next match may begin: behind the first row of this one, behind its last, or at a row of a variable."""
+    """Where the next match may begin: behind the first row of this one, behind its last, or at a
+    row of a variable."""
 
     NEXT = "TO NEXT ROW"
     PAST = "PAST LAST ROW"
@@ -50,12 +52,14 @@ class Skip(Enum):
 class PatternValue:
     """What is asked of the rows that some variables have taken: by `function`
 
-    - FIRST, LAST: the value of the input's `column` in the first or last of them, `offset` rows away from there; NULL where
-      there is no such row
+    - FIRST, LAST: the value of the input's `column` in the first or last of them, `offset` rows
+      away from there; NULL where there is no such row
     - ROWTIME: the time at which the match is known
-    - else an aggregate of `udf.aggregates.basic` over `column` (None for COUNT(*)), whose type is `argument_type`.
+    - else an aggregate of `udf.aggregates.basic` over `column` (None for COUNT(*)), whose type is
+      `argument_type`.
 
-    `variables` are names of items, all that there are for a name alone; `name` is the column that it is known by."""
+    `variables` are names of items, all that there are for a name alone; `name` is the column that
+    it is known by."""
 
     name: str
     function: str
@@ -74,19 +78,25 @@ class PatternValue:
         return not self.navigates and self.function != "ROWTIME"
 
     def __str__(self) -> str:
-        arguments = ", ".join((*((self.column,) if self.column else ()), *((str(self.offset),) if self.offset else ())))
+        arguments = ", ".join(
+            (
+                *((self.column,) if self.column else ()),
+                *((str(self.offset),) if self.offset else ()),
+            )
+        )
         return f"{self.function}({arguments} of {' '.join(self.variables)}) AS {self.name}"
 
 
 @dataclass(frozen=True)
 class MatchRecognize(OneInput, Stateful):
-    """Of the rows of each `partition` in the order of `order`, whose first column is a time attribute, those that follow
-    each other as `pattern` says. Output: the partition's columns, then `measures`, a row for each match.
+    """Of the rows of each `partition` in the order of `order`, whose first column is a time
+    attribute, those that follow each other as `pattern` says. Output: the partition's columns, then
+    `measures`, a row for each match.
 
-    `conditions` are what a row must fulfil to be taken by a variable (none: nothing); they read the row, whose columns
-    are the input's, and by their names the values of `history`, of the rows that the match has so far. Where a value asks
-    for rows of the variable itself, the row is the last of them. `within_ms`: from the first row to the last there is less
-    time than that (0: no limit)."""
+    `conditions` are what a row must fulfil to be taken by a variable (none: nothing); they read the
+    row, whose columns are the input's, and by their names the values of `history`, of the rows that
+    the match has so far. Where a value asks for rows of the variable itself, the row is the last of
+    them. `within_ms`: from the first row to the last there is less time than that (0: no limit)."""
 
     folds = False
 
@@ -103,7 +113,8 @@ class MatchRecognize(OneInput, Stateful):
 
     @property
     def by_event(self) -> bool:
-        """Whether rows wait for the watermark (in batch mode for the end, whatever column orders them)."""
+        """Whether rows wait for the watermark (in batch mode for the end, whatever column orders
+        them)."""
         return not self.input.schema.type(self.order[0].column).is_proctime
 
     @property
@@ -119,14 +130,23 @@ class MatchRecognize(OneInput, Stateful):
     def label(self) -> str:
         by = f"of each {', '.join(self.partition)} " if self.partition else ""
         within = f" within {self.within_ms} ms" if self.within_ms else ""
-        rows = f"({' '.join(map(str, self.pattern))}){within} {by}by {', '.join(map(str, self.order))}"
+        rows = (
+            f"({' '.join(map(str, self.pattern))}){within} {by}by {', '.join(map(str, self.order))}"
+        )
         where = ", ".join(f"{v} {c}" for v, c in self.conditions)
         skip = " ".join((self.skip.value, *self.target))
         return f"{rows} where {where}; {', '.join(map(str, self.measures))}; skip {skip}"
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        rows = (*self.partition, "|", *map(str, self.order), "|", *map(str, self.pattern), str(self.within_ms))
+        rows = (
+            *self.partition,
+            "|",
+            *map(str, self.order),
+            "|",
+            *map(str, self.pattern),
+            str(self.within_ms),
+        )
         skip = (self.skip.name, *self.target)
         conditions = (f"{v} {c.digest}" for v, c in self.conditions)
         values = (f"{v} {v.type}" for v in (*self.history, *self.measures))

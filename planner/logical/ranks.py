@@ -21,22 +21,27 @@ class SortKey:
     nulls_first: bool = True
 
     def __str__(self) -> str:
-        nulls = "" if self.nulls_first is not self.descending else f" NULLS {'FIRST' if self.nulls_first else 'LAST'}"
+        nulls = (
+            ""
+            if self.nulls_first is not self.descending
+            else f" NULLS {'FIRST' if self.nulls_first else 'LAST'}"
+        )
         return f"{self.column}{' DESC' if self.descending else ''}{nulls}"
 
 
 @dataclass(frozen=True)
 class Rank(OneInput, Stateful):
-    """Of each `partition`, the rows that have the ranks `start` to `end` (counted from 1) in the order of `order`; rows
-    that are equal in it in the order of their arrival. `rank_name` is the column with the rank behind the input's columns;
-    None where nobody reads it, unless it `keeps_name`: then rows are told by their rank though nobody reads that.
+    """Of each `partition`, the rows that have the ranks `start` to `end` (counted from 1) in the
+    order of `order`; rows that are equal in it in the order of their arrival. `rank_name` is the
+    column with the rank behind the input's columns; None where nobody reads it, unless it
+    `keeps_name`: then rows are told by their rank though nobody reads that.
 
-    With `end_column` a partition has as many ranks as the first of its rows, in order of arrival, says there, less
-    `end_cut`: none for NULL.
+    With `end_column` a partition has as many ranks as the first of its rows, in order of arrival,
+    says there, less `end_cut`: none for NULL.
 
-    Where the order is one time attribute, only the first row is wanted and rows only come, it is *deduplication*: of rows
-    with the same time the first counts, and descending the last. LIMIT (`limits`) never is: it takes late rows, and of
-    rows with the same time the first."""
+    Where the order is one time attribute, only the first row is wanted and rows only come, it is
+    *deduplication*: of rows with the same time the first counts, and descending the last. LIMIT
+    (`limits`) never is: it takes late rows, and of rows with the same time the first."""
 
     whole: ClassVar[bool] = True
 
@@ -52,7 +57,9 @@ class Rank(OneInput, Stateful):
 
     @cached_property
     def schema(self) -> Schema:
-        rank = () if self.rank_name is None else (Column(self.rank_name, BIGINT.with_nullable(False)),)
+        rank = (
+            () if self.rank_name is None else (Column(self.rank_name, BIGINT.with_nullable(False)),)
+        )
         return Schema((*self.input.schema.columns, *rank))
 
     @property
@@ -73,7 +80,9 @@ class Rank(OneInput, Stateful):
         return (*self.partition, "|", *map(str, self.order), "|", str(self.start), self._last, kind)
 
     def pruned(self, wanted: Names) -> Self:
-        return self if self.keeps_name or self.rank_name in wanted else replace(self, rank_name=None)
+        return (
+            self if self.keeps_name or self.rank_name in wanted else replace(self, rank_name=None)
+        )
 
     def reads(self, outputs: Names, port: int) -> Names:
         keys = {*self.partition, *self.row_key, *(k.column for k in self.order)}
@@ -101,7 +110,8 @@ class Rank(OneInput, Stateful):
 
     @property
     def waits_for_time(self) -> bool:
-        """Whether it is deduplication that keeps the first row by the time of events, which is known by the watermark."""
+        """Whether it is deduplication that keeps the first row by the time of events, which is
+        known by the watermark."""
         first = self.deduplicates and not self.order[0].descending
         return first and self.input.schema.type(self.order[0].column).is_rowtime
 
@@ -111,22 +121,30 @@ class Rank(OneInput, Stateful):
 
     @cached_property
     def row_key(self) -> tuple[str, ...]:
-        """Where rows are only updated, and move up alone: the columns that tell those of a partition apart. What falls
-        behind the last wanted rank then comes back by its own update. () elsewhere."""
-        keys, moved = keys_within(self.input.upsert_keys, frozenset(self.partition)), self.input.movement
+        """Where rows are only updated, and move up alone: the columns that tell those of a
+        partition apart. What falls behind the last wanted rank then comes back by its own update.
+        () elsewhere."""
+        keys, moved = (
+            keys_within(self.input.upsert_keys, frozenset(self.partition)),
+            self.input.movement,
+        )
         updates = self.input.changes == Changes.UPDATES and self.input.after_only
         if not updates or not keys or not moved or not self.order or self.end_column is not None:
             return ()
         if not all(moved.get(k.column) in (0, 1 if k.descending else -1) for k in self.order):
             return ()
         shortest = min(keys, key=lambda k: (len(k), sorted(k)))
-        return tuple(n for n in self.input.schema.names if n in shortest and n not in self.partition)
+        return tuple(
+            n for n in self.input.schema.names if n in shortest and n not in self.partition
+        )
 
     @property
     def may_fall(self) -> bool:
         """Whether a row with a `row_key` can fall after all: from NULL to the first value."""
         kinds = self.input.schema
-        return any(not k.descending and k.nulls_first and kinds.type(k.column).nullable for k in self.order)
+        return any(
+            not k.descending and k.nulls_first and kinds.type(k.column).nullable for k in self.order
+        )
 
     @property
     def by_rank(self) -> bool:
@@ -162,8 +180,8 @@ class Rank(OneInput, Stateful):
 
 @dataclass(frozen=True)
 class TemporalSort(OneInput, Stateful):
-    """Rows in the order of `order`, whose first column is a time attribute, ascending: by the time of events they come
-    once the watermark has passed them."""
+    """Rows in the order of `order`, whose first column is a time attribute, ascending: by the time
+    of events they come once the watermark has passed them."""
 
     whole: ClassVar[bool] = True
     folds: ClassVar[bool] = False
@@ -195,8 +213,9 @@ class TemporalSort(OneInput, Stateful):
 
 @dataclass(frozen=True)
 class Materialize(OneInput, Stateful):
-    """At the end of input, the rows that its changes have left, in the order of `order` (equal ones, and all without it,
-    as they came), those numbered `start` to `end` (from 1; None: to the last)."""
+    """At the end of input, the rows that its changes have left, in the order of `order` (equal
+    ones, and all without it, as they came), those numbered `start` to `end` (from 1; None: to the
+    last)."""
 
     whole: ClassVar[bool] = True
     folds: ClassVar[bool] = False
@@ -208,7 +227,11 @@ class Materialize(OneInput, Stateful):
     @property
     def label(self) -> str:
         order = f"by {', '.join(map(str, self.order))}" if self.order else ""
-        some = f"{self.start} to {self.end or 'the last'}" if (self.start, self.end) != (1, None) else ""
+        some = (
+            f"{self.start} to {self.end or 'the last'}"
+            if (self.start, self.end) != (1, None)
+            else ""
+        )
         return " ".join(filter(None, (some, order)))
 
     @property

@@ -1,5 +1,5 @@
-"""Where rows leave one part of a divided graph and enter another. These nodes stand in physical plans alone: the graph
-that jobs are merged into knows nothing of parts."""
+"""Where rows leave one part of a divided graph and enter another. These nodes stand in physical
+plans alone: the graph that jobs are merged into knows nothing of parts."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from planner.logical.core import Scan
 from planner.logical.node import LogicalPlan, OneInput
 
 KEY = "key"
-# The output ports of rows that leave a part: those for other parts in parcels, those for itself as they are.
+# The output ports of rows that leave a part: those for other parts in parcels, those for itself as
+# they are.
 OTHERS, OWN = 0, 1
 
 
 @dataclass(frozen=True)
 class ShuffleOut(OneInput):
-    """Rows on their way over the crossing of that name to the parts that own the buckets of their `keys` (none: all to
-    the part of bucket 0; None: they stay in this part, `index`). How far the time is goes to all `parts`. `columns` are
-    those that the operation behind the crossing takes."""
+    """Rows on their way over the crossing of that name to the parts that own the buckets of their
+    `keys` (none: all to the part of bucket 0; None: they stay in this part, `index`). How far the
+    time is goes to all `parts`. `columns` are those that the operation behind the crossing
+    takes."""
 
     crossing: str
     keys: tuple[str, ...] | None
@@ -34,7 +36,11 @@ class ShuffleOut(OneInput):
 
     @property
     def label(self) -> str:
-        return "in this part" if self.keys is None else f"by {', '.join(self.keys) or 'nothing'} to {self.parts} parts"
+        return (
+            "in this part"
+            if self.keys is None
+            else f"by {', '.join(self.keys) or 'nothing'} to {self.parts} parts"
+        )
 
 
 @dataclass(frozen=True)

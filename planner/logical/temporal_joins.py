@@ -14,7 +14,8 @@ from planner.logical.node import LogicalPlan, Names
 
 @dataclass(frozen=True)
 class _AsOf(BinaryJoin):
-    """Each left row with what the right side says at its time; INNER or LEFT. Only the left side makes changes."""
+    """Each left row with what the right side says at its time; INNER or LEFT. Only the left side
+    makes changes."""
 
     moves_conditions: ClassVar[bool] = False
 
@@ -28,8 +29,8 @@ class _AsOf(BinaryJoin):
 
 @dataclass(frozen=True)
 class TemporalJoin(_AsOf):
-    """Each left row, once the watermark has passed its time, with the version of the right side's row that held then:
-    the last whose time is not after it."""
+    """Each left row, once the watermark has passed its time, with the version of the right side's
+    row that held then: the last whose time is not after it."""
 
     left_time: str
     right_time: str
@@ -52,8 +53,9 @@ class TemporalJoin(_AsOf):
 
 @dataclass(frozen=True)
 class LookupJoin(_AsOf):
-    """Each left row, when it comes, with the rows that the right side has then: a table that is read first.
-    `primary_key`: a row of the right side replaces the one that is equal in these columns (none: rows only come)."""
+    """Each left row, when it comes, with the rows that the right side has then: a table that is
+    read first. `primary_key`: a row of the right side replaces the one that is equal in these
+    columns (none: rows only come)."""
 
     primary_key: tuple[str, ...] = ()
 

@@ -1,4 +1,5 @@
-"""An aggregate in two steps: of the rows of a batch one for each key, before they are exchanged, and the results behind."""
+"""An aggregate in two steps: of the rows of a batch one for each key, before they are exchanged,
+and the results behind."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ ROWS: Final = "#rows"
 
 @dataclass(frozen=True)
 class LocalAggregate(OneInput):
-    """For each batch and value of `keys` one row: the keys, how many rows there were, and what `aggregates` keep of them
-    (the columns of their accumulators, call by call, as `parts`)."""
+    """For each batch and value of `keys` one row: the keys, how many rows there were, and what
+    `aggregates` keep of them (the columns of their accumulators, call by call, as `parts`)."""
 
     keys: tuple[str, ...]
     aggregates: tuple[AggregateCall, ...]
@@ -31,7 +32,9 @@ class LocalAggregate(OneInput):
             Column(f"{i}#{name}", kind)
             for i, call in enumerate(self.aggregates)
             for name, kind in bind_aggregate(
-                call.function, () if call.argument_type is None else (call.argument_type,), retract=False
+                call.function,
+                () if call.argument_type is None else (call.argument_type,),
+                retract=False,
             ).accumulators
         )
 
@@ -42,7 +45,10 @@ class LocalAggregate(OneInput):
 
     @property
     def label(self) -> str:
-        return f"by {', '.join(self.keys) or 'nothing'}: {', '.join(map(str, self.aggregates)) or 'distinct'}"
+        return (
+            f"by {', '.join(self.keys) or 'nothing'}:"
+            f" {', '.join(map(str, self.aggregates)) or 'distinct'}"
+        )
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -74,7 +80,9 @@ class GlobalAggregate(GroupAggregate):
     @cached_property
     def as_one(self) -> GroupAggregate:
         """The same in one step."""
-        return GroupAggregate(self.local.input, self.keys, self.aggregates, self.always, ttl_ms=self.ttl_ms)
+        return GroupAggregate(
+            self.local.input, self.keys, self.aggregates, self.always, ttl_ms=self.ttl_ms
+        )
 
     def reads(self, outputs: Names, port: int) -> Names:
         return frozenset(self.local.schema.names)

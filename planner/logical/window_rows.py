@@ -14,8 +14,8 @@ from planner.logical.ranks import Rank
 
 @dataclass(frozen=True)
 class WindowRank(Rank):
-    """The rows of each window and partition that have the wanted ranks, once the window is over. `bounds`: its start and
-    end, which are among the columns of the partition."""
+    """The rows of each window and partition that have the wanted ranks, once the window is over.
+    `bounds`: its start and end, which are among the columns of the partition."""
 
     folds: ClassVar[bool] = False
     judges_lateness: ClassVar[bool] = True
@@ -40,8 +40,8 @@ class WindowRank(Rank):
 
 @dataclass(frozen=True)
 class WindowJoin(BinaryJoin):
-    """Pairs of rows of the same window, once it is over. `starts` and `ends`: its bounds, left and right. Time attributes
-    stay what they are."""
+    """Pairs of rows of the same window, once it is over. `starts` and `ends`: its bounds, left and
+    right. Time attributes stay what they are."""
 
     judges_lateness: ClassVar[bool] = True
 

@@ -9,7 +9,8 @@ from typing import TypeAlias
 
 @dataclass(frozen=True)
 class Tumble:
-    """Windows of `size_ms` that begin at multiples of it plus `offset_ms`, in the time zone `zone`."""
+    """Windows of `size_ms` that begin at multiples of it plus `offset_ms`, in the time zone
+    `zone`."""
 
     time_column: str
     size_ms: int
@@ -40,13 +41,16 @@ class Hop:
         return gcd(self.slide_ms, self.size_ms)
 
     def __str__(self) -> str:
-        return f"HOP({self.time_column}, {self.slide_ms} ms, {self.size_ms} ms{_shown(self.offset_ms)})"
+        return (
+            f"HOP({self.time_column}, {self.slide_ms} ms, {self.size_ms}"
+            f" ms{_shown(self.offset_ms)})"
+        )
 
 
 @dataclass(frozen=True)
 class Cumulate:
-    """Windows that begin at multiples of `size_ms` plus `offset_ms` and end at each multiple of `step_ms` behind that, up
-    to `size_ms`."""
+    """Windows that begin at multiples of `size_ms` plus `offset_ms` and end at each multiple of
+    `step_ms` behind that, up to `size_ms`."""
 
     time_column: str
     step_ms: int
@@ -59,13 +63,16 @@ class Cumulate:
         return self.step_ms
 
     def __str__(self) -> str:
-        return f"CUMULATE({self.time_column}, {self.step_ms} ms, {self.size_ms} ms{_shown(self.offset_ms)})"
+        return (
+            f"CUMULATE({self.time_column}, {self.step_ms} ms, {self.size_ms}"
+            f" ms{_shown(self.offset_ms)})"
+        )
 
 
 @dataclass(frozen=True)
 class Session:
-    """For each value of `keys` (none: for all rows), windows from a row to `gap_ms` behind the last one that came less
-    than `gap_ms` after the one before it."""
+    """For each value of `keys` (none: for all rows), windows from a row to `gap_ms` behind the last
+    one that came less than `gap_ms` after the one before it."""
 
     time_column: str
     gap_ms: int

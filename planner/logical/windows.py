@@ -16,7 +16,8 @@ WINDOW_COLUMNS = ("window_start", "window_end", "window_time")
 
 
 def window_columns(source: Schema, time_column: str, names: Sequence[str]) -> tuple[Column, ...]:
-    """Start and end, TIMESTAMP(3) NOT NULL, and the last millisecond, a time attribute where the time column is one."""
+    """Start and end, TIMESTAMP(3) NOT NULL, and the last millisecond, a time attribute where the
+    time column is one."""
     start, end, last = names
     bound = timestamp(3).with_nullable(False)
     of = source.type(time_column)
@@ -26,8 +27,8 @@ def window_columns(source: Schema, time_column: str, names: Sequence[str]) -> tu
 
 @dataclass(frozen=True)
 class WindowAssign(OneInput):
-    """Each row once for each window that it falls into: the input's columns, then those of the window. `sliced`: once
-    only, with the bounds of its slice (`window.slice_ms`) instead."""
+    """Each row once for each window that it falls into: the input's columns, then those of the
+    window. `sliced`: once only, with the bounds of its slice (`window.slice_ms`) instead."""
 
     hands_on: ClassVar[bool] = True
 
@@ -38,7 +39,9 @@ class WindowAssign(OneInput):
     @cached_property
     def schema(self) -> Schema:
         source = self.input.schema
-        return Schema((*source.columns, *window_columns(source, self.window.time_column, self.names)))
+        return Schema(
+            (*source.columns, *window_columns(source, self.window.time_column, self.names))
+        )
 
     @property
     def label(self) -> str:
@@ -46,7 +49,12 @@ class WindowAssign(OneInput):
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        return (str(self.window), self.window.zone, *self.names, *(("sliced",) if self.sliced else ()))
+        return (
+            str(self.window),
+            self.window.zone,
+            *self.names,
+            *(("sliced",) if self.sliced else ()),
+        )
 
     def reads(self, outputs: Names, port: int) -> Names:
         return (outputs - set(self.names)) | {self.window.time_column}
@@ -60,7 +68,8 @@ class WindowAssign(OneInput):
 
 @dataclass(frozen=True)
 class SessionAssign(OneInput, Stateful):
-    """Each row with the bounds of its session, once that is over; the input's columns, then those of the window."""
+    """Each row with the bounds of its session, once that is over; the input's columns, then those
+    of the window."""
 
     folds: ClassVar[bool] = False
     whole: ClassVar[bool] = True
@@ -72,7 +81,9 @@ class SessionAssign(OneInput, Stateful):
     @cached_property
     def schema(self) -> Schema:
         source = self.input.schema
-        return Schema((*source.columns, *window_columns(source, self.window.time_column, self.names)))
+        return Schema(
+            (*source.columns, *window_columns(source, self.window.time_column, self.names))
+        )
 
     @property
     def label(self) -> str:
@@ -91,8 +102,9 @@ class SessionAssign(OneInput, Stateful):
 
 @dataclass(frozen=True)
 class AggregateCall:
-    """`function` of `udf.aggregates.basic` over the input column `argument` (None for COUNT(*)); `name` and `type` are those
-    of the result column. `filter_column` names a BOOLEAN input column: only rows where it is TRUE count."""
+    """`function` of `udf.aggregates.basic` over the input column `argument` (None for COUNT(*));
+    `name` and `type` are those of the result column. `filter_column` names a BOOLEAN input column:
+    only rows where it is TRUE count."""
 
     name: str
     function: str
@@ -115,11 +127,13 @@ class AggregateCall:
 
 @dataclass(frozen=True)
 class WindowAggregate(OneInput, Stateful):
-    """Groups rows that carry window columns by window and `keys`; a window's rows come out once it is over. Output: keys,
-    aggregates, then start, end, time.
+    """Groups rows that carry window columns by window and `keys`; a window's rows come out once it
+    is over. Output: keys, aggregates, then start, end, time.
 
-    `shared`: the rows carry the slices of these windows (`WindowAssign.sliced` below), which are put together when a
-    window is over: the latest first, or (`earliest_first`) the other way. `session`: the rows carry no window columns, but a time from which sessions by `keys` are made."""
+    `shared`: the rows carry the slices of these windows (`WindowAssign.sliced` below), which are
+    put together when a window is over: the latest first, or (`earliest_first`) the other way.
+    `session`: the rows carry no window columns, but a time from which sessions by `keys` are
+    made."""
 
     folds: ClassVar[bool] = False
     judges_lateness: ClassVar[bool] = True
@@ -138,26 +152,43 @@ class WindowAggregate(OneInput, Stateful):
         calls = tuple(Column(a.name, a.type) for a in self.aggregates)
         if self.session is None:
             return Schema(keys + calls + source.select(self.window_columns).columns)
-        return Schema(keys + calls + window_columns(source, self.session.time_column, self.window_columns))
+        return Schema(
+            keys + calls + window_columns(source, self.session.time_column, self.window_columns)
+        )
 
     @property
     def label(self) -> str:
         windows = f" in {self.shared or self.session}" if self.shared or self.session else ""
         bounds = self.window_columns[:2]
-        return f"by {', '.join((*self.keys, *bounds))}{windows}: {', '.join(map(str, self.aggregates))}"
+        return (
+            f"by {', '.join((*self.keys, *bounds))}{windows}:"
+            f" {', '.join(map(str, self.aggregates))}"
+        )
 
     @property
     def parameters(self) -> tuple[str, ...]:
         windows = self.shared or self.session
-        kind = () if windows is None else (str(windows), windows.zone, *(("earliest",) if self.earliest_first else ()))
-        return (*self.keys, "|", *(f"{a} {a.type}" for a in self.aggregates), "|", *self.window_columns, *kind)
+        kind = (
+            ()
+            if windows is None
+            else (str(windows), windows.zone, *(("earliest",) if self.earliest_first else ()))
+        )
+        return (
+            *self.keys,
+            "|",
+            *(f"{a} {a.type}" for a in self.aggregates),
+            "|",
+            *self.window_columns,
+            *kind,
+        )
 
     @property
     def functions(self) -> frozenset[str]:
         return frozenset(a.function for a in self.aggregates)
 
     def late_schema(self, port: int) -> Schema:
-        """A row that shares a slice with others has the bounds of that, which say nothing of a window."""
+        """A row that shares a slice with others has the bounds of that, which say nothing of a
+        window."""
         source = self.input.schema
         if self.shared is None:
             return source
@@ -179,7 +210,8 @@ class WindowAggregate(OneInput, Stateful):
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:
-        """Any column of the window tells the windows of a key apart; CUMULATE has many with one start."""
+        """Any column of the window tells the windows of a key apart; CUMULATE has many with one
+        start."""
         columns = self.window_columns[1:] if _accumulates(self.input) else self.window_columns
         return tuple(frozenset((*self.keys, c)) for c in columns)
 
@@ -192,9 +224,10 @@ def _accumulates(plan: LogicalPlan) -> bool:
 
 @dataclass(frozen=True)
 class EmittingAggregate(WindowAggregate):
-    """Tells the result of a window before it is over, and again when late rows come: each time that it has changed, as an
-    update. `early_ms` and `late_ms`: how long after a row, 0 at once, None not at all (`late_ms` None: late rows count, and
-    are told of no more). Rows are late when the window has been over for `lateness_ms`."""
+    """Tells the result of a window before it is over, and again when late rows come: each time that
+    it has changed, as an update. `early_ms` and `late_ms`: how long after a row, 0 at once, None
+    not at all (`late_ms` None: late rows count, and are told of no more). Rows are late when the
+    window has been over for `lateness_ms`."""
 
     folds: ClassVar[bool] = True
 

@@ -39,19 +39,32 @@ def _fold(call: Call) -> Scalar:
         return call
     scalar = result.values if isinstance(result.values, pa.Scalar) else result.values[0]
     known, value = _literal_value(scalar)
-    return Literal(value, call.type, call.position) if known and (value is not None or call.type.nullable) else call
+    return (
+        Literal(value, call.type, call.position)
+        if known and (value is not None or call.type.nullable)
+        else call
+    )
 
 
 def _computed(call: Call) -> Vector | None:
-    """What the call gives; None where an argument is not known. There are no literals of arrays, maps and rows."""
+    """What the call gives; None where an argument is not known. There are no literals of arrays,
+    maps and rows."""
     definition = registry.lookup(call.function)
-    if not call.deterministic or not call.args or definition is None or definition.external or uses_zone(call):
+    if (
+        not call.deterministic
+        or not call.args
+        or definition is None
+        or definition.external
+        or uses_zone(call)
+    ):
         return None
     vectors = [_known(arg) for arg in call.args]
     known = [v for v in vectors if v is not None and v.errors is None]
     if len(known) < len(vectors):
         return None
-    return registry.call(definition, known, KernelContext(1, call.type, tuple(a.type for a in call.args)))
+    return registry.call(
+        definition, known, KernelContext(1, call.type, tuple(a.type for a in call.args))
+    )
 
 
 def _known(arg: Scalar) -> Vector | None:
@@ -62,11 +75,16 @@ def _known(arg: Scalar) -> Vector | None:
 
 def _of_literals(call: Call) -> Scalar:
     args = tuple(map(_as_literal, call.args))
-    return call if all(a is b for a, b in zip(args, call.args, strict=True)) else replace(call, args=args)
+    return (
+        call
+        if all(a is b for a, b in zip(args, call.args, strict=True))
+        else replace(call, args=args)
+    )
 
 
 def _as_literal(value: Scalar) -> Scalar:
-    """A literal has no more digits of a second, and no more characters, than its type: what was computed is cut."""
+    """A literal has no more digits of a second, and no more characters, than its type: what was
+    computed is cut."""
     if not isinstance(value, Literal):
         return value
     held, kind = value.value, value.type

@@ -1,4 +1,5 @@
-"""What a filter above a join, or the condition of the join itself, says of one side only is asked of that side."""
+"""What a filter above a join, or the condition of the join itself, says of one side only is asked
+of that side."""
 
 from __future__ import annotations
 
@@ -15,7 +16,22 @@ Push = Callable[[LogicalPlan], LogicalPlan]
 
 # Without a row on the other side they are not TRUE, whatever their other arguments are.
 _STRICT = frozenset(
-    {"=", "<>", "<", "<=", ">", ">=", "LIKE", "BETWEEN", "IS NOT NULL", "+", "-", "*", "LOWER", "UPPER"}
+    {
+        "=",
+        "<>",
+        "<",
+        "<=",
+        ">",
+        ">=",
+        "LIKE",
+        "BETWEEN",
+        "IS NOT NULL",
+        "+",
+        "-",
+        "*",
+        "LOWER",
+        "UPPER",
+    }
 )
 _WITHOUT = {
     (JoinKind.LEFT, 1): JoinKind.INNER,
@@ -26,8 +42,9 @@ _WITHOUT = {
 
 
 def filtered_join(node: Filter, join: BinaryJoin, push: Push) -> LogicalPlan:
-    """A filter above a join: parts that hold for one side only go there, those over both become part of an inner join's
-    condition. A part that can fail stays above, where it sees the pairs only."""
+    """A filter above a join: parts that hold for one side only go there, those over both become
+    part of an inner join's condition. A part that can fail stays above, where it sees the pairs
+    only."""
     parts = conjuncts(node.predicate)
     before = join
     for part in parts:
@@ -45,7 +62,9 @@ def filtered_join(node: Filter, join: BinaryJoin, push: Push) -> LogicalPlan:
             stay.append(part)
     if join is before and len(stay) == len(parts):
         return node
-    join = join.with_inputs([_filtered(i, m, node.salt, push) for i, m in zip(join.inputs, moved, strict=True)])
+    join = join.with_inputs(
+        [_filtered(i, m, node.salt, push) for i, m in zip(join.inputs, moved, strict=True)]
+    )
     if joined:
         join = replace(join, condition=_all([*parts_of(join.condition), *joined]))
     below = _as_before(into_sides(join, push), before)
@@ -60,7 +79,8 @@ def _as_before(join: BinaryJoin, before: BinaryJoin) -> LogicalPlan:
 
 
 def into_sides(join: BinaryJoin, push: Push) -> BinaryJoin:
-    """A part of the condition that reads one side only filters that side, unless its rows are kept in any case."""
+    """A part of the condition that reads one side only filters that side, unless its rows are kept
+    in any case."""
     moved: tuple[list[Scalar], list[Scalar]] = ([], [])
     stay: list[Scalar] = []
     for part in parts_of(join.condition):
@@ -75,7 +95,12 @@ def into_sides(join: BinaryJoin, push: Push) -> BinaryJoin:
 def _side_above(join: BinaryJoin, part: Scalar) -> int | None:
     sides = (0,) if join.kind.is_semi else (0, 1)
     return next(
-        (s for s in sides if _reads_only(join, part, s) and not join.kind.keeps(1 - s) and join.filters(s)), None
+        (
+            s
+            for s in sides
+            if _reads_only(join, part, s) and not join.kind.keeps(1 - s) and join.filters(s)
+        ),
+        None,
     )
 
 
@@ -83,7 +108,9 @@ def _side_within(join: BinaryJoin, part: Scalar) -> int | None:
     if can_fail(part) or not is_deterministic(part) or not columns_of(part):
         return None
     kept = (join.kind.keeps(0) or join.kind is JoinKind.ANTI, join.kind.keeps(1))
-    return next((s for s in (0, 1) if _reads_only(join, part, s) and not kept[s] and join.filters(s)), None)
+    return next(
+        (s for s in (0, 1) if _reads_only(join, part, s) and not kept[s] and join.filters(s)), None
+    )
 
 
 def _reads_only(join: BinaryJoin, part: Scalar, side: int) -> bool:
@@ -103,7 +130,8 @@ def _all(parts: Sequence[Scalar]) -> Scalar:
 
 
 def _stricter(join: BinaryJoin, part: Scalar) -> JoinKind:
-    """Without the rows that a side has only because it is kept whole, if `part` is not TRUE of any of them."""
+    """Without the rows that a side has only because it is kept whole, if `part` is not TRUE of any
+    of them."""
     kind = join.kind
     for side in (0, 1):
         weaker = _WITHOUT.get((kind, side))

@@ -22,7 +22,8 @@ _EQUALITIES = ("=", "IS NOT DISTINCT FROM")
 
 
 def join_keys(plan: LogicalPlan) -> LogicalPlan:
-    """Only where an equality has a side of its own on each side of the join, and both are deterministic."""
+    """Only where an equality has a side of its own on each side of the join, and both are
+    deterministic."""
     return transform(plan, _keyed)
 
 
@@ -43,11 +44,18 @@ def _keyed(node: LogicalPlan) -> LogicalPlan:
 
 
 def _with(side: LogicalPlan, items: dict[str, Scalar]) -> LogicalPlan:
-    return Project(side, (*references(side.schema, side.schema.names), *items.items())) if items else side
+    return (
+        Project(side, (*references(side.schema, side.schema.names), *items.items()))
+        if items
+        else side
+    )
 
 
 def _part(
-    part: Scalar, node: BinaryJoin, added: tuple[dict[str, Scalar], dict[str, Scalar]], names: set[str]
+    part: Scalar,
+    node: BinaryJoin,
+    added: tuple[dict[str, Scalar], dict[str, Scalar]],
+    names: set[str],
 ) -> Scalar:
     """The equality over columns, those it lacks among `added`; any other part as it is."""
     if not isinstance(part, Call) or part.function not in _EQUALITIES:
@@ -57,7 +65,8 @@ def _part(
         return part
     kind = _common(part.args[0].type, part.args[1].type)
     if kind is None or (
-        all(isinstance(a, ColumnRef) for a in part.args) and part.args[0].type.same_as(part.args[1].type)
+        all(isinstance(a, ColumnRef) for a in part.args)
+        and part.args[0].type.same_as(part.args[1].type)
     ):
         return part
     args = []
@@ -82,7 +91,9 @@ def _side(argument: Scalar, node: BinaryJoin) -> int | None:
     read = columns_of(argument)
     if not read or not is_deterministic(argument):
         return None
-    return next((port for port, side in enumerate(node.inputs) if read <= set(side.schema.names)), None)
+    return next(
+        (port for port, side in enumerate(node.inputs) if read <= set(side.schema.names)), None
+    )
 
 
 def _common(a: DataType, b: DataType) -> DataType | None:
@@ -111,10 +122,17 @@ def _null_safe(part: Scalar) -> Scalar:
         return part
     for equal, nulls in (part.args, part.args[::-1]):
         if not (
-            isinstance(equal, Call) and equal.function == "=" and isinstance(nulls, Call) and nulls.function == "AND"
+            isinstance(equal, Call)
+            and equal.function == "="
+            and isinstance(nulls, Call)
+            and nulls.function == "AND"
         ):
             continue
-        tested = {a.args[0].digest for a in nulls.args if isinstance(a, Call) and a.function == "IS NULL"}
+        tested = {
+            a.args[0].digest for a in nulls.args if isinstance(a, Call) and a.function == "IS NULL"
+        }
         if len(nulls.args) == 2 and tested == {a.digest for a in equal.args} and len(tested) == 2:
-            return replace(equal, function="IS NOT DISTINCT FROM", type=equal.type.with_nullable(False))
+            return replace(
+                equal, function="IS NOT DISTINCT FROM", type=equal.type.with_nullable(False)
+            )
     return part

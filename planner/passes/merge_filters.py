@@ -16,8 +16,9 @@ from planner.scalar import is_deterministic
 
 
 def merge_filters(plan: LogicalPlan) -> LogicalPlan:
-    """Operands keep their order, the lower filter's first. A row for which the lower predicate is NULL never reaches
-    the upper one, but `NULL AND error` is an error: the two stay apart where that could happen."""
+    """Operands keep their order, the lower filter's first. A row for which the lower predicate is
+    NULL never reaches the upper one, but `NULL AND error` is an error: the two stay apart where
+    that could happen."""
     return transform(plan, _merge)
 
 

@@ -19,7 +19,8 @@ from planner.scalar import Call, ColumnRef, Scalar, is_deterministic, walk
 
 
 def merge_projections(plan: LogicalPlan) -> LogicalPlan:
-    """Only where nothing is computed more often than before and nothing non-deterministic is moved."""
+    """Only where nothing is computed more often than before and nothing non-deterministic is
+    moved."""
     return transform(plan, _merge)
 
 
@@ -33,21 +34,31 @@ def _merge(node: LogicalPlan) -> LogicalPlan:
 
 
 def into_one(upper: Project, lower: Project) -> Project | None:
-    """The projection that both are, `lower` being the input of `upper`; None where that would compute more."""
+    """The projection that both are, `lower` being the input of `upper`; None where that would
+    compute more."""
     if not _mergeable(upper, lower):
         return None
     values = dict(lower.items)
-    return Project(lower.input, tuple((n, _put(e, values)) for n, e in upper.items), upper.salt or lower.salt)
+    return Project(
+        lower.input, tuple((n, _put(e, values)) for n, e in upper.items), upper.salt or lower.salt
+    )
 
 
 def _put(item: Scalar, values: Mapping[str, Scalar]) -> Scalar:
-    """A column keeps the type that the upper one says it has: that may be nullable where the lower one's is not."""
+    """A column keeps the type that the upper one says it has: that may be nullable where the lower
+    one's is not."""
     found = substitute(item, values)
-    return replace(found, type=item.type) if isinstance(item, ColumnRef) and isinstance(found, ColumnRef) else found
+    return (
+        replace(found, type=item.type)
+        if isinstance(item, ColumnRef) and isinstance(found, ColumnRef)
+        else found
+    )
 
 
 def _changes_nothing(node: Project) -> bool:
-    return node.schema == node.input.schema and all(isinstance(e, ColumnRef) and e.name == n for n, e in node.items)
+    return node.schema == node.input.schema and all(
+        isinstance(e, ColumnRef) and e.name == n for n, e in node.items
+    )
 
 
 def _mergeable(upper: Project, lower: Project) -> bool:

@@ -18,8 +18,8 @@ from planner.scalar import columns_of, is_deterministic
 
 
 def prune_partitions(plan: LogicalPlan) -> LogicalPlan:
-    """Not below a watermark: what is not read would not move it. A scan with other partitions is another scan, which reads
-    less than the one that all jobs share."""
+    """Not below a watermark: what is not read would not move it. A scan with other partitions is
+    another scan, which reads less than the one that all jobs share."""
     return transform(plan, _prune)
 
 
@@ -29,7 +29,11 @@ def _prune(node: LogicalPlan) -> LogicalPlan:
     scan = node.input
     keys = {m.column.name for m in scan.table.metadata if m.key.startswith(PARTITION)}
     parts = conjuncts(node.predicate)
-    chosen = [p for p in parts if columns_of(p) and columns_of(p) <= keys and is_deterministic(p) and not can_fail(p)]
+    chosen = [
+        p
+        for p in parts
+        if columns_of(p) and columns_of(p) <= keys and is_deterministic(p) and not can_fail(p)
+    ]
     if not chosen:
         return node
     held = () if scan.where is None else (scan.where,)

@@ -1,5 +1,6 @@
-"""Columns that nobody above reads are dropped from projections, from the branches of UNION ALL and before windows, and so
-are calls of aggregates whose results nobody reads (those of OVER: `unread_over`).
+"""Columns that nobody above reads are dropped from projections, from the branches of UNION ALL and
+before windows, and so are calls of aggregates whose results nobody reads (those of OVER:
+`unread_over`).
 
 SELECT c FROM (SELECT a + 1 AS b, c FROM t LIMIT-less subquery) WHERE b > 1
 
@@ -33,15 +34,15 @@ _NOTHING: Names = frozenset()
 
 
 def prune_projection(plan: LogicalPlan) -> LogicalPlan:
-    """Stops above a scan and its watermark: those are shared by many jobs and keep all columns, in the same way as the
-    columns that a connector decodes are settled over all jobs and not here."""
+    """Stops above a scan and its watermark: those are shared by many jobs and keep all columns, in
+    the same way as the columns that a connector decodes are settled over all jobs and not here."""
     return _prune(plan, frozenset(plan.schema.names))
 
 
 def _prune(node: LogicalPlan, wanted: Names, named: Names = _NOTHING) -> LogicalPlan:
-    """The node with at least the columns `wanted`, in the order in which it had them. `named`: those that a rank above takes,
-    whoever reads them there: as in Flink a call of GROUP BY stays for it, and with it the updates that it makes. Folded ones
-    would tell nothing."""
+    """The node with at least the columns `wanted`, in the order in which it had them. `named`:
+    those that a rank above takes, whoever reads them there: as in Flink a call of GROUP BY stays
+    for it, and with it the updates that it makes. Folded ones would tell nothing."""
     if isinstance(node, Scan | AssignWatermark | Values):
         return node
     if isinstance(node, Project):
@@ -54,7 +55,9 @@ def _prune(node: LogicalPlan, wanted: Names, named: Names = _NOTHING) -> Logical
     named = frozenset(node.input.schema.names) if isinstance(node, Rank) else named
     named = named if isinstance(node, Filter | Rank) else _NOTHING
     below = [_prune(source, names, named) for source, names in zip(node.inputs, read, strict=True)]
-    if node.whole or (isinstance(node, WindowAssign) and not isinstance(below[0], Scan | AssignWatermark)):
+    if node.whole or (
+        isinstance(node, WindowAssign) and not isinstance(below[0], Scan | AssignWatermark)
+    ):
         below = [_narrowed(source, names) for source, names in zip(below, read, strict=True)]
     return node.with_inputs(below)
 
@@ -64,15 +67,20 @@ def _project(node: Project, wanted: Names, named: Names) -> LogicalPlan:
     if not kept:  # a batch without columns would lose its number of rows
         kept = (next((i for i in node.items if is_column(i[1])), node.items[0]),)
     pruned = node if len(kept) == len(node.items) else replace(node, items=kept)
-    return pruned.with_inputs([_prune(node.input, pruned.reads(wanted | {kept[0][0]}, 0), node.reads(named, 0))])
+    return pruned.with_inputs(
+        [_prune(node.input, pruned.reads(wanted | {kept[0][0]}, 0), node.reads(named, 0))]
+    )
 
 
 def _union(node: Union, wanted: Names) -> Union:
-    """As in Flink each branch gives what is read above, so that an aggregate that nobody reads can go there, and its updates."""
+    """As in Flink each branch gives what is read above, so that an aggregate that nobody reads can
+    go there, and its updates."""
     names = node.schema.names
     places = [i for i, name in enumerate(names) if name in wanted] or [0]
     branches = tuple([_taking(branch, places) for branch in node.branches])
-    return replace(node, branches=branches, row_schema=node.schema.select(tuple([names[i] for i in places])))
+    return replace(
+        node, branches=branches, row_schema=node.schema.select(tuple([names[i] for i in places]))
+    )
 
 
 def _taking(branch: LogicalPlan, places: Sequence[int]) -> LogicalPlan:

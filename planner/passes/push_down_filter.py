@@ -1,4 +1,5 @@
-"""Filters move towards their source, so that fewer rows are worked on and filters of many jobs meet above one scan.
+"""Filters move towards their source, so that fewer rows are worked on and filters of many jobs meet
+above one scan.
 
 SELECT * FROM (SELECT a + 1 AS b, c FROM t) WHERE c = 'x'
 
@@ -26,15 +27,24 @@ from planner.logical import (
 )
 from planner.passes.into_joins import filtered_join, into_sides
 from planner.rewrite import substitute, transform
-from planner.scalar import Call, ColumnRef, Scalar, columns_of, is_deterministic, is_told_by_epoch, walk
+from planner.scalar import (
+    Call,
+    ColumnRef,
+    Scalar,
+    columns_of,
+    is_deterministic,
+    is_told_by_epoch,
+    walk,
+)
 
 # Substituting what a subquery computes may repeat it; beyond this the filter stays where it is.
 MAX_NODES = 20_000
 
 
 def push_down_filter(plan: LogicalPlan) -> LogicalPlan:
-    """Through projections, unions, joins and window assignment; never below a watermark or a scan, which many jobs share,
-    and never through or with anything non-deterministic, but for what asks for the time of rows that a table updates."""
+    """Through projections, unions, joins and window assignment; never below a watermark or a scan,
+    which many jobs share, and never through or with anything non-deterministic, but for what asks
+    for the time of rows that a table updates."""
     return transform(plan, _push)
 
 
@@ -69,7 +79,11 @@ def _through_project(node: Filter, project: Project) -> LogicalPlan:
     if not all(is_deterministic(e) for _, e in project.items):
         return node
     values = dict(project.items)
-    computed = [v for v in map(values.get, _uses(node.predicate)) if v is not None and not isinstance(v, ColumnRef)]
+    computed = [
+        v
+        for v in map(values.get, _uses(node.predicate))
+        if v is not None and not isinstance(v, ColumnRef)
+    ]
     if sum(_size(v) for v in computed) > MAX_NODES:
         return node
     moved = Filter(project.input, substitute(node.predicate, values), node.salt or project.salt)
@@ -77,16 +91,22 @@ def _through_project(node: Filter, project: Project) -> LogicalPlan:
 
 
 def _through_window(node: Filter, window: WindowAssign) -> LogicalPlan:
-    """Rows without a time have no window: what they would fail with is not seen above, and must not be below."""
+    """Rows without a time have no window: what they would fail with is not seen above, and must not
+    be below."""
     if can_fail(node.predicate) or columns_of(node.predicate) & set(window.names):
         return node
     return replace(window, input=_push(replace(node, input=window.input)))
 
 
 def _through_table_function(node: Filter, function: TableFunction) -> LogicalPlan:
-    """A row that the function gives nothing for, or fails for, is not seen above: the filter must not fail below."""
+    """A row that the function gives nothing for, or fails for, is not seen above: the filter must
+    not fail below."""
     made = {c.name for c in function.columns}
-    if can_fail(node.predicate) or columns_of(node.predicate) & made or not function.call.deterministic:
+    if (
+        can_fail(node.predicate)
+        or columns_of(node.predicate) & made
+        or not function.call.deterministic
+    ):
         return node
     return replace(function, input=_push(replace(node, input=function.input)))
 
@@ -98,8 +118,9 @@ def _into_branch(node: Filter, union: Union, branch: LogicalPlan) -> LogicalPlan
 
 
 def _into_normalize(node: Filter, normalize: Normalize) -> LogicalPlan:
-    """A row that does not pass is no row, so that one which did goes as -D; where changes are folded that shows nowhere,
-    and jobs with other filters share the state. What asks for the time is asked once for each row, when it comes."""
+    """A row that does not pass is no row, so that one which did goes as -D; where changes are
+    folded that shows nowhere, and jobs with other filters share the state. What asks for the time
+    is asked once for each row, when it comes."""
     if not normalize.row_by_row and is_deterministic(node.predicate):
         return node
     held = normalize.predicate
@@ -108,11 +129,16 @@ def _into_normalize(node: Filter, normalize: Normalize) -> LogicalPlan:
 
 
 def _through_filter(node: Filter, other: Filter) -> LogicalPlan:
-    """Filters may change places if the one that moves down cannot fail on rows that it did not see before."""
+    """Filters may change places if the one that moves down cannot fail on rows that it did not see
+    before."""
     if can_fail(node.predicate) or not is_deterministic(other.predicate):
         return node
     moved = _push(replace(node, input=other.input))
-    stays = isinstance(moved, Filter) and moved.predicate is node.predicate and moved.input is other.input
+    stays = (
+        isinstance(moved, Filter)
+        and moved.predicate is node.predicate
+        and moved.input is other.input
+    )
     return node if stays else replace(other, input=moved)
 
 

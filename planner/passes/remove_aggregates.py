@@ -1,4 +1,5 @@
-"""An aggregate whose groups are single rows is a projection, as in Flink; and the average of a key is the key.
+"""An aggregate whose groups are single rows is a projection, as in Flink; and the average of a key
+is the key.
 
 SELECT DISTINCT k, n FROM (SELECT k, COUNT(*) AS n FROM t GROUP BY k)
 
@@ -17,7 +18,15 @@ from dataclasses import replace
 
 from parser.types import Schema
 from planner.analysis.sums import made_of_sums
-from planner.logical import AggregateCall, Filter, GroupAggregate, LogicalPlan, Project, Rank, WindowAggregate
+from planner.logical import (
+    AggregateCall,
+    Filter,
+    GroupAggregate,
+    LogicalPlan,
+    Project,
+    Rank,
+    WindowAggregate,
+)
 from planner.rewrite import transform
 from planner.scalar import Call, ColumnRef, Scalar
 
@@ -27,14 +36,17 @@ _GIVE_IT = frozenset({"MIN", "MAX", "SUM", "SUM DISTINCT"})
 
 
 def remove_aggregates(plan: LogicalPlan) -> LogicalPlan:
-    """Not where an aggregate of one row is not that row's value: then it stays, and so does one of all rows together."""
+    """Not where an aggregate of one row is not that row's value: then it stays, and so does one of
+    all rows together."""
     return transform(plan, lambda node: _without_averages_of_keys(_removed(node)))
 
 
 def _removed(node: LogicalPlan) -> LogicalPlan:
     if not isinstance(node, GroupAggregate) or not node.keys or node.always:
         return node
-    if _is_ranked(node.input) or not any(key <= frozenset(node.keys) for key in node.input.upsert_keys):
+    if _is_ranked(node.input) or not any(
+        key <= frozenset(node.keys) for key in node.input.upsert_keys
+    ):
         return node
     below = node.input.schema
     values = [_of_one_row(c, node) for c in node.aggregates]
@@ -42,7 +54,9 @@ def _removed(node: LogicalPlan) -> LogicalPlan:
     if len(made) < len(values):
         return node
     keys = [(k, ColumnRef(k, below.type(k))) for k in node.keys]
-    return Project(node.input, (*keys, *((c.name, v) for c, v in zip(node.aggregates, made, strict=True))))
+    return Project(
+        node.input, (*keys, *((c.name, v) for c, v in zip(node.aggregates, made, strict=True)))
+    )
 
 
 def _is_ranked(plan: LogicalPlan) -> bool:
@@ -63,7 +77,8 @@ def _of_one_row(call: AggregateCall, node: GroupAggregate) -> Scalar | None:
 
 
 def _without_averages_of_keys(node: LogicalPlan) -> LogicalPlan:
-    """-0.0 is then -0.0, where a sum begins with 0.0. Flink makes all averages and sums of others then."""
+    """-0.0 is then -0.0, where a sum begins with 0.0. Flink makes all averages and sums of others
+    then."""
     if not isinstance(node, GroupAggregate | WindowAggregate):
         return node
     calls = node.aggregates
@@ -71,15 +86,21 @@ def _without_averages_of_keys(node: LogicalPlan) -> LogicalPlan:
     if not averages or not made_of_sums(calls, node.input.schema, node.keys):
         return node
     rest = replace(node, aggregates=tuple(c for c in calls if c.name not in averages))
-    values = {c.name: _valued(c, str(c.argument), node.input.schema) for c in calls if c.name in averages}
-    return Project(rest, tuple((c.name, values.get(c.name, ColumnRef(c.name, c.type))) for c in node.schema))
+    values = {
+        c.name: _valued(c, str(c.argument), node.input.schema) for c in calls if c.name in averages
+    }
+    return Project(
+        rest, tuple((c.name, values.get(c.name, ColumnRef(c.name, c.type))) for c in node.schema)
+    )
 
 
 def _valued(call: AggregateCall, column: str, below: Schema) -> Scalar:
     """The column in the type of the call."""
     kind = below.type(column)
     return (
-        ColumnRef(column, call.type) if kind.same_as(call.type) else Call("CAST", (ColumnRef(column, kind),), call.type)
+        ColumnRef(column, call.type)
+        if kind.same_as(call.type)
+        else Call("CAST", (ColumnRef(column, kind),), call.type)
     )
 
 

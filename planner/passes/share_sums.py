@@ -1,10 +1,12 @@
-"""AVG and SUM are made of one sum and one count, in the type of their argument, where fewer are needed so, as in Flink;
-always beside a variance, which is made of others, too. Integers that wrap around and -0.0 show it: a sum that is shared
-begins with 0 (SUMMED), that of an average alone with its first value (DIVIDED).
+"""AVG and SUM are made of one sum and one count, in the type of their argument, where fewer are
+needed so, as in Flink; always beside a variance, which is made of others, too. Integers that wrap
+around and -0.0 show it: a sum that is shared begins with 0 (SUMMED), that of an average alone with
+its first value (DIVIDED).
 
 SELECT AVG(i) AS a, SUM(i) AS s, COUNT(i) AS n FROM t
 
-GroupAggregate: AVG(i), SUM(i), COUNT(i)        GroupAggregate: AVG SUMMED(i), SUM SUMMED(i), COUNT(i)
+GroupAggregate: AVG(i), SUM(i), COUNT(i)        GroupAggregate: AVG SUMMED(i), SUM SUMMED(i),
+COUNT(i)
 """
 
 from __future__ import annotations
@@ -26,9 +28,14 @@ def _shared(node: LogicalPlan) -> LogicalPlan:
     if not isinstance(node, GroupAggregate | WindowAggregate):
         return node
     calls = node.aggregates
-    if not any(kind_of(c) in ("AVG", "SUM") for c in calls) or not made_of_sums(calls, node.input.schema):
+    if not any(kind_of(c) in ("AVG", "SUM") for c in calls) or not made_of_sums(
+        calls, node.input.schema
+    ):
         return node
-    made = {"SUM": "SUM SUMMED", "AVG": "AVG SUMMED" if begin_at_zero(calls, node.input.schema) else "AVG DIVIDED"}
+    made = {
+        "SUM": "SUM SUMMED",
+        "AVG": "AVG SUMMED" if begin_at_zero(calls, node.input.schema) else "AVG DIVIDED",
+    }
     return replace(node, aggregates=tuple(_made(c, made) for c in calls))
 
 

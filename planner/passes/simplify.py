@@ -4,7 +4,8 @@
 
     Filter (((a = 1) AND TRUE) AND …)               Filter ((a = 1) AND (b > 5) AND (c = 'x'))
 
-Every rule holds for NULL and for errors: x = x is not TRUE, but x AND FALSE is FALSE even where x has an error.
+Every rule holds for NULL and for errors: x = x is not TRUE, but x AND FALSE is FALSE even where x
+has an error.
 """
 
 from __future__ import annotations
@@ -19,7 +20,15 @@ from planner.rewrite import conjunction, conjuncts, map_expressions, rewrite, tr
 from planner.scalar import Call, Literal, Scalar, is_deterministic
 
 MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<", "IS NULL": "IS NOT NULL"}
+NEGATED = {
+    "=": "<>",
+    "<>": "=",
+    "<": ">=",
+    "<=": ">",
+    ">": "<=",
+    ">=": "<",
+    "IS NULL": "IS NOT NULL",
+}
 NEGATED |= {"IS NOT NULL": "IS NULL", "IS TRUE": "IS NOT TRUE", "IS NOT TRUE": "IS TRUE"}
 NEGATED |= {"IS FALSE": "IS NOT FALSE", "IS NOT FALSE": "IS FALSE"}
 NEGATED |= {"IS DISTINCT FROM": "IS NOT DISTINCT FROM", "IS NOT DISTINCT FROM": "IS DISTINCT FROM"}
@@ -44,7 +53,9 @@ def _as_condition(predicate: Scalar) -> Scalar:
     """A filter asks only whether its predicate is TRUE: `x IS TRUE` of a conjunct is x."""
     parts = conjuncts(predicate)
     plain = tuple(_without_test(p) for p in parts)
-    return predicate if all(a is b for a, b in zip(parts, plain, strict=True)) else conjunction(plain)
+    return (
+        predicate if all(a is b for a, b in zip(parts, plain, strict=True)) else conjunction(plain)
+    )
 
 
 def _without_test(expression: Scalar) -> Scalar:
@@ -59,7 +70,8 @@ def _rule(call: Call) -> Scalar:
 
 
 def _junction(call: Call) -> Scalar:
-    """AND and OR: flat, without TRUE in AND and FALSE in OR, without repetition; FALSE and TRUE decide them."""
+    """AND and OR: flat, without TRUE in AND and FALSE in OR, without repetition; FALSE and TRUE
+    decide them."""
     decisive = call.function == "OR"
     operands: dict[str, Scalar] = {}
     changed = False
@@ -76,7 +88,11 @@ def _junction(call: Call) -> Scalar:
         return Literal(not decisive, call.type)
     if len(operands) == 1:
         return _typed(next(iter(operands.values())), call)
-    return call if not changed and len(operands) == len(call.args) else replace(call, args=tuple(operands.values()))
+    return (
+        call
+        if not changed and len(operands) == len(call.args)
+        else replace(call, args=tuple(operands.values()))
+    )
 
 
 def _flat(call: Call) -> list[Scalar]:
@@ -127,15 +143,25 @@ def _in(call: Call) -> Scalar:
 
 
 def _test(call: Call) -> Scalar:
-    """x IS TRUE of an x that is never NULL is x, and x IS NOT FALSE is x, too; of a literal each test is known."""
+    """x IS TRUE of an x that is never NULL is x, and x IS NOT FALSE is x, too; of a literal each
+    test is known."""
     operand = call.args[0]
     if isinstance(operand, Literal):
         return Literal(operand.value in _PASSING[call.function], call.type)
-    same = call.function in ("IS TRUE", "IS NOT FALSE") and not operand.type.nullable and operand.type == call.type
+    same = (
+        call.function in ("IS TRUE", "IS NOT FALSE")
+        and not operand.type.nullable
+        and operand.type == call.type
+    )
     return operand if same else call
 
 
-_PASSING = {"IS TRUE": (True,), "IS NOT TRUE": (False, None), "IS FALSE": (False,), "IS NOT FALSE": (True, None)}
+_PASSING = {
+    "IS TRUE": (True,),
+    "IS NOT TRUE": (False, None),
+    "IS FALSE": (False,),
+    "IS NOT FALSE": (True, None),
+}
 
 
 def _null_test(call: Call) -> Scalar:
@@ -150,7 +176,8 @@ _NULL_TESTS = {"IS NULL": False, "IS UNKNOWN": False, "IS NOT NULL": True, "IS N
 
 
 def _distinct(call: Call) -> Scalar:
-    """Whether x is distinct from itself, of an x that is never an error: NULL is not distinct from NULL."""
+    """Whether x is distinct from itself, of an x that is never an error: NULL is not distinct from
+    NULL."""
     left, right = call.args
     if left.digest != right.digest or not is_deterministic(left) or can_fail(left):
         return call

@@ -18,8 +18,9 @@ from planner.scalar import is_deterministic
 
 
 def split_conjuncts(plan: LogicalPlan) -> LogicalPlan:
-    """One filter per operand, the first lowest. Only where there is something to move them through, and only where no
-    operand can fail: `x / 0 > 1 AND FALSE` is no error, a filter of its own on `x / 0 > 1` would be."""
+    """One filter per operand, the first lowest. Only where there is something to move them through,
+    and only where no operand can fail: `x / 0 > 1 AND FALSE` is no error, a filter of its own on `x
+    / 0 > 1` would be."""
     return transform(plan, _split)
 
 
@@ -27,7 +28,11 @@ def _split(node: LogicalPlan) -> LogicalPlan:
     if not isinstance(node, Filter) or isinstance(node.input, Scan | AssignWatermark):
         return node
     operands = conjuncts(node.predicate)
-    if len(operands) == 1 or any(can_fail(o) for o in operands) or not is_deterministic(node.predicate):
+    if (
+        len(operands) == 1
+        or any(can_fail(o) for o in operands)
+        or not is_deterministic(node.predicate)
+    ):
         return node
     below = node.input
     for operand in operands:

@@ -7,9 +7,9 @@ Project id                                      Project id
     Over SUM(v) AS over$0 OVER (ORDER BY ts)        Scan t
       Scan t
 
-As in Flink this says which rows there are: OVER drops late ones. There a call is part of the projection that has it, so it
-goes where projections alone stand between it and its readers. A filter right above it keeps it, so this is judged before
-filters move.
+As in Flink this says which rows there are: OVER drops late ones. There a call is part of the
+projection that has it, so it goes where projections alone stand between it and its readers. A
+filter right above it keeps it, so this is judged before filters move.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def _keeps_all(node: LogicalPlan) -> bool:
 
 
 def _read(node: LogicalPlan, wanted: Names) -> LogicalPlan:
-    """A projection with what is wanted of it, and of those below what it reads; OVER without the other calls."""
+    """A projection with what is wanted of it, and of those below what it reads; OVER without the
+    other calls."""
     if _keeps_all(node):
         return _read(node.inputs[0], wanted)
     if isinstance(node, Project):

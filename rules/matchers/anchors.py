@@ -1,4 +1,5 @@
-"""LIKE with a start or end of one or two characters: so short a literal occurs everywhere, which would flood the scan."""
+"""LIKE with a start or end of one or two characters: so short a literal occurs everywhere, which
+would flood the scan."""
 
 from __future__ import annotations
 

@@ -37,7 +37,8 @@ class Values:
 
 
 def encode(text: str) -> bytes:
-    """UTF-8 of a text in which lone surrogates stand for bytes that were no UTF-8 (or for themselves, in literals)."""
+    """UTF-8 of a text in which lone surrogates stand for bytes that were no UTF-8 (or for
+    themselves, in literals)."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -82,6 +83,7 @@ class HitList:
 
 
 class Matcher(Protocol):
-    """Finds the leaves of one family of operators that are TRUE for values. The same values give the same leaves."""
+    """Finds the leaves of one family of operators that are TRUE for values. The same values give
+    the same leaves."""
 
     def match(self, values: Values, hits: HitList) -> None: ...

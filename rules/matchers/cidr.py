@@ -1,4 +1,5 @@
-"""CIDR_MATCH: networks by the length of their prefix, so that an address needs one look for each length in use."""
+"""CIDR_MATCH: networks by the length of their prefix, so that an address needs one look for each
+length in use."""
 
 from __future__ import annotations
 
@@ -13,8 +14,9 @@ _V4 = 4
 
 
 class CidrMatcher:
-    """Leaves by number that are networks. A text that is no address (blanks around it do not count) is in none; an
-    IPv4 address written as IPv6 (`::ffff:10.0.0.1`) is also in the IPv4 networks that hold it."""
+    """Leaves by number that are networks. A text that is no address (blanks around it do not count)
+    is in none; an IPv4 address written as IPv6 (`::ffff:10.0.0.1`) is also in the IPv4 networks
+    that hold it."""
 
     def __init__(self, leaves: Iterable[tuple[int, Network]]) -> None:
         # (version, bits behind the prefix) -> prefix -> leaves

@@ -1,4 +1,5 @@
-"""LIKE patterns of wildcards only: there is no literal to search for, each is tried on each value."""
+"""LIKE patterns of wildcards only: there is no literal to search for, each is tried on each
+value."""
 
 from __future__ import annotations
 

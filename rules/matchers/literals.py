@@ -1,8 +1,8 @@
 """LIKE: each pattern is searched by its longest literal, all of them at once.
 
-`%a%`, `a%` and `%a` are settled by where the literal ends, any other pattern is confirmed on the value. There are two
-automata: one for many values joined, which reports every occurrence and is faster where few are found, and one for
-single values, which reports most literals once."""
+`%a%`, `a%` and `%a` are settled by where the literal ends, any other pattern is confirmed on the
+value. There are two automata: one for many values joined, which reports every occurrence and is
+faster where few are found, and one for single values, which reports most literals once."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ from rules.ragged import Ints, distinct
 _ESCAPED = [bytes((b,)) if 48 <= b < 58 or 97 <= b < 123 else b"\\x%02x" % b for b in range(256)]
 # Fewer literals than these are found faster one by one, and need not be compiled.
 _FEW = 8
-# From so many values on a joined scan pays, as long as no more than so many literals are found in each.
+# From so many values on a joined scan pays, as long as no more than so many literals are found in
+# each.
 _LOW = (1 << 40) - 1
 _MANY_VALUES, _FEW_FOUND, _RECENT = 8, 6.0, 256
 
 
 @dataclass(frozen=True)
 class Literal:
-    """`text` occurs in each value that `leaf` is TRUE for: anywhere, at its start or at its end. `confirm` is what the
-    value must match besides."""
+    """`text` occurs in each value that `leaf` is TRUE for: anywhere, at its start or at its end.
+    `confirm` is what the value must match besides."""
 
     leaf: int
     text: str
@@ -75,27 +76,37 @@ class PlainLiteralMatcher:
         self._counters.plain_checks += len(values) * len(self._literals)
         for literal in self._literals:
             for value, text in enumerate(values.texts):
-                if literal.in_text(text) and (literal.confirm is None or literal.confirm.matches(text)):
+                if literal.in_text(text) and (
+                    literal.confirm is None or literal.confirm.matches(text)
+                ):
                     hits.add(value, (literal.leaf,))
 
 
 class LiteralMatcher:
     """All literals in one scan. `literals` that must be at a start or end come last."""
 
-    def __init__(self, literals: Sequence[Literal], single: Scan, joined: Scan | None, counters: Counters) -> None:
+    def __init__(
+        self, literals: Sequence[Literal], single: Scan, joined: Scan | None, counters: Counters
+    ) -> None:
         self._single, self._joined, self._counters = single, joined, counters
         self._leaves = np.array([lit.leaf for lit in literals], np.int64)
         self._lengths = np.array([len(encode(lit.text)) for lit in literals], np.int64)
         self._at_start = np.array([lit.at_start for lit in literals], np.bool_)
         self._at_end = np.array([lit.at_end for lit in literals], np.bool_)
         self._anywhere = sum(1 for lit in literals if not lit.anchored)
-        self._confirm = {i: lit.confirm for i, lit in enumerate(literals) if lit.confirm is not None}
+        self._confirm = {
+            i: lit.confirm for i, lit in enumerate(literals) if lit.confirm is not None
+        }
         self._to_confirm = np.array([lit.confirm is not None for lit in literals], np.bool_)
         self._found_per_value = 0.0
 
     def match(self, values: Values, hits: HitList) -> None:
         many = len(values) >= _MANY_VALUES and self._found_per_value <= _FEW_FOUND
-        found = self._scan_joined(self._joined, values) if self._joined and many else self._scan_each(values)
+        found = (
+            self._scan_joined(self._joined, values)
+            if self._joined and many
+            else self._scan_each(values)
+        )
         which, literals = found
         weight = min(1.0, len(values) / _RECENT)
         self._found_per_value += weight * (len(which) / max(1, len(values)) - self._found_per_value)
@@ -107,7 +118,8 @@ class LiteralMatcher:
         hits.add_pairs(which, self._leaves[literals])
 
     def _scan_each(self, values: Values) -> tuple[Ints, Ints]:
-        """(value, literal) for literals in the right place. Only of anchored ones the place is noted."""
+        """(value, literal) for literals in the right place. Only of anchored ones the place is
+        noted."""
         found: list[int] = []
         ends: list[int] = []
         counts: list[int] = []
@@ -131,11 +143,14 @@ class LiteralMatcher:
         if len(anchored):
             starts = np.zeros(len(anchored), np.int64)
             lengths = np.fromiter(map(len, values.encoded), np.int64, len(values))[which[anchored]]
-            right[anchored] = self._placed(literals[anchored], np.array(ends, np.int64), starts, lengths)
+            right[anchored] = self._placed(
+                literals[anchored], np.array(ends, np.int64), starts, lengths
+            )
         return which[right], literals[right]
 
     def _scan_joined(self, scan: Scan, values: Values) -> tuple[Ints, Ints]:
-        """The same by one scan, which also finds literals again and such that reach over the end of a value."""
+        """The same by one scan, which also finds literals again and such that reach over the end of
+        a value."""
         found: list[int] = []
         append = found.append
 
@@ -154,7 +169,8 @@ class LiteralMatcher:
         return keys >> 40, keys & _LOW
 
     def _placed(self, literals: Ints, end: Ints, value_start: Ints, value_end: Ints) -> Mask:
-        """Whether a literal that ends at `end` lies within its value, and at its start or end if it must."""
+        """Whether a literal that ends at `end` lies within its value, and at its start or end if it
+        must."""
         start = end - self._lengths[literals]
         right = (start >= value_start) & (end <= value_end)
         right &= ~self._at_start[literals] | (start == value_start)
@@ -177,12 +193,21 @@ def literal_matcher(
 ) -> LiteralMatcher | PlainLiteralMatcher:
     """The matcher for these literals under these switches."""
     if options.hyperscan and len(literals) >= _FEW:
-        # In an order that does not depend on that of the rules: databases are known by their content.
-        literals = sorted(literals, key=lambda lit: (lit.anchored, lit.text, lit.at_start, lit.at_end))
+        # In an order that does not depend on that of the rules: databases are known by their
+        # content.
+        literals = sorted(
+            literals, key=lambda lit: (lit.anchored, lit.text, lit.at_start, lit.at_end)
+        )
         expressions = [literal.expression for literal in literals]
         # The first occurrence says nothing about a literal that must be at the end.
-        single = compile_single(expressions, counters, options.folder, every_match=[lit.at_end for lit in literals])
+        single = compile_single(
+            expressions, counters, options.folder, every_match=[lit.at_end for lit in literals]
+        )
         if single is not None:
-            joined = compile_joined(expressions, counters, options.folder) if options.joined_scan else None
+            joined = (
+                compile_joined(expressions, counters, options.folder)
+                if options.joined_scan
+                else None
+            )
             return LiteralMatcher(literals, single, joined, counters)
     return PlainLiteralMatcher(literals, counters)

@@ -1,6 +1,8 @@
-"""Comparisons by sorted bounds: between two neighbouring bounds all values make the same leaves TRUE.
+"""Comparisons by sorted bounds: between two neighbouring bounds all values make the same leaves
+TRUE.
 
-With k bounds there are 2k + 1 places: 2i + 1 is bound i itself, 2i lies before it, 2k behind all of them."""
+With k bounds there are 2k + 1 places: 2i + 1 is bound i itself, 2i lies before it, 2k behind all of
+them."""
 
 from __future__ import annotations
 
@@ -24,8 +26,14 @@ class Places:
         self.bounds: list[Any] = sorted(known)  # of one kind: texts, or numbers
         index = {bound: i for i, bound in enumerate(self.bounds)}
         last = 2 * len(self.bounds)
-        low = [0 if s.low is None else 2 * index[s.low] + (1 if s.low_included else 2) for _, s in spans]
-        high = [last if s.high is None else 2 * index[s.high] + (1 if s.high_included else 0) for _, s in spans]
+        low = [
+            0 if s.low is None else 2 * index[s.low] + (1 if s.low_included else 2)
+            for _, s in spans
+        ]
+        high = [
+            last if s.high is None else 2 * index[s.high] + (1 if s.high_included else 0)
+            for _, s in spans
+        ]
         self._low, self._high = np.array(low, np.int64), np.array(high, np.int64)
         self._leaves = np.array([number for number, _ in spans], np.int64)
 
@@ -48,7 +56,8 @@ def _spans(matching: Equal | Between) -> list[Between]:
 
 
 class RangeMatcher:
-    """Leaves by number that are ranges of texts, which compare by their code points as their UTF-8 does."""
+    """Leaves by number that are ranges of texts, which compare by their code points as their UTF-8
+    does."""
 
     def __init__(self, leaves: Iterable[tuple[int, Between]]) -> None:
         self._places = Places(leaves)

@@ -1,8 +1,8 @@
 """REGEXP with Java's meaning: Hyperscan finds the values that may match, the exact pattern decides.
 
-Values that are no valid UTF-8 and patterns that Hyperscan does not take go to the exact pattern directly. Where the
-`regex` package takes long RE2 decides, for all values at once, if it means the same; else there is an error for the
-pattern and the value, never FALSE."""
+Values that are no valid UTF-8 and patterns that Hyperscan does not take go to the exact pattern
+directly. Where the `regex` package takes long RE2 decides, for all values at once, if it means the
+same; else there is an error for the pattern and the value, never FALSE."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from udf.text.searches import is_quick
 
 
 class RegexMatcher:
-    """Leaves by number that are regular expressions. `searched` are those that `scan` filters, `direct` the others."""
+    """Leaves by number that are regular expressions. `searched` are those that `scan` filters,
+    `direct` the others."""
 
     def __init__(
         self,
@@ -53,7 +54,9 @@ class RegexMatcher:
                 self._scan(values.encoded[value], on_match)
                 if found:
                     self._counters.confirmed += len(found)
-                    self._counters.refuted += decision.decide(value, text, valid, [self._searched[i] for i in found])
+                    self._counters.refuted += decision.decide(
+                        value, text, valid, [self._searched[i] for i in found]
+                    )
             if self._direct:
                 self._counters.plain_checks += len(self._direct)
                 decision.decide(value, text, valid, self._direct)
@@ -63,14 +66,16 @@ class RegexMatcher:
 
 
 class _Decision:
-    """What the exact patterns say of the values of one batch. `_linear`: texts that RE2 is asked for at the end, and the
-    values that they stand for, by leaf."""
+    """What the exact patterns say of the values of one batch. `_linear`: texts that RE2 is asked
+    for at the end, and the values that they stand for, by leaf."""
 
     def __init__(self, watch: Watch, counters: Counters, hits: HitList) -> None:
         self._watch, self._counters, self._hits = watch, counters, hits
         self._linear: dict[int, tuple[str, list[str], list[int]]] = {}
 
-    def decide(self, value: int, text: str, valid: bool, patterns: Iterable[tuple[int, JavaRegex]]) -> int:
+    def decide(
+        self, value: int, text: str, valid: bool, patterns: Iterable[tuple[int, JavaRegex]]
+    ) -> int:
         """How many of the patterns are not found, of those that are not left to RE2."""
         missing = 0
         for leaf, pattern in patterns:
@@ -79,15 +84,21 @@ class _Decision:
             elif is_quick(pattern, text):
                 missing += not self._note(value, leaf, pattern.exact.search(text) is not None)
             else:
-                missing += not self._decide_slow(value, text, leaf, pattern, pattern.re2_texts(text) if valid else ())
+                missing += not self._decide_slow(
+                    value, text, leaf, pattern, pattern.re2_texts(text) if valid else ()
+                )
         return missing
 
-    def _decide_slow(self, value: int, text: str, leaf: int, pattern: JavaRegex, texts: Sequence[str]) -> bool:
-        """False where it is not found. `texts`: what RE2 can be asked for instead, which takes longer as a rule, but
-        never much longer."""
+    def _decide_slow(
+        self, value: int, text: str, leaf: int, pattern: JavaRegex, texts: Sequence[str]
+    ) -> bool:
+        """False where it is not found. `texts`: what RE2 can be asked for instead, which takes
+        longer as a rule, but never much longer."""
         if not (texts and leaf in self._watch.slow):
             try:
-                return self._note(value, leaf, self._watch.search(leaf, pattern, text, spare=bool(texts)))
+                return self._note(
+                    value, leaf, self._watch.search(leaf, pattern, text, spare=bool(texts))
+                )
             except TimeoutError:
                 if not texts:
                     self._counters.regex_timeouts += 1
@@ -106,7 +117,9 @@ class _Decision:
     def finish(self) -> None:
         """Asks RE2 for what was left to it."""
         for leaf, (pattern, texts, owners) in self._linear.items():
-            found = pc.match_substring_regex(pa.array(texts, pa.string()), pattern).to_numpy(zero_copy_only=False)
+            found = pc.match_substring_regex(pa.array(texts, pa.string()), pattern).to_numpy(
+                zero_copy_only=False
+            )
             matched = np.array(owners)[found]
             self._counters.linear_checks += len(texts)
             self._hits.add_pairs(matched, np.full(len(matched), leaf))
@@ -126,7 +139,10 @@ def regex_matcher(
     """The matcher for these patterns under these switches."""
     if not options.hyperscan:
         return RegexMatcher((), leaves, None, watch, counters)
-    searched, direct = sorted(leaves, key=lambda leaf: leaf[1].superset), []  # the order must not be that of the rules
+    searched, direct = (
+        sorted(leaves, key=lambda leaf: leaf[1].superset),
+        [],
+    )  # the order must not be that of the rules
     scan = compile_single([p.superset for _, p in searched], counters, options.folder)
     if scan is None:  # one pattern beyond Hyperscan fails them all: find out which
         direct = [leaf for leaf in leaves if not compiles(leaf[1].superset)]

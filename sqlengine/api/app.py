@@ -27,8 +27,11 @@ _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 _OPEN = frozenset({"/healthz", "/readyz"})
 
 
-def create_app(engine: Engine, file_problems: Callable[[], Mapping[Path, SqlError]] = dict) -> Flask:
-    """The server's routes over an engine. `file_problems`: files of the watched folder that were not taken."""
+def create_app(
+    engine: Engine, file_problems: Callable[[], Mapping[Path, SqlError]] = dict
+) -> Flask:
+    """The server's routes over an engine. `file_problems`: files of the watched folder that were
+    not taken."""
     app = Flask("sqlengine")
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
     app.url_map.merge_slashes = False  # a name that is missing is an error and no redirection
@@ -37,7 +40,9 @@ def create_app(engine: Engine, file_problems: Callable[[], Mapping[Path, SqlErro
     rates = None if rate is None else Rates(rate, engine.now_ms)
     app.register_blueprint(topics_blueprint(engine, rates))
     app.register_blueprint(groups_blueprint(engine))
-    app.register_blueprint(broker_blueprint(engine.broker, lambda topic: users_of_topic(engine, topic), rates))
+    app.register_blueprint(
+        broker_blueprint(engine.broker, lambda topic: users_of_topic(engine, topic), rates)
+    )
     app.register_blueprint(letters_blueprint(engine))
     app.register_blueprint(state_blueprint(engine))
     app.register_blueprint(instances_blueprint(engine))
@@ -76,22 +81,30 @@ def _explained(error: HTTPException) -> ServiceError:
             allowed = ", ".join(sorted(getattr(error, "valid_methods", None) or ()))
             return ServiceError(f"there is no {asked}", hint=f"allowed there: {allowed}")
         case 413:
-            return ServiceError(f"the request's body is larger than {MAX_BODY >> 20} MiB", hint="send it in parts")
+            return ServiceError(
+                f"the request's body is larger than {MAX_BODY >> 20} MiB", hint="send it in parts"
+            )
         case 500:
-            return ServiceError(f"internal error in {asked}", detail="the server's log has the trace")
+            return ServiceError(
+                f"internal error in {asked}", detail="the server's log has the trace"
+            )
     return ServiceError((error.description or error.name).rstrip(".").lower())
 
 
 def _refusal(token: str | None) -> Response | None:
-    """With a token, only who has it. Without, only this machine, and no page of a browser on it: a request that names
-    another host, or comes from another origin, was made by a web site."""
+    """With a token, only who has it. Without, only this machine, and no page of a browser on it: a
+    request that names another host, or comes from another origin, was made by a web site."""
     if token is not None:
         given = request.headers.get("Authorization", "").removeprefix("Bearer ")
         if request.path in _OPEN or hmac.compare_digest(given.encode(), token.encode()):
             return None
-        return problem(ServiceError("not authorised", hint="send 'Authorization: Bearer TOKEN'"), 401)
+        return problem(
+            ServiceError("not authorised", hint="send 'Authorization: Bearer TOKEN'"), 401
+        )
     host = urlsplit(f"//{request.host}").hostname
     origin = request.headers.get("Origin")
     if host not in _LOCAL or (origin is not None and urlsplit(origin).hostname not in _LOCAL):
-        return problem(ServiceError("requests come from this machine only unless a token is set"), 403)
+        return problem(
+            ServiceError("requests come from this machine only unless a token is set"), 403
+        )
     return None

@@ -1,4 +1,5 @@
-"""/api/v1/broker: the broker as other processes use it, through `sqlengine.broker.remote.client`."""
+"""/api/v1/broker: the broker as other processes use it, through
+`sqlengine.broker.remote.client`."""
 
 from __future__ import annotations
 
@@ -10,7 +11,15 @@ from flask import Blueprint, Response, request
 from sqlengine.api.server import THREADS
 from sqlengine.broker.remote.answering import answer
 from sqlengine.broker.remote.client import PATH
-from sqlengine.broker.remote.wire import AlterTopic, CreateTopic, DeleteTopic, Request, Served, Trim, appends_of
+from sqlengine.broker.remote.wire import (
+    AlterTopic,
+    CreateTopic,
+    DeleteTopic,
+    Request,
+    Served,
+    Trim,
+    appends_of,
+)
 from sqlengine.broker.storage.quota import Rates
 from sqlengine.broker.topic_access import COMMANDS, refuse_system, refuse_used
 
@@ -24,9 +33,12 @@ def client_name() -> str:
 
 
 def broker_blueprint(
-    broker: Served, users: Callable[[str], Collection[str]] = lambda _: (), rates: Rates | None = None
+    broker: Served,
+    users: Callable[[str], Collection[str]] = lambda _: (),
+    rates: Rates | None = None,
 ) -> Blueprint:
-    """The route over a broker; `users` names the jobs that need a topic, `rates` says how fast clients may append."""
+    """The route over a broker; `users` names the jobs that need a topic, `rates` says how fast
+    clients may append."""
     blueprint = Blueprint("broker", __name__)
     waiting = threading.BoundedSemaphore(MAX_WAITING)
 
@@ -46,6 +58,9 @@ def broker_blueprint(
     @blueprint.post(PATH)
     def ask() -> Response:
         """A question and its answer, both MessagePack: see sqlengine/broker/remote/wire.py."""
-        return Response(answer(broker, request.get_data(cache=False), allow, waiting), mimetype="application/msgpack")
+        return Response(
+            answer(broker, request.get_data(cache=False), allow, waiting),
+            mimetype="application/msgpack",
+        )
 
     return blueprint

@@ -21,10 +21,13 @@ def health_blueprint(engine: Engine) -> Blueprint:
 
     @blueprint.get("/readyz")
     def readyz() -> tuple[Response, int]:
-        """200 once jobs run and changes are taken; 503 while the graph stands still, with the reason."""
+        """200 once jobs run and changes are taken; 503 while the graph stands still, with the
+        reason."""
         problem = engine.fleet.problem
         ready = engine.ready and problem is None
-        return jsonify({"status": "ready" if ready else "not ready", "problem": problem}), 200 if ready else 503
+        return jsonify(
+            {"status": "ready" if ready else "not ready", "problem": problem}
+        ), 200 if ready else 503
 
     @blueprint.get("/metrics")
     def metrics() -> Response:

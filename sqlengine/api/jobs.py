@@ -17,20 +17,28 @@ from sqlengine.jobs.log import Job, JobVersion, Origin
 from sqlengine.jobs.planning import JobText
 
 
-def jobs_blueprint(engine: Engine, file_problems: Callable[[], Mapping[Path, SqlError]]) -> Blueprint:  # noqa: C901
+def jobs_blueprint(  # noqa: C901  a closure for each endpoint
+    engine: Engine, file_problems: Callable[[], Mapping[Path, SqlError]]
+) -> Blueprint:
     """The routes over one engine, one closure an endpoint."""
     blueprint = Blueprint("jobs", __name__, url_prefix="/api/v1/jobs")
 
     @blueprint.get("")
     def list_jobs() -> Response:
-        """All jobs, without their texts, and the files of the watched folder that were not taken."""
+        """All jobs, without their texts, and the files of the watched folder that were not
+        taken."""
         rows = engine.rows_by_job()
-        refused = [{"file": str(p), "error": describe(e)} for p, e in sorted(file_problems().items())]
-        return jsonify({"jobs": [job_json(j, rows[j.name]) for j in engine.jobs()], "refused_files": refused})
+        refused = [
+            {"file": str(p), "error": describe(e)} for p, e in sorted(file_problems().items())
+        ]
+        return jsonify(
+            {"jobs": [job_json(j, rows[j.name]) for j in engine.jobs()], "refused_files": refused}
+        )
 
     @blueprint.post("")
     def submit() -> Response:
-        """SQL as text under ?name=, or JSON {"name", "sql", "modules"}, or many as {"jobs": {name: sql}} in one change."""
+        """SQL as text under ?name=, or JSON {"name", "sql", "modules"}, or many as {"jobs": {name:
+        sql}} in one change."""
         texts = _texts(engine.config.uploads)
         outcomes = engine.change(_request(texts))
         return _answer({name: outcomes[name] for name in texts}, many=len(texts) != 1)
@@ -50,7 +58,9 @@ def jobs_blueprint(engine: Engine, file_problems: Callable[[], Mapping[Path, Sql
     def show(name: str) -> Response:
         job = engine.job(name)
         version = engine.log.version(name, job.version)
-        return jsonify(job_json(job, engine.rows_of(name)) | {"sql": version.sql, "file": version.file})
+        return jsonify(
+            job_json(job, engine.rows_of(name)) | {"sql": version.sql, "file": version.file}
+        )
 
     @blueprint.get("/<name>/history")
     def history(name: str) -> Response:
@@ -69,12 +79,15 @@ def jobs_blueprint(engine: Engine, file_problems: Callable[[], Mapping[Path, Sql
 
     @blueprint.post("/<name>/stop")
     def stop(name: str) -> Response:
-        """With ?savepoint=true its state and positions are written first, below ?folder=; with ?drain=true the same, and
-        before that all its windows are told, as if its sources had ended."""
+        """With ?savepoint=true its state and positions are written first, below ?folder=; with
+        ?drain=true the same, and before that all its windows are told, as if its sources had
+        ended."""
         if _flag("drain"):
             return jsonify(outcome_json(engine.drain_job(name, request.args.get("folder"))))
         if _flag("savepoint"):
-            return jsonify(outcome_json(engine.save_job(name, request.args.get("folder"), stop=True)))
+            return jsonify(
+                outcome_json(engine.save_job(name, request.args.get("folder"), stop=True))
+            )
         return jsonify(outcome_json(engine.stop_job(name)))
 
     @blueprint.post("/<name>/isolate")
@@ -84,7 +97,8 @@ def jobs_blueprint(engine: Engine, file_problems: Callable[[], Mapping[Path, Sql
 
     @blueprint.post("/<name>/merge")
     def merge(name: str) -> Response:
-        """Into the graph that it shares with others, at once ('merged') or as soon as it can be ('merging')."""
+        """Into the graph that it shares with others, at once ('merged') or as soon as it can be
+        ('merging')."""
         return jsonify(outcome_json(engine.merge(name)))
 
     @blueprint.post("/<name>/rollback")
@@ -103,10 +117,17 @@ def _request(texts: Mapping[str, JobText]) -> Request:
     path = request.args.get("savepoint")
     if path is not None and len(texts) != 1:
         raise BadRequest(
-            "?savepoint= is for one job", hint="send one, or name it in the text: SET 'execution.savepoint.path'"
+            "?savepoint= is for one job",
+            hint="send one, or name it in the text: SET 'execution.savepoint.path'",
         )
     savepoints = {} if path is None else dict.fromkeys(texts, path)
-    return Request(_origin(), texts, take_over=_flag("take-over"), dry_run=_flag("dry-run"), savepoints=savepoints)
+    return Request(
+        _origin(),
+        texts,
+        take_over=_flag("take-over"),
+        dry_run=_flag("dry-run"),
+        savepoints=savepoints,
+    )
 
 
 def body_text() -> str:
@@ -123,21 +144,29 @@ def _texts(uploads: bool) -> dict[str, JobText]:
         return {n: JobText(n, sql, file, uploads=modules) for n, sql in _pairs(body)}
     name = request.args.get("name")
     if not name:
-        raise BadRequest("the job has no name", hint="give it as ?name=NAME, or PUT to /api/v1/jobs/NAME")
+        raise BadRequest(
+            "the job has no name", hint="give it as ?name=NAME, or PUT to /api/v1/jobs/NAME"
+        )
     return {name: JobText(name, body, file)}
 
 
 def _modules(body: str, allowed: bool) -> dict[str, str]:
-    """Sources of users' modules by file name, {"modules": {"text_tools.py": "…"}}, where the server takes them."""
+    """Sources of users' modules by file name, {"modules": {"text_tools.py": "…"}}, where the server
+    takes them."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
         return {}  # `_pairs` says what is wrong
     given = data.get("modules", {}) if isinstance(data, dict) else {}
     if not isinstance(given, dict) or not all(isinstance(text, str) for text in given.values()):
-        raise BadRequest("'modules' holds no sources", hint='send {"modules": {"text_tools.py": "…"}}')
+        raise BadRequest(
+            "'modules' holds no sources", hint='send {"modules": {"text_tools.py": "…"}}'
+        )
     if given and not allowed:
-        raise BadRequest("this server takes no modules with a job", hint="start it with --uploads, or use its folder")
+        raise BadRequest(
+            "this server takes no modules with a job",
+            hint="start it with --uploads, or use its folder",
+        )
     return given
 
 
@@ -150,9 +179,12 @@ def _pairs(body: str) -> list[tuple[str, str]]:
     jobs: object = None
     if isinstance(data, dict):
         jobs = data["jobs"] if "jobs" in data else _pair(data.get("name"), data.get("sql"))
-    if not isinstance(jobs, dict) or not all(isinstance(t, str) for pair in jobs.items() for t in pair):
+    if not isinstance(jobs, dict) or not all(
+        isinstance(t, str) for pair in jobs.items() for t in pair
+    ):
         raise BadRequest(
-            "the body names no job with its SQL", hint='send {"name": "r1", "sql": "…"} or {"jobs": {"r1": "…"}}'
+            "the body names no job with its SQL",
+            hint='send {"name": "r1", "sql": "…"} or {"jobs": {"r1": "…"}}',
         )
     return list(jobs.items())
 
@@ -166,7 +198,8 @@ def _flag(name: str) -> bool:
 
 
 def _origin() -> Origin:
-    """The CLI says who it is, so that its jobs and those of programs do not overwrite each other unasked."""
+    """The CLI says who it is, so that its jobs and those of programs do not overwrite each other
+    unasked."""
     return Origin.CLI if request.headers.get("X-Origin") == "cli" else Origin.REST
 
 
@@ -185,13 +218,20 @@ def _answer(outcomes: Mapping[str, Outcome], many: bool = False) -> Response:
 
 def outcome_json(outcome: Outcome) -> dict[str, object]:
     """What came of a request for one job."""
-    body: dict[str, object] = {"name": outcome.name, "status": outcome.status, "version": outcome.version}
+    body: dict[str, object] = {
+        "name": outcome.name,
+        "status": outcome.status,
+        "version": outcome.version,
+    }
     if outcome.error is not None:
         body["error"] = describe(outcome.error)
     if outcome.savepoint is not None:
         body["savepoint"] = outcome.savepoint
     if outcome.state:
-        body["state"] = [{"operator": s.operator, "outcome": s.outcome, "reason": s.reason} for s in outcome.state]
+        body["state"] = [
+            {"operator": s.operator, "outcome": s.outcome, "reason": s.reason}
+            for s in outcome.state
+        ]
     return body
 
 

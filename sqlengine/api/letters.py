@@ -23,7 +23,8 @@ def letters_blueprint(engine: Engine) -> Blueprint:
 
     @blueprint.get("/dead-letters")
     def all_letters() -> Response:
-        """Letters behind number ?after=, oldest first, or the last ones: at most ?limit=, of ?table=, since ?since= (ms)."""
+        """Letters behind number ?after=, oldest first, or the last ones: at most ?limit=, of
+        ?table=, since ?since= (ms)."""
         return _page(engine, None)
 
     @blueprint.get("/jobs/<name>/dead-letters")
@@ -34,7 +35,8 @@ def letters_blueprint(engine: Engine) -> Blueprint:
 
     @blueprint.post("/jobs/<name>/dead-letters/replay")
     def replay(name: str) -> Response:
-        """JSON {"ids": [1, 2]} or nothing for all; at most ?limit=. Gives their records to the job again, once each."""
+        """JSON {"ids": [1, 2]} or nothing for all; at most ?limit=. Gives their records to the job
+        again, once each."""
         done = engine.replay(name, _ids(), whole_number("limit", MOST))
         return jsonify(replayed_json(name, done))
 
@@ -49,7 +51,9 @@ def _page(engine: Engine, job: str | None) -> Response:
     else:
         letters = engine.letters.last(wanted, limit)
     bodies = [letter_json(engine, letter) for letter in letters]
-    return jsonify({"letters": bodies, "next": letters[-1].id if letters else whole_number("after", -1)})
+    return jsonify(
+        {"letters": bodies, "next": letters[-1].id if letters else whole_number("after", -1)}
+    )
 
 
 def _tables(engine: Engine, job: str | None) -> tuple[str, ...]:
@@ -58,12 +62,20 @@ def _tables(engine: Engine, job: str | None) -> tuple[str, ...]:
 
 
 def letter_json(engine: Engine, letter: Letter) -> dict[str, object]:
-    """A letter as programs see it: with the place in the text of the job's version, that text's line, and the jobs that
-    have got the record again."""
-    body: dict[str, object] = {**asdict(letter), "replayed": sorted(engine.letters.replayed(letter.id))}
+    """A letter as programs see it: with the place in the text of the job's version, that text's
+    line, and the jobs that have got the record again."""
+    body: dict[str, object] = {
+        **asdict(letter),
+        "replayed": sorted(engine.letters.replayed(letter.id)),
+    }
     position, text = engine.statement_of(letter)
     if position is not None:
-        body |= {"line": position.line, "column": position.column, "length": position.length, "sql": text}
+        body |= {
+            "line": position.line,
+            "column": position.column,
+            "length": position.length,
+            "sql": text,
+        }
     return body
 
 

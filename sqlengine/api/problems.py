@@ -6,15 +6,33 @@ import json
 
 from flask import Response
 
-from parser.errors import ExecutionError, JobError, ParseError, PlanError, ServiceError, SqlError, UnsupportedError
-from sqlengine.broker.errors import BrokerError, BrokerFull, CorruptSegment, Fenced, TooFast, TopicExists, TopicNotFound
+from parser.errors import (
+    ExecutionError,
+    JobError,
+    ParseError,
+    PlanError,
+    ServiceError,
+    SqlError,
+    UnsupportedError,
+)
+from sqlengine.broker.errors import (
+    BrokerError,
+    BrokerFull,
+    CorruptSegment,
+    Fenced,
+    TooFast,
+    TopicExists,
+    TopicNotFound,
+)
 from sqlengine.broker.topic_access import BadRequest, TopicInUse
 
 
 def problem(error: SqlError, status: int | None = None) -> Response:
     """The error as a response; `line` and `column` count from 1 in the text that was sent."""
     response = Response(
-        json.dumps(describe(error, status)), status or status_of(error), mimetype="application/problem+json"
+        json.dumps(describe(error, status)),
+        status or status_of(error),
+        mimetype="application/problem+json",
     )
     if isinstance(error, TooFast):
         response.headers["Retry-After"] = str(-(-error.retry_ms // 1000))
@@ -37,13 +55,18 @@ def describe(error: SqlError, status: int | None = None) -> dict[str, object]:
     if isinstance(error, TooFast):
         body["retry_ms"] = error.retry_ms
     if error.position:
-        body |= {"line": error.position.line, "column": error.position.column, "length": error.position.length}
+        body |= {
+            "line": error.position.line,
+            "column": error.position.column,
+            "length": error.position.length,
+        }
         body |= {"file": error.position.file} if error.position.file else {}
     return body
 
 
 def status_of(error: SqlError) -> int:
-    """400 for a bad statement, 409 for a refused change, 404 for what is not there, 503 for the server's own trouble."""
+    """400 for a bad statement, 409 for a refused change, 404 for what is not there, 503 for the
+    server's own trouble."""
     match error:
         case JobError():
             return 404 if "does not exist" in error.message else 409

@@ -13,4 +13,6 @@ def whole_number(name: str, default: int) -> int:
     try:
         return int(text)
     except ValueError:
-        raise BadRequest(f"'{name}' must be a whole number", detail=f"it is '{text[:60]}'") from None
+        raise BadRequest(
+            f"'{name}' must be a whole number", detail=f"it is '{text[:60]}'"
+        ) from None

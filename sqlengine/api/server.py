@@ -36,7 +36,8 @@ class HttpServer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Takes no more connections, answers the requests that run, closes all connections. May be called twice."""
+        """Takes no more connections, answers the requests that run, closes all connections. May be
+        called twice."""
         if not self._connections:
             return
         self._in_thread(lambda: wasyncore.dispatcher.close(self._server))
@@ -52,8 +53,8 @@ class HttpServer:
         return any(getattr(c, "total_outbufs_len", 0) for c in list(self._connections.values()))
 
     def _in_thread(self, work: Callable[[], None]) -> None:
-        """Connections belong to the thread that serves them. It may be awake and find `work` before it is called for:
-        work that closes what it is called with waits until that is done."""
+        """Connections belong to the thread that serves them. It may be awake and find `work` before
+        it is called for: work that closes what it is called with waits until that is done."""
         called = threading.Event()
 
         def when_called() -> None:
@@ -69,7 +70,9 @@ class HttpServer:
 
 def _listen(host: str, port: int) -> socket.socket:
     try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        return socket.create_server(
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET
+        )
     except OSError as error:
         raise ServiceError(
             f"cannot listen on {host} port {port}",

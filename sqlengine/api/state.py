@@ -30,14 +30,20 @@ def state_blueprint(engine: Engine) -> Blueprint:
         """Those in ?folder=, or in the default one."""
         found = engine.savepoints.all(request.args.get("folder"))
         return jsonify(
-            {"savepoints": [_short(s) if isinstance(s, Savepoint) else {"error": describe(s)} for s in found]}
+            {
+                "savepoints": [
+                    _short(s) if isinstance(s, Savepoint) else {"error": describe(s)} for s in found
+                ]
+            }
         )
 
     @blueprint.get("/savepoints/<name>")
     def show(name: str) -> Response:
         """One of the default folder by its name, or any by its path, ?at=."""
         savepoint = engine.savepoints.show(request.args.get("at") or name)
-        return jsonify(to_builtins(savepoint) | _short(savepoint) | {"operations": _operations(savepoint)})
+        return jsonify(
+            to_builtins(savepoint) | _short(savepoint) | {"operations": _operations(savepoint)}
+        )
 
     @blueprint.delete("/savepoints/<name>")
     def delete(name: str) -> Response:
@@ -46,7 +52,9 @@ def state_blueprint(engine: Engine) -> Blueprint:
     @blueprint.get("/jobs/<name>/state")
     def state(name: str) -> Response:
         """What each operation of the job keeps."""
-        return jsonify({"job": name, "operations": [_operation(o) for o in engine.state.operations(name)]})
+        return jsonify(
+            {"job": name, "operations": [_operation(o) for o in engine.state.operations(name)]}
+        )
 
     @blueprint.get("/jobs/<name>/state/<int:operation>")
     def rows(name: str, operation: int) -> Response:
@@ -68,7 +76,10 @@ def state_blueprint(engine: Engine) -> Blueprint:
 
 
 def _operation(view: OperationView) -> dict[str, object]:
-    tables = [{"name": t.name, "rows": t.rows, "bytes": t.bytes, "layout": t.layout} for t in view.state.tables]
+    tables = [
+        {"name": t.name, "rows": t.rows, "bytes": t.bytes, "layout": t.layout}
+        for t in view.state.tables
+    ]
     return {
         "operation": view.number,
         "name": view.state.name,
@@ -89,5 +100,6 @@ def _short(savepoint: Savepoint) -> dict[str, object]:
 def _operations(savepoint: Savepoint) -> list[dict[str, object]]:
     """Without what takeover is decided by."""
     return [
-        {"name": o.operation.name, "state": o.job_state, "tables": to_builtins(o.tables)} for o in savepoint.operations
+        {"name": o.operation.name, "state": o.job_state, "tables": to_builtins(o.tables)}
+        for o in savepoint.operations
     ]

@@ -1,4 +1,5 @@
-"""/api/v1/topics: the broker over HTTP, for the command line, the demo and other processes of the machine."""
+"""/api/v1/topics: the broker over HTTP, for the command line, the demo and other processes of the
+machine."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def topics_blueprint(engine: Engine, rates: Rates | None = None) -> Blueprint:
 
     @blueprint.post("")
     def create() -> Response:
-        """JSON {"name", "shards", "compacted", "retention_ms", "retention_bytes", "if_not_exists"}."""
+        """JSON {"name", "shards", "compacted", "retention_ms", "retention_bytes",
+        "if_not_exists"}."""
         return jsonify(topic_access.create_topic(broker, _json()))
 
     @blueprint.get("/<name>")
@@ -36,7 +38,8 @@ def topics_blueprint(engine: Engine, rates: Rates | None = None) -> Blueprint:
 
     @blueprint.patch("/<name>")
     def alter(name: str) -> Response:
-        """JSON {"retention_ms", "retention_bytes", "delete_retention_ms", "max_bytes", "compression"}."""
+        """JSON {"retention_ms", "retention_bytes", "delete_retention_ms", "max_bytes",
+        "compression"}."""
         return jsonify(topic_access.alter_topic(broker, name, _json()))
 
     @blueprint.post("/<name>/compact")
@@ -45,7 +48,8 @@ def topics_blueprint(engine: Engine, rates: Rates | None = None) -> Blueprint:
 
     @blueprint.post("/<name>/move")
     def move(name: str) -> Response:
-        """JSON {"shard", "folder", "with_data"}: into a folder that the server was given with --volume."""
+        """JSON {"shard", "folder", "with_data"}: into a folder that the server was given with
+        --volume."""
         return jsonify(topic_details.move_shard(broker, name, _json(), engine.config.volumes))
 
     @blueprint.delete("/<name>")
@@ -69,8 +73,8 @@ def topics_blueprint(engine: Engine, rates: Rates | None = None) -> Blueprint:
 
     @blueprint.get("/<name>/records")
     def read(name: str) -> Response:
-        """Records of one shard from ?offset= (a number, 'earliest', 'latest' or a time), of the next ?limit= those with
-        ?key=; an empty answer comes after ?wait= seconds at most."""
+        """Records of one shard from ?offset= (a number, 'earliest', 'latest' or a time), of the
+        next ?limit= those with ?key=; an empty answer comes after ?wait= seconds at most."""
         found = topic_access.read_records(
             broker,
             name,
@@ -109,9 +113,15 @@ def groups_blueprint(engine: Engine) -> Blueprint:
 def users_of_topic(engine: Engine, topic: str) -> set[str]:
     """The running jobs that read or write it: without it their graph could not go on."""
     users: set[str] = set()
-    for node in [n for g in list(engine.fleet.graphs.values()) for n in g.runner.graph.nodes.values()]:
+    for node in [
+        n for g in list(engine.fleet.graphs.values()) for n in g.runner.graph.nodes.values()
+    ]:
         table = node.plan.table if isinstance(node.plan, Scan | Sink) else None
-        if table is not None and table.options.get("connector") == "topic" and table.options.get("topic") == topic:
+        if (
+            table is not None
+            and table.options.get("connector") == "topic"
+            and table.options.get("topic") == topic
+        ):
             users |= node.jobs
     return users
 
@@ -128,4 +138,6 @@ def _seconds(name: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise BadRequest(f"'{name}' must be a number of seconds", detail=f"it is '{text[:60]}'") from None
+        raise BadRequest(
+            f"'{name}' must be a number of seconds", detail=f"it is '{text[:60]}'"
+        ) from None

@@ -1,4 +1,5 @@
-"""Reading topics as a member of a group: each shard is read by one member, and goes to another when that one falls away."""
+"""Reading topics as a member of a group: each shard is read by one member, and goes to another when
+that one falls away."""
 
 from __future__ import annotations
 
@@ -18,12 +19,14 @@ def _up_ms() -> int:
 
 
 class Consumer:
-    """For one thread. Every record is given at least once: what was not committed is given again, to whoever owns its
-    shard then. `start`: where a shard begins for which the group has committed nothing. `member` is a name that no other
-    process of the group has. `clock` gives ms that only grow.
+    """For one thread. Every record is given at least once: what was not committed is given again,
+    to whoever owns its shard then. `start`: where a shard begins for which the group has committed
+    nothing. `member` is a name that no other process of the group has. `clock` gives ms that only
+    grow.
 
-    It must poll more often than every `session_ms`, or others take its shards. Where another process has joined under its
-    name, `poll` and `commit` raise NameTaken from then on: two that joined anew by turns would both get nothing done."""
+    It must poll more often than every `session_ms`, or others take its shards. Where another
+    process has joined under its name, `poll` and `commit` raise NameTaken from then on: two that
+    joined anew by turns would both get nothing done."""
 
     def __init__(
         self,
@@ -53,7 +56,8 @@ class Consumer:
         return self._membership
 
     def poll(self, timeout_s: float = 1.0, *, max_records: int = 10_000) -> Records | None:
-        """The next records of one of its shards, each in turn; None when there were none within `timeout_s`."""
+        """The next records of one of its shards, each in turn; None when there were none within
+        `timeout_s`."""
         self._keep_up()
         found = self._read(max_records)
         if found is None and timeout_s > 0:
@@ -65,16 +69,21 @@ class Consumer:
     def commit(self) -> None:
         """All that `poll` gave since the last commit is done.
 
-        Raises Fenced when a shard of it belongs to somebody else by now, or did meanwhile: then none of it is, all of it
-        is given again, and what was made of it is not to be used."""
+        Raises Fenced when a shard of it belongs to somebody else by now, or did meanwhile: then
+        none of it is, all of it is given again, and what was made of it is not to be used."""
         if not self._given:
             return
         known = self._membership
         try:
             if not self._given <= self._positions.keys():
-                raise Fenced(f"shards of topic {self._topic!r} went to other members of group {known.group!r}")
+                raise Fenced(
+                    f"shards of topic {self._topic!r} went to other members of group"
+                    f" {known.group!r}"
+                )
             offsets = {shard: self._positions[shard] for shard in self._given}
-            self._broker.commit(known.group, self._topic, offsets, fence=known.fence(self._topic, *offsets))
+            self._broker.commit(
+                known.group, self._topic, offsets, fence=known.fence(self._topic, *offsets)
+            )
         except NameTaken:
             raise
         except Fenced:
@@ -90,7 +99,9 @@ class Consumer:
     def _join(self) -> None:
         known = self._membership
         self._positions, self._given = {}, set()
-        self._take(self._broker.join(known.group, known.member, [self._topic], session_ms=self._session_ms))
+        self._take(
+            self._broker.join(known.group, known.member, [self._topic], session_ms=self._session_ms)
+        )
 
     def _keep_up(self) -> None:
         """Tells that it lives, when it is time to, and takes or gives up shards."""
@@ -109,14 +120,31 @@ class Consumer:
             self._positions = {s: at for s, at in self._positions.items() if s not in given}
 
     def _take(self, membership: Membership) -> None:
-        """Goes on with what it kept, and with the committed offsets of what is new. What was given of a shard that it has
-        lost cannot be committed any more: such a shard has no position until `commit` has said so."""
-        before, self._membership, self._heard = self._membership.generation, membership, self._clock()
-        owned = dict(zip(membership.shards.get(self._topic, ()), membership.since.get(self._topic, ()), strict=True))
-        kept = {shard: at for shard, at in self._positions.items() if owned.get(shard, before + 1) <= before}
+        """Goes on with what it kept, and with the committed offsets of what is new. What was given
+        of a shard that it has lost cannot be committed any more: such a shard has no position until
+        `commit` has said so."""
+        before, self._membership, self._heard = (
+            self._membership.generation,
+            membership,
+            self._clock(),
+        )
+        owned = dict(
+            zip(
+                membership.shards.get(self._topic, ()),
+                membership.since.get(self._topic, ()),
+                strict=True,
+            )
+        )
+        kept = {
+            shard: at
+            for shard, at in self._positions.items()
+            if owned.get(shard, before + 1) <= before
+        }
         committed = self._broker.committed(membership.group, self._topic)
         new = owned.keys() - kept.keys() - self._given
-        self._positions = kept | {s: committed[s] if s in committed else self._first(s) for s in sorted(new)}
+        self._positions = kept | {
+            s: committed[s] if s in committed else self._first(s) for s in sorted(new)
+        }
 
     def _first(self, shard: int) -> int:
         if self._start == "earliest":
@@ -128,10 +156,14 @@ class Consumer:
         for step in range(len(shards)):
             shard = shards[(self._turn + step) % len(shards)]
             try:
-                records = self._broker.read(self._topic, shard, self._positions[shard], max_records=max_records)
+                records = self._broker.read(
+                    self._topic, shard, self._positions[shard], max_records=max_records
+                )
             except OffsetOutOfRange:  # retention was faster
                 self._positions[shard] = self._broker.begin_offset(self._topic, shard)
-                records = self._broker.read(self._topic, shard, self._positions[shard], max_records=max_records)
+                records = self._broker.read(
+                    self._topic, shard, self._positions[shard], max_records=max_records
+                )
             if records is not None:
                 self._turn += step + 1
                 self._positions[shard] = records.next_offset

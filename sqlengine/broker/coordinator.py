@@ -1,9 +1,10 @@
 """Groups whose members share shards: each shard has one owner, and who lost it is refused.
 
-A group's generation grows with every change. A shard's owner is told with the generation since which the shard is its
-own; what a member does must have been told in that one or a later one, so that neither a member that was held up nor a
-former life of one with the same name can commit or append any more. All of that is kept in the topic `_groups`, since a
-generation must not come twice; when members were heard of is not: after a start all of them have their time again."""
+A group's generation grows with every change. A shard's owner is told with the generation since
+which the shard is its own; what a member does must have been told in that one or a later one, so
+that neither a member that was held up nor a former life of one with the same name can commit or
+append any more. All of that is kept in the topic `_groups`, since a generation must not come twice;
+when members were heard of is not: after a start all of them have their time again."""
 
 from __future__ import annotations
 
@@ -54,7 +55,9 @@ class _Live:
 
     def __init__(self, state: Group, now_ms: int) -> None:
         self.state = state
-        self.deadlines = {name: now_ms + member.session_ms for name, member in state.members.items()}
+        self.deadlines = {
+            name: now_ms + member.session_ms for name, member in state.members.items()
+        }
         self._turn = threading.Condition()
         self._acting = 0
         self._changing = 0
@@ -86,8 +89,9 @@ class _Live:
 
 
 class Coordinator:
-    """`save` keeps a group's state, durably, before it counts; `shards_of` raises TopicNotFound. `clock` gives ms that only
-    grow: who sets the clock of the wall gives nobody more or less time."""
+    """`save` keeps a group's state, durably, before it counts; `shards_of` raises TopicNotFound.
+    `clock` gives ms that only grow: who sets the clock of the wall gives nobody more or less
+    time."""
 
     def __init__(
         self,
@@ -133,19 +137,24 @@ class Coordinator:
             return
         with live.changing():
             if member in live.state.members:
-                members = {name: live.state.members[name] for name in self._alive(live) if name != member}
+                members = {
+                    name: live.state.members[name] for name in self._alive(live) if name != member
+                }
                 self._change(group, live, members)
 
     @contextmanager
     def holding(self, fence: Fence, claims: Sequence[Place] | None = None) -> Iterator[Group]:
-        """Nothing of the group changes within, others may act too. Raises Fenced unless the member owns what the fence, or `claims`, says.
+        """Nothing of the group changes within, others may act too. Raises Fenced unless the member
+        owns what the fence, or `claims`, says.
 
         A member that does something lives."""
         live = self._find(fence.group)
         self._expire(fence.group, live)
         with live.acting():
             _check(live.state, fence, fence.claims if claims is None else claims)
-            live.deadlines[fence.member] = self._clock() + live.state.members[fence.member].session_ms
+            live.deadlines[fence.member] = (
+                self._clock() + live.state.members[fence.member].session_ms
+            )
             yield live.state
 
     @contextmanager
@@ -161,7 +170,8 @@ class Coordinator:
                 owner = live.state.owner((topic, shard))
                 if owner is not None:
                     raise Fenced(
-                        f"topic {topic!r} shard {shard} belongs to the member {owner[0]!r} of group {group!r}",
+                        f"topic {topic!r} shard {shard} belongs to the member {owner[0]!r} of group"
+                        f" {group!r}",
                         hint="only its owner commits while a group has members: stop them first",
                     )
             yield
@@ -234,7 +244,9 @@ class Coordinator:
         old = live.state
         generation = old.generation + 1
         # What a member owned in a former life, it owns anew.
-        kept = {e[:2]: (e[2], e[3]) for e in old.owners if members.get(e[2]) == old.members.get(e[2])}
+        kept = {
+            e[:2]: (e[2], e[3]) for e in old.owners if members.get(e[2]) == old.members.get(e[2])
+        }
         places = [place for topic in _topics(members) for place in self._places(topic)]
         before = {place: owner for place, (owner, _) in kept.items()}
         wishes = {name: frozenset(member.topics) for name, member in members.items()}
@@ -278,7 +290,8 @@ def _check(state: Group, fence: Fence, claims: Sequence[Place]) -> None:
     if fence.generation < member.joined or fence.generation > state.generation:
         kind = NameTaken if fence.generation < member.joined else Fenced
         raise kind(
-            f"generation {fence.generation} of member {fence.member!r} of group {fence.group!r} is over",
+            f"generation {fence.generation} of member {fence.member!r} of group {fence.group!r} is"
+            " over",
             detail=f"a member of that name joined in generation {member.joined}",
             hint="each process joins under a name of its own",
         )
@@ -287,7 +300,8 @@ def _check(state: Group, fence: Fence, claims: Sequence[Place]) -> None:
         if owner is None or owner[0] != fence.member or owner[1] > fence.generation:
             whose = "nobody" if owner is None else f"{owner[0]!r} since generation {owner[1]}"
             raise Fenced(
-                f"topic {place[0]!r} shard {place[1]} is not owned by {fence.member!r} in generation {fence.generation}",
+                f"topic {place[0]!r} shard {place[1]} is not owned by {fence.member!r} in"
+                f" generation {fence.generation}",
                 detail=f"in group {fence.group!r} it belongs to {whose}",
                 hint="ask for the shards that are owned now: heartbeat",
             )
@@ -296,4 +310,7 @@ def _check(state: Group, fence: Fence, claims: Sequence[Place]) -> None:
 def check_name(what: str, name: str) -> None:
     """Raises BrokerError unless a group, or whatever it is, may be called so."""
     if not 0 < len(name) <= _MAX_NAME or not name.isprintable():
-        raise BrokerError(f"{name[:60]!r} is not the name of a {what}", detail=f"it has 1 to {_MAX_NAME} characters")
+        raise BrokerError(
+            f"{name[:60]!r} is not the name of a {what}",
+            detail=f"it has 1 to {_MAX_NAME} characters",
+        )

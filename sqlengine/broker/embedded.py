@@ -45,7 +45,14 @@ from sqlengine.broker.storage.codec import NO_EPOCH, Payload, compress, encode
 from sqlengine.broker.storage.packing import Compression
 from sqlengine.broker.storage.reading import Batches, Limits
 from sqlengine.broker.storage.shard import ShardLog
-from sqlengine.broker.topics import Definition, Topic, check_definition, create_topic, open_topics, remove_topic
+from sqlengine.broker.topics import (
+    Definition,
+    Topic,
+    check_definition,
+    create_topic,
+    open_topics,
+    remove_topic,
+)
 from sqlengine.system.disk import MACHINE, Disk
 from sqlengine.system.durability import Fsync
 from sqlengine.system.threads import THREADS, Threads
@@ -61,11 +68,11 @@ def system_clock() -> int:
 class EmbeddedBroker:
     """A `Broker` over `folder`, which it makes (private to the user) and locks.
 
-    Everything appended survives the death of the process. `fsync` says what survives a power loss: 'none' nothing for
-    sure, 'interval' what was appended up to `fsync_interval_s` ago (of what came later some topics may have kept more
-    than others), 'epoch' every append that has returned.
-    `clock` gives ms for retention and tombstones, that of `threads` the sessions of members; records carry the
-    timestamp of their append."""
+    Everything appended survives the death of the process. `fsync` says what survives a power loss:
+    'none' nothing for sure, 'interval' what was appended up to `fsync_interval_s` ago (of what came
+    later some topics may have kept more than others), 'epoch' every append that has returned.
+    `clock` gives ms for retention and tombstones, that of `threads` the sessions of members;
+    records carry the timestamp of their append."""
 
     def __init__(
         self,
@@ -81,7 +88,9 @@ class EmbeddedBroker:
         self._folder = Path(folder)
         self._clock = clock
         self._threads = threads
-        self._options = Options(segment_bytes, durable=fsync == "epoch", synced=fsync != "none", disk=disk)
+        self._options = Options(
+            segment_bytes, durable=fsync == "epoch", synced=fsync != "none", disk=disk
+        )
         self._definitions = threading.RLock()
         self._arrivals = Arrivals()
         self._flusher: Flusher | None = None
@@ -110,10 +119,18 @@ class EmbeddedBroker:
 
     def _open_groups(self) -> Coordinator:
         kept = self.read_latest(GROUPS) if GROUPS in self._topics else {}
-        known = {name.decode(): msgspec.json.decode(state, type=Group) for name, state in kept.items()}
+        known = {
+            name.decode(): msgspec.json.decode(state, type=Group) for name, state in kept.items()
+        }
 
         def save(name: str, state: Group) -> None:
-            self.append(GROUPS, 0, [msgspec.json.encode(state)], keys=[name.encode()], timestamp_ms=self._clock())
+            self.append(
+                GROUPS,
+                0,
+                [msgspec.json.encode(state)],
+                keys=[name.encode()],
+                timestamp_ms=self._clock(),
+            )
 
         def up_ms() -> int:
             return int(self._threads.now() * 1000)
@@ -143,11 +160,15 @@ class EmbeddedBroker:
         with self._definitions:
             if name not in self._topics:
                 try:
-                    self._topics[name] = create_topic(self._parent, self._trash, definition, self._options)
+                    self._topics[name] = create_topic(
+                        self._parent, self._trash, definition, self._options
+                    )
                 except OSError as error:
                     raise cannot_write(f"topic {name!r}", error) from error
             elif not if_not_exists:
-                raise TopicExists(f"topic {name!r} exists already", hint="choose another name or delete it first")
+                raise TopicExists(
+                    f"topic {name!r} exists already", hint="choose another name or delete it first"
+                )
             return self._topics[name].info()
 
     def alter_topic(self, name: str, **changes: Unpack[TopicOptions]) -> TopicInfo:
@@ -162,11 +183,15 @@ class EmbeddedBroker:
             return topic.info()
 
     def move_shard(self, topic: str, shard: int, folder: Path, *, data: bool = False) -> None:
-        """Puts what comes into a shard from now on below `folder` (absolute, on any disk); with `data` also what is there.
+        """Puts what comes into a shard from now on below `folder` (absolute, on any disk); with
+        `data` also what is there.
 
-        Offsets stay, and whoever reads or appends goes on meanwhile. The folder must be there at each start."""
+        Offsets stay, and whoever reads or appends goes on meanwhile. The folder must be there at
+        each start."""
         if not folder.is_absolute():
-            raise BrokerError(f"the folder {str(folder)!r} is not absolute", hint="write it from / on")
+            raise BrokerError(
+                f"the folder {str(folder)!r} is not absolute", hint="write it from / on"
+            )
         with self._definitions:
             known = self._topic(topic)
             try:
@@ -221,7 +246,13 @@ class EmbeddedBroker:
         if packed != "none":
             payload = compress(payload, packed)
         return self.append_payload(
-            topic, shard, payload, timestamp_ms=timestamp_ms, writer=writer, epoch=epoch, fence=fence
+            topic,
+            shard,
+            payload,
+            timestamp_ms=timestamp_ms,
+            writer=writer,
+            epoch=epoch,
+            fence=fence,
         )
 
     def append_all(self, additions: Sequence[Addition]) -> list[Appended]:
@@ -249,11 +280,17 @@ class EmbeddedBroker:
         if not payload.rows and writer is None:
             return Appended(log.end, log.end)
         most = known.definition.max_bytes
-        if most is not None and known.size + payload.length(b"") > most and not log.has(writer, epoch):
+        if (
+            most is not None
+            and known.size + payload.length(b"") > most
+            and not log.has(writer, epoch)
+        ):
             raise topic_full(topic, known.size, most)
         segments = len(log.segments)
         with _UNFENCED if fence is None else self._coordinator.holding(fence):
-            appended = log.append(payload, timestamp_ms, writer, NO_EPOCH if epoch is None else epoch)
+            appended = log.append(
+                payload, timestamp_ms, writer, NO_EPOCH if epoch is None else epoch
+            )
         self._arrivals.notify()
         if len(log.segments) > segments:
             with suppress(BrokerError, OSError):  # the batch is appended; retention is tried again
@@ -287,9 +324,12 @@ class EmbeddedBroker:
             compaction.compact(log, self._clock(), self._topic(topic).definition)
 
     def compaction_steps(self) -> Generator[None]:
-        """Compacts what is due, a step of some milliseconds at a time; all in one thread. Stopping early loses nothing."""
+        """Compacts what is due, a step of some milliseconds at a time; all in one thread. Stopping
+        early loses nothing."""
         for topic in self._all():
-            if topic.definition.compacted and topic.definition.name != OFFSETS:  # they are seen to at commits
+            if (
+                topic.definition.compacted and topic.definition.name != OFFSETS
+            ):  # they are seen to at commits
                 for log in topic.logs:
                     if compaction.is_due(log):
                         yield from compaction.steps(log, self._clock(), topic.definition)
@@ -300,7 +340,9 @@ class EmbeddedBroker:
     def _compacted(self, name: str) -> Topic:
         topic = self._topic(name)
         if not topic.definition.compacted:
-            raise BrokerError(f"topic {name!r} is not compacted", hint="create it with compacted = true")
+            raise BrokerError(
+                f"topic {name!r} is not compacted", hint="create it with compacted = true"
+            )
         return topic
 
     def begin_offset(self, topic: str, shard: int) -> int:
@@ -312,7 +354,9 @@ class EmbeddedBroker:
     def last_epoch(self, topic: str, shard: int, writer: str) -> int | None:
         return self._log(topic, shard).last_epoch(writer)
 
-    def commit(self, group: str, topic: str, offsets: Mapping[int, int], *, fence: Fence | None = None) -> None:
+    def commit(
+        self, group: str, topic: str, offsets: Mapping[int, int], *, fence: Fence | None = None
+    ) -> None:
         check_name("group", group)
         with self._definitions:  # or else a deletion meanwhile would leave them behind
             for shard, offset in offsets.items():
@@ -321,7 +365,9 @@ class EmbeddedBroker:
                     raise BrokerError(f"{offset} is not an offset", detail="offsets count from 0")
             places = [(topic, shard) for shard in offsets]
             if fence is not None and fence.group != group:
-                raise Fenced(f"a member of group {fence.group!r} does not commit for group {group!r}")
+                raise Fenced(
+                    f"a member of group {fence.group!r} does not commit for group {group!r}"
+                )
             owned = self._coordinator.holding_unowned(group, places)
             with owned if fence is None else self._coordinator.holding(fence, places):
                 self._offsets.commit(group, topic, offsets)
@@ -330,7 +376,9 @@ class EmbeddedBroker:
         self._topic(topic)
         return self._offsets.committed(group, topic)
 
-    def join(self, group: str, member: str, topics: Sequence[str], *, session_ms: int = SESSION_MS) -> Membership:
+    def join(
+        self, group: str, member: str, topics: Sequence[str], *, session_ms: int = SESSION_MS
+    ) -> Membership:
         self.create_topic(GROUPS, compacted=True, if_not_exists=True)
         return self._coordinator.join(group, member, topics, session_ms)
 

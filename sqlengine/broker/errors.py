@@ -1,19 +1,16 @@
 """What can go wrong with topics.
 
-ServiceError
-└── BrokerError            a topic, a shard or the data folder is at fault, or was asked for the impossible
-    ├── TopicNotFound
-    ├── TopicExists
-    ├── OffsetOutOfRange   records were removed, or never existed
-    ├── Fenced             who acts is no owner (any more): nothing was done
-    │   └── NameTaken      another process has joined under the member's name
-    ├── BrokerFull         no space: nothing was written; the same append works once there is (`TryAgain`)
-    │   └── TopicFull      the topic holds as much as it may: the same append works once something is removed
-    ├── TooFast            a client sends more than it may: nothing was done, the same works after `retry_ms`
-    ├── CorruptSegment     a file is damaged in the middle; nothing is dropped silently
-    ├── UnknownFormat      a file was written by another version
-    ├── DataFolderLocked   another server uses the folder
-    └── BrokerUnreachable  a server's broker did not answer
+ServiceError └── BrokerError            a topic, a shard or the data folder is at fault, or was
+asked for the impossible
+    ├── TopicNotFound ├── TopicExists ├── OffsetOutOfRange   records were removed, or never existed
+    ├── Fenced             who acts is no owner (any more): nothing was done │   └── NameTaken
+    another process has joined under the member's name ├── BrokerFull         no space: nothing was
+    written; the same append works once there is (`TryAgain`) │   └── TopicFull      the topic holds
+    as much as it may: the same append works once something is removed ├── TooFast            a
+    client sends more than it may: nothing was done, the same works after `retry_ms` ├──
+    CorruptSegment     a file is damaged in the middle; nothing is dropped silently ├──
+    UnknownFormat      a file was written by another version ├── DataFolderLocked   another server
+    uses the folder └── BrokerUnreachable  a server's broker did not answer
 """
 
 from __future__ import annotations
@@ -133,8 +130,10 @@ def corrupt_segment(path: Path, position: int, offset: int, what: str) -> Corrup
     return CorruptSegment(
         f"segment {str(path)!r} is corrupt at byte {position}, offset {offset}",
         detail=what,
-        hint="restore the file from a copy; or, to give up all records of this shard from that offset on, "
-        "cut the file at that byte (truncate -s) and delete the shard's later files",
+        hint=(
+            "restore the file from a copy; or, to give up all records of this shard from that"
+            " offset on, cut the file at that byte (truncate -s) and delete the shard's later files"
+        ),
     )
 
 

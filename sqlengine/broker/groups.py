@@ -23,7 +23,8 @@ Append = Callable[[list[bytes], list[bytes | None]], None]
 
 
 class GroupOffsets:
-    """The committed offsets over the log of the topic `_offsets`; `append` writes to it keys and values as a batch."""
+    """The committed offsets over the log of the topic `_offsets`; `append` writes to it keys and
+    values as a batch."""
 
     def __init__(self, log: ShardLog, append: Append, compact: Callable[[], None]) -> None:
         self._append = append
@@ -36,30 +37,42 @@ class GroupOffsets:
     def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
         entries = {(group, topic, shard): offset for shard, offset in offsets.items()}
         with self._lock:
-            self._append([*map(msgspec.json.encode, entries)], [b"%d" % offset for offset in entries.values()])
+            self._append(
+                [*map(msgspec.json.encode, entries)],
+                [b"%d" % offset for offset in entries.values()],
+            )
             self._known.update(entries)
             if self._log.size > max(_COMPACT_BYTES, 2 * self._compacted_size):
-                with suppress(BrokerError):  # the offsets are committed; the next commit tries again
+                with suppress(
+                    BrokerError
+                ):  # the offsets are committed; the next commit tries again
                     self._compact()
                 self._compacted_size = self._log.size
 
     def cut_back(self, end_of: Callable[[str, int], int]) -> None:
-        """A loss of power may take records that a group has committed: it goes on with those that come in their place.
-        Without space they stay as they are until the next start."""
+        """A loss of power may take records that a group has committed: it goes on with those that
+        come in their place. Without space they stay as they are until the next start."""
         with self._lock:
             known = list(self._known.items())
         for (group, topic, shard), offset in known:
             end = end_of(topic, shard)
             if offset > end:
                 log.warning(
-                    "group %s goes on at offset %d of %s/%d, not %d: the rest is lost", group, end, topic, shard, offset
+                    "group %s goes on at offset %d of %s/%d, not %d: the rest is lost",
+                    group,
+                    end,
+                    topic,
+                    shard,
+                    offset,
                 )
                 with suppress(BrokerError):
                     self.commit(group, topic, {shard: end})
 
     def committed(self, group: str, topic: str) -> dict[int, int]:
         with self._lock:
-            return {key[2]: offset for key, offset in self._known.items() if key[:2] == (group, topic)}
+            return {
+                key[2]: offset for key, offset in self._known.items() if key[:2] == (group, topic)
+            }
 
     def groups(self) -> dict[str, dict[str, dict[int, int]]]:
         """Group -> topic -> shard -> offset."""

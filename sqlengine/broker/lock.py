@@ -23,8 +23,9 @@ os.register_at_fork(after_in_child=_drop_in_child)
 
 
 class FolderLock:
-    """Holds `folder`/lock until `release` or the death of the process. Raises DataFolderLocked when another has it, and
-    BrokerFull. With `lasting` a folder that it makes is there after a loss of power."""
+    """Holds `folder`/lock until `release` or the death of the process. Raises DataFolderLocked when
+    another has it, and BrokerFull. With `lasting` a folder that it makes is there after a loss of
+    power."""
 
     def __init__(self, folder: Path, disk: Disk = MACHINE, *, lasting: bool = False) -> None:
         with telling_of_a_full_disk(f"data folder '{folder}'"):
@@ -58,5 +59,8 @@ def _locked(folder: Path, fd: int, disk: Disk) -> DataFolderLocked:
     return DataFolderLocked(
         f"data folder {str(folder)!r} is in use by the process {pid}",
         detail="one server at a time writes to a folder",
-        hint=f"stop that process (kill {pid}), reach it through its HTTP API, or choose another folder",
+        hint=(
+            f"stop that process (kill {pid}), reach it through its HTTP API, or choose another"
+            " folder"
+        ),
     )

@@ -1,4 +1,5 @@
-"""Who reads what: members of a group, the shards that each owns, and the proof of it that commits and appends carry."""
+"""Who reads what: members of a group, the shards that each owns, and the proof of it that commits
+and appends carry."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ SESSION_MS = 30_000
 class Fence:
     """Whoever acts with it is `member` of `group`, and was told so in `generation`.
 
-    An append with it is refused once one of `claims` belongs to somebody else, or was given to the member anew since;
-    without claims, once the member is none any more."""
+    An append with it is refused once one of `claims` belongs to somebody else, or was given to the
+    member anew since; without claims, once the member is none any more."""
 
     group: str
     member: str
@@ -26,9 +27,11 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """What a member owns: per topic the shards, ascending. The generation grows with every change of the group.
+    """What a member owns: per topic the shards, ascending. The generation grows with every change
+    of the group.
 
-    `since` has the generation for each, in which the member got it: who knew an earlier one only has lost it meanwhile."""
+    `since` has the generation for each, in which the member got it: who knew an earlier one only
+    has lost it meanwhile."""
 
     group: str
     member: str
@@ -38,7 +41,9 @@ class Membership:
 
     def fence(self, topic: str, *shards: int) -> Fence:
         """The proof of owning `shards` of `topic`."""
-        return Fence(self.group, self.member, self.generation, tuple((topic, shard) for shard in shards))
+        return Fence(
+            self.group, self.member, self.generation, tuple((topic, shard) for shard in shards)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,8 @@ class MemberInfo:
 
 @dataclass(frozen=True, slots=True)
 class GroupInfo:
-    """A group: its members, and per topic and shard where it goes on reading. One without members may have offsets."""
+    """A group: its members, and per topic and shard where it goes on reading. One without members
+    may have offsets."""
 
     name: str
     generation: int
@@ -65,11 +71,13 @@ class GroupInfo:
 def share(
     places: Sequence[Place], wishes: Mapping[str, AbstractSet[str]], owners: Mapping[Place, str]
 ) -> dict[Place, str]:
-    """An owner for each of `places` whose topic some member of `wishes` reads: all about as many, few change.
+    """An owner for each of `places` whose topic some member of `wishes` reads: all about as many,
+    few change.
 
     The result depends on nothing but the arguments, whatever their order.
 
-    >>> share([("t", 0), ("t", 1), ("t", 2)], {"a": {"t"}, "b": {"t"}}, {("t", 0): "a", ("t", 1): "a", ("t", 2): "a"})
+    >>> before = {("t", 0): "a", ("t", 1): "a", ("t", 2): "a"}
+    >>> share([("t", 0), ("t", 1), ("t", 2)], {"a": {"t"}, "b": {"t"}}, before)
     {('t', 0): 'a', ('t', 1): 'a', ('t', 2): 'b'}
     """
     mine: dict[str, list[Place]] = {member: [] for member in sorted(wishes)}

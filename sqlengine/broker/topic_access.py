@@ -1,4 +1,5 @@
-"""Topics as people and other programs see them, in JSON: over HTTP, and on a data folder that no server uses."""
+"""Topics as people and other programs see them, in JSON: over HTTP, and on a data folder that no
+server uses."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def list_topics(broker: Broker) -> Json:
 
 
 def create_topic(broker: Broker, asked: object) -> Json:
-    """A new topic from {"name", "shards", "compacted", "if_not_exists"} and what `alter_topic` takes."""
+    """A new topic from {"name", "shards", "compacted", "if_not_exists"} and what `alter_topic`
+    takes."""
     if not isinstance(asked, Mapping) or not isinstance(asked.get("name"), str):
         raise BadRequest('a topic needs a "name"', hint='send {"name": "events", "shards": 1}')
     name = str(asked["name"])
@@ -52,8 +54,8 @@ def create_topic(broker: Broker, asked: object) -> Json:
 
 
 def alter_topic(broker: Broker, name: str, asked: object) -> Json:
-    """The topic with {"retention_ms", "retention_bytes", "delete_retention_ms", "max_bytes", "compression"} as they are
-    given; null removes a limit, what is not named stays."""
+    """The topic with {"retention_ms", "retention_bytes", "delete_retention_ms", "max_bytes",
+    "compression"} as they are given; null removes a limit, what is not named stays."""
     if not isinstance(asked, Mapping) or not asked:
         raise BadRequest("what is to change is missing", hint='send {"retention_ms": 86400000}')
     _refuse_unknown(asked, _CHANGES)
@@ -64,7 +66,9 @@ def alter_topic(broker: Broker, name: str, asked: object) -> Json:
 def _refuse_unknown(asked: Mapping[object, object], known: Collection[str]) -> None:
     unknown = sorted(str(k) for k in asked.keys() - set(known))
     if unknown:
-        raise BadRequest(f"a topic has no option '{unknown[0][:60]}'", detail=f"options: {', '.join(known)}")
+        raise BadRequest(
+            f"a topic has no option '{unknown[0][:60]}'", detail=f"options: {', '.join(known)}"
+        )
 
 
 def _changes(asked: Mapping[object, object]) -> TopicOptions:
@@ -87,14 +91,17 @@ def _compression(value: object) -> Compression:
         if value == known:
             return known
     raise BadRequest(
-        f"'compression' must be one of {', '.join(COMPRESSIONS)}", detail=f"it is {json.dumps(value)[:60]}"
+        f"'compression' must be one of {', '.join(COMPRESSIONS)}",
+        detail=f"it is {json.dumps(value)[:60]}",
     )
 
 
 def _number(asked: Mapping[object, object], key: str) -> int | None:
     value = asked.get(key)
     if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
-        raise BadRequest(f"'{key}' must be a whole number", detail=f"it is {json.dumps(value)[:60]}")
+        raise BadRequest(
+            f"'{key}' must be a whole number", detail=f"it is {json.dumps(value)[:60]}"
+        )
     return value
 
 
@@ -118,7 +125,9 @@ def refuse_used(name: str, users: Collection[str]) -> None:
     if users:
         names = sorted(users)
         shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        raise TopicInUse(f"topic '{name}' is used by {shown}", hint="stop or remove these jobs first")
+        raise TopicInUse(
+            f"topic '{name}' is used by {shown}", hint="stop or remove these jobs first"
+        )
 
 
 class TopicInUse(BrokerError):
@@ -128,7 +137,8 @@ class TopicInUse(BrokerError):
 def append_lines(
     broker: Broker, name: str, data: bytes, *, shard: int = 0, key: str | None = None, now_ms: int
 ) -> Json:
-    """Appends each line as a record, all of them at once; empty lines are none. Gives the offsets."""
+    """Appends each line as a record, all of them at once; empty lines are none. Gives the
+    offsets."""
     if name != COMMANDS:
         refuse_system(name)
     lines = [line for line in data.split(b"\n") if line]
@@ -149,8 +159,9 @@ def read_records(
     wait_s: float = 0,
     key: str | None = None,
 ) -> Json:
-    """Records of one shard from `offset` on (a number, 'earliest', 'latest' or a time): of the next `limit` those with
-    that `key`, if one is given. An empty answer comes after `wait_s` seconds, and 1 at most."""
+    """Records of one shard from `offset` on (a number, 'earliest', 'latest' or a time): of the next
+    `limit` those with that `key`, if one is given. An empty answer comes after `wait_s` seconds,
+    and 1 at most."""
     if limit < 0 or not math.isfinite(wait_s):
         raise BadRequest("a limit and a time to wait are numbers from 0 on")
     start = find_offset(broker, name, shard, offset)
@@ -163,12 +174,15 @@ def read_records(
         records = broker.read(name, shard, start, max_records=limit)
     if records is None:
         return {"records": [], "next_offset": start}
-    return {"records": records_json(records, None if key is None else key.encode()), "next_offset": records.next_offset}
+    return {
+        "records": records_json(records, None if key is None else key.encode()),
+        "next_offset": records.next_offset,
+    }
 
 
 def find_offset(broker: Broker, name: str, shard: int, text: str) -> int:
-    """The offset that a person means: a number, 'earliest', 'latest', or a time such as 2026-01-31T12:00 (UTC unless it
-    says otherwise), for the first record since then."""
+    """The offset that a person means: a number, 'earliest', 'latest', or a time such as
+    2026-01-31T12:00 (UTC unless it says otherwise), for the first record since then."""
     if text == "latest":
         return broker.end_offset(name, shard)
     if text == "earliest":
@@ -194,7 +208,10 @@ def compact_topic(broker: Broker, name: str) -> Json:
 def refuse_system(name: str) -> None:
     """What the system writes must not be written by others."""
     if is_system(name):
-        raise BadRequest(f"topic '{name}' belongs to the system", hint="choose a name that does not begin with '_'")
+        raise BadRequest(
+            f"topic '{name}' belongs to the system",
+            hint="choose a name that does not begin with '_'",
+        )
 
 
 def _command_id(line: bytes) -> bytes:
@@ -229,14 +246,23 @@ def topic_json(info: TopicInfo) -> Json:
 
 
 def records_json(records: Records, wanted: bytes | None = None) -> list[Json]:
-    """Values and keys as text, or as base64 under another name where they are no UTF-8; of one key if `wanted`."""
+    """Values and keys as text, or as base64 under another name where they are no UTF-8; of one key
+    if `wanted`."""
     keys = records.keys.to_pylist() if records.keys is not None else [None] * records.num_rows
-    rows = zip(records.offsets.tolist(), records.timestamps.tolist(), keys, records.values.to_pylist(), strict=True)
+    rows = zip(
+        records.offsets.tolist(),
+        records.timestamps.tolist(),
+        keys,
+        records.values.to_pylist(),
+        strict=True,
+    )
     found: list[Json] = []
     for offset, timestamp, key, value in rows:
         if wanted is not None and key != wanted:
             continue
-        found.append({"offset": offset, "timestamp": timestamp, **_text("key", key), **_text("value", value)})
+        found.append(
+            {"offset": offset, "timestamp": timestamp, **_text("key", key), **_text("value", value)}
+        )
     return found
 
 
@@ -251,5 +277,6 @@ def _text(name: str, value: bytes | None) -> Json:
 
 def missing_folder(folder: object) -> ServiceError:
     return ServiceError(
-        f"'{folder}' is not a data folder", hint="name the folder that 'sql serve --data' was given, or was made by it"
+        f"'{folder}' is not a data folder",
+        hint="name the folder that 'sql serve --data' was given, or was made by it",
     )

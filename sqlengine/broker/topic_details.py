@@ -19,7 +19,8 @@ class Movable(Broker, Protocol):
 
 
 def describe_topic(broker: Broker, name: str) -> Json:
-    """What `topic_json` says, each shard with its size and folders, and each group with owners and what it has to read."""
+    """What `topic_json` says, each shard with its size and folders, and each group with owners and
+    what it has to read."""
     info = broker.topic(name)
     shards = [
         {
@@ -38,10 +39,14 @@ def describe_topic(broker: Broker, name: str) -> Json:
 
 def list_groups(broker: Broker) -> Json:
     """All groups, each with its members and topics."""
-    ends: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {t.name: (t.begin, t.end) for t in broker.topics()}
+    ends: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
+        t.name: (t.begin, t.end) for t in broker.topics()
+    }
     found = []
     for group in broker.groups():
-        topics = sorted({*group.offsets, *(t for m in group.members for t in m.shards)} & ends.keys())
+        topics = sorted(
+            {*group.offsets, *(t for m in group.members for t in m.shards)} & ends.keys()
+        )
         found.append(
             {
                 "group": group.name,
@@ -80,11 +85,16 @@ def _progress(group: GroupInfo, topic: str, begin: tuple[int, ...], end: tuple[i
 
 
 def reset_group(broker: Broker, group: str, asked: object) -> Json:
-    """Sets where a group goes on reading: {"topic", "to", "shard"}; `to` is what `find_offset` takes, default all shards.
+    """Sets where a group goes on reading: {"topic", "to", "shard"}; `to` is what `find_offset`
+    takes, default all shards.
 
     Fenced while the group has members."""
-    if not isinstance(asked, Mapping) or not all(isinstance(asked.get(k), str) for k in ("topic", "to")):
-        raise BadRequest('a reset needs a "topic" and a "to"', hint='send {"topic": "events", "to": "earliest"}')
+    if not isinstance(asked, Mapping) or not all(
+        isinstance(asked.get(k), str) for k in ("topic", "to")
+    ):
+        raise BadRequest(
+            'a reset needs a "topic" and a "to"', hint='send {"topic": "events", "to": "earliest"}'
+        )
     name, to, shard = str(asked["topic"]), str(asked["to"]), asked.get("shard")
     info = broker.topic(name)
     if shard is not None and (not isinstance(shard, int) or isinstance(shard, bool)):
@@ -98,7 +108,11 @@ def reset_group(broker: Broker, group: str, asked: object) -> Json:
                 detail=f"it begins at {info.begin[number]} and ends before {info.end[number]}",
             )
     broker.commit(group, name, offsets)
-    return {"group": group, "topic": name, "offsets": {str(number): offset for number, offset in offsets.items()}}
+    return {
+        "group": group,
+        "topic": name,
+        "offsets": {str(number): offset for number, offset in offsets.items()},
+    }
 
 
 def delete_group(broker: Broker, group: str) -> Json:
@@ -110,16 +124,24 @@ def delete_group(broker: Broker, group: str) -> Json:
 
 
 def move_shard(broker: Movable, name: str, asked: object, volumes: tuple[Path, ...] | None) -> Json:
-    """Moves a shard: {"shard", "folder", "with_data"}. With `volumes` only into one of them or below."""
+    """Moves a shard: {"shard", "folder", "with_data"}. With `volumes` only into one of them or
+    below."""
     if not isinstance(asked, Mapping) or not isinstance(asked.get("folder"), str):
         raise BadRequest('a move needs a "folder"', hint='send {"shard": 0, "folder": "/disk2"}')
     refuse_system(name)
-    shard, data, folder = asked.get("shard", 0), asked.get("with_data", False), Path(str(asked["folder"]))
+    shard, data, folder = (
+        asked.get("shard", 0),
+        asked.get("with_data", False),
+        Path(str(asked["folder"])),
+    )
     if not isinstance(shard, int) or not isinstance(data, bool):
         raise BadRequest("'shard' must be a whole number, 'with_data' true or false")
-    if volumes is not None and not any(folder.resolve().is_relative_to(v.resolve()) for v in volumes):
+    if volumes is not None and not any(
+        folder.resolve().is_relative_to(v.resolve()) for v in volumes
+    ):
         raise BadRequest(
-            f"'{folder}' is not a folder for topics", hint=f"start the server with --volume {folder} to allow it"
+            f"'{folder}' is not a folder for topics",
+            hint=f"start the server with --volume {folder} to allow it",
         )
     broker.move_shard(name, shard, folder, data=data)
     return {"name": name, "shard": shard, "folders": dict(broker.shards(name)[shard].folders)}

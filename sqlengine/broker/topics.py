@@ -10,7 +10,12 @@ from pathlib import Path
 import msgspec
 
 from sqlengine.broker.base import Found, TopicInfo
-from sqlengine.broker.errors import BrokerError, CorruptSegment, telling_of_a_full_disk, unknown_format
+from sqlengine.broker.errors import (
+    BrokerError,
+    CorruptSegment,
+    telling_of_a_full_disk,
+    unknown_format,
+)
 from sqlengine.broker.storage.chain import Options
 from sqlengine.broker.storage.lookup import KeyIndex
 from sqlengine.broker.storage.packing import COMPRESSIONS, Compression
@@ -25,7 +30,8 @@ MAX_SHARDS = 1024
 
 
 class Definition(msgspec.Struct, frozen=True):
-    """What `create_topic` was told, and by shard the folders that it was moved to since, absolute, the latest last."""
+    """What `create_topic` was told, and by shard the folders that it was moved to since, absolute,
+    the latest last."""
 
     name: str
     shards: int
@@ -62,12 +68,16 @@ class Topic:
         """The last record of `key` that has a value, of the highest shard that has one."""
         if not self._indexes:
             self._indexes = [KeyIndex(log) for log in self.logs]
-        return next((found for index in reversed(self._indexes) if (found := index.find(key)) is not None), None)
+        return next(
+            (found for index in reversed(self._indexes) if (found := index.find(key)) is not None),
+            None,
+        )
 
     def log(self, shard: int) -> ShardLog:
         if not 0 <= shard < len(self.logs):
             raise BrokerError(
-                f"topic {self.definition.name!r} has no shard {shard}", detail=f"it has {len(self.logs)}, from 0 on"
+                f"topic {self.definition.name!r} has no shard {shard}",
+                detail=f"it has {len(self.logs)}, from 0 on",
             )
         return self.logs[shard]
 
@@ -84,7 +94,8 @@ class Topic:
             log.options = _for_topic(definition, self._options)
 
     def move(self, shard: int, to: Path) -> None:
-        """New records of a shard go to a folder below `to` from now on. Raises OSError and BrokerError."""
+        """New records of a shard go to a folder below `to` from now on. Raises OSError and
+        BrokerError."""
         log, disk = self.log(shard), self.disk
         folder = to / f"{self.definition.name}-{shard}-{disk.random(8).hex()}"
         make_folders(disk, folder, lasting=self._options.synced, mode=0o700)
@@ -138,7 +149,8 @@ def check_definition(definition: Definition) -> None:
         raise BrokerError(f"topic {definition.name!r} needs at least one shard")
     if definition.shards > MAX_SHARDS:
         raise BrokerError(
-            f"topic {definition.name!r} would have {definition.shards} shards, at most {MAX_SHARDS} are allowed"
+            f"topic {definition.name!r} would have {definition.shards} shards, at most {MAX_SHARDS}"
+            " are allowed"
         )
     limits = (definition.retention_ms, definition.retention_bytes)
     others = (definition.delete_retention_ms, definition.max_bytes)
@@ -150,7 +162,10 @@ def check_definition(definition: Definition) -> None:
             hint=f"choose one of {', '.join(COMPRESSIONS)}",
         )
     if definition.delete_retention_ms is not None and not definition.compacted:
-        raise BrokerError(f"topic {definition.name!r} is not compacted: its records are not kept for being deleted")
+        raise BrokerError(
+            f"topic {definition.name!r} is not compacted: its records are not kept for being"
+            " deleted"
+        )
     if definition.compacted and any(limit is not None for limit in limits):
         raise BrokerError(
             f"topic {definition.name!r} cannot be compacted and have a retention",
@@ -188,7 +203,9 @@ def open_topics(parent: Path, trash: Path, options: Options) -> dict[str, Topic]
             disk.make_folder(folder, parents=True, mode=0o700)
         if options.synced:
             disk.sync_folder(parent.parent)
-            disk.sync_folder(parent)  # the process before may have died between a topic and its sync
+            disk.sync_folder(
+                parent
+            )  # the process before may have died between a topic and its sync
     topics: dict[str, Topic] = {}
     for folder in [parent / name for name in disk.names(parent) if name.endswith(_SUFFIX)]:
         definition = _read_definition(folder / _DEFINITION, disk)
@@ -212,7 +229,9 @@ def _empty_trash(trash: Path, disk: Disk) -> None:
     for name in disk.names(trash):
         with suppress(OSError, BrokerError):  # what has no definition was never a topic
             _remove_places(_read_definition(trash / name / _DEFINITION, disk), disk)
-        disk.remove_folder(trash / name)  # the trash itself stays: a full disk might not take it again
+        disk.remove_folder(
+            trash / name
+        )  # the trash itself stays: a full disk might not take it again
 
 
 def _remove_places(definition: Definition, disk: Disk) -> None:
@@ -246,5 +265,7 @@ def _read_definition(path: Path, disk: Disk) -> Definition:
         return msgspec.json.decode(content, type=Definition)
     except msgspec.DecodeError as error:
         raise CorruptSegment(
-            f"the definition {str(path)!r} is damaged", detail=str(error), hint="restore the file from a copy"
+            f"the definition {str(path)!r} is damaged",
+            detail=str(error),
+            hint="restore the file from a copy",
         ) from error

@@ -1,4 +1,5 @@
-"""What statements about objects do to a catalog: ALTER, databases and catalogs, and which names may be given twice."""
+"""What statements about objects do to a catalog: ALTER, databases and catalogs, and which names may
+be given twice."""
 
 from __future__ import annotations
 
@@ -9,8 +10,24 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from parser import parse
-from parser.alterations import Action, Alter, Drop, Rename, ResetOptions, SetComment, SetOptions, SetQuery
-from parser.errors import ObjectExists, PlanError, Position, SqlError, UnknownObject, UnsupportedError
+from parser.alterations import (
+    Action,
+    Alter,
+    Drop,
+    Rename,
+    ResetOptions,
+    SetComment,
+    SetOptions,
+    SetQuery,
+)
+from parser.errors import (
+    ObjectExists,
+    PlanError,
+    Position,
+    SqlError,
+    UnknownObject,
+    UnsupportedError,
+)
 from parser.statements import CreateCatalog, CreateDatabase, CreateTable, CreateView, Kind
 from parser.writer.statements import write
 from planner.binder.alterations import altered
@@ -51,7 +68,11 @@ def check_new(catalog: Catalog, item: CatalogObject, position: Position | None) 
 
 def check_place(catalog: Catalog, item: CatalogObject, position: Position | None) -> None:
     """Refuses a permanent table or view in a database that is not there."""
-    if isinstance(item, Table | View) and not item.temporary and item.name[:2] not in catalog.databases:
+    if (
+        isinstance(item, Table | View)
+        and not item.temporary
+        and item.name[:2] not in catalog.databases
+    ):
         raise unknown_database(item.name[:2], position)
 
 
@@ -60,7 +81,7 @@ def unknown_database(name: tuple[str, ...], position: Position | None) -> Unknow
     return UnknownObject(message, hint="SHOW DATABASES lists those of a catalog", position=position)
 
 
-# ---- databases and catalogs ----------------------------------------------------------------------------------------
+# ---- databases and catalogs ----------------------------------------------------------------------
 
 
 def database_of(catalog: Catalog, name: tuple[str, ...]) -> tuple[str, str]:
@@ -92,7 +113,8 @@ def with_container(catalog: Catalog, statement: CreateDatabase | CreateCatalog) 
 
 
 def _check_catalog(options: dict[str, str], position: Position | None) -> None:
-    """One type of catalog is there: what it holds lives as long as the session, or the job that made it."""
+    """One type of catalog is there: what it holds lives as long as the session, or the job that
+    made it."""
     if options.get("type") != _IN_MEMORY:
         given = f"type '{options['type']}'" if "type" in options else "a catalog without a type"
         hint = f"write WITH ('type' = '{_IN_MEMORY}')"
@@ -108,7 +130,9 @@ def has_catalog(catalog: Catalog, name: tuple[str, ...]) -> bool:
 
 
 def _unknown_catalog(name: str, position: Position | None) -> UnknownObject:
-    return UnknownObject(f"catalog '{name}' does not exist", hint="SHOW CATALOGS lists all", position=position)
+    return UnknownObject(
+        f"catalog '{name}' does not exist", hint="SHOW CATALOGS lists all", position=position
+    )
 
 
 def without_container(catalog: Catalog, statement: Drop) -> Catalog:
@@ -128,13 +152,17 @@ def without_container(catalog: Catalog, statement: Drop) -> Catalog:
     inside = [n for n in catalog.objects if n[:size] == name]
     if not whole and not statement.cascade and any(n[2] for n in inside):
         message = f"database '{'.'.join(name)}' is not empty"
-        raise PlanError(message, hint="write CASCADE to drop what is in it, too", position=statement.subject)
+        raise PlanError(
+            message, hint="write CASCADE to drop what is in it, too", position=statement.subject
+        )
     return replace(catalog, objects={k: v for k, v in catalog.objects.items() if k not in inside})
 
 
 def _altered_container(catalog: Catalog, statement: Alter) -> Catalog:
     whole = statement.kind is Kind.CATALOG
-    name: Identifier = (statement.name[0], "", "") if whole else (*database_of(catalog, statement.name), "")
+    name: Identifier = (
+        (statement.name[0], "", "") if whole else (*database_of(catalog, statement.name), "")
+    )
     held = catalog.objects.get(name)
     if not isinstance(held, Container):
         if not whole and name[:2] in catalog.databases:
@@ -156,11 +184,12 @@ def _options(options: dict[str, str], action: Action) -> dict[str, str]:
     return {k: v for k, v in options.items() if k not in keys}
 
 
-# ---- ALTER ---------------------------------------------------------------------------------------------------------
+# ---- ALTER ---------------------------------------------------------------------------------------
 
 
 def after(catalog: Catalog, statement: Alter, bind: Bind) -> Catalog:
-    """The catalog after ALTER of a table, a view, a database or a catalog. Temporary objects are never altered."""
+    """The catalog after ALTER of a table, a view, a database or a catalog. Temporary objects are
+    never altered."""
     if statement.kind in (Kind.DATABASE, Kind.CATALOG):
         return _altered_container(catalog, statement)
     kind = Table if statement.kind is Kind.TABLE else View
@@ -168,8 +197,12 @@ def after(catalog: Catalog, statement: Alter, bind: Bind) -> Catalog:
     if held is None and statement.if_exists:
         return catalog
     if not isinstance(held, Table | View):
-        message = f"{statement.kind.lower()} '{'.'.join(statement.name)}' does not exist, or is temporary"
-        raise UnknownObject(message, hint="drop a temporary one and create it again", position=statement.position)
+        message = (
+            f"{statement.kind.lower()} '{'.'.join(statement.name)}' does not exist, or is temporary"
+        )
+        raise UnknownObject(
+            message, hint="drop a temporary one and create it again", position=statement.position
+        )
     if not isinstance(held, kind):
         other = "view" if isinstance(held, View) else "table"
         hint = f"write ALTER {other.upper()}"
@@ -188,11 +221,17 @@ def _made(catalog: Catalog, held: Table | View, statement: Alter, bind: Bind) ->
     if isinstance(statement.action, Rename):
         name = _new_name(catalog, held, statement, statement.action)
         definition = replace(definition, name=name)
-        return replace(held, name=name, sql=write(definition)) if isinstance(held, View) else bind(definition, home)
+        return (
+            replace(held, name=name, sql=write(definition))
+            if isinstance(held, View)
+            else bind(definition, home)
+        )
     if isinstance(definition, CreateTable):
         return bind(altered(definition, statement.action), home)
     assert isinstance(statement.action, SetQuery)
-    return bind(replace(definition, name=held.name, columns=(), query=statement.action.query), catalog)
+    return bind(
+        replace(definition, name=held.name, columns=(), query=statement.action.query), catalog
+    )
 
 
 def _new_name(catalog: Catalog, held: Table | View, statement: Alter, action: Rename) -> Identifier:
@@ -200,9 +239,15 @@ def _new_name(catalog: Catalog, held: Table | View, statement: Alter, action: Re
     name = (*held.name[:2], action.name[-1])
     if len(action.name) > 1 and catalog.resolve(action.name) != name:
         hint = "create it there, and drop this one"
-        raise PlanError("RENAME cannot move an object to another database", hint=hint, position=statement.position)
+        raise PlanError(
+            "RENAME cannot move an object to another database",
+            hint=hint,
+            position=statement.position,
+        )
     if name in catalog.objects:
-        raise ObjectExists(f"'{name[2]}' exists already", hint="choose another name", position=statement.position)
+        raise ObjectExists(
+            f"'{name[2]}' exists already", hint="choose another name", position=statement.position
+        )
     return name
 
 
@@ -214,12 +259,16 @@ def view_of(view: View) -> CreateView:
 
 
 def refreshed(catalog: Catalog, name: Identifier, bind: Bind) -> Catalog:
-    """The catalog with the views that name an object bound again, and those over these; what cannot be bound any more is
-    broken until what it names is back."""
+    """The catalog with the views that name an object bound again, and those over these; what cannot
+    be bound any more is broken until what it names is back."""
     waiting, seen = [name], set[Identifier]()
     while waiting:
         changed = waiting.pop()
-        for held in [o for o in (*catalog.objects.values(), *catalog.temporary.values()) if isinstance(o, View)]:
+        for held in [
+            o
+            for o in (*catalog.objects.values(), *catalog.temporary.values())
+            if isinstance(o, View)
+        ]:
             if held.name in seen or changed not in _read_by(held, catalog):
                 continue
             seen.add(held.name)

@@ -23,14 +23,21 @@ def create_text(item: CatalogObject) -> str:
         return catalog_text(item)
     if isinstance(item, Function):
         name = _path((*item.name[:2], item.display))
-        return f"{_create(item.temporary)} FUNCTION {name} AS '{item.class_name}' LANGUAGE {item.language}"
+        return (
+            f"{_create(item.temporary)} FUNCTION {name} AS '{item.class_name}' LANGUAGE"
+            f" {item.language}"
+        )
     return _table(definition_of(item), item.temporary)
 
 
 def catalog_text(item: Container) -> str:
     """CREATE CATALOG, or CREATE DATABASE, of what a statement made."""
     kind = "DATABASE" if item.name[1] else "CATALOG"
-    lines = [f"CREATE {kind} {_path(p for p in item.name if p)}", *_comment(item.comment), *_with(item.options)]
+    lines = [
+        f"CREATE {kind} {_path(p for p in item.name if p)}",
+        *_comment(item.comment),
+        *_with(item.options),
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -47,7 +54,9 @@ def _view(view: View) -> str:
     statement = view_of(view)
     columns = ",\n".join(f"  {backticked(n)}" for n in view.plan.schema.names)
     head = f"{_create(view.temporary)} VIEW {_path(view.name)} (\n{columns}\n)"
-    return "\n".join([head, *_comment(statement.comment), f"AS {write_tree(statement.query)}"]) + "\n"
+    return (
+        "\n".join([head, *_comment(statement.comment), f"AS {write_tree(statement.query)}"]) + "\n"
+    )
 
 
 def _table(table: CreateTable, temporary: bool) -> str:
@@ -56,7 +65,12 @@ def _table(table: CreateTable, temporary: bool) -> str:
         mark = table.watermark
         lines.append(f"  WATERMARK FOR {_path(mark.column)} AS {write_shown(mark.expression)}")
     lines += map(_key, table.constraints)
-    parts = [f"{_create(temporary)} TABLE {_path(table.name)} (", ",\n".join(lines), ")", *_comment(table.comment)]
+    parts = [
+        f"{_create(temporary)} TABLE {_path(table.name)} (",
+        ",\n".join(lines),
+        ")",
+        *_comment(table.comment),
+    ]
     if table.partition_keys:
         parts.append(f"PARTITIONED BY ({', '.join(map(backticked, table.partition_keys))})")
     return "\n".join([*parts, *_with(table.options)]) + "\n"
@@ -77,7 +91,9 @@ def _column(column: ColumnDefinition) -> str:
 
 def _key(constraint: Constraint) -> str:
     columns = ", ".join(map(backticked, constraint.columns))
-    return f"  CONSTRAINT {backticked(name_of_key(constraint))} PRIMARY KEY ({columns}) NOT ENFORCED"
+    return (
+        f"  CONSTRAINT {backticked(name_of_key(constraint))} PRIMARY KEY ({columns}) NOT ENFORCED"
+    )
 
 
 def _comment(text: str | None) -> list[str]:

@@ -38,15 +38,23 @@ def show(catalog: Catalog, statement: Show, modules: Sequence[str]) -> Batch:
     """SHOW …; what it cannot show is refused by name."""
     what = statement.what
     if what == "COLUMNS":
-        return _filtered(describe_table(catalog, statement.name or (), statement.subject), statement)
+        return _filtered(
+            describe_table(catalog, statement.name or (), statement.subject), statement
+        )
     if what == "FULL_MODULES":
         schema = Schema((Column("module name", STRING), Column("used", BOOLEAN)))
         return from_pydict(schema, {"module name": list(modules), "used": [True] * len(modules)})
     place = _database(catalog, statement) if what in ("TABLES", "VIEWS") else None
     lists: dict[str, tuple[str, Callable[[], Sequence[str]]]] = {
-        "TABLES": ("table name", lambda: sorted(catalog.names(Table, place) + catalog.names(View, place))),
+        "TABLES": (
+            "table name",
+            lambda: sorted(catalog.names(Table, place) + catalog.names(View, place)),
+        ),
         "VIEWS": ("view name", lambda: catalog.names(View, place)),
-        "FUNCTIONS": ("function name", lambda: sorted({*map(str.lower, function_names()), *catalog.names(Function)})),
+        "FUNCTIONS": (
+            "function name",
+            lambda: sorted({*map(str.lower, function_names()), *catalog.names(Function)}),
+        ),
         "USER_FUNCTIONS": ("function name", lambda: catalog.names(Function)),
         "CATALOGS": ("catalog name", lambda: sorted({c for c, _ in catalog.databases})),
         "DATABASES": ("database name", lambda: _databases(catalog, statement)),
@@ -59,7 +67,9 @@ def show(catalog: Catalog, statement: Show, modules: Sequence[str]) -> Batch:
     if what not in lists:
         shown = what.replace("_", " ")
         hint = _HINTS.get(what)
-        raise UnsupportedError(f"SHOW {shown} is not supported here", hint=hint, position=statement.position)
+        raise UnsupportedError(
+            f"SHOW {shown} is not supported here", hint=hint, position=statement.position
+        )
     name, values = lists[what]
     return one_column(name, [v for v in values() if _matches(v, statement)])
 
@@ -84,7 +94,9 @@ def _databases(catalog: Catalog, statement: Show) -> list[str]:
 def _filtered(rows: Batch, statement: Show) -> Batch:
     """The columns whose names match."""
     names = rows.column("name").to_pylist()
-    return rows.take(np.array([i for i, n in enumerate(names) if _matches(n, statement)], dtype=np.int64))
+    return rows.take(
+        np.array([i for i, n in enumerate(names) if _matches(n, statement)], dtype=np.int64)
+    )
 
 
 _HINTS = {
@@ -107,17 +119,22 @@ def _matches(value: str, statement: Show) -> bool:
 def show_create(catalog: Catalog, statement: ShowCreate) -> Batch:
     """SHOW CREATE of a table, a view or a catalog."""
     if statement.kind is Kind.CATALOG:
-        return one_column("result", [catalog_text(_catalog(catalog, statement.name, statement.subject))])
+        return one_column(
+            "result", [catalog_text(_catalog(catalog, statement.name, statement.subject))]
+        )
     held = held_object(catalog, statement.name, statement.subject)
     if isinstance(held, View) is not (statement.kind is Kind.VIEW):
         other = "VIEW" if isinstance(held, View) else "TABLE"
         hint = f"write SHOW CREATE {other}"
-        raise PlanError(f"'{held.name[2]}' is a {other.lower()}", hint=hint, position=statement.subject)
+        raise PlanError(
+            f"'{held.name[2]}' is a {other.lower()}", hint=hint, position=statement.subject
+        )
     return one_column("result", [create_text(held)])
 
 
 def _catalog(catalog: Catalog, name: Name, position: Position | None) -> Container:
-    """A catalog that a statement made; Flink, too, knows nothing of the one that was there before."""
+    """A catalog that a statement made; Flink, too, knows nothing of the one that was there
+    before."""
     held = catalog.objects.get((name[0], "", ""))
     if not isinstance(held, Container):
         raise UnknownObject(f"nothing is known of catalog '{name[0]}'", position=position)
@@ -129,12 +146,18 @@ def describe(catalog: Catalog, statement: Describe) -> Batch:
     if statement.function:
         return _describe_function(catalog, statement)
     if statement.kind is Kind.CATALOG:
-        return _describe_catalog(_catalog(catalog, statement.name, statement.subject), statement.extended)
+        return _describe_catalog(
+            _catalog(catalog, statement.name, statement.subject), statement.extended
+        )
     return describe_table(catalog, statement.name, statement.subject)
 
 
 def _describe_catalog(held: Container, extended: bool) -> Batch:
-    facts: dict[str, str | None] = {"name": held.name[0], "type": held.options["type"], "comment": held.comment}
+    facts: dict[str, str | None] = {
+        "name": held.name[0],
+        "type": held.options["type"],
+        "comment": held.comment,
+    }
     if extended:
         facts |= {f"option:{k}": v for k, v in sorted(held.options.items()) if k != "type"}
     schema = Schema((Column("info name", STRING), Column("info value", STRING)))
@@ -142,19 +165,23 @@ def _describe_catalog(held: Container, extended: bool) -> Batch:
 
 
 def describe_table(catalog: Catalog, name: Name, position: Position | None = None) -> Batch:
-    """The columns of a table or view. `position` is where its name stands. A last column of comments is there where one
-    of the columns has a comment."""
+    """The columns of a table or view. `position` is where its name stands. A last column of
+    comments is there where one of the columns has a comment."""
     held = held_object(catalog, name, position)
     schema = held.schema if isinstance(held, Table) else held.plan.schema
     extras, key, watermark = ({}, (), None) if isinstance(held, View) else _about(held)
-    comments = {c.name: c.comment for c in definition_of(held).columns} if isinstance(held, Table) else {}
+    comments = (
+        {c.name: c.comment for c in definition_of(held).columns} if isinstance(held, Table) else {}
+    )
     data: dict[str, list[object]] = {
         "name": list(schema.names),
         "type": [str(c.type.with_nullable(True)) for c in schema],
         "null": [c.type.nullable for c in schema],
         "key": [f"PRI({', '.join(key)})" if c.name in key else None for c in schema],
         "extras": [extras.get(c.name) for c in schema],
-        "watermark": [watermark[1] if watermark and watermark[0] == c.name else None for c in schema],
+        "watermark": [
+            watermark[1] if watermark and watermark[0] == c.name else None for c in schema
+        ],
     }
     if not any(comments.values()):
         return from_pydict(_DESCRIBE, data)
@@ -186,7 +213,9 @@ def _about_built_in(entry: Entry) -> dict[str, str]:
         "is deterministic": str(entry.deterministic).lower(),
         "usage": entry.usage,
         "documentation": entry.text,
-        **{f"example {i}": f"{e.expression} is {e.result}" for i, e in enumerate(entry.examples, 1)},
+        **{
+            f"example {i}": f"{e.expression} is {e.result}" for i, e in enumerate(entry.examples, 1)
+        },
     }
 
 

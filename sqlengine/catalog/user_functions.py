@@ -14,14 +14,18 @@ def altered_function(catalog: Catalog, statement: Alter, load: Load) -> Catalog:
     assert isinstance(statement.action, SetFunction)
     if statement.temporary:
         hint = "drop it and create it again"
-        raise PlanError("temporary functions cannot be altered", hint=hint, position=statement.position)
+        raise PlanError(
+            "temporary functions cannot be altered", hint=hint, position=statement.position
+        )
     name = catalog.resolve_function(statement.name)
     held = catalog.objects.get(name)
     if not isinstance(held, Function):
         if statement.if_exists:
             return catalog
         message = f"function '{'.'.join(statement.name)}' does not exist"
-        raise UnknownObject(message, hint="SHOW USER FUNCTIONS lists all", position=statement.position)
+        raise UnknownObject(
+            message, hint="SHOW USER FUNCTIONS lists all", position=statement.position
+        )
     action = statement.action
     language = action.language or held.language
     made = CreateFunction(statement.name, action.class_name, language, position=statement.position)

@@ -39,7 +39,14 @@ def progress_table(readers: Sequence[Json]) -> tuple[tuple[str, ...], list[tuple
         assert isinstance(shards, list)
         for s in shards:
             committed = "" if s["committed"] is None else f"{s['committed']:,}"
-            row = (reader["topic"], s["shard"], s["owner"] or "", committed, f"{s['end']:,}", f"{s['lag']:,}")
+            row = (
+                reader["topic"],
+                s["shard"],
+                s["owner"] or "",
+                committed,
+                f"{s['end']:,}",
+                f"{s['lag']:,}",
+            )
             rows.append((reader["group"], *row))
     return ("group", "topic", "shard", "owner", "committed", "end", "lag"), rows
 
@@ -47,7 +54,11 @@ def progress_table(readers: Sequence[Json]) -> tuple[tuple[str, ...], list[tuple
 @groups.command("reset")
 @click.argument("group")
 @click.argument("topic")
-@click.option("--to", required=True, help="A number, 'earliest', 'latest', or a time such as 2026-01-31T12:00 (UTC).")
+@click.option(
+    "--to",
+    required=True,
+    help="A number, 'earliest', 'latest', or a time such as 2026-01-31T12:00 (UTC).",
+)
 @click.option("--shard", type=click.IntRange(0), help="One shard (default: all).")
 @topic_options
 def reset(
@@ -73,7 +84,9 @@ def reset(
 @groups.command("delete")
 @click.argument("group")
 @topic_options
-def delete(group: str, data: str | None, server: str | None, token_file: str | None, output: str) -> None:
+def delete(
+    group: str, data: str | None, server: str | None, token_file: str | None, output: str
+) -> None:
     """Forget how far a group has read. Its members must have stopped."""
     with open_topics(data, server, token_file) as topics:
         show(topics.delete_group(group), output, lambda b: click.echo(f"{b['deleted']}: deleted"))

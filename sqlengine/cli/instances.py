@@ -8,13 +8,25 @@ from sqlengine.cli.jobs import items_of, moment, server_options, show
 from sqlengine.cli.tables import draw_table
 from sqlengine.client import Json, default_client
 
-_HEADERS = ("graph", "instance", "state", "pid", "parts", "rows/s", "lag", "memory", "since", "restarts")
+_HEADERS = (
+    "graph",
+    "instance",
+    "state",
+    "pid",
+    "parts",
+    "rows/s",
+    "lag",
+    "memory",
+    "since",
+    "restarts",
+)
 
 
 @click.command(short_help="List the instances of the server.")
 @server_options
 def instances(server: str | None, token_file: str | None, output: str) -> None:
-    """List the processes that run jobs in parts: what each owns, how fast it reads, and how much is left to read."""
+    """List the processes that run jobs in parts: what each owns, how fast it reads, and how much is
+    left to read."""
     show(default_client(server, token_file).get("/api/v1/instances"), output, _draw)
 
 
@@ -40,4 +52,13 @@ def _row(item: Json) -> tuple[object, ...]:
     owned = " ".join(map(str, parts))
     numbers = (f"{item['rows_per_s']:,.0f}", f"{item['lag']:,}", f"{memory / (1 << 20):,.0f} MB")
     pid = "" if item["pid"] is None else item["pid"]
-    return (item["graph"], item["instance"], item["state"], pid, owned, *numbers, moment(since), item["restarts"])
+    return (
+        item["graph"],
+        item["instance"],
+        item["state"],
+        pid,
+        owned,
+        *numbers,
+        moment(since),
+        item["restarts"],
+    )

@@ -28,9 +28,13 @@ def server_options(command: F) -> F:
     url = "URL of the server (default: SQLENGINE_SERVER, else 127.0.0.1:8083)."
     text = "'json' is the server's answer, for programs."
     command = click.option("--server", help=url)(command)
-    command = click.option("--token-file", help="File with the server's token (or SQLENGINE_TOKEN).")(command)
+    command = click.option(
+        "--token-file", help="File with the server's token (or SQLENGINE_TOKEN)."
+    )(command)
     kinds = click.Choice(["table", "json"])
-    return click.option("--output", type=kinds, default="table", show_default=True, help=text)(command)
+    return click.option("--output", type=kinds, default="table", show_default=True, help=text)(
+        command
+    )
 
 
 def show(body: Json, output: str, draw: Callable[[Json], None]) -> None:
@@ -44,7 +48,9 @@ def show(body: Json, output: str, draw: Callable[[Json], None]) -> None:
 def files_argument(command: F) -> F:
     """FILES, for commands that take scripts."""
     path = click.Path(exists=True, allow_dash=True)
-    return click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER...", type=path)(command)
+    return click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER...", type=path)(
+        command
+    )
 
 
 def savepoint_option(command: F) -> F:
@@ -85,10 +91,16 @@ def submit(
 ) -> None:
     """Add or replace jobs on the server, in one change.
 
-    A file is a job; of a folder, every .sql file below it is one, called as in a watched folder: team/night/a.sql is
-    team.night.a. Jobs with errors are refused, each with its place; the others take effect together."""
-    query: Json = {"take_over": "true" if take_over else None, "savepoint": path_for_server(savepoint)}
-    ctx.exit(_send(default_client(server, token_file), job_texts(files, name, define), query, output))
+    A file is a job; of a folder, every .sql file below it is one, called as in a watched folder:
+    team/night/a.sql is team.night.a. Jobs with errors are refused, each with its place; the others
+    take effect together."""
+    query: Json = {
+        "take_over": "true" if take_over else None,
+        "savepoint": path_for_server(savepoint),
+    }
+    ctx.exit(
+        _send(default_client(server, token_file), job_texts(files, name, define), query, output)
+    )
 
 
 def _send(client: Client, texts: Texts, query: Json, output: str) -> int:
@@ -130,11 +142,16 @@ def draw_outcomes(body: Json, texts: Texts) -> None:
 
 def _tally(items: Sequence[Json], key: str) -> str:
     """1,410 running, 4 stopped."""
-    return ", ".join(f"{n:,} {word}" for word, n in Counter(str(i[key]) for i in items).most_common())
+    return ", ".join(
+        f"{n:,} {word}" for word, n in Counter(str(i[key]) for i in items).most_common()
+    )
 
 
 def draw_outcome(body: Json, file: str | None = None, text: str | None = None) -> None:
-    click.echo(f"{body['name']}: {body['status']}" + (f", version {body['version']}" if body["version"] else ""))
+    click.echo(
+        f"{body['name']}: {body['status']}"
+        + (f", version {body['version']}" if body["version"] else "")
+    )
     error = body.get("error")
     if isinstance(error, dict):
         click.echo(render(Refused(error).in_file(file), text), err=True)
@@ -143,7 +160,8 @@ def draw_outcome(body: Json, file: str | None = None, text: str | None = None) -
     state = body.get("state", [])
     for item in state if isinstance(state, list) else []:
         click.echo(
-            f"  state of {item['operator']}: {item['outcome']}" + (f" ({r})" if (r := item.get("reason")) else "")
+            f"  state of {item['operator']}: {item['outcome']}"
+            + (f" ({r})" if (r := item.get("reason")) else "")
         )
 
 
@@ -169,7 +187,9 @@ def validate(
     """Say what submit would do, and what becomes of the jobs' state, without doing it."""
     query: Json = {"dry_run": "true", "take_over": "true" if take_over else None}
     query["savepoint"] = path_for_server(savepoint)
-    ctx.exit(_send(default_client(server, token_file), job_texts(files, name, define), query, output))
+    ctx.exit(
+        _send(default_client(server, token_file), job_texts(files, name, define), query, output)
+    )
 
 
 def job_url(name: str) -> str:
@@ -181,8 +201,11 @@ def job_url(name: str) -> str:
 @click.argument("target", metavar="FILE|JOB")
 @define_option
 @server_options
-def explain(target: str, define: Sequence[str], server: str | None, token_file: str | None, output: str) -> None:
-    """Show the plan of a job after every step: of a file (planned here), or of a job by name (as it runs)."""
+def explain(
+    target: str, define: Sequence[str], server: str | None, token_file: str | None, output: str
+) -> None:
+    """Show the plan of a job after every step: of a file (planned here), or of a job by name (as it
+    runs)."""
     if target == "-" or Path(target).is_file():
         click.echo(_explain_file(target, define, output))
         return
@@ -202,21 +225,32 @@ def _explain_file(path: str, define: Sequence[str], output: str) -> str:
 
     ((name, (_, text)),) = job_texts([path], "explained", define).items()
     file = None if path == "-" else path
-    with tempfile.TemporaryDirectory(prefix="sqlengine-") as scratch, script_library(Path(scratch), file) as library:
-        bound = bind_job(JobText(name, text, file), with_entry_points(Catalog(), library), {}, library)
+    with (
+        tempfile.TemporaryDirectory(prefix="sqlengine-") as scratch,
+        script_library(Path(scratch), file) as library,
+    ):
+        bound = bind_job(
+            JobText(name, text, file), with_entry_points(Catalog(), library), {}, library
+        )
     if output == "json":
         return json.dumps(
-            explain_sinks_json(bound.plans, bound.disabled, None, name, bound.settings), ensure_ascii=False
+            explain_sinks_json(bound.plans, bound.disabled, None, name, bound.settings),
+            ensure_ascii=False,
         )
     return explain_sinks(bound.plans, bound.disabled, None, name, bound.settings)
 
 
 @click.command(short_help="List all jobs, or show one with its text.")
 @click.argument("name", required=False)
-@click.option("--state", type=click.Choice([s.value for s in JobState]), help="Only jobs in this state.")
+@click.option(
+    "--state", type=click.Choice([s.value for s in JobState]), help="Only jobs in this state."
+)
 @server_options
-def jobs(name: str | None, state: str | None, server: str | None, token_file: str | None, output: str) -> None:
-    """List all jobs, and the files of the watched folder that were not taken; or show one job with its text."""
+def jobs(
+    name: str | None, state: str | None, server: str | None, token_file: str | None, output: str
+) -> None:
+    """List all jobs, and the files of the watched folder that were not taken; or show one job with
+    its text."""
     client = default_client(server, token_file)
     if name is not None:
         show(client.get(job_url(name)), output, _draw_job)
@@ -260,7 +294,9 @@ def moment(value: object) -> str:
 @click.argument("name")
 @click.option("--take-over", is_flag=True, help="Also when the job came from elsewhere.")
 @server_options
-def remove(name: str, take_over: bool, server: str | None, token_file: str | None, output: str) -> None:
+def remove(
+    name: str, take_over: bool, server: str | None, token_file: str | None, output: str
+) -> None:
     """Remove a job and its state; its history stays."""
     query: Json = {"take_over": "true" if take_over else None}
     show(default_client(server, token_file).delete(job_url(name), **query), output, draw_outcome)
@@ -276,7 +312,10 @@ def history(name: str, server: str | None, token_file: str | None, output: str) 
 
 def _draw_history(body: Json) -> None:
     versions = items_of(body, "versions")
-    rows = [(v["version"], moment(v["created_ms"]), v["origin"], _shortened(str(v["sql"]))) for v in versions]
+    rows = [
+        (v["version"], moment(v["created_ms"]), v["origin"], _shortened(str(v["sql"])))
+        for v in versions
+    ]
     draw_table(("version", "created", "origin", "text"), rows)
 
 
@@ -290,7 +329,14 @@ def _shortened(sql: str) -> str:
 @click.argument("version", type=int)
 @click.option("--take-over", is_flag=True, help="Also when the job came from elsewhere.")
 @server_options
-def rollback(name: str, version: int, take_over: bool, server: str | None, token_file: str | None, output: str) -> None:
+def rollback(
+    name: str,
+    version: int,
+    take_over: bool,
+    server: str | None,
+    token_file: str | None,
+    output: str,
+) -> None:
     """Submit an old version of a job again, as a new version."""
     query: Json = {"version": version, "take_over": "true" if take_over else None}
     body = default_client(server, token_file).post(f"{job_url(name)}/rollback", b"", **query)

@@ -22,13 +22,25 @@ _PAUSE_S = 0.5
 @click.command("dead-letters")
 @click.argument("job", required=False)
 @click.option("--table", help="Only those of one table.")
-@click.option("--since", help="Only younger ones: '10 min', '1 h', or a time such as 2026-01-31T12:00.")
 @click.option(
-    "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="At most so many, the last ones."
+    "--since", help="Only younger ones: '10 min', '1 h', or a time such as 2026-01-31T12:00."
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 1000),
+    default=20,
+    show_default=True,
+    help="At most so many, the last ones.",
 )
 @click.option("--follow", is_flag=True, help="Wait for more.")
 @click.option("--replay", is_flag=True, help="Give their records to the job again, once each.")
-@click.option("--id", "ids", multiple=True, type=int, help="With --replay: only this letter (more than once: these).")
+@click.option(
+    "--id",
+    "ids",
+    multiple=True,
+    type=int,
+    help="With --replay: only this letter (more than once: these).",
+)
 @server_options
 @click.pass_context
 def dead_letters(
@@ -46,7 +58,8 @@ def dead_letters(
 ) -> None:
     """Show rows that could not be processed, or replay them.
 
-    Of one JOB, or of all jobs. A replay comes after the job, or the definition of its table, was put right."""
+    Of one JOB, or of all jobs. A replay comes after the job, or the definition of its table, was
+    put right."""
     client = default_client(server, token_file)
     if replay:
         if job is None:
@@ -54,7 +67,11 @@ def dead_letters(
         ctx.exit(_replay(client, job, ids, ctx, limit, output))
     if ids:
         raise click.UsageError("--id goes with --replay")
-    query: Json = {"table": table, "since": None if since is None else _moment(since), "limit": limit}
+    query: Json = {
+        "table": table,
+        "since": None if since is None else _moment(since),
+        "limit": limit,
+    }
     url = LETTERS if job is None else f"{job_url(job)}/dead-letters"
     body = client.get(url, **query)
     show(body, output, _draw)
@@ -65,11 +82,15 @@ def dead_letters(
             show(body, output, _draw)
 
 
-def _replay(client: Client, job: str, ids: Sequence[int], ctx: click.Context, limit: int, output: str) -> int:
+def _replay(
+    client: Client, job: str, ids: Sequence[int], ctx: click.Context, limit: int, output: str
+) -> int:
     """The exit code: 1 where a letter was refused."""
     given = ctx.get_parameter_source("limit") is not click.core.ParameterSource.DEFAULT
     body = client.post(
-        f"{job_url(job)}/dead-letters/replay", {"ids": list(ids)} if ids else b"", limit=limit if given else None
+        f"{job_url(job)}/dead-letters/replay",
+        {"ids": list(ids)} if ids else b"",
+        limit=limit if given else None,
     )
     show(body, output, _draw_replayed)
     return 1 if body["refused"] else 0
@@ -79,7 +100,10 @@ def _draw_replayed(body: Json) -> None:
     done, refused = body["replayed"], body["refused"]
     assert isinstance(done, list)
     assert isinstance(refused, list)
-    click.echo(f"{body['job']}: {count(len(done), 'letter')} replayed" + (f" in epoch {body['epoch']}" if done else ""))
+    click.echo(
+        f"{body['job']}: {count(len(done), 'letter')} replayed"
+        + (f" in epoch {body['epoch']}" if done else "")
+    )
     for item in refused:
         click.echo(f"  letter {item['id']} is not: {item['reason']}", err=True)
 
@@ -93,17 +117,30 @@ def _draw(body: Json) -> None:
 
 def describe(letter: Json) -> str:
     """A letter for people: whose, the place with a caret, the reason, the record and its place."""
-    moment = datetime.fromtimestamp(_number(letter["time"]) / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    owner = f"job {letter['job']}, version {letter['version']}" if letter["job"] else f"table {letter['subject']}"
+    moment = datetime.fromtimestamp(_number(letter["time"]) / 1000, UTC).strftime(
+        "%Y-%m-%d %H:%M:%S"
+    )
+    owner = (
+        f"job {letter['job']}, version {letter['version']}"
+        if letter["job"]
+        else f"table {letter['subject']}"
+    )
     replayed = letter["replayed"]
-    again = f", replayed for {', '.join(map(str, replayed))}" if isinstance(replayed, list) and replayed else ""
+    again = (
+        f", replayed for {', '.join(map(str, replayed))}"
+        if isinstance(replayed, list) and replayed
+        else ""
+    )
     position = None
     if letter.get("line"):
-        position = Position(_number(letter["line"]), _number(letter["column"]), _number(letter["length"]))
+        position = Position(
+            _number(letter["line"]), _number(letter["column"]), _number(letter["length"])
+        )
     text = letter.get("sql")
     error = ExecutionError(str(letter["reason"]), detail=_detail(letter), position=position)
     return (
-        f"letter {letter['id']}, {moment}, {owner}{again}\n{render(error, text if isinstance(text, str) else None)}\n"
+        f"letter {letter['id']}, {moment},"
+        f" {owner}{again}\n{render(error, text if isinstance(text, str) else None)}\n"
     )
 
 
@@ -113,7 +150,10 @@ def _detail(letter: Json) -> str:
     expression = f"in {letter['subject']}; " if letter["job"] else ""
     if letter["shard"] is None:
         return f"{expression}row {shown} (the record that it came from is not known)"
-    return f"{expression}record {letter['offset']} of shard {letter['shard']} of '{letter['stored']}': {shown}"
+    return (
+        f"{expression}record {letter['offset']} of shard {letter['shard']} of '{letter['stored']}':"
+        f" {shown}"
+    )
 
 
 def _number(value: object) -> int:
@@ -130,5 +170,7 @@ def _moment(text: str) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise click.BadParameter(f"'{text}' is neither a duration nor a time", param_hint="--since") from None
+        raise click.BadParameter(
+            f"'{text}' is neither a duration nor a time", param_hint="--since"
+        ) from None
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -24,8 +24,8 @@ from sqlengine.system.durability import Checkpoints, Delivery, Fsync
 
 
 class Group(click.Group):
-    """Shows SqlErrors as people want to see them and exits with their code. Help lists the commands in the order in which
-    they are met."""
+    """Shows SqlErrors as people want to see them and exits with their code. Help lists the commands
+    in the order in which they are met."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -74,18 +74,42 @@ def cli() -> None:
 
 @cli.command(short_help="Run the server.")
 @click.option("--data", help="Data folder (default: SQLENGINE_DATA, else ./data).")
-@click.option("--jobs", type=click.Path(path_type=Path), help="Watched folder of .sql files (default: DATA/jobs).")
 @click.option(
-    "--functions", type=click.Path(path_type=Path), help="Folder of Python modules (default: DATA/functions)."
+    "--jobs",
+    type=click.Path(path_type=Path),
+    help="Watched folder of .sql files (default: DATA/jobs).",
 )
-@click.option("--uploads", is_flag=True, help="Requests may bring Python modules with a job's text.")
 @click.option(
-    "--function-seconds", type=click.FloatRange(0.01), help="Time of a user's function for a row (default: 1)."
+    "--functions",
+    type=click.Path(path_type=Path),
+    help="Folder of Python modules (default: DATA/functions).",
 )
-@click.option("--function-memory", type=click.IntRange(1), help="Memory of a module of users, in MB (default: 512).")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Others than this machine need a token.")
-@click.option("--port", default=8083, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
-@click.option("--token-file", help="File with the token that requests must carry (or SQLENGINE_TOKEN).")
+@click.option(
+    "--uploads", is_flag=True, help="Requests may bring Python modules with a job's text."
+)
+@click.option(
+    "--function-seconds",
+    type=click.FloatRange(0.01),
+    help="Time of a user's function for a row (default: 1).",
+)
+@click.option(
+    "--function-memory",
+    type=click.IntRange(1),
+    help="Memory of a module of users, in MB (default: 512).",
+)
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Others than this machine need a token."
+)
+@click.option(
+    "--port",
+    default=8083,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="0 takes a free one.",
+)
+@click.option(
+    "--token-file", help="File with the token that requests must carry (or SQLENGINE_TOKEN)."
+)
 @click.option(
     "--fsync",
     type=click.Choice(["none", "interval", "epoch"]),
@@ -108,27 +132,46 @@ def cli() -> None:
     help="Where checkpoints are kept.",
 )
 @click.option(
-    "--instances", "processes", type=click.IntRange(0), default=0, show_default=True,
+    "--instances",
+    "processes",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
     help="Processes that run jobs in parts, where they can be divided.",
-)  # fmt: skip
-@click.option(
-    "--parts", type=click.IntRange(1, 128),
-    help="Parts that instances share out; fixed when they first start (default: one for each, two at least).",
-)  # fmt: skip
-@click.option("--batch-size", type=click.IntRange(1), default=4096, show_default=True, help="Rows a read.")
-@click.option(
-    "--client-rate", type=SIZE, help="What a client may append to topics a second, such as 10MB (default: any)."
 )
 @click.option(
-    "--volume", "volumes", multiple=True, type=click.Path(path_type=Path),
+    "--parts",
+    type=click.IntRange(1, 128),
+    help=(
+        "Parts that instances share out; fixed when they first start (default: one for each, two at"
+        " least)."
+    ),
+)
+@click.option(
+    "--batch-size", type=click.IntRange(1), default=4096, show_default=True, help="Rows a read."
+)
+@click.option(
+    "--client-rate",
+    type=SIZE,
+    help="What a client may append to topics a second, such as 10MB (default: any).",
+)
+@click.option(
+    "--volume",
+    "volumes",
+    multiple=True,
+    type=click.Path(path_type=Path),
     help="Folder on another disk to which shards of topics may be moved; may be repeated.",
-)  # fmt: skip
+)
 @click.option(
-    "--savepoints", multiple=True, type=click.Path(path_type=Path),
+    "--savepoints",
+    multiple=True,
+    type=click.Path(path_type=Path),
     help="Folder in which savepoints may be, besides DATA/savepoints; may be repeated.",
-)  # fmt: skip
+)
 @click.option(
-    "--memory-limit", type=SIZE, help="State of all jobs, such as 512MB: above it the largest job is stopped."
+    "--memory-limit",
+    type=SIZE,
+    help="State of all jobs, such as 512MB: above it the largest job is stopped.",
 )
 @click.option(
     "--isolation/--no-isolation",
@@ -194,7 +237,9 @@ def serve(
 @cli.command(short_help="Run a script in this process.")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @define_option
-@click.option("--batch-size", type=click.IntRange(1), default=4096, show_default=True, help="Rows a read.")
+@click.option(
+    "--batch-size", type=click.IntRange(1), default=4096, show_default=True, help="Rows a read."
+)
 @click.option(
     "--on",
     "where",
@@ -223,8 +268,8 @@ def run(
 ) -> None:
     """Run a script in this process, statement by statement; '-' is standard input.
 
-    It ends when all sources are read to their end, or with Ctrl-C. A statement in error does not keep the next ones from
-    running; the exit code is 1 then."""
+    It ends when all sources are read to their end, or with Ctrl-C. A statement in error does not
+    keep the next ones from running; the exit code is 1 then."""
     from parser.script import substitute
 
     name = None if file == "-" else file
@@ -235,7 +280,9 @@ def run(
     ctx.exit(0 if _run_script(text, name, batch_size, where, output, data) else 1)
 
 
-def _run_script(text: str, file: str | None, batch_size: int, where: str, output: str, data: str | None) -> bool:
+def _run_script(
+    text: str, file: str | None, batch_size: int, where: str, output: str, data: str | None
+) -> bool:
     from planner.catalog import Catalog
     from sqlengine.jobs.planning import with_entry_points
     from sqlengine.session.environment import open_runner, script_library

@@ -26,7 +26,9 @@ SAVEPOINTS = "/api/v1/savepoints"
 @click.argument("name")
 @savepoint_option
 @server_options
-def start(name: str, savepoint: str | None, server: str | None, token_file: str | None, output: str) -> None:
+def start(
+    name: str, savepoint: str | None, server: str | None, token_file: str | None, output: str
+) -> None:
     """Start a stopped or failed job."""
     query: Json = {"savepoint": path_for_server(savepoint)}
     body = default_client(server, token_file).post(f"{job_url(name)}/start", b"", **query)
@@ -40,13 +42,24 @@ def start(name: str, savepoint: str | None, server: str | None, token_file: str 
     is_flag=False,
     flag_value="",
     metavar="[FOLDER]",
-    help="Write its state and positions first, on the server below FOLDER (default: state.savepoints.dir, else"
-    " DATA/savepoints).",
+    help=(
+        "Write its state and positions first, on the server below FOLDER (default:"
+        " state.savepoints.dir, else DATA/savepoints)."
+    ),
 )
-@click.option("--drain", is_flag=True, help="Tell all windows first, as if the sources had ended; then as --savepoint.")
+@click.option(
+    "--drain",
+    is_flag=True,
+    help="Tell all windows first, as if the sources had ended; then as --savepoint.",
+)
 @server_options
 def stop(
-    name: str, savepoint: str | None, drain: bool, server: str | None, token_file: str | None, output: str
+    name: str,
+    savepoint: str | None,
+    drain: bool,
+    server: str | None,
+    token_file: str | None,
+    output: str,
 ) -> None:
     """Stop a job; it stays, and its text.
 
@@ -64,8 +77,8 @@ def stop(
 @click.argument("name")
 @server_options
 def isolate(name: str, server: str | None, token_file: str | None, output: str) -> None:
-    """Take a job, with its state, out of the graph that it shares with others: neither holds the other up any more. It
-    stays there until it is merged."""
+    """Take a job, with its state, out of the graph that it shares with others: neither holds the
+    other up any more. It stays there until it is merged."""
     body = default_client(server, token_file).post(f"{job_url(name)}/isolate", b"")
     show(body, output, draw_outcome)
 
@@ -74,8 +87,8 @@ def isolate(name: str, server: str | None, token_file: str | None, output: str) 
 @click.argument("name")
 @server_options
 def merge(name: str, server: str | None, token_file: str | None, output: str) -> None:
-    """Take a job, with its state, into the graph that it shares with others: at once, or as soon as it has read as far as
-    they have (merging)."""
+    """Take a job, with its state, into the graph that it shares with others: at once, or as soon as
+    it has read as far as they have (merging)."""
     body = default_client(server, token_file).post(f"{job_url(name)}/merge", b"")
     show(body, output, draw_outcome)
 
@@ -87,9 +100,13 @@ def savepoint() -> None:
 
 @savepoint.command()
 @click.argument("job")
-@click.option("--folder", help="Folder on the server (default: state.savepoints.dir, else DATA/savepoints).")
+@click.option(
+    "--folder", help="Folder on the server (default: state.savepoints.dir, else DATA/savepoints)."
+)
 @server_options
-def create(job: str, folder: str | None, server: str | None, token_file: str | None, output: str) -> None:
+def create(
+    job: str, folder: str | None, server: str | None, token_file: str | None, output: str
+) -> None:
     """Write a savepoint of a job, which runs on."""
     query: Json = {"folder": path_for_server(folder)}
     body = default_client(server, token_file).post(f"{job_url(job)}/savepoints", b"", **query)
@@ -99,7 +116,9 @@ def create(job: str, folder: str | None, server: str | None, token_file: str | N
 @savepoint.command("list")
 @click.option("--folder", help="Folder on the server (default: DATA/savepoints).")
 @server_options
-def list_savepoints(folder: str | None, server: str | None, token_file: str | None, output: str) -> None:
+def list_savepoints(
+    folder: str | None, server: str | None, token_file: str | None, output: str
+) -> None:
     """List savepoints, oldest first."""
     query: Json = {"folder": path_for_server(folder)}
     show(default_client(server, token_file).get(SAVEPOINTS, **query), output, _draw_all)
@@ -108,7 +127,10 @@ def list_savepoints(folder: str | None, server: str | None, token_file: str | No
 def _draw_all(body: Json) -> None:
     found = items_of(body, "savepoints")
     good = [s for s in found if "error" not in s]
-    rows = [(s["job"], s["version"], moment(s["created_ms"]), s["rows"], s["bytes"], s["path"]) for s in good]
+    rows = [
+        (s["job"], s["version"], moment(s["created_ms"]), s["rows"], s["bytes"], s["path"])
+        for s in good
+    ]
     if rows:
         draw_table(("job", "version", "created", "rows", "bytes", "path"), rows)
     click.echo(count(len(good), "savepoint") if good else "no savepoints", err=True)
@@ -117,7 +139,9 @@ def _draw_all(body: Json) -> None:
 
 
 def _url(path: str) -> tuple[str, Json]:
-    return f"{SAVEPOINTS}/{quote(path.rstrip('/').rsplit('/', 1)[-1])}", {"at": path_for_server(path)}
+    return f"{SAVEPOINTS}/{quote(path.rstrip('/').rsplit('/', 1)[-1])}", {
+        "at": path_for_server(path)
+    }
 
 
 @savepoint.command("show")
@@ -133,11 +157,20 @@ def _draw_one(body: Json) -> None:
     for key in ("path", "job", "version", "created_ms", "epoch", "format", "layout", "fingerprint"):
         click.echo(f"{key:11} {moment(body[key]) if key == 'created_ms' else body[key]}")
     if body["drained"]:
-        click.echo("drained     all windows were told before it: the time of a job that starts from it begins anew")
+        click.echo(
+            "drained     all windows were told before it: the time of a job that starts from it"
+            " begins anew"
+        )
     operations = items_of(body, "operations")
-    tables = [(o["name"], t["name"], t["rows"], t["bytes"]) for o in operations for t in items_of(o, "tables")]
+    tables = [
+        (o["name"], t["name"], t["rows"], t["bytes"])
+        for o in operations
+        for t in items_of(o, "tables")
+    ]
     draw_table(("operation", "table", "rows", "bytes"), tables)
-    places = [(s["table"], shard, at) for s in items_of(body, "sources") for shard, at in _positions(s)]
+    places = [
+        (s["table"], shard, at) for s in items_of(body, "sources") for shard, at in _positions(s)
+    ]
     draw_table(("source", "shard", "next offset"), places)
 
 
@@ -159,10 +192,25 @@ def delete_savepoint(path: str, server: str | None, token_file: str | None, outp
 
 @click.command(short_help="Show what a job keeps.")
 @click.argument("job")
-@click.option("--operator", type=click.IntRange(1), help="Show the rows of this one, by its number.")
-@click.option("--limit", type=click.IntRange(0, 10_000), default=100, show_default=True, help="Rows of a table.")
+@click.option(
+    "--operator", type=click.IntRange(1), help="Show the rows of this one, by its number."
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(0, 10_000),
+    default=100,
+    show_default=True,
+    help="Rows of a table.",
+)
 @server_options
-def state(job: str, operator: int | None, limit: int, server: str | None, token_file: str | None, output: str) -> None:
+def state(
+    job: str,
+    operator: int | None,
+    limit: int,
+    server: str | None,
+    token_file: str | None,
+    output: str,
+) -> None:
     """Show what a job keeps: rows, keys and bytes by operator, or the rows of one."""
     client = default_client(server, token_file)
     if operator is None:
@@ -172,7 +220,10 @@ def state(job: str, operator: int | None, limit: int, server: str | None, token_
 
 
 def _draw_state(body: Json) -> None:
-    rows = [(o["operation"], o["rows"], o["keys"], o["bytes"], o["name"]) for o in items_of(body, "operations")]
+    rows = [
+        (o["operation"], o["rows"], o["keys"], o["bytes"], o["name"])
+        for o in items_of(body, "operations")
+    ]
     if rows:
         draw_table(("operator", "rows", "keys", "bytes", "name"), rows)
     else:
@@ -192,8 +243,8 @@ def _draw_rows(body: Json) -> None:
 @click.argument("statement")
 @server_options
 def execute(statement: str, server: str | None, token_file: str | None, output: str) -> None:
-    """Have the server carry out a statement about jobs: STOP JOB 'name' [WITH SAVEPOINT [WITH DRAIN]],
-    SHOW JOBS.
+    """Have the server carry out a statement about jobs: STOP JOB 'name' [WITH SAVEPOINT [WITH
+    DRAIN]], SHOW JOBS.
 
     SET 'state.savepoints.dir' = '…' before it says where the savepoint goes."""
     body = default_client(server, token_file).post("/api/v1/statements", statement.encode())

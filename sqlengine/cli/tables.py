@@ -12,12 +12,17 @@ from rich.table import Table
 
 
 def draw_table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """With lines on a terminal, where long cells are folded; elsewhere a line a row, with nothing cut off."""
+    """With lines on a terminal, where long cells are folded; elsewhere a line a row, with nothing
+    cut off."""
     cells = [[str(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         widths = [max(map(len, column)) for column in zip(headers, *cells, strict=True)]
         for row in (headers, *cells):
-            click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+            click.echo(
+                "  ".join(
+                    cell.ljust(width) for cell, width in zip(row, widths, strict=True)
+                ).rstrip()
+            )
         return
     table = Table()
     for header in headers:

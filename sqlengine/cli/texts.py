@@ -1,4 +1,5 @@
-"""The scripts that the command line is given: files, folders, standard input; which jobs they are, and with what values."""
+"""The scripts that the command line is given: files, folders, standard input; which jobs they are,
+and with what values."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ Texts = dict[str, tuple[str | None, str]]
 
 
 def read_text(path: str) -> str:
-    """A script's text, of standard input for '-'; ServiceError where it cannot be read or is no UTF-8."""
+    """A script's text, of standard input for '-'; ServiceError where it cannot be read or is no
+    UTF-8."""
     try:
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
         return data.decode("utf-8-sig")
@@ -26,7 +28,9 @@ def read_text(path: str) -> str:
         raise ServiceError(f"'{path}' cannot be read", detail=error.strerror) from None
     except UnicodeDecodeError as error:
         detail = f"{error.reason} at byte {error.start}"
-        raise ServiceError(f"'{path}' is not UTF-8", detail=detail, hint="a script is a text file") from None
+        raise ServiceError(
+            f"'{path}' is not UTF-8", detail=detail, hint="a script is a text file"
+        ) from None
 
 
 def definitions(pairs: Sequence[str]) -> dict[str, str]:
@@ -41,7 +45,8 @@ def definitions(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def job_texts(paths: Sequence[str], name: str | None, define: Sequence[str]) -> Texts:
-    """The jobs in files and in folders, where they have the names that they would have in a watched folder."""
+    """The jobs in files and in folders, where they have the names that they would have in a watched
+    folder."""
     if name is not None and (len(paths) != 1 or Path(paths[0]).is_dir()):
         raise click.BadParameter("--name goes with one file", param_hint="--name")
     if "-" in paths and name is None:
@@ -63,7 +68,11 @@ def _named(paths: Sequence[str], name: str | None) -> Iterator[tuple[str, str]]:
         if not Path(path).is_dir():
             yield check_name(Path(path).name.removesuffix(SUFFIX) if name is None else name), path
             continue
-        found = [p for p in sorted(Path(path).rglob(f"*{SUFFIX}")) if p.is_file() and not _hidden(p, Path(path))]
+        found = [
+            p
+            for p in sorted(Path(path).rglob(f"*{SUFFIX}"))
+            if p.is_file() and not _hidden(p, Path(path))
+        ]
         if not found:
             raise ServiceError(f"there is no {SUFFIX} file in '{path}'")
         for file in found:

@@ -46,7 +46,9 @@ class Topics(Protocol):
 
     def append(self, name: str, lines: bytes, shard: int, key: str | None) -> Json: ...
 
-    def read(self, name: str, shard: int, offset: str, limit: int, wait: int, key: str | None) -> Json: ...
+    def read(
+        self, name: str, shard: int, offset: str, limit: int, wait: int, key: str | None
+    ) -> Json: ...
 
 
 class RemoteTopics:
@@ -88,14 +90,18 @@ class RemoteTopics:
     def append(self, name: str, lines: bytes, shard: int, key: str | None) -> Json:
         while True:
             try:
-                return self._client.post(f"{TOPICS}/{quote(name)}/records", lines, shard=shard, key=key)
+                return self._client.post(
+                    f"{TOPICS}/{quote(name)}/records", lines, shard=shard, key=key
+                )
             except Refused as error:
                 retry_ms = error.body.get("retry_ms")
                 if not isinstance(retry_ms, int):
                     raise
                 time.sleep(retry_ms / 1000)  # the server lets a client send so much a second
 
-    def read(self, name: str, shard: int, offset: str, limit: int, wait: int, key: str | None) -> Json:
+    def read(
+        self, name: str, shard: int, offset: str, limit: int, wait: int, key: str | None
+    ) -> Json:
         asked: Json = {"shard": shard, "offset": offset, "limit": limit, "wait": wait, "key": key}
         return self._client.get(f"{TOPICS}/{quote(name)}/records", **asked)
 
@@ -137,17 +143,24 @@ class FolderTopics:
         return topic_access.delete_topic(self._broker, name)
 
     def append(self, name: str, lines: bytes, shard: int, key: str | None) -> Json:
-        return topic_access.append_lines(self._broker, name, lines, shard=shard, key=key, now_ms=system_clock())
+        return topic_access.append_lines(
+            self._broker, name, lines, shard=shard, key=key, now_ms=system_clock()
+        )
 
-    def read(self, name: str, shard: int, offset: str, limit: int, wait: int, key: str | None) -> Json:
-        return topic_access.read_records(self._broker, name, shard=shard, offset=offset, limit=limit, key=key)
+    def read(
+        self, name: str, shard: int, offset: str, limit: int, wait: int, key: str | None
+    ) -> Json:
+        return topic_access.read_records(
+            self._broker, name, shard=shard, offset=offset, limit=limit, key=key
+        )
 
 
 @contextmanager
 def open_topics(
     data: str | None, server: str | None, token_file: str | None, *, make: bool = False
 ) -> Iterator[Topics]:
-    """The folder's topics when --data names one, else the server's. `make`: the folder may be a new one."""
+    """The folder's topics when --data names one, else the server's. `make`: the folder may be a new
+    one."""
     if data is None:
         yield RemoteTopics(default_client(server, token_file))
         return

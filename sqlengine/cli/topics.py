@@ -1,4 +1,5 @@
-"""`sql topic` and `sql tail`: the broker of a running server, or of a data folder that no server uses."""
+"""`sql topic` and `sql tail`: the broker of a running server, or of a data folder that no server
+uses."""
 
 from __future__ import annotations
 
@@ -17,7 +18,12 @@ from sqlengine.cli.values import DURATION, SIZE, UNSET
 from sqlengine.client import Json
 
 F = TypeVar("F", bound=Callable[..., object])
-_LIMITS = {"retention_ms": DURATION, "retention_bytes": SIZE, "delete_retention_ms": DURATION, "max_bytes": SIZE}
+_LIMITS = {
+    "retention_ms": DURATION,
+    "retention_bytes": SIZE,
+    "delete_retention_ms": DURATION,
+    "max_bytes": SIZE,
+}
 LINES_PER_REQUEST = 5_000
 BYTES_PER_REQUEST = 16 << 20
 OFFSETS = "A number, 'earliest', 'latest', or a time such as 2026-01-31T12:00 (UTC)."
@@ -25,7 +31,8 @@ OFFSETS = "A number, 'earliest', 'latest', or a time such as 2026-01-31T12:00 (U
 
 @click.group(short_help="Create, list, read, write and delete topics.")
 def topic() -> None:
-    """Create, list, describe, change, read, write, compact, move and delete topics, and the groups that read them."""
+    """Create, list, describe, change, read, write, compact, move and delete topics, and the groups
+    that read them."""
 
 
 def limits(command: F) -> F:
@@ -58,9 +65,17 @@ def _asked(options: dict[str, object]) -> Json:
 
 @topic.command("create")
 @click.argument("name")
-@click.option("--shards", default=1, show_default=True, type=click.IntRange(1), help="Read and written in parallel.")
+@click.option(
+    "--shards",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Read and written in parallel.",
+)
 @click.option("--compacted", is_flag=True, help="Keep the last record of each key.")
-@click.option("--if-not-exists", is_flag=True, help="Without it, a topic that is there is an error.")
+@click.option(
+    "--if-not-exists", is_flag=True, help="Without it, a topic that is there is an error."
+)
 @limits
 @topic_options
 def create(
@@ -75,10 +90,19 @@ def create(
     **options: object,
 ) -> None:
     """Create a topic."""
-    asked: Json = {"name": name, "shards": shards, "compacted": compacted, "if_not_exists": if_not_exists}
+    asked: Json = {
+        "name": name,
+        "shards": shards,
+        "compacted": compacted,
+        "if_not_exists": if_not_exists,
+    }
     with open_topics(data, server, token_file, make=True) as topics:
         made = topics.create(asked | _asked(options))
-        show(made, output, lambda b: click.echo(f"{b['name']}: {count(int(str(b['shards'])), 'shard')}"))
+        show(
+            made,
+            output,
+            lambda b: click.echo(f"{b['name']}: {count(int(str(b['shards'])), 'shard')}"),
+        )
 
 
 @topic.command("alter")
@@ -86,14 +110,23 @@ def create(
 @limits
 @topic_options
 def alter(
-    name: str, data: str | None, server: str | None, token_file: str | None, output: str, **options: object
+    name: str,
+    data: str | None,
+    server: str | None,
+    token_file: str | None,
+    output: str,
+    **options: object,
 ) -> None:
     """Change options of a topic; 'none' removes a limit."""
     asked = _asked(options)
     if not asked:
         raise click.UsageError("name what is to change, such as --retention 7d")
     with open_topics(data, server, token_file) as topics:
-        show(topics.alter(name, asked), output, lambda b: click.echo(f"{b['name']}: {_options(b) or 'no limits'}"))
+        show(
+            topics.alter(name, asked),
+            output,
+            lambda b: click.echo(f"{b['name']}: {_options(b) or 'no limits'}"),
+        )
 
 
 @topic.command("list")
@@ -110,7 +143,9 @@ def _draw(body: Json) -> None:
     rows = []
     for t in topics:
         kind = ["system"] * t["name"].startswith("_") + [_options(t)] * bool(_options(t))
-        rows.append((t["name"], t["shards"], f"{t['records']:,}", f"{t['bytes']:,}", ", ".join(kind)))
+        rows.append(
+            (t["name"], t["shards"], f"{t['records']:,}", f"{t['bytes']:,}", ", ".join(kind))
+        )
     draw_table(("topic", "shards", "records", "bytes", "kind"), rows)
 
 
@@ -121,14 +156,19 @@ def _options(t: Json) -> str:
         value = t.get(name)
         if isinstance(value, int):
             found.append(f"{name.removesuffix('_ms').replace('_', ' ')} {kind.show(value)}")
-    return ", ".join([*found, *([str(t["compression"])] if t.get("compression", "none") != "none" else [])])
+    return ", ".join(
+        [*found, *([str(t["compression"])] if t.get("compression", "none") != "none" else [])]
+    )
 
 
 @topic.command("describe", short_help="Show the shards, options and readers of a topic.")
 @click.argument("name")
 @topic_options
-def describe(name: str, data: str | None, server: str | None, token_file: str | None, output: str) -> None:
-    """Show a topic: its options, shards with sizes and folders, and the groups that read it with owners and lag."""
+def describe(
+    name: str, data: str | None, server: str | None, token_file: str | None, output: str
+) -> None:
+    """Show a topic: its options, shards with sizes and folders, and the groups that read it with
+    owners and lag."""
     with open_topics(data, server, token_file) as topics:
         show(topics.about(name), output, _draw_details)
 
@@ -137,9 +177,19 @@ def _draw_details(body: Json) -> None:
     places, readers = body["places"], body["groups"]
     assert isinstance(places, list)
     assert isinstance(readers, list)
-    click.echo(f"{body['name']}: {count(len(places), 'shard')}{', ' * bool(_options(body))}{_options(body)}\n")
+    click.echo(
+        f"{body['name']}:"
+        f" {count(len(places), 'shard')}{', ' * bool(_options(body))}{_options(body)}\n"
+    )
     rows = [
-        (p["shard"], f"{p['begin']:,}", f"{p['end']:,}", f"{p['records']:,}", f"{p['bytes']:,}", _folders(p["folders"]))
+        (
+            p["shard"],
+            f"{p['begin']:,}",
+            f"{p['end']:,}",
+            f"{p['records']:,}",
+            f"{p['bytes']:,}",
+            _folders(p["folders"]),
+        )
         for p in places
     ]
     draw_table(("shard", "begin", "end", "records", "bytes", "segments in"), rows)
@@ -155,7 +205,9 @@ def _folders(folders: dict[str, int]) -> str:
 @topic.command("delete")
 @click.argument("name")
 @topic_options
-def delete(name: str, data: str | None, server: str | None, token_file: str | None, output: str) -> None:
+def delete(
+    name: str, data: str | None, server: str | None, token_file: str | None, output: str
+) -> None:
     """Delete a topic and all its records."""
     with open_topics(data, server, token_file) as topics:
         show(topics.delete(name), output, lambda b: click.echo(f"{b['deleted']}: deleted"))
@@ -164,18 +216,29 @@ def delete(name: str, data: str | None, server: str | None, token_file: str | No
 @topic.command("compact", short_help="Compact a topic now.")
 @click.argument("name")
 @topic_options
-def compact(name: str, data: str | None, server: str | None, token_file: str | None, output: str) -> None:
+def compact(
+    name: str, data: str | None, server: str | None, token_file: str | None, output: str
+) -> None:
     """Compact a topic now, without waiting for the server's turn."""
     with open_topics(data, server, token_file) as topics, at_work(f"compacting {name}"):
         done = topics.compact(name)
-    show(done, output, lambda b: click.echo(f"{name}: {b['bytes_before']:,} bytes before, {b['bytes']:,} now"))
+    show(
+        done,
+        output,
+        lambda b: click.echo(f"{name}: {b['bytes_before']:,} bytes before, {b['bytes']:,} now"),
+    )
 
 
 @topic.command("move", short_help="Put a shard into another folder.")
 @click.argument("name")
-@click.option("--shard", default=0, show_default=True, type=click.IntRange(0), help="The shard to move.")
 @click.option(
-    "--to", "folder", required=True, help="An absolute folder, of those that the server was given (--volume)."
+    "--shard", default=0, show_default=True, type=click.IntRange(0), help="The shard to move."
+)
+@click.option(
+    "--to",
+    "folder",
+    required=True,
+    help="An absolute folder, of those that the server was given (--volume).",
 )
 @click.option("--with-data", is_flag=True, help="Move the records that are there, too.")
 @topic_options
@@ -189,14 +252,19 @@ def move(
     token_file: str | None,
     output: str,
 ) -> None:
-    """Put what comes into a shard from now on into another folder, on another disk for example. Offsets stay, and whoever
-    reads or writes goes on meanwhile."""
+    """Put what comes into a shard from now on into another folder, on another disk for example.
+    Offsets stay, and whoever reads or writes goes on meanwhile."""
     asked: Json = {"shard": shard, "folder": folder, "with_data": with_data}
-    with open_topics(data, server, token_file) as topics, at_work(f"moving shard {shard} of {name}"):
+    with (
+        open_topics(data, server, token_file) as topics,
+        at_work(f"moving shard {shard} of {name}"),
+    ):
         done = topics.move(name, asked)
     folders = done["folders"]
     assert isinstance(folders, dict)
-    show(done, output, lambda b: click.echo(f"{name} shard {shard}: segments in {_folders(folders)}"))
+    show(
+        done, output, lambda b: click.echo(f"{name} shard {shard}: segments in {_folders(folders)}")
+    )
 
 
 topic.add_command(groups)
@@ -204,7 +272,9 @@ topic.add_command(groups)
 
 @topic.command("read", short_help="Print the records of a topic.")
 @click.argument("name")
-@click.option("--shard", type=click.IntRange(0), help="One shard (default: all, one after the other).")
+@click.option(
+    "--shard", type=click.IntRange(0), help="One shard (default: all, one after the other)."
+)
 @click.option("--offset", default="earliest", show_default=True, help=OFFSETS)
 @click.option("--key", help="Only records with this key.")
 @click.option("--limit", type=click.IntRange(0), help="At most so many records.")
@@ -220,7 +290,8 @@ def read(
     token_file: str | None,
     output: str,
 ) -> None:
-    """Print the records of a topic: their values, or with --output json all that is known of each."""
+    """Print the records of a topic: their values, or with --output json all that is known of
+    each."""
     left = limit if limit is not None else sys.maxsize
     with open_topics(data, server, token_file) as topics:
         shards = range(int(str(topics.about(name)["shards"]))) if shard is None else [shard]
@@ -232,7 +303,9 @@ def read(
 
 @click.command()
 @click.argument("name")
-@click.option("--shard", default=0, show_default=True, type=click.IntRange(0), help="The shard to follow.")
+@click.option(
+    "--shard", default=0, show_default=True, type=click.IntRange(0), help="The shard to follow."
+)
 @click.option("--from", "offset", default="latest", show_default=True, help=OFFSETS)
 @click.option("--key", help="Only records with this key.")
 @click.option("--limit", type=click.IntRange(1), help="End after so many records.")
@@ -248,11 +321,13 @@ def tail(
     token_file: str | None,
     output: str,
 ) -> None:
-    """Follow a topic: print its records as they come, until Ctrl-C. With --data it ends with the last record, since
-    nobody else can write there meanwhile."""
+    """Follow a topic: print its records as they come, until Ctrl-C. With --data it ends with the
+    last record, since nobody else can write there meanwhile."""
     try:
         with open_topics(data, server, token_file) as topics:
-            for record in _records(topics, name, shard, offset, limit or sys.maxsize, key, follow=data is None):
+            for record in _records(
+                topics, name, shard, offset, limit or sys.maxsize, key, follow=data is None
+            ):
                 _print(record, shard, output)
                 sys.stdout.flush()
     except KeyboardInterrupt:
@@ -263,7 +338,9 @@ def _records(
     topics: Topics, name: str, shard: int, offset: str, limit: int, key: str | None, follow: bool
 ) -> Iterator[Json]:
     while limit > 0:
-        body = topics.read(name, shard, offset, 10_000 if key else min(limit, 1000), 1 if follow else 0, key)
+        body = topics.read(
+            name, shard, offset, 10_000 if key else min(limit, 1000), 1 if follow else 0, key
+        )
         records = body["records"]
         assert isinstance(records, list)
         yield from records[:limit]
@@ -284,7 +361,9 @@ def _print(record: Json, shard: int, output: str) -> None:
 @topic.command("write")
 @click.argument("name")
 @click.argument("file", type=click.File("rb"), default="-")
-@click.option("--shard", default=0, show_default=True, type=click.IntRange(0), help="The shard to write to.")
+@click.option(
+    "--shard", default=0, show_default=True, type=click.IntRange(0), help="The shard to write to."
+)
 @click.option("--key", help="The key of all records.")
 @topic_options
 def write(
@@ -306,7 +385,11 @@ def write(
             written += int(str(body["next_offset"])) - int(str(body["first_offset"]))
             if sys.stderr.isatty():
                 click.echo(f"\r{written:,} records", err=True, nl=False)
-    show({"topic": name, "records": written}, output, lambda b: click.echo(f"{name}: {count(written, 'record')}"))
+    show(
+        {"topic": name, "records": written},
+        output,
+        lambda b: click.echo(f"{name}: {count(written, 'record')}"),
+    )
 
 
 def _portions(file: BinaryIO) -> Iterator[bytes]:

@@ -27,7 +27,9 @@ class Amount(_ParamType):
         self._units = units
         self._example = example
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> object:
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> object:
         if value is UNSET or isinstance(value, int):
             return value
         text = str(value).strip()
@@ -39,15 +41,24 @@ class Amount(_ParamType):
             self._refuse(text, param, ctx)
         return int(float(found[1]) * factor)
 
-    def _refuse(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> NoReturn:
+    def _refuse(
+        self, text: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> NoReturn:
         units = ", ".join(unit for unit in self._units if unit)
         self.fail(
-            f"'{text}' is no {self.name}: write it like {self._example}, with one of {units}, or none", param, ctx
+            f"'{text}' is no {self.name}: write it like {self._example}, with one of {units}, or"
+            " none",
+            param,
+            ctx,
         )
 
     def show(self, value: int) -> str:
         """As people write it: in the largest unit that leaves nothing over."""
-        fit = [(factor, unit) for unit, factor in self._units.items() if unit != "b" and value and value % factor == 0]
+        fit = [
+            (factor, unit)
+            for unit, factor in self._units.items()
+            if unit != "b" and value and value % factor == 0
+        ]
         factor, unit = max(fit, default=(1, ""))
         return f"{value // factor:,}{unit.upper() if self.name == 'size' else unit}"
 

@@ -1,4 +1,5 @@
-"""How an instance follows its leader: it prepares changes for its parts beside the stream, and switches them."""
+"""How an instance follows its leader: it prepares changes for its parts beside the stream, and
+switches them."""
 
 from __future__ import annotations
 
@@ -44,8 +45,8 @@ class Pending:
 
 
 class Following:
-    """`version` is that of the last switch that was read. `line` prepares; all methods are called from one other thread.
-    `refresh` makes known the job versions that have come."""
+    """`version` is that of the last switch that was read. `line` prepares; all methods are called
+    from one other thread. `refresh` makes known the job versions that have come."""
 
     def __init__(
         self,
@@ -121,7 +122,9 @@ class Following:
         except BrokerUnreachable:
             return made
         except SqlError as error:
-            problem = Problem(error.message, error.detail, error.hint, isinstance(error, NotTogether))
+            problem = Problem(
+                error.message, error.detail, error.hint, isinstance(error, NotTogether)
+            )
         except Exception as error:
             log.exception("version %d cannot be prepared", entry.version)
             problem = Problem("internal error", repr(error))
@@ -140,7 +143,8 @@ class Following:
         self.version = entry.version
 
     def _try(self, part: Part, entry: Switch, change: GraphChange | None) -> None:
-        """A part that does not make the switch, as one that was lost in this moment, stays behind the others."""
+        """A part that does not make the switch, as one that was lost in this moment, stays behind
+        the others."""
         try:
             self._switch(part, entry, change)
         except BrokerUnreachable:

@@ -1,8 +1,10 @@
-"""What the leader of a divided graph and its instances tell each other, through topics of the broker.
+"""What the leader of a divided graph and its instances tell each other, through topics of the
+broker.
 
-The control topic is a log that all of them read in order: a change is prepared by all instances, and then they all switch
-to it or it is given up. A part that is opened later makes up for the switches that it has not seen; the version of its
-graph says which. Answers and reports of instances are in another topic."""
+The control topic is a log that all of them read in order: a change is prepared by all instances,
+and then they all switch to it or it is given up. A part that is opened later makes up for the
+switches that it has not seen; the version of its graph says which. Answers and reports of instances
+are in another topic."""
 
 from __future__ import annotations
 
@@ -25,9 +27,9 @@ _REPORTS_BYTES = 8 << 20
 
 
 class Prepare(msgspec.Struct, frozen=True, tag=True):
-    """The change to `version` of the graph: the job versions that come (0: the job goes), jobs that take up the state
-    of another name (new to old), and where what the one job has is written down that comes from another graph. Its number
-    is its offset."""
+    """The change to `version` of the graph: the job versions that come (0: the job goes), jobs that
+    take up the state of another name (new to old), and where what the one job has is written down
+    that comes from another graph. Its number is its offset."""
 
     version: int
     jobs: dict[str, int]
@@ -37,8 +39,9 @@ class Prepare(msgspec.Struct, frozen=True, tag=True):
 
 
 class Switch(msgspec.Struct, frozen=True, tag=True):
-    """The same change, to be made: the sources that come with it begin at `starts` (offsets by source and shard). `moved`:
-    the job that goes has gone to another graph, with what its sinks have no space for."""
+    """The same change, to be made: the sources that come with it begin at `starts` (offsets by
+    source and shard). `moved`: the job that goes has gone to another graph, with what its sinks
+    have no space for."""
 
     version: int
     jobs: dict[str, int]
@@ -57,8 +60,8 @@ class GiveUp(msgspec.Struct, frozen=True, tag=True):
 
 
 class Hold(msgspec.Struct, frozen=True, tag=True):
-    """All parts read their sources up to `bounds` (offsets by source and shard) and no further, or not at all, until `Go`:
-    nothing is on its way between them then."""
+    """All parts read their sources up to `bounds` (offsets by source and shard) and no further, or
+    not at all, until `Go`: nothing is on its way between them then."""
 
     bounds: dict[str, dict[str, int]] = {}
     format: int = FORMAT
@@ -72,7 +75,8 @@ class Fetch(msgspec.Struct, frozen=True, tag=True):
 
 
 class Look(msgspec.Struct, frozen=True, tag=True):
-    """All parts tell what the operations of a job keep, with at most `limit` rows of that of the number (0: of none)."""
+    """All parts tell what the operations of a job keep, with at most `limit` rows of that of the
+    number (0: of none)."""
 
     job: str
     operation: int
@@ -91,7 +95,8 @@ Control: TypeAlias = Prepare | Switch | GiveUp | Held | Look
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """An error of an instance, in the words that people see. `passes`: it may be otherwise in a moment."""
+    """An error of an instance, in the words that people see. `passes`: it may be otherwise in a
+    moment."""
 
     message: str
     detail: str | None = None
@@ -108,9 +113,9 @@ class Answer(msgspec.Struct, frozen=True, tag=True):
 
 
 class Done(msgspec.Struct, frozen=True, tag=True):
-    """A part has done what the entry of that number asks of it: it stands, having read what others send up to `at` and its
-    sources up to `positions`; or what it has of the job is written down as `piece`, or is `seen`. `problem`: why it
-    cannot."""
+    """A part has done what the entry of that number asks of it: it stands, having read what others
+    send up to `at` and its sources up to `positions`; or what it has of the job is written down as
+    `piece`, or is `seen`. `problem`: why it cannot."""
 
     instance: str
     number: int
@@ -132,9 +137,10 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
 
 @dataclass(frozen=True)
 class PartReport:
-    """A part as its instance sees it: the version of its graph, its last epoch, and how far it has read each shard of each
-    topic (the least of several readers); `waits_for`: parts with so many bytes of this one to read that it reads no more; `stored`:
-    the version of the graph in its last checkpoint."""
+    """A part as its instance sees it: the version of its graph, its last epoch, and how far it has
+    read each shard of each topic (the least of several readers); `waits_for`: parts with so many
+    bytes of this one to read that it reads no more; `stored`: the version of the graph in its last
+    checkpoint."""
 
     version: int
     epoch: int
@@ -144,8 +150,8 @@ class PartReport:
 
 
 class Report(msgspec.Struct, frozen=True, tag=True):
-    """What an instance has done since it started. `sinks`: rows by the id of the sink; `letters`: dead letters by job;
-    `troubles`: jobs that should leave its parts."""
+    """What an instance has done since it started. `sinks`: rows by the id of the sink; `letters`:
+    dead letters by job; `troubles`: jobs that should leave its parts."""
 
     instance: str
     pid: int
@@ -171,8 +177,8 @@ _TOLD: msgspec.json.Decoder[Told] = msgspec.json.Decoder(Told)
 
 
 class ControlLog:
-    """The control topic of one divided graph. It is compacted: of what passes the last entry of its kind is kept, and each
-    switch until it is forgotten."""
+    """The control topic of one divided graph. It is compacted: of what passes the last entry of its
+    kind is kept, and each switch until it is forgotten."""
 
     def __init__(self, broker: Broker, graph: str) -> None:
         self.topic = system_topic("control", graph)
@@ -181,7 +187,9 @@ class ControlLog:
 
     def append(self, entry: Control, now_ms: int) -> int:
         """The entry's offset."""
-        done = self._broker.append(self.topic, 0, [msgspec.json.encode(entry)], keys=[_key(entry)], timestamp_ms=now_ms)
+        done = self._broker.append(
+            self.topic, 0, [msgspec.json.encode(entry)], keys=[_key(entry)], timestamp_ms=now_ms
+        )
         return done.first_offset
 
     def forget(self, versions: Iterable[int], now_ms: int) -> None:
@@ -198,13 +206,15 @@ class ControlLog:
             offset = records.next_offset
 
     def switches(self, after: int, until: int) -> Iterator[Switch]:
-        """The switches to versions from `after` + 1 to `until`, in order. ServiceError where one is missing."""
+        """The switches to versions from `after` + 1 to `until`, in order. ServiceError where one is
+        missing."""
         version = after
         for _, entry in self.read():
             if isinstance(entry, Switch) and version < entry.version <= until:
                 if entry.version != version + 1:
                     raise ServiceError(
-                        f"topic {self.topic} has a gap: version {version} is followed by {entry.version}",
+                        f"topic {self.topic} has a gap: version {version} is followed by"
+                        f" {entry.version}",
                         hint="it was shortened by hand",
                     )
                 version = entry.version
@@ -237,7 +247,9 @@ class Reports:
         self._offset = broker.end_offset(self.topic, 0)
 
     def tell(self, told: Told, now_ms: int, fence: Fence | None = None) -> None:
-        self._broker.append(self.topic, 0, [msgspec.json.encode(told)], timestamp_ms=now_ms, fence=fence)
+        self._broker.append(
+            self.topic, 0, [msgspec.json.encode(told)], timestamp_ms=now_ms, fence=fence
+        )
 
     def read(self) -> list[Told]:
         """What was told since this was made, and not read yet."""

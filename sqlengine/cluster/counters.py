@@ -14,7 +14,8 @@ from sqlengine.system.memory import Usage
 
 @dataclass
 class Count:
-    """Rows and epochs of parts; `jobs`, `sinks`: rows by job and by the id of the sink; `letters`: dead letters by job."""
+    """Rows and epochs of parts; `jobs`, `sinks`: rows by job and by the id of the sink; `letters`:
+    dead letters by job."""
 
     jobs: Counter[str] = field(default_factory=Counter)
     sinks: Counter[str] = field(default_factory=Counter)
@@ -51,9 +52,22 @@ class Count:
         troubles: list[Trouble],
     ) -> Report:
         return Report(
-            name, usage.pid, since_ms, now_ms, dict(parts), dict(self.jobs), dict(self.sinks), self.rows_in,
-            self.epochs, self.dead_letters, usage.memory_bytes, usage.cpu_s, problem, dict(self.letters), troubles,
-        )  # fmt: skip
+            name,
+            usage.pid,
+            since_ms,
+            now_ms,
+            dict(parts),
+            dict(self.jobs),
+            dict(self.sinks),
+            self.rows_in,
+            self.epochs,
+            self.dead_letters,
+            usage.memory_bytes,
+            usage.cpu_s,
+            problem,
+            dict(self.letters),
+            troubles,
+        )
 
 
 def described(part: Part) -> PartReport:
@@ -67,4 +81,6 @@ def described(part: Part) -> PartReport:
         for shard, at in source.positions.items():
             read[shard] = min(at, read.get(shard, at))
     stored = part.graph.checkpoints.stored_version
-    return PartReport(part.runner.graph.version, part.runner.epoch, positions, dict(part.runner.waits_for), stored)
+    return PartReport(
+        part.runner.graph.version, part.runner.epoch, positions, dict(part.runner.waits_for), stored
+    )

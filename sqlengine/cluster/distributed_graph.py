@@ -1,8 +1,8 @@
 """A divided graph as the server sees it: a graph like others, whose rows are somewhere else.
 
-The leader plans, merges and compiles each change as any graph does, so that what cannot run is refused here; it then has
-the instances prepare it, and writes the switch into the control topic, which is what counts. It never reads a row: its
-tables stay empty."""
+The leader plans, merges and compiles each change as any graph does, so that what cannot run is
+refused here; it then has the instances prepare it, and writes the switch into the control topic,
+which is what counts. It never reads a row: its tables stay empty."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ class DividedGraph(RunningGraph):
 
     divided: ClassVar[bool] = True
 
-    def __init__(self, name: str, host: GraphHost, plan_of: PlanOf, without: Faults, parts: int) -> None:
+    def __init__(
+        self, name: str, host: GraphHost, plan_of: PlanOf, without: Faults, parts: int
+    ) -> None:
         check_stores(host, name, parts)
         self.group = create_parts(host.broker, name, parts)
         self.parts = parts
@@ -84,7 +86,10 @@ class DividedGraph(RunningGraph):
             host.broker.leave(self.group, member)
 
         def plans(versions: Mapping[str, int]) -> Mapping[str, PlannedJob | SqlError]:
-            return {n: in_parts(p, parts) if isinstance(p, PlannedJob) else p for n, p in plan_of(versions).items()}
+            return {
+                n: in_parts(p, parts) if isinstance(p, PlannedJob) else p
+                for n, p in plan_of(versions).items()
+            }
 
         super().__init__(name, host, plans, without)
         self.gathering.settle()
@@ -94,35 +99,50 @@ class DividedGraph(RunningGraph):
         if not broken:
             self._catch_up()
 
-    # ---- changes -----------------------------------------------------------------------------------------------
+    # ---- changes ---------------------------------------------------------------------------------
 
     def plan_change(
-        self, graph: Graph, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int], renamed: Mapping[str, str]
+        self,
+        graph: Graph,
+        plans: Mapping[str, PlannedJob],
+        jobs: Mapping[str, int],
+        renamed: Mapping[str, str],
     ) -> tuple[GraphChange, Takeover]:
         """The operations are those of the parts."""
         if self._behind:
             self._catch_up()
             graph = self.runner.graph
-        return super().plan_change(graph, {n: in_parts(p, self.parts) for n, p in plans.items()}, jobs, renamed)
+        return super().plan_change(
+            graph, {n: in_parts(p, self.parts) for n, p in plans.items()}, jobs, renamed
+        )
 
     def switch(self, change: GraphChange, first: Callable[[], None] | None = None) -> None:
-        """Has all instances prepare the change, does something `first`, and then makes it. Raises what keeps one of them
-        from it; nothing has changed then."""
+        """Has all instances prepare the change, does something `first`, and then makes it. Raises
+        what keeps one of them from it; nothing has changed then."""
         self.hand_over(change, "", {}, first)
 
     def hand_over(
-        self, change: GraphChange, handover: str, positions: Positions, first: Callable[[], None] | None = None
+        self,
+        change: GraphChange,
+        handover: str,
+        positions: Positions,
+        first: Callable[[], None] | None = None,
     ) -> None:
-        """The same; what a job has that comes from another graph is written down under that name, and its sources are read
-        up to these positions."""
+        """The same; what a job has that comes from another graph is written down under that name,
+        and its sources are read up to these positions."""
         version, jobs, renamed = change.graph.version, dict(change.jobs), dict(change.renamed)
         number = self.control.append(Prepare(version, jobs, renamed, handover), self.now())
         try:
             self._agree(number, jobs)
             if first is not None:
                 first()
-            starts = {name: source.begin(positions.get(name, {})) for name, source in change.sources.items()}
-            self.control.append(Switch(version, jobs, renamed, starts, handover, change.moved), self.now())
+            starts = {
+                name: source.begin(positions.get(name, {}))
+                for name, source in change.sources.items()
+            }
+            self.control.append(
+                Switch(version, jobs, renamed, starts, handover, change.moved), self.now()
+            )
             self._handovers_of[version] = handover
         except BaseException:
             change.abandon()
@@ -157,8 +177,8 @@ class DividedGraph(RunningGraph):
             wait = _LOOK_S
 
     def _catch_up(self) -> None:
-        """Makes the switches that the control topic tells of and this graph has not made: the server died between, or its
-        disk was full."""
+        """Makes the switches that the control topic tells of and this graph has not made: the
+        server died between, or its disk was full."""
         self._behind = False
         for entry in self.control.switches(self.runner.graph.version, sys.maxsize):
             change = self.change_again(
@@ -170,7 +190,7 @@ class DividedGraph(RunningGraph):
                 self._behind = True
                 raise
 
-    # ---- what jobs have ----------------------------------------------------------------------------------------
+    # ---- what jobs have --------------------------------------------------------------------------
 
     def plan_of(self, job: str) -> PlannedJob:
         """A job that runs, as it is written: without what parts need."""
@@ -181,14 +201,18 @@ class DividedGraph(RunningGraph):
 
     def has(self, job: str) -> Belongings:
         """What a job has in all parts, at a standstill, as a graph has it that is not divided."""
-        return named_as_written(together(self.gathering.pieces(job), self.runner.graph), self.plan_of(job), self.parts)
+        return named_as_written(
+            together(self.gathering.pieces(job), self.runner.graph), self.plan_of(job), self.parts
+        )
 
     def needs(self) -> set[str]:
-        """The handovers of changes that are not in the checkpoints of all parts, as far as they have told."""
+        """The handovers of changes that are not in the checkpoints of all parts, as far as they
+        have told."""
         return {name for name in list(self._handovers_of.values()) if name}
 
     def forget(self) -> None:
-        """Lets go of changes that no part will ask for: they are in the checkpoints of all, and of this graph."""
+        """Lets go of changes that no part will ask for: they are in the checkpoints of all, and of
+        this graph."""
         parts = self.heard.parts()
         if len(parts) < self.parts:
             return
@@ -196,11 +220,13 @@ class DividedGraph(RunningGraph):
         passed = sorted(version for version in list(self._handovers_of) if version <= stored)
         self._handovers_of |= dict.fromkeys(passed, "")
         if len(passed) > 1:
-            self.control.forget(passed[:-1], self.now())  # with the last one gone nobody would miss any
+            self.control.forget(
+                passed[:-1], self.now()
+            )  # with the last one gone nobody would miss any
             for version in passed[:-1]:
                 del self._handovers_of[version]
 
-    # ---- what instances tell -----------------------------------------------------------------------------------
+    # ---- what instances tell ---------------------------------------------------------------------
 
     def owned(self) -> dict[str, tuple[int, ...]]:
         """The instances that live, each with its parts."""
@@ -216,7 +242,9 @@ class DividedGraph(RunningGraph):
         owned, latest = self.owned(), self.heard.latest()
         if not owned:
             return f"no instance runs the parts of graph '{self.name}' at the moment"
-        return next((p for name in sorted(owned) if name in latest and (p := latest[name].problem)), None)
+        return next(
+            (p for name in sorted(owned) if name in latest and (p := latest[name].problem)), None
+        )
 
     def expel(self, instance: str) -> None:
         """The instance has died: its parts go to the others."""
@@ -249,7 +277,12 @@ class DividedGraph(RunningGraph):
     def troubles(self) -> list[Trouble]:
         """Of jobs in the instances that live, as these have told last."""
         owned = self.owned()
-        told = (t for name, report in self.heard.latest().items() if name in owned for t in report.troubles)
+        told = (
+            t
+            for name, report in self.heard.latest().items()
+            if name in owned
+            for t in report.troubles
+        )
         return [t for t in told if t.job in self.runner.jobs]
 
     def obstacle(self, plans: Iterable[Sink]) -> str | None:
@@ -261,7 +294,12 @@ class DividedGraph(RunningGraph):
 
     def remove(self) -> None:
         """Nothing is left of it, once it is closed and its instances have ended."""
-        for topic in (self.group, self.control.topic, self._reports.topic, shuffle_topic(self.name)):
+        for topic in (
+            self.group,
+            self.control.topic,
+            self._reports.topic,
+            shuffle_topic(self.name),
+        ):
             with suppress(TopicNotFound):  # no part was ever opened
                 self._broker.delete_topic(topic)
         remove_stores(self._host, self.name, self.parts)
@@ -273,11 +311,14 @@ class DividedGraph(RunningGraph):
             return None
         topic = running.scan.table.options["topic"]
         return {
-            shard: at for part in self.heard.parts().values() for shard, at in part.positions.get(topic, {}).items()
+            shard: at
+            for part in self.heard.parts().values()
+            for shard, at in part.positions.get(topic, {}).items()
         }
 
     def passed(self, scan: Scan, source: Source) -> bool:
-        """Instances read on while a change is made: whoever wants what is there already does not join them."""
+        """Instances read on while a change is made: whoever wants what is there already does not
+        join them."""
         return any(source.start(shard) < (source.end(shard) or 0) for shard in source.shards())
 
     def rows_by_job(self) -> Counter[str]:
@@ -317,4 +358,8 @@ class _Listening(GraphLoop):
 
 
 def _refused(instance: str, problem: Problem) -> JobError:
-    return JobError(problem.message, detail=problem.detail or f"instance {instance} cannot run it", hint=problem.hint)
+    return JobError(
+        problem.message,
+        detail=problem.detail or f"instance {instance} cannot run it",
+        hint=problem.hint,
+    )

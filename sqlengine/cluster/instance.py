@@ -1,5 +1,5 @@
-"""One instance of a divided graph: runs the parts that it owns, makes the changes that the leader decides, and tells what
-it does."""
+"""One instance of a divided graph: runs the parts that it owns, makes the changes that the leader
+decides, and tells what it does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ from sqlengine.broker.ownership import Fence
 from sqlengine.broker.remote.client import RemoteBroker, Transport
 from sqlengine.broker.storage.ahead import LookingAhead
 from sqlengine.cluster.control_follower import Following
-from sqlengine.cluster.control_log import Answer, ControlLog, Done, Failed, PartReport, Reports, Told
+from sqlengine.cluster.control_log import (
+    Answer,
+    ControlLog,
+    Done,
+    Failed,
+    PartReport,
+    Reports,
+    Told,
+)
 from sqlengine.cluster.counters import Count, described
 from sqlengine.cluster.load_reports import Watch
 from sqlengine.cluster.membership import Member
@@ -38,15 +46,16 @@ log = logging.getLogger("sqlengine")
 
 # An idle instance looks at least so often for changes and parts; data wakes it at once.
 IDLE_S = 0.1
-# After a turn that reads few rows the next one begins no sooner: most of what it costs is for the epoch, not for its rows.
+# After a turn that reads few rows the next one begins no sooner: most of what it costs is for the
+# epoch, not for its rows.
 PACE_S, FEW = 0.04, 4096
 # It reports so often while it does anything, and so often when it does nothing.
 REPORT_S, QUIET_S = 1.0, 10.0
 
 
 class Instance:
-    """Joins when it is made. The stream and the parts belong to the thread that calls `run`; changes are prepared beside it,
-    and a third thread tells the server that this process lives."""
+    """Joins when it is made. The stream and the parts belong to the thread that calls `run`;
+    changes are prepared beside it, and a third thread tells the server that this process lives."""
 
     def __init__(
         self,
@@ -65,9 +74,17 @@ class Instance:
         self._line = machine.threads.line("changes")
         handovers = Handovers(broker, machine.clock, sync=config.fsync == "interval")
         self._host = GraphHost(
-            config, machine, self._broker, factory, stores, self._registry.fails_on_error, self._failed, self._line.submit,
-            self._registry.memory, handovers.get,
-        )  # fmt: skip
+            config,
+            machine,
+            self._broker,
+            factory,
+            stores,
+            self._registry.fails_on_error,
+            self._failed,
+            self._line.submit,
+            self._registry.memory,
+            handovers.get,
+        )
         self._known: dict[str, tuple[int, PlannedJob]] = {}
         self._told: dict[frozenset[str], float] = {}
         self._untold: deque[tuple[Answer | Done, Fence | None]] = deque()
@@ -83,11 +100,14 @@ class Instance:
         group = parts_topic(place.graph)
         self._count = broker.topic(group).shards
         self._member = Member(broker, group, place.name, group, place.session_ms, machine.threads)
-        self._owned = OwnedParts(place.name, place.graph, self._member, self._open, machine.threads.now)
+        self._owned = OwnedParts(
+            place.name, place.graph, self._member, self._open, machine.threads.now
+        )
         POOL.join(self, self._on_broken_function)  # last: one that does not come up has not joined
 
     def run(self, stopping: Callable[[], bool]) -> None:
-        """Until it is told to stop; closes its parts then, and leaves. BrokerUnreachable where the server is gone."""
+        """Until it is told to stop; closes its parts then, and leaves. BrokerUnreachable where the
+        server is gone."""
         busy = True
         while not stopping():
             came = self._broker.look(0.0 if busy else IDLE_S)
@@ -98,7 +118,8 @@ class Instance:
         self.close()
 
     def turn(self) -> bool:
-        """Gives up and takes up parts, makes changes, steps each part once. False when there was nothing to do."""
+        """Gives up and takes up parts, makes changes, steps each part once. False when there was
+        nothing to do."""
         self._owned.follow()
         self._following.listen(self._owned.parts)
         self._owned.reopen_those_before(self._following.version)
@@ -151,10 +172,11 @@ class Instance:
     def _rows_in(self) -> int:
         return sum(part.runner.progress.rows_in for part in self._owned.parts.values())
 
-    # ---- what the server is told -------------------------------------------------------------------------------
+    # ---- what the server is told -----------------------------------------------------------------
 
     def _tell(self, told: Told, fence: Fence | None = None) -> None:
-        """A full disk costs a report; the leader waits for an answer, which comes later. Of a part its owner tells."""
+        """A full disk costs a report; the leader waits for an answer, which comes later. Of a part
+        its owner tells."""
         try:
             self._reports.tell(told, self._clock(), fence)
         except BrokerUnreachable:
@@ -179,7 +201,11 @@ class Instance:
         if news != self._news or now - self._news_at >= QUIET_S:
             self._news, self._news_at = news, now
             usage = self._usage()
-            self._tell(count.report(self.place.name, self._began, self._clock(), parts, usage, problem, troubles))
+            self._tell(
+                count.report(
+                    self.place.name, self._began, self._clock(), parts, usage, problem, troubles
+                )
+            )
 
     def _failed(self, jobs: frozenset[str], reason: str) -> None:
         """Tells of jobs at fault, now and then until they are gone."""
@@ -191,5 +217,11 @@ class Instance:
     def _on_broken_function(self, identity: str, reason: str) -> None:
         """Called by a thread that evaluates: a function of a user was switched off."""
         graphs = [part.runner.graph for part in self._owned.parts.values()]
-        jobs = frozenset(j for g in graphs for n in g.nodes.values() if identity in n.plan.functions for j in n.jobs)
+        jobs = frozenset(
+            j
+            for g in graphs
+            for n in g.nodes.values()
+            if identity in n.plan.functions
+            for j in n.jobs
+        )
         self._failed(jobs, reason)

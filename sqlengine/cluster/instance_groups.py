@@ -1,4 +1,5 @@
-"""The instances of a server: for each of its divided graphs some processes, which reach its broker over a socket."""
+"""The instances of a server: for each of its divided graphs some processes, which reach its broker
+over a socket."""
 
 from __future__ import annotations
 
@@ -15,15 +16,16 @@ from sqlengine.jobs.isolation_settings import group_of
 from sqlengine.machine import Machine
 from sqlengine.system.spawning import Door
 
-# The jobs of an isolation group fail when its process has died so often, each time soon after its start.
+# The jobs of an isolation group fail when its process has died so often, each time soon after its
+# start.
 _MOST_DEATHS = 5
 
 
 @dataclass(frozen=True)
 class InstanceView:
-    """An instance as people see it. `state`: starting, running, silent (no member of its group any more) or dead; `lag`:
-    records of topics that its parts have not read yet; `memory` in bytes; `rows`: read since it started; `waiting`: why parts of it
-    read no sources for now."""
+    """An instance as people see it. `state`: starting, running, silent (no member of its group any
+    more) or dead; `lag`: records of topics that its parts have not read yet; `memory` in bytes;
+    `rows`: read since it started; `waiting`: why parts of it read no sources for now."""
 
     graph: str
     instance: str
@@ -42,7 +44,8 @@ class InstanceView:
 
 
 class Children:
-    """The graph that jobs share has as many as the configuration says, any other one. `stop` ends all in good order."""
+    """The graph that jobs share has as many as the configuration says, any other one. `stop` ends
+    all in good order."""
 
     def __init__(self, broker: Served, config: Config, machine: Machine) -> None:
         self._broker = broker
@@ -84,7 +87,9 @@ class Children:
         for child in held.children:
             report = latest.get(child.name)
             mine = {p: parts[p] for p in owned.get(child.name, ()) if p in parts}
-            yield self._view(graph, child, owned.get(child.name), report if _is_of(report, child) else None, mine)
+            yield self._view(
+                graph, child, owned.get(child.name), report if _is_of(report, child) else None, mine
+            )
 
     def _view(
         self,
@@ -101,7 +106,9 @@ class Children:
             pid=child.pid,
             parts=owned or (),
             rows=report.rows_in if report else 0,
-            rows_per_s=round(graph.heard.rate(child.name, self._machine.clock()), 1) if report else 0.0,
+            rows_per_s=(
+                round(graph.heard.rate(child.name, self._machine.clock()), 1) if report else 0.0
+            ),
             lag=sum(map(self._lag, parts.values())),
             memory=report.memory if report else 0,
             cpu_s=round(report.cpu_s, 2) if report else 0.0,
@@ -122,7 +129,10 @@ class Children:
 def _waiting(parts: dict[int, PartReport]) -> Iterator[str]:
     for index, part in sorted(parts.items()):
         for other, size in sorted(part.waits_for.items()):
-            yield f"part {index} waits for part {other}, which has {size / (1 << 20):,.0f} MB of it to read"
+            yield (
+                f"part {index} waits for part {other}, which has {size / (1 << 20):,.0f} MB of it"
+                " to read"
+            )
 
 
 def _is_of(report: Report | None, child: Child) -> bool:

@@ -12,11 +12,13 @@ from sqlengine.jobs.log import Cause
 
 
 class Watch:
-    """`settings` are those of a job that runs here and its version. `clock`: seconds that only grow, as commits are measured
-    by. All methods are called from the thread of the parts."""
+    """`settings` are those of a job that runs here and its version. `clock`: seconds that only
+    grow, as commits are measured by. All methods are called from the thread of the parts."""
 
     def __init__(
-        self, settings: Callable[[str], tuple[int, Mapping[str, str]]], clock: Callable[[], float] = perf_counter
+        self,
+        settings: Callable[[str], tuple[int, Mapping[str, str]]],
+        clock: Callable[[], float] = perf_counter,
     ) -> None:
         self._settings = settings
         self._clock = clock
@@ -24,10 +26,14 @@ class Watch:
         self._limits: dict[str, tuple[int, Limits]] = {}
 
     def look(self, parts: Mapping[int, Part]) -> list[Trouble]:
-        """Jobs that should leave the parts, each once. Not for their errors: of these the leader knows how many there are in
-        all parts, and in how many rows."""
+        """Jobs that should leave the parts, each once. Not for their errors: of these the leader
+        knows how many there are in all parts, and in how many rows."""
         now = self._clock()
-        self._gauges = {index: self._gauge(index, part) for index, part in parts.items() if not part.runner.broken}
+        self._gauges = {
+            index: self._gauge(index, part)
+            for index, part in parts.items()
+            if not part.runner.broken
+        }
         found = [t for g in self._gauges.values() for t in g.look(now, self._limits_of, len(parts))]
         return list({t.job: t for t in found if t.cause is not Cause.ERRORS}.values())
 

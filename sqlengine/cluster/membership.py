@@ -19,10 +19,12 @@ _BEATS = 6
 
 
 class Member:
-    """Joins when it is made, and tells of itself until `leave`. What it owns is known to its own thread first: whoever acts
-    for a part later than it was lost is refused by its fence."""
+    """Joins when it is made, and tells of itself until `leave`. What it owns is known to its own
+    thread first: whoever acts for a part later than it was lost is refused by its fence."""
 
-    def __init__(self, broker: Broker, group: str, name: str, topic: str, session_ms: int, threads: Threads) -> None:
+    def __init__(
+        self, broker: Broker, group: str, name: str, topic: str, session_ms: int, threads: Threads
+    ) -> None:
         self._broker = broker
         self._group = group
         self._name = name
@@ -35,10 +37,13 @@ class Member:
     def owned(self) -> Mapping[int, int]:
         """The parts that are this member's, each with the generation since which it is."""
         held = self._membership
-        return dict(zip(held.shards.get(self._topic, ()), held.since.get(self._topic, ()), strict=True))
+        return dict(
+            zip(held.shards.get(self._topic, ()), held.since.get(self._topic, ()), strict=True)
+        )
 
     def fence(self, part: int) -> Fence:
-        """The proof of owning the part, as it is known now: it holds as long as the part stays without a break."""
+        """The proof of owning the part, as it is known now: it holds as long as the part stays
+        without a break."""
         return self._membership.fence(self._topic, part)
 
     def ask(self) -> None:
@@ -52,12 +57,16 @@ class Member:
             self._broker.leave(self._group, self._name)
 
     def _join(self) -> Membership:
-        return self._broker.join(self._group, self._name, [self._topic], session_ms=self._session_ms)
+        return self._broker.join(
+            self._group, self._name, [self._topic], session_ms=self._session_ms
+        )
 
     def _beat(self) -> None:
         with self._lock:
             try:
-                self._membership = self._broker.heartbeat(self._group, self._name, self._membership.generation)
+                self._membership = self._broker.heartbeat(
+                    self._group, self._name, self._membership.generation
+                )
             except Fenced as error:
                 log.warning("instance %s joins again: %s", self._name, error)
                 self._again()

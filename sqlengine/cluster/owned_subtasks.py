@@ -1,4 +1,5 @@
-"""The parts that an instance runs: opened and closed as it comes to own and loses them, stepped one after the other."""
+"""The parts that an instance runs: opened and closed as it comes to own and loses them, stepped one
+after the other."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from sqlengine.cluster.subtask import Part
 
 log = logging.getLogger("sqlengine")
 
-# After a fault a part is opened again so much later; one whose former owner has not closed it yet, so much.
+# After a fault a part is opened again so much later; one whose former owner has not closed it yet,
+# so much.
 AGAIN_S, SOON_S = 1.0, 0.1
 
 Opener = Callable[[int, Callable[[], Fence]], Part]
@@ -31,10 +33,12 @@ class Held:
 
 
 class OwnedParts:
-    """`opener` gives a part, brought to where the others are; `now`: seconds that only grow. All methods are called from one
-    thread. BrokerUnreachable leaves them: with the server all ends."""
+    """`opener` gives a part, brought to where the others are; `now`: seconds that only grow. All
+    methods are called from one thread. BrokerUnreachable leaves them: with the server all ends."""
 
-    def __init__(self, name: str, graph: str, member: Member, opener: Opener, now: Callable[[], float]) -> None:
+    def __init__(
+        self, name: str, graph: str, member: Member, opener: Opener, now: Callable[[], float]
+    ) -> None:
         self.held: dict[int, Held] = {}
         self.done = Count()
         self._name = name
@@ -88,7 +92,13 @@ class OwnedParts:
             raise
         except SqlError as error:  # its former owner has not closed it yet, as a rule
             if index not in self._waiting:  # it is tried again and again
-                log.info("instance %s cannot take up part %d of %s yet: %s", self._name, index, self._graph, error)
+                log.info(
+                    "instance %s cannot take up part %d of %s yet: %s",
+                    self._name,
+                    index,
+                    self._graph,
+                    error,
+                )
             self._not_yet(index, str(error), SOON_S)
             return
         self._waiting.pop(index, None)
@@ -102,7 +112,9 @@ class OwnedParts:
         except BrokerUnreachable:
             raise
         except SqlError as error:  # the next owner repeats what the checkpoint lacks
-            log.warning("part %d of %s was closed without a checkpoint: %s", index, self._graph, error)
+            log.warning(
+                "part %d of %s was closed without a checkpoint: %s", index, self._graph, error
+            )
         self._left(index, part, why)
 
     def drop(self, index: int, why: str) -> None:

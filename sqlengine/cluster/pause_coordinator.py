@@ -39,17 +39,24 @@ class Led(Protocol):
 
 @dataclass
 class Pauses:
-    """How often all parts have stood still since the server started, and how long in all, in s: from when they are told to
-    until they are told to go on."""
+    """How often all parts have stood still since the server started, and how long in all, in s:
+    from when they are told to until they are told to go on."""
 
     count: int = 0
     seconds: float = 0.0
 
 
 class Gathering:
-    """Of one graph; `clock` gives seconds that only grow. Who asks for a standstill asks for nothing else of the graph's loop meanwhile."""
+    """Of one graph; `clock` gives seconds that only grow. Who asks for a standstill asks for
+    nothing else of the graph's loop meanwhile."""
 
-    def __init__(self, graph: Led, broker: Broker, pieces: Callable[[], Handovers], clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        graph: Led,
+        broker: Broker,
+        pieces: Callable[[], Handovers],
+        clock: Callable[[], float],
+    ) -> None:
         self._graph = graph
         self._clock = clock
         self._owed = False
@@ -59,8 +66,8 @@ class Gathering:
 
     @contextmanager
     def standstill(self) -> Iterator[Positions]:
-        """All parts read no source and nothing is on its way between them: how far each source is read. ServiceError where
-        they do not come to rest."""
+        """All parts read no source and nothing is on its way between them: how far each source is
+        read. ServiceError where they do not come to rest."""
         began = self._clock()
         try:
             yield self.reach({})
@@ -83,7 +90,9 @@ class Gathering:
 
     def settle(self) -> None:
         """Lets go on what a former life of the server held."""
-        told = [entry for _, entry in self._graph.control.read() if isinstance(entry, Hold | Fetch | Go)]
+        told = [
+            entry for _, entry in self._graph.control.read() if isinstance(entry, Hold | Fetch | Go)
+        ]
         if told and not isinstance(told[-1], Go):
             self.go()
 
@@ -119,8 +128,8 @@ class Gathering:
         return [seen for part in range(self._graph.parts) if (seen := found[part].seen) is not None]
 
     def _nothing_on_its_way(self, found: dict[int, Done]) -> bool:
-        """What a part sends is there before it tells that it stands. So where each has read all, nobody has sent anything
-        since."""
+        """What a part sends is there before it tells that it stands. So where each has read all,
+        nobody has sent anything since."""
         topic = shuffle_topic(self._graph.name)
         return all(done.at == self._broker.end_offset(topic, part) for part, done in found.items())
 
@@ -130,14 +139,18 @@ class Gathering:
             found = self._graph.heard.done(number, wait)
             for done in found.values():
                 if done.problem is not None:
-                    raise JobError(done.problem.message, detail=done.problem.detail, hint=done.problem.hint)
+                    raise JobError(
+                        done.problem.message, detail=done.problem.detail, hint=done.problem.hint
+                    )
             if len(found) == self._graph.parts and enough(found):
                 return found
             if self._clock() > deadline:
                 missing = sorted(set(range(self._graph.parts)) - found.keys())
                 raise ServiceError(
                     f"the parts of graph '{self._graph.name}' are busy",
-                    detail=f"part {missing[0]} does not answer" if missing else "rows are on their way all the time",
+                    detail=f"part {missing[0]} does not answer"
+                    if missing
+                    else "rows are on their way all the time",
                     hint="nothing was changed; 'sql instances' shows what they do",
                 )
             self._graph.attend()

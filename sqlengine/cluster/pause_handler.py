@@ -1,4 +1,5 @@
-"""How an instance holds its parts when its leader wants them to stand still, and writes down what they have of a job."""
+"""How an instance holds its parts when its leader wants them to stand still, and writes down what
+they have of a job."""
 
 from __future__ import annotations
 
@@ -16,10 +17,12 @@ from sqlengine.snapshots.rescaling import piece_of
 
 
 class Holding:
-    """`tell` tells the leader what parts have done, with a fence where it holds of their owner alone. All methods are called
-    from the thread of the parts."""
+    """`tell` tells the leader what parts have done, with a fence where it holds of their owner
+    alone. All methods are called from the thread of the parts."""
 
-    def __init__(self, name: str, pieces: Handovers, tell: Callable[[Done, Fence | None], None]) -> None:
+    def __init__(
+        self, name: str, pieces: Handovers, tell: Callable[[Done, Fence | None], None]
+    ) -> None:
         self._name = name
         self._pieces = pieces
         self._tell = tell
@@ -59,8 +62,9 @@ class Holding:
             part.runner.go_on()
 
     def attend(self, parts: Mapping[int, Part]) -> None:
-        """Tells of parts that stand, or have done what they are asked for besides, once each. What one tells who has lost a
-        part and does not know it yet would stand in the place of what its owner told."""
+        """Tells of parts that stand, or have done what they are asked for besides, once each. What
+        one tells who has lost a part and does not know it yet would stand in the place of what its
+        owner told."""
         if self._held is None:
             return
         for index, part in parts.items():
@@ -84,14 +88,19 @@ class Holding:
         except BrokerUnreachable:
             raise
         except SqlError as error:
-            return Done(self._name, number, index, problem=Problem(error.message, error.detail, error.hint))
+            return Done(
+                self._name, number, index, problem=Problem(error.message, error.detail, error.hint)
+            )
         inputs = part.runner.inputs.running
         at = next(iter(inputs[INCOMING].positions.values())) if INCOMING in inputs else 0
-        positions = {name: dict(source.positions) for name, source in inputs.items() if name != INCOMING}
+        positions = {
+            name: dict(source.positions) for name, source in inputs.items() if name != INCOMING
+        }
         return Done(self._name, number, index, at, positions)
 
     def _fetch(self, number: int, job: str, index: int, part: Part) -> Done:
-        """Each instance writes under a name of its own: one that has lost the part and does not know it disturbs nobody."""
+        """Each instance writes under a name of its own: one that has lost the part and does not
+        know it disturbs nobody."""
         piece = f"{job}#{number}-{index}-{self._name}"
         told = self._told.get(index)
         if told is None or told[0] is not part or told[1].piece != piece:

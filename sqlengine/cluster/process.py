@@ -1,6 +1,7 @@
 """An instance as a process: a plain interpreter that is told its work on standard input.
 
-It dies with the server that started it; the next server starts others, which go on from what is on disk."""
+It dies with the server that started it; the next server starts others, which go on from what is on
+disk."""
 
 from __future__ import annotations
 
@@ -46,9 +47,13 @@ def main() -> None:
         factory = OperatorFactory(THIS.rules(work.config))
         # The log of a part is cut where its checkpoint stands, which must not be lost then.
         stores = RocksStores(parts_folder(work.config), work.config.fsync)
-        instance = Instance(work.place, NearTransport(work.socket), work.config, THIS, factory, stores)
+        instance = Instance(
+            work.place, NearTransport(work.socket), work.config, THIS, factory, stores
+        )
         give_back()
-        log.info("instance %s of %s is ready, process %d", work.place.name, work.place.graph, os.getpid())
+        log.info(
+            "instance %s of %s is ready, process %d", work.place.name, work.place.graph, os.getpid()
+        )
         instance.run(stopping.is_set)
     except BrokerUnreachable as error:
         log.error("instance %s ends: %s", work.place.name, error)

@@ -1,8 +1,9 @@
-"""One part of a divided graph, run by whoever owns it: opened, stepped, changed, and closed or lost.
+"""One part of a divided graph, run by whoever owns it: opened, stepped, changed, and closed or
+lost.
 
-A part is a running graph like any other, over a share of the shards and buckets, with an epoch log and a checkpoint of its
-own. It moves by being closed in one place and opened in another; what an owner that died has left is recovered by the
-next one as any graph is."""
+A part is a running graph like any other, over a share of the shards and buckets, with an epoch log
+and a checkpoint of its own. It moves by being closed in one place and opened in another; what an
+owner that died has left is recovered by the next one as any graph is."""
 
 from __future__ import annotations
 
@@ -33,8 +34,8 @@ log = logging.getLogger("sqlengine.parts")
 
 
 def in_parts(plan: PlannedJob, parts: int) -> PlannedJob:
-    """The job with rows put together before they cross, where they can be and its settings want it. One part alone has
-    nobody to send them to."""
+    """The job with rows put together before they cross, where they can be and its settings want it.
+    One part alone has nobody to send them to."""
     if parts == 1:
         return plan
     return replace(plan, sinks=tuple(in_two_phases(s, plan.settings) for s in plan.sinks))
@@ -42,7 +43,10 @@ def in_parts(plan: PlannedJob, parts: int) -> PlannedJob:
 
 def named_in_parts(belongings: Belongings, plans: Iterable[PlannedJob], parts: int) -> Belongings:
     """What jobs have, by the names that their operations have in parts."""
-    return renamed(belongings, {one.digest: other.digest for plan in plans for one, other in _pairs(plan, parts)})
+    return renamed(
+        belongings,
+        {one.digest: other.digest for plan in plans for one, other in _pairs(plan, parts)},
+    )
 
 
 def named_as_written(belongings: Belongings, plan: PlannedJob, parts: int) -> Belongings:
@@ -56,8 +60,9 @@ def _pairs(plan: PlannedJob, parts: int) -> Iterator[tuple[LogicalPlan, LogicalP
 
 
 class Part:
-    """Stepped by `step`, or by a thread of its own after `loop.start()`. `lost`: it belongs to somebody else by now; it does
-    nothing any more, and whoever had it lets go of it with `abandon`."""
+    """Stepped by `step`, or by a thread of its own after `loop.start()`. `lost`: it belongs to
+    somebody else by now; it does nothing any more, and whoever had it lets go of it with
+    `abandon`."""
 
     def __init__(self, name: str, share: Share, graph: RunningGraph, epochs: PartLog) -> None:
         self.name = name
@@ -82,20 +87,28 @@ class Part:
         return self._epochs.fence()
 
     def step(self) -> bool:
-        """What others want between two epochs, then an epoch. False when there was nothing to do."""
+        """What others want between two epochs, then an epoch. False when there was nothing to
+        do."""
         return not self.lost and self.loop.turn()
 
     def prepare(
-        self, graph: Graph, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int], renamed: Mapping[str, str]
+        self,
+        graph: Graph,
+        plans: Mapping[str, PlannedJob],
+        jobs: Mapping[str, int],
+        renamed: Mapping[str, str],
     ) -> GraphChange:
-        """Makes a change ready beside the stream. All parts must have made theirs ready before one switches. SqlError
-        leaves everything as it was; a change that does not come is to be abandoned (`GraphChange.abandon`)."""
-        return self.graph.change(graph, {n: in_parts(p, self._parts) for n, p in plans.items()}, jobs, renamed)
+        """Makes a change ready beside the stream. All parts must have made theirs ready before one
+        switches. SqlError leaves everything as it was; a change that does not come is to be
+        abandoned (`GraphChange.abandon`)."""
+        return self.graph.change(
+            graph, {n: in_parts(p, self._parts) for n, p in plans.items()}, jobs, renamed
+        )
 
     def switch(self, change: GraphChange) -> None:
-        """Puts it in place between two epochs of this part. Until all parts have done so, those that have wait with what
-        they send to others, who read it once they have. A part that turns out to be lost makes no change: its next owner
-        does."""
+        """Puts it in place between two epochs of this part. Until all parts have done so, those
+        that have wait with what they send to others, who read it once they have. A part that turns
+        out to be lost makes no change: its next owner does."""
         try:
             self.graph.switch(change)
         except Fenced:
@@ -103,12 +116,14 @@ class Part:
                 raise
 
     def close(self) -> None:
-        """Ends the epoch that runs and writes a checkpoint: who opens the part next goes on from there."""
+        """Ends the epoch that runs and writes a checkpoint: who opens the part next goes on from
+        there."""
         self.graph.close()
         log.info("%s: CheckPoint at epoch %d, RemoveSplit", self.name, self.runner.epoch)
 
     def abandon(self) -> None:
-        """Lets go without a checkpoint: the part is somebody else's already, or is to be taken up where its log ends."""
+        """Lets go without a checkpoint: the part is somebody else's already, or is to be taken up
+        where its log ends."""
         self.graph.abandon()
         log.info("%s: RemoveSplit at epoch %d, without a checkpoint", self.name, self.runner.epoch)
 
@@ -123,22 +138,29 @@ def open_part(
     *,
     without: Faults | None = None,
 ) -> Part:
-    """Part `index` of `parts` of the graph of that name, recovered from its checkpoint and its log. ServiceError where the
-    graph was made with another number of parts."""
+    """Part `index` of `parts` of the graph of that name, recovered from its checkpoint and its log.
+    ServiceError where the graph was made with another number of parts."""
     name, share = part_name(graph, index), Share(index, parts)
     epochs = PartLog(host.broker, create_parts(host.broker, graph, parts), index, fence)
     shuffle = Shuffle(host.broker, graph, share)
     portion = Portion(share, shuffle, epochs, open_store(host, graph, index, parts, fence))
 
     def plans(jobs: Mapping[str, int]) -> Mapping[str, PlannedJob | SqlError]:
-        return {n: in_parts(p, parts) if isinstance(p, PlannedJob) else p for n, p in plan_of(jobs).items()}
+        return {
+            n: in_parts(p, parts) if isinstance(p, PlannedJob) else p
+            for n, p in plan_of(jobs).items()
+        }
 
     def belongings(handover: str) -> Belongings | None:
         whole = host.belongings(handover)
         if whole is None:
             return None
         found = [plan for plan in plan_of(whole.jobs).values() if isinstance(plan, PlannedJob)]
-        return share_of(named_in_parts(whole, found, parts), share) if len(found) == len(whole.jobs) else None
+        return (
+            share_of(named_in_parts(whole, found, parts), share)
+            if len(found) == len(whole.jobs)
+            else None
+        )
 
     part_host = replace(host, belongings=belongings)
     part = Part(name, share, open_graph(name, part_host, plans, without, portion), epochs)

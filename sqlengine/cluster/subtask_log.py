@@ -22,7 +22,8 @@ def parts_topic(graph: str) -> str:
 
 
 def create_parts(broker: Broker, graph: str, parts: int) -> str:
-    """Makes the topic, or finds it. ServiceError where the graph has another number of parts, which is fixed."""
+    """Makes the topic, or finds it. ServiceError where the graph has another number of parts, which
+    is fixed."""
     topic = parts_topic(graph)
     made = broker.create_topic(topic, parts, if_not_exists=True)
     if made.shards != parts:
@@ -35,12 +36,14 @@ def create_parts(broker: Broker, graph: str, parts: int) -> str:
 
 def parts_of(broker: Broker, graph: str) -> int | None:
     """How many parts the graph was made with; None where there is none of that name."""
-    return next((topic.shards for topic in broker.topics() if topic.name == parts_topic(graph)), None)
+    return next(
+        (topic.shards for topic in broker.topics() if topic.name == parts_topic(graph)), None
+    )
 
 
 class PartLog:
-    """The log of one part. `fence` proves that the part is ours: a record is refused once it is not, and then nothing of
-    its epoch leaves (`lost`)."""
+    """The log of one part. `fence` proves that the part is ours: a record is refused once it is
+    not, and then nothing of its epoch leaves (`lost`)."""
 
     whole: ClassVar[bool] = True
 

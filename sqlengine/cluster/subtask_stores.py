@@ -1,4 +1,5 @@
-"""Where the checkpoints of parts are: each has a folder, or a shard of a compacted topic of its graph."""
+"""Where the checkpoints of parts are: each has a folder, or a shard of a compacted topic of its
+graph."""
 
 from __future__ import annotations
 
@@ -30,8 +31,11 @@ def checkpoints_topic(graph: str) -> str:
     return system_topic("checkpoints", graph)
 
 
-def open_store(host: GraphHost, graph: str, index: int, parts: int, fence: Fencing) -> CheckpointStore:
-    """That of one part. A folder has a lock; into the topic nobody writes who does not own the part any more."""
+def open_store(
+    host: GraphHost, graph: str, index: int, parts: int, fence: Fencing
+) -> CheckpointStore:
+    """That of one part. A folder has a lock; into the topic nobody writes who does not own the part
+    any more."""
     name = part_name(graph, index)
     if host.config.checkpoints == "rocksdb":
         return host.stores.open(name)
@@ -41,11 +45,14 @@ def open_store(host: GraphHost, graph: str, index: int, parts: int, fence: Fenci
 
 
 def check_stores(host: GraphHost, graph: str, parts: int) -> None:
-    """ServiceError where the checkpoints of a graph's parts are in the other place: they would be lost."""
+    """ServiceError where the checkpoints of a graph's parts are in the other place: they would be
+    lost."""
     topics = {topic.name for topic in host.broker.topics()}
     folders = host.machine.stores(parts_folder(host.config)).names()
     found = {"topic"} if checkpoints_topic(graph) in topics else set()
-    found |= {"rocksdb"} if {part_name(graph, index) for index in range(parts)} & set(folders) else set()
+    found |= (
+        {"rocksdb"} if {part_name(graph, index) for index in range(parts)} & set(folders) else set()
+    )
     if others := found - {host.config.checkpoints}:
         raise ServiceError(
             f"the checkpoints of the parts of graph '{graph}' are not in {host.config.checkpoints}",

@@ -1,4 +1,5 @@
-"""The processes that run the parts of a divided graph: started with the server, again when they die, and ended with it."""
+"""The processes that run the parts of a divided graph: started with the server, again when they
+die, and ended with it."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from sqlengine.system.spawning import Place, Process, Work
 log = logging.getLogger("sqlengine")
 
 _LOOK_S = 0.05
-# A process that dies is started again after a pause, twice as long each time; one that lived so long has none to begin with.
+# A process that dies is started again after a pause, twice as long each time; one that lived so
+# long has none to begin with.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S, _SOUND_S = 0.1, 10.0, 30.0
 _STOP_S = 60.0
 # One that is no member any more and does not come back in that time hangs, and is killed.
@@ -29,8 +31,9 @@ _SILENT_S = 1.0
 
 @dataclass
 class Child:
-    """One of the processes: `since` in s of the monotonic clock, `restarts` so far; `missing_at`: since when it is no
-    member of its group any more, having been one; `deaths`: how often in a row it has died soon after its start."""
+    """One of the processes: `since` in s of the monotonic clock, `restarts` so far; `missing_at`:
+    since when it is no member of its group any more, having been one; `deaths`: how often in a row
+    it has died soon after its start."""
 
     name: str
     process: Process | None = None
@@ -49,8 +52,9 @@ class Child:
 
 
 class Processes:
-    """`count` instances of one divided graph, named 1, 2 and so on; `stop` ends them in good order. With `most` one that has
-    died so often, soon after its start each time, is not started again: the jobs of the graph fail."""
+    """`count` instances of one divided graph, named 1, 2 and so on; `stop` ends them in good order.
+    With `most` one that has died so often, soon after its start each time, is not started again:
+    the jobs of the graph fail."""
 
     patience_s = None
 
@@ -109,7 +113,8 @@ class Processes:
             if child.deaths == self._most:
                 child.again_at = math.inf
                 self.graph.fail(
-                    f"the process of graph '{self.graph.name}' died {child.deaths} times in a row (code {code})"
+                    f"the process of graph '{self.graph.name}' died {child.deaths} times in a row"
+                    f" (code {code})"
                 )
         if child.process is None and self._now() >= child.again_at:
             self._start(child)
@@ -118,7 +123,9 @@ class Processes:
         place = Place(child.name, self.graph.name, self._config.session_ms)
         child.since, child.since_ms = self._now(), self._machine.clock()
         try:
-            child.process = self._machine.spawn(Work(place, self._config, self._socket, os.getpid()))
+            child.process = self._machine.spawn(
+                Work(place, self._config, self._socket, os.getpid())
+            )
         except OSError as error:  # no memory, or too many processes
             log.error("instance %s of %s cannot be started: %s", child.name, self.graph.name, error)
             self._pause(child)
@@ -129,7 +136,9 @@ class Processes:
     def _pause(self, child: Child) -> None:
         lived = self._now() - child.since
         child.deaths = 1 if lived > _SOUND_S else child.deaths + 1
-        child.pause_s = _FIRST_PAUSE_S if lived > _SOUND_S else min(2 * child.pause_s, _LONGEST_PAUSE_S)
+        child.pause_s = (
+            _FIRST_PAUSE_S if lived > _SOUND_S else min(2 * child.pause_s, _LONGEST_PAUSE_S)
+        )
         child.again_at = self._now() + child.pause_s
 
     def _bury(self, child: Child) -> None:
@@ -153,7 +162,9 @@ class Processes:
             elif child.joined:
                 child.missing_at = child.missing_at or self._now()
                 if self._now() - child.missing_at > _SILENT_S:
-                    log.error("instance %s of %s is silent, and is killed", child.name, self.graph.name)
+                    log.error(
+                        "instance %s of %s is silent, and is killed", child.name, self.graph.name
+                    )
                     child.process.kill()
 
     def shut(self) -> None:

@@ -17,8 +17,8 @@ _FRESH_MS = 3000
 
 @dataclass(frozen=True)
 class Totals:
-    """What all instances have done since the server started; `jobs`, `sinks`: rows by job and by the id of the sink;
-    `letters`: dead letters by job."""
+    """What all instances have done since the server started; `jobs`, `sinks`: rows by job and by
+    the id of the sink; `letters`: dead letters by job."""
 
     jobs: Counter[str]
     sinks: Counter[str]
@@ -29,8 +29,8 @@ class Totals:
 
 
 class Heard:
-    """Written by the leader's thread, read by all. An instance that starts again counts from 0: what its former life did
-    stays. `promise` makes what others wait for."""
+    """Written by the leader's thread, read by all. An instance that starts again counts from 0:
+    what its former life did stays. `promise` makes what others wait for."""
 
     def __init__(self, promise: Callable[[], Future[object]]) -> None:
         self._lock = threading.Lock()
@@ -74,7 +74,8 @@ class Heard:
         self._wake()
 
     def done(self, number: int, timeout_s: float) -> dict[int, Done]:
-        """What parts have done so far of what an entry asks; waits for the next one at most so long."""
+        """What parts have done so far of what an entry asks; waits for the next one at most so
+        long."""
         self._wait(timeout_s)
         with self._lock:
             return dict(self._done.get(number, {}))
@@ -94,7 +95,8 @@ class Heard:
             return dict(self._latest)
 
     def rate(self, instance: str, now_ms: int) -> float:
-        """Rows a second that it read between its last two reports; 0 where it has nothing to report."""
+        """Rows a second that it read between its last two reports; 0 where it has nothing to
+        report."""
         held = self._latest.get(instance)
         fresh = held is not None and now_ms - held.now_ms <= _FRESH_MS
         return self._rates.get(instance, 0.0) if fresh else 0.0
@@ -120,7 +122,15 @@ def _sum(reports: list[Report]) -> Report:
         jobs.update(report.jobs)
         sinks.update(report.sinks)
     return Report(
-        "", 0, 0, 0, {}, dict(jobs), dict(sinks),
-        sum(r.rows_in for r in reports), sum(r.epochs for r in reports), sum(r.dead_letters for r in reports),
+        "",
+        0,
+        0,
+        0,
+        {},
+        dict(jobs),
+        dict(sinks),
+        sum(r.rows_in for r in reports),
+        sum(r.epochs for r in reports),
+        sum(r.dead_letters for r in reports),
         letters=dict(letters),
-    )  # fmt: skip
+    )

@@ -1,4 +1,5 @@
-"""What a connector is: sources made of shards that are read by offset, and sinks that take an epoch at a time."""
+"""What a connector is: sources made of shards that are read by offset, and sinks that take an epoch
+at a time."""
 
 from __future__ import annotations
 
@@ -26,11 +27,13 @@ from sqlengine.system.disk import MACHINE, Disk
 
 @dataclass(frozen=True)
 class Chunk:
-    """Consecutive records of one shard: offsets from `start` (included) to `end` (excluded; the next read's start).
+    """Consecutive records of one shard: offsets from `start` (included) to `end` (excluded; the
+    next read's start).
 
-    Either `records` (bytes as they came, to be decoded by the table's format) or `columns` (rows made by the connector
-    itself, such as datagen's, by column name). `kinds`: what the connector says of their kinds, None where it says
-    nothing. `metadata` holds columns by metadata key ('timestamp', 'offset', …)."""
+    Either `records` (bytes as they came, to be decoded by the table's format) or `columns` (rows
+    made by the connector itself, such as datagen's, by column name). `kinds`: what the connector
+    says of their kinds, None where it says nothing. `metadata` holds columns by metadata key
+    ('timestamp', 'offset', …)."""
 
     shard: str
     start: int
@@ -44,8 +47,9 @@ class Chunk:
 
 
 class Source(Protocol):
-    """A table's records. Offsets are integers that only grow within a shard; what they count is the connector's business
-    (records, bytes). Everything is called from the graph's thread and must not block."""
+    """A table's records. Offsets are integers that only grow within a shard; what they count is the
+    connector's business (records, bytes). Everything is called from the graph's thread and must not
+    block."""
 
     @property
     def bounded(self) -> bool:
@@ -60,23 +64,27 @@ class Source(Protocol):
     def end(self, shard: str) -> int | None:
         """The offset after the last record there is now. None when the source cannot know."""
 
-    def read(self, shard: str, offset: int, *, max_rows: int, until: int | None = None) -> Chunk | None:
-        """Records from `offset` on, at most `max_rows`; None when there are none now. With `until`, exactly the records
-        before that offset and no others, however many: a replay reads the ranges that its epochs recorded. What was
-        read once can be read again with equal bytes."""
+    def read(
+        self, shard: str, offset: int, *, max_rows: int, until: int | None = None
+    ) -> Chunk | None:
+        """Records from `offset` on, at most `max_rows`; None when there are none now. With `until`,
+        exactly the records before that offset and no others, however many: a replay reads the
+        ranges that its epochs recorded. What was read once can be read again with equal bytes."""
 
     def passed(self, positions: Mapping[str, int]) -> None:
-        """Told now and then, after a checkpoint, how far the graph is: for others who want to know. The graph itself
-        goes on from its checkpoint."""
+        """Told now and then, after a checkpoint, how far the graph is: for others who want to know.
+        The graph itself goes on from its checkpoint."""
 
     def close(self) -> None: ...
 
 
 class Sink(Protocol):
-    """Where a table's rows go. One sink per table and graph; the graph's id is the `writer` it was opened with.
+    """Where a table's rows go. One sink per table and graph; the graph's id is the `writer` it was
+    opened with.
 
-    Exactly once: `write` any number of times, then `commit(epoch)`: all rows since the last commit become visible
-    together, once, even if the same epoch is committed again after a crash. `last_epoch` is what it knows of that."""
+    Exactly once: `write` any number of times, then `commit(epoch)`: all rows since the last commit
+    become visible together, once, even if the same epoch is committed again after a crash.
+    `last_epoch` is what it knows of that."""
 
     guarantee: ClassVar[str]  # 'exactly-once' or 'at-least-once', shown by EXPLAIN
 
@@ -84,10 +92,12 @@ class Sink(Protocol):
         """The last epoch that this writer committed, over restarts; None when there is none."""
 
     def write(self, batch: Batch) -> None:
-        """Takes rows of the table's schema. May fail with SqlError; the job that writes is then at fault."""
+        """Takes rows of the table's schema. May fail with SqlError; the job that writes is then at
+        fault."""
 
     def commit(self, epoch: int) -> int:
-        """Makes the rows visible, and gives their number. An epoch that was committed before adds nothing."""
+        """Makes the rows visible, and gives their number. An epoch that was committed before adds
+        nothing."""
 
     def close(self) -> None: ...
 
@@ -103,10 +113,11 @@ NO_CALLABLES: Callables = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Environment:
-    """What connectors may use: the broker (None in a script without a data folder), the clock in ms, the graph's id,
-    the output stream of `print`, the tables in memory (None where a process may not keep any), and the disk that files are
-    written to; `share`: which shards are read here, where a graph runs in parts; `once`: whether rows must come once, also
-    where a crash repeats their epoch; `callables`: what an embedding program takes rows with."""
+    """What connectors may use: the broker (None in a script without a data folder), the clock in
+    ms, the graph's id, the output stream of `print`, the tables in memory (None where a process may
+    not keep any), and the disk that files are written to; `share`: which shards are read here,
+    where a graph runs in parts; `once`: whether rows must come once, also where a crash repeats
+    their epoch; `callables`: what an embedding program takes rows with."""
 
     broker: Broker | None
     clock: Callable[[], int]
@@ -120,7 +131,8 @@ class Environment:
 
 
 def writer_of(graph: str, table: Table, *definition: str) -> str:
-    """The writer of a graph's rows to one table: others of the graph that go to the same place have epochs of their own."""
+    """The writer of a graph's rows to one table: others of the graph that go to the same place have
+    epochs of their own."""
     text = "\0".join([*table.name, str(table.physical), *definition])
     return f"{graph}/{xxh64_hexdigest(text.encode())}"
 
@@ -129,7 +141,9 @@ class Connector(Protocol):
     """One file in this folder defines one of these and registers it with `@connector('name')`."""
 
     name: ClassVar[str]
-    options: ClassVar[Mapping[str, Option]]  # besides 'connector', 'format' and the format's own; # is any column
+    options: ClassVar[
+        Mapping[str, Option]
+    ]  # besides 'connector', 'format' and the format's own; # is any column
     metadata: ClassVar[Mapping[str, DataType]]  # by metadata key
     needs_format: ClassVar[bool]
     accepts_updates: ClassVar[bool]  # whether its sink takes other rows than +I
@@ -145,7 +159,9 @@ class Connector(Protocol):
 class Changing(Protocol):
     """What a connector has besides, where rows come or go with kinds and no format says which."""
 
-    keeps_rows: ClassVar[bool]  # rows are kept as they are: metadata may have any key, and tables partitions
+    keeps_rows: ClassVar[
+        bool
+    ]  # rows are kept as they are: metadata may have any key, and tables partitions
 
     def brings(self, table: Table) -> frozenset[RowKind]:
         """The kinds of rows that the table may give."""
@@ -156,14 +172,14 @@ class Changing(Protocol):
 
 @runtime_checkable
 class Partitioning(Protocol):
-    """What a connector has besides, where the values of partition columns do not stand in records: to it they are metadata,
-    by `planner.catalog.PARTITION` and the column's name."""
+    """What a connector has besides, where the values of partition columns do not stand in records:
+    to it they are metadata, by `planner.catalog.PARTITION` and the column's name."""
 
     has_partitions: ClassVar[bool]
 
     def partitions(self, table: Table, values: Mapping[str, str]) -> list[str]:
-        """Those there are with these values of columns ('' for NULL), as SHOW PARTITIONS names them:
-        `dt=2024-05-01/hr=7`."""
+        """Those there are with these values of columns ('' for NULL), as SHOW PARTITIONS names
+        them: `dt=2024-05-01/hr=7`."""
 
 
 @runtime_checkable
@@ -175,8 +191,8 @@ class Filing(Protocol):
 
 @runtime_checkable
 class Repeating(Protocol):
-    """What a connector has besides whose sinks take rows again after a crash. `apart`: what takes them may fail for the rows
-    of one job, so that each job has a sink of its own."""
+    """What a connector has besides whose sinks take rows again after a crash. `apart`: what takes
+    them may fail for the rows of one job, so that each job has a sink of its own."""
 
     apart: ClassVar[bool]
 
@@ -207,8 +223,9 @@ class Reloaded(Protocol):
 
 @runtime_checkable
 class Reloading(Protocol):
-    """What a source has besides whose rows are looked up and read again when they change. It has an end when nothing else is
-    read any more. `versions`: the topic that keeps them; sources of a graph may have it in common."""
+    """What a source has besides whose rows are looked up and read again when they change. It has an
+    end when nothing else is read any more. `versions`: the topic that keeps them; sources of a
+    graph may have it in common."""
 
     versions: str
 
@@ -219,16 +236,19 @@ class Reloading(Protocol):
         """Looks for another version, now and then; whether there is one to read."""
 
     def lines(self, before: int) -> pa.Array:
-        """What a reader has who has read up to that offset: binary, each line as often as it is there, in any order."""
+        """What a reader has who has read up to that offset: binary, each line as often as it is
+        there, in any order."""
 
     def take_up(self, lines: pa.Array, *, alone: bool) -> int | None:
-        """The offset at which a reader goes on who has these lines from another topic of versions. None where the last
-        version is another one, and others read this topic: only for a reader who is `alone` it is changed to them."""
+        """The offset at which a reader goes on who has these lines from another topic of versions.
+        None where the last version is another one, and others read this topic: only for a reader
+        who is `alone` it is changed to them."""
 
 
 @runtime_checkable
 class Overwriting(Protocol):
-    """What a connector has besides, where INSERT OVERWRITE can put new rows in the place of those that a table holds."""
+    """What a connector has besides, where INSERT OVERWRITE can put new rows in the place of those
+    that a table holds."""
 
     overwrites_streams: ClassVar[bool]  # also where the input may have no end
 
@@ -241,14 +261,15 @@ class Replacing(Protocol):
     """What the sink of INSERT OVERWRITE has besides."""
 
     def take_place(self) -> None:
-        """Puts all rows that were committed in the place of those that were there. Called once, when the statement has
-        succeeded."""
+        """Puts all rows that were committed in the place of those that were there. Called once,
+        when the statement has succeeded."""
 
 
 @runtime_checkable
 class Rolling(Protocol):
-    """What a sink has besides whose rows show some time after their commit, in files that are complete then."""
+    """What a sink has besides whose rows show some time after their commit, in files that are
+    complete then."""
 
     def roll(self, *, end: bool = False) -> None:
-        """Called between two epochs, often: lets show what is due by now; with `end` all, since no more rows come. As
-        `commit` raises, and is called again after TryAgain."""
+        """Called between two epochs, often: lets show what is due by now; with `end` all, since no
+        more rows come. As `commit` raises, and is called again after TryAgain."""

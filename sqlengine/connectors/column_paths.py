@@ -8,8 +8,8 @@ from parser.types import DataType, Root
 
 
 def parts_of(kind: DataType) -> tuple[tuple[str, DataType], ...]:
-    """The parts of a value with their types: fields of a ROW, the `element` of an ARRAY or MULTISET, `key` and `value` of a
-    MAP."""
+    """The parts of a value with their types: fields of a ROW, the `element` of an ARRAY or
+    MULTISET, `key` and `value` of a MAP."""
     names = {Root.ROW: kind.names, Root.MAP: ("key", "value")}.get(kind.root, ("element",))
     return tuple(zip(names, kind.children, strict=True)) if kind.children else ()
 

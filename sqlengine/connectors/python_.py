@@ -1,11 +1,12 @@
 """The connector 'python': tables whose rows go to Python code.
 
-    CREATE FUNCTION notify AS 'pager.notify' LANGUAGE PYTHON;
-    CREATE TABLE pages (rule STRING, host STRING) WITH ('connector' = 'python', 'function' = 'notify')
+    CREATE FUNCTION notify AS 'pager.notify' LANGUAGE PYTHON; CREATE TABLE pages (rule STRING, host
+    STRING) WITH ('connector' = 'python', 'function' = 'notify')
 
-'function' names a function that is declared with `@sqlengine.sink`; it runs in the process of its module. 'callable' names
-one that the program which embeds the engine has given it; it is called in the graph's thread with a pyarrow.RecordBatch,
-whose first column `op` says '+I', '-U', '+U' or '-D'. Rows of an epoch come together, at least once: again after a crash."""
+'function' names a function that is declared with `@sqlengine.sink`; it runs in the process of its
+module. 'callable' names one that the program which embeds the engine has given it; it is called in
+the graph's thread with a pyarrow.RecordBatch, whose first column `op` says '+I', '-U', '+U' or
+'-D'. Rows of an epoch come together, at least once: again after a crash."""
 
 from __future__ import annotations
 
@@ -15,7 +16,14 @@ from typing import ClassVar, Final, TypeAlias
 
 import pyarrow as pa
 
-from parser.errors import ExecutionError, OptionError, PlanError, SqlError, UnknownObject, UnsupportedError
+from parser.errors import (
+    ExecutionError,
+    OptionError,
+    PlanError,
+    SqlError,
+    UnknownObject,
+    UnsupportedError,
+)
 from parser.types import STRING, DataType
 from planner.catalog import Catalog, Function, Table
 from sqlengine.batch import Batch, RowKind, concat
@@ -60,8 +68,8 @@ class PythonConnector:
         raise UnsupportedError(f"table '{table.display}' with connector 'python' cannot be read")
 
     def sink(self, table: Table, environment: Environment) -> Sink:
-        """OptionError where neither or both of 'function' and 'callable' are given; PlanError where what they name is not
-        there."""
+        """OptionError where neither or both of 'function' and 'callable' are given; PlanError where
+        what they name is not there."""
         _check(table)
         name = table.options.get(_CALLABLE)
         if name is None:
@@ -71,37 +79,50 @@ class PythonConnector:
             raise PlanError(
                 f"there is no callable '{name}' for table '{table.display}'",
                 detail=f"given to the engine: {known}",
-                hint="callables come from the program that embeds the engine: Engine(config, callables={…})",
+                hint=(
+                    "callables come from the program that embeds the engine: Engine(config,"
+                    " callables={…})"
+                ),
             )
         return PythonSink(_to_callable(table, name, environment.callables[name]))
 
 
 def _check(table: Table) -> None:
     if (_FUNCTION in table.options) is (_CALLABLE in table.options):
-        raise OptionError(f"table '{table.display}' needs the option 'function', or 'callable'", subject=_FUNCTION)
+        raise OptionError(
+            f"table '{table.display}' needs the option 'function', or 'callable'", subject=_FUNCTION
+        )
     if not is_user(table.options.get(_FUNCTION, "@")):
         raise PlanError(f"'function' of table '{table.display}' cannot be changed by a hint")
 
 
 def with_function(table: Table, catalog: Catalog) -> tuple[Table, Function | None]:
-    """A table of this connector with the identity of its function, as its module is now, in the place of its name, and the
-    function; any other table as it is. SqlError where it names none, or one that its columns do not fit."""
+    """A table of this connector with the identity of its function, as its module is now, in the
+    place of its name, and the function; any other table as it is. SqlError where it names none, or
+    one that its columns do not fit."""
     name = table.options.get(_FUNCTION)
     if table.options.get("connector") != PythonConnector.name or name is None:
         return table, None
     found = catalog.function(tuple(name.split(".")))
     if found is None:
         hint = "CREATE FUNCTION … LANGUAGE PYTHON comes before the table"
-        raise UnknownObject(f"function '{name}' of table '{table.display}' does not exist", hint=hint)
+        raise UnknownObject(
+            f"function '{name}' of table '{table.display}' does not exist", hint=hint
+        )
     user, own = found.user, table.physical
     if user.kind is not Kind.SINK:
-        raise PlanError(f"function '{name}' is no sink, but {user.kind.value}", hint="declare it with @sqlengine.sink")
+        raise PlanError(
+            f"function '{name}' is no sink, but {user.kind.value}",
+            hint="declare it with @sqlengine.sink",
+        )
     changes = takes_changes(user)
     try:
         coerce(user, ([STRING] if changes else []) + [c.type for c in own])
     except SqlError as error:
         message = f"the columns of table '{table.display}' do not fit function '{name}'"
-        raise PlanError(message, detail=error.message, hint=f"it is {user.signature.partition(' ->')[0]}") from None
+        raise PlanError(
+            message, detail=error.message, hint=f"it is {user.signature.partition(' ->')[0]}"
+        ) from None
     rest = {key: text for key, text in table.options.items() if key != _CHANGES}
     options = {**rest, _FUNCTION: user.identity, **({_CHANGES: "true"} if changes else {})}
     return replace(table, options=options), found
@@ -151,14 +172,18 @@ def _to_function(table: Table) -> Deliver:
 
 def _to_callable(table: Table, name: str, target: Callable[[pa.RecordBatch], object]) -> Deliver:
     """Calls what a program has given."""
-    schema = pa.schema([pa.field(_OP, pa.string()), *(pa.field(c.name, c.type.arrow) for c in table.physical)])
+    schema = pa.schema(
+        [pa.field(_OP, pa.string()), *(pa.field(c.name, c.type.arrow) for c in table.physical)]
+    )
 
     def deliver(rows: Batch) -> None:
         columns = [_ops(rows), *(rows.column(c.name) for c in table.physical)]
         try:
             target(pa.RecordBatch.from_arrays(columns, schema=schema))
         except Exception as error:
-            raise _refused(f"callable '{name}'", table, f"{type(error).__name__}: {error}") from error
+            raise _refused(
+                f"callable '{name}'", table, f"{type(error).__name__}: {error}"
+            ) from error
 
     return deliver
 
@@ -173,5 +198,8 @@ def _refused(what: str, table: Table, reason: str) -> ExecutionError:
     return ExecutionError(
         f"{what} did not take the rows of table '{table.display}'",
         detail=reason,
-        hint="put it right, and start the job again: 'sql start JOB'; rows of the epoch may have been taken already",
+        hint=(
+            "put it right, and start the job again: 'sql start JOB'; rows of the epoch may have"
+            " been taken already"
+        ),
     )

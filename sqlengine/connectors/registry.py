@@ -1,5 +1,6 @@
-"""The connectors by name, and the check of a table's WITH options against what connector and format declare. A file of
-this folder registers its connector; third parties use the entry point group 'sqlengine.connectors'."""
+"""The connectors by name, and the check of a table's WITH options against what connector and format
+declare. A file of this folder registers its connector; third parties use the entry point group
+'sqlengine.connectors'."""
 
 from __future__ import annotations
 
@@ -42,12 +43,16 @@ _connectors: dict[str, Connector] = {}
 _COMMON = {
     "connector": Option(required=True),
     IDLE_OPTION: Option(
-        duration, doc="a shard that is silent for so long does not hold back the watermark of the others"
+        duration,
+        doc="a shard that is silent for so long does not hold back the watermark of the others",
     ),
     "scan.watermark.emit.strategy": Option(
-        choice("on-event", "on-periodic"), doc="without effect: 'pipeline.auto-watermark-interval' decides"
+        choice("on-event", "on-periodic"),
+        doc="without effect: 'pipeline.auto-watermark-interval' decides",
     ),
-    "scan.watermark.alignment.group": Option(doc="without effect, as all of alignment: it changes no result"),
+    "scan.watermark.alignment.group": Option(
+        doc="without effect, as all of alignment: it changes no result"
+    ),
     "scan.watermark.alignment.max-drift": Option(duration),
     "scan.watermark.alignment.update-interval": Option(duration),
 }
@@ -88,19 +93,27 @@ def connector_of(table: Table) -> Connector:
     name = table.options.get("connector")
     if name is None:
         raise PlanError(
-            f"table '{table.display}' needs the option 'connector'", hint="one of " + ", ".join(sorted(known))
+            f"table '{table.display}' needs the option 'connector'",
+            hint="one of " + ", ".join(sorted(known)),
         )
     if name not in known:
         hint = did_you_mean(name, known) or "known connectors: " + ", ".join(sorted(known))
-        raise OptionError(f"unknown connector '{name}' of table '{table.display}'", hint=hint, subject="connector")
+        raise OptionError(
+            f"unknown connector '{name}' of table '{table.display}'", hint=hint, subject="connector"
+        )
     return known[name]
 
 
 def validate(table: Table) -> None:
-    """Checks the table's options, metadata keys and column types. PlanError names what is wrong; nothing is opened."""
+    """Checks the table's options, metadata keys and column types. PlanError names what is wrong;
+    nothing is opened."""
     found = connector_of(table)
     declared = _declared(table, found)
-    own = {name: text for name, text in table.options.items() if not _is_format_option(name, table, found)}
+    own = {
+        name: text
+        for name, text in table.options.items()
+        if not _is_format_option(name, table, found)
+    }
     parse_options(own, declared, f"table '{table.display}'")
     if table.partition_keys and not (
         isinstance(found, Partitioning) or (isinstance(found, Changing) and found.keeps_rows)
@@ -121,7 +134,8 @@ def validate(table: Table) -> None:
 
 
 def _check_metadata(declared: MetadataColumn, found: Connector, table: Table) -> None:
-    """The connector, or the format of the table, has the key, and its values fit in the declared type."""
+    """The connector, or the format of the table, has the key, and its values fit in the declared
+    type."""
     if isinstance(found, Changing) and found.keeps_rows:
         return
     if isinstance(found, Partitioning) and declared.key.startswith(PARTITION):
@@ -140,13 +154,20 @@ def _check_metadata(declared: MetadataColumn, found: Connector, table: Table) ->
         or (own.is_integer and kind.root is Root.BIGINT)
     )
     if not same:
-        raise PlanError(f"metadata '{declared.key}' of connector '{found.name}' is {own}, not {kind}")
+        raise PlanError(
+            f"metadata '{declared.key}' of connector '{found.name}' is {own}, not {kind}"
+        )
 
 
 def options_of(table: Table) -> dict[str, object]:
-    """The connector's options with their values, defaults filled in, those of the format left out."""
+    """The connector's options with their values, defaults filled in, those of the format left
+    out."""
     found = connector_of(table)
-    own = {name: text for name, text in table.options.items() if not _is_format_option(name, table, found)}
+    own = {
+        name: text
+        for name, text in table.options.items()
+        if not _is_format_option(name, table, found)
+    }
     return parse_options(own, _declared(table, found), f"table '{table.display}'")
 
 
@@ -173,8 +194,8 @@ def open_scan(scan: Scan, environment: Environment) -> Source:
 
 
 def open_sink(table: Table, environment: Environment, *, overwrite: bool = False) -> Sink:
-    """Opens the table for writing, after `validate`; `overwrite`: what is written replaces what is there. BrokerFull where
-    there is no space for it."""
+    """Opens the table for writing, after `validate`; `overwrite`: what is written replaces what is
+    there. BrokerFull where there is no space for it."""
     validate(table)
     found = connector_of(table)
     try:
@@ -190,8 +211,8 @@ def open_sink(table: Table, environment: Environment, *, overwrite: bool = False
 
 
 def declared(table: Table) -> Table:
-    """The table with the changes that its rows bring, as its connector says. What is wrong with its options is told
-    where the table is used."""
+    """The table with the changes that its rows bring, as its connector says. What is wrong with its
+    options is told where the table is used."""
     try:
         kinds = brings(table)
     except PlanError:
@@ -242,8 +263,8 @@ def changes_of(kinds: frozenset[RowKind]) -> Changes:
 
 
 def delivered(sink: PlannedSink, settings: Mapping[str, str]) -> PlannedSink:
-    """The sink with all that stands between the query and its table, as the table's connector takes changes. Errors are
-    those of `planner.analysis.delivery.deliver`."""
+    """The sink with all that stands between the query and its table, as the table's connector takes
+    changes. Errors are those of `planner.analysis.delivery.deliver`."""
     if sink.table is None:
         return sink
     if sink.overwrite:
@@ -252,7 +273,11 @@ def delivered(sink: PlannedSink, settings: Mapping[str, str]) -> PlannedSink:
     mode = Takes.APPEND if kinds == {RowKind.INSERT} else Takes.UPSERT
     if RowKind.UPDATE_BEFORE in kinds:
         found = connector_of(sink.table)
-        mode = Takes.ANY if found.accepts_updates and not isinstance(found, Changing) else Takes.RETRACT
+        mode = (
+            Takes.ANY
+            if found.accepts_updates and not isinstance(found, Changing)
+            else Takes.RETRACT
+        )
     found = connector_of(sink.table)
     apart = isinstance(found, Repeating) and found.apart
     return replace(deliver(sink, mode, RowKind.DELETE in kinds, settings), apart=apart)
@@ -290,13 +315,18 @@ def _cannot_open(table: Table, what: str, error: OSError) -> PlanError:
 
 
 def _declared(table: Table, found: Connector) -> Mapping[str, Option]:
-    """The connector's options; a # in a name stands for each column of the table, and each part of one."""
+    """The connector's options; a # in a name stands for each column of the table, and each part of
+    one."""
     declared = dict(_COMMON)
     if found.needs_format:
         declared["format"] = Option(required=True, doc="for example 'format' = 'json'")
     for name, option in found.options.items():
         if "#" in name:
-            declared |= {name.replace("#", part): option for c in table.physical for part in part_names(c.name, c.type)}
+            declared |= {
+                name.replace("#", part): option
+                for c in table.physical
+                for part in part_names(c.name, c.type)
+            }
         else:
             declared[name] = option
     return declared

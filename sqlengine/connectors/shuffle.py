@@ -1,8 +1,10 @@
-"""The topic over which the parts of a divided graph exchange rows: shard p holds what part p is sent.
+"""The topic over which the parts of a divided graph exchange rows: shard p holds what part p is
+sent.
 
-Nobody declares a table over it; plans of parts name it (planner/graph/division.py). A record is one batch (see
-operators/shuffle.py), its key says which part sent it, in which epoch and at which version of the graph. How far a part has
-read stands in the broker as the offset of a group, so that those who send to it can wait for it."""
+Nobody declares a table over it; plans of parts name it (planner/graph/division.py). A record is one
+batch (see operators/shuffle.py), its key says which part sent it, in which epoch and at which
+version of the graph. How far a part has read stands in the broker as the offset of a group, so that
+those who send to it can wait for it."""
 
 from __future__ import annotations
 
@@ -34,10 +36,12 @@ def shuffle_topic(graph: str) -> str:
 
 
 class Shuffle:
-    """One part's end of the exchange. `version` is that of the part's graph: what parts at a later one have sent is not read
-    before this part has made the change, too."""
+    """One part's end of the exchange. `version` is that of the part's graph: what parts at a later
+    one have sent is not read before this part has made the change, too."""
 
-    def __init__(self, broker: Broker, graph: str, share: Share, compression: Compression = "lz4") -> None:
+    def __init__(
+        self, broker: Broker, graph: str, share: Share, compression: Compression = "lz4"
+    ) -> None:
         self.topic = shuffle_topic(graph)
         made = broker.create_topic(self.topic, share.parts, if_not_exists=True)
         if made.shards != share.parts:
@@ -57,15 +61,17 @@ class Shuffle:
 
 
 class Unread:
-    """What a part has sent and the others have not read, since it was opened: bytes by part. More than `most` for one of
-    them, and the sender is to wait."""
+    """What a part has sent and the others have not read, since it was opened: bytes by part. More
+    than `most` for one of them, and the sender is to wait."""
 
     def __init__(self, broker: Broker, topic: str, most: int) -> None:
         self._broker = broker
         self._topic = topic
         self._most = most
         self._bytes: defaultdict[int, int] = defaultdict(int)
-        self._sent: defaultdict[int, deque[tuple[int, int]]] = defaultdict(deque)  # offset behind it, bytes
+        self._sent: defaultdict[int, deque[tuple[int, int]]] = defaultdict(
+            deque
+        )  # offset behind it, bytes
 
     def add(self, part: int, next_offset: int, size: int) -> None:
         sent = self._sent[part]
@@ -86,8 +92,9 @@ class Unread:
 
 
 class ShuffleSource:
-    """Reads this part's shard. Offsets count batches. At first, and each time when it has read as many bytes as `tells`, the
-    others can see how far it is: what stands before the offset of a read has been processed."""
+    """Reads this part's shard. Offsets count batches. At first, and each time when it has read as
+    many bytes as `tells`, the others can see how far it is: what stands before the offset of a read
+    has been processed."""
 
     bounded: ClassVar[bool] = False
 
@@ -107,7 +114,9 @@ class ShuffleSource:
     def end(self, shard: str) -> int | None:
         return self._broker.end_offset(self._shuffle.topic, self._shard)
 
-    def read(self, shard: str, offset: int, *, max_rows: int, until: int | None = None) -> Chunk | None:
+    def read(
+        self, shard: str, offset: int, *, max_rows: int, until: int | None = None
+    ) -> Chunk | None:
         topic = self._shuffle.topic
         if self._untold >= self._tells and until is None:
             with suppress(BrokerError):  # a full disk: the next read tries again
@@ -129,7 +138,11 @@ class ShuffleSource:
     def _ready(self, records: Records) -> int:
         """How many of the first are of versions that this part has reached."""
         assert records.keys is not None
-        later = (n for n, k in enumerate(records.keys.to_pylist()) if decode_stamp(k).version > self._shuffle.version)
+        later = (
+            n
+            for n, k in enumerate(records.keys.to_pylist())
+            if decode_stamp(k).version > self._shuffle.version
+        )
         return next(later, records.num_rows)
 
     def passed(self, positions: Mapping[str, int]) -> None: ...
@@ -138,12 +151,14 @@ class ShuffleSource:
 
 
 class ShuffleSink:
-    """Sends an epoch's parcels, in one request: a batch for each part that gets any, this one included. An epoch that is repeated adds
-    where it is missing and nowhere else."""
+    """Sends an epoch's parcels, in one request: a batch for each part that gets any, this one
+    included. An epoch that is repeated adds where it is missing and nowhere else."""
 
     guarantee: ClassVar[str] = "exactly-once"
 
-    def __init__(self, shuffle: Shuffle, broker: Broker, writer: str, share: Share, compression: Compression) -> None:
+    def __init__(
+        self, shuffle: Shuffle, broker: Broker, writer: str, share: Share, compression: Compression
+    ) -> None:
         self._shuffle = shuffle
         self._broker = broker
         self._writer = writer
@@ -175,7 +190,9 @@ class ShuffleSink:
             )
             for part, parcels in self._pending.items()
         ]
-        for (part, parcels), done in zip(self._pending.items(), self._broker.append_all(additions), strict=True):
+        for (part, parcels), done in zip(
+            self._pending.items(), self._broker.append_all(additions), strict=True
+        ):
             if not done.duplicate:
                 self._shuffle.unread.add(part, done.next_offset, sum(map(len, parcels)))
         self._pending.clear()

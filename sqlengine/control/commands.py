@@ -1,6 +1,7 @@
 """The command topic: changes of jobs as records on the broker, with answers under the same id.
 
-A command is JSON: {"id", "op", "name", "sql", "version", "take_over", "savepoint", "drain"}; which of them an op needs stands in `OPS`."""
+A command is JSON: {"id", "op", "name", "sql", "version", "take_over", "savepoint", "drain"}; which
+of them an op needs stands in `OPS`."""
 
 from __future__ import annotations
 
@@ -30,8 +31,9 @@ Answer: TypeAlias = dict[str, object]
 
 
 class Command(msgspec.Struct, frozen=True):
-    """One command, as it stands in the topic. `savepoint`: the one to start from; for `stop` and `savepoint` the folder for
-    a new one, '' for the default one. `drain`: `stop` tells all windows first, and writes a savepoint."""
+    """One command, as it stands in the topic. `savepoint`: the one to start from; for `stop` and
+    `savepoint` the folder for a new one, '' for the default one. `drain`: `stop` tells all windows
+    first, and writes a savepoint."""
 
     id: str
     op: str
@@ -44,9 +46,9 @@ class Command(msgspec.Struct, frozen=True):
 
 
 class CommandIntake(Background):
-    """Takes commands in a thread of its own. A command is committed after it is carried out: after a crash in between
-    it is carried out again, which changes nothing (the same text again is 'unchanged'). Without space for the answer
-    it waits until there is some."""
+    """Takes commands in a thread of its own. A command is committed after it is carried out: after
+    a crash in between it is carried out again, which changes nothing (the same text again is
+    'unchanged'). Without space for the answer it waits until there is some."""
 
     def __init__(self, engine: Engine, describe: Callable[[SqlError], dict[str, object]]) -> None:
         super().__init__("commands")
@@ -69,7 +71,9 @@ class CommandIntake(Background):
         while not self._stopping.is_set():
             begin = self._broker.begin_offset(COMMANDS, 0)
             if offset < begin:
-                log.warning("%d commands were not carried out: they waited too long", begin - offset)
+                log.warning(
+                    "%d commands were not carried out: they waited too long", begin - offset
+                )
                 offset = begin
             records = self._broker.read(COMMANDS, 0, offset)
             if records is None:
@@ -88,14 +92,20 @@ class CommandIntake(Background):
         except SqlError as error:
             answer = {"status": "refused", "error": self._describe(error)}
         except msgspec.MsgspecError as error:
-            refusal = JobError("the record is no command", detail=str(error), hint=f"op is one of {', '.join(OPS)}")
+            refusal = JobError(
+                "the record is no command", detail=str(error), hint=f"op is one of {', '.join(OPS)}"
+            )
             answer = {"status": "refused", "error": self._describe(refusal)}
         except Exception:
             log.exception("command %s failed", identity)
-            fault = ServiceError(f"internal error in command '{identity}'", detail="the server's log has the trace")
+            fault = ServiceError(
+                f"internal error in command '{identity}'", detail="the server's log has the trace"
+            )
             answer = {"status": "refused", "error": self._describe(fault)}
         data = msgspec.json.encode({"id": identity, **answer})
-        self._broker.append(RESULTS, 0, [data], keys=[identity.encode()], timestamp_ms=self._engine.now_ms())
+        self._broker.append(
+            RESULTS, 0, [data], keys=[identity.encode()], timestamp_ms=self._engine.now_ms()
+        )
 
 
 def _identity(value: bytes) -> str:
@@ -116,11 +126,17 @@ def _perform(engine: Engine, command: Command) -> Answer:
 
 def _submit(engine: Engine, command: Command) -> Answer:
     path = command.savepoint
-    return _answer(engine.submit(command.name, command.sql, Origin.TOPIC, take_over=command.take_over, savepoint=path))
+    return _answer(
+        engine.submit(
+            command.name, command.sql, Origin.TOPIC, take_over=command.take_over, savepoint=path
+        )
+    )
 
 
 def _validate(engine: Engine, command: Command) -> Answer:
-    return _answer(engine.validate(command.name, command.sql, Origin.TOPIC, take_over=command.take_over))
+    return _answer(
+        engine.validate(command.name, command.sql, Origin.TOPIC, take_over=command.take_over)
+    )
 
 
 def _stop(engine: Engine, command: Command) -> Answer:
@@ -140,7 +156,9 @@ def _remove(engine: Engine, command: Command) -> Answer:
 
 
 def _rollback(engine: Engine, command: Command) -> Answer:
-    return _answer(engine.rollback(command.name, command.version, Origin.TOPIC, take_over=command.take_over))
+    return _answer(
+        engine.rollback(command.name, command.version, Origin.TOPIC, take_over=command.take_over)
+    )
 
 
 def _list(engine: Engine, command: Command) -> Answer:
@@ -158,7 +176,10 @@ def _answer(outcome: Outcome) -> Answer:
     if outcome.savepoint is not None:
         body["savepoint"] = outcome.savepoint
     if outcome.state:
-        body["state"] = [{"operator": s.operator, "outcome": s.outcome, "reason": s.reason} for s in outcome.state]
+        body["state"] = [
+            {"operator": s.operator, "outcome": s.outcome, "reason": s.reason}
+            for s in outcome.state
+        ]
     return body
 
 
@@ -167,7 +188,9 @@ OPS: Mapping[str, Callable[[Engine, Command], Answer]] = MappingProxyType(
         "submit": _submit,  # name, sql, savepoint
         "validate": _validate,  # name, sql: what submit would do
         "remove": _remove,  # name
-        "start": lambda engine, command: _answer(engine.start_job(command.name, command.savepoint)),  # name, savepoint
+        "start": lambda engine, command: _answer(
+            engine.start_job(command.name, command.savepoint)
+        ),  # name, savepoint
         "stop": _stop,  # name, savepoint, drain
         "isolate": lambda engine, command: _answer(engine.isolate(command.name)),  # name
         "merge": lambda engine, command: _answer(engine.merge(command.name)),  # name

@@ -1,7 +1,8 @@
-"""The watched folder: every `*.sql` file below it is a job, and a change of the files is a change of the jobs.
+"""The watched folder: every `*.sql` file below it is a job, and a change of the files is a change
+of the jobs.
 
-The system's notifications only wake the watcher. What changed is found by comparing the folder with what was taken
-before, so a missed, doubled or reordered notification loses nothing.
+The system's notifications only wake the watcher. What changed is found by comparing the folder with
+what was taken before, so a missed, doubled or reordered notification loses nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from watchdog.events import EVENT_TYPE_CLOSED_NO_WRITE, EVENT_TYPE_OPENED, FileSystemEvent, FileSystemEventHandler
+from watchdog.events import (
+    EVENT_TYPE_CLOSED_NO_WRITE,
+    EVENT_TYPE_OPENED,
+    FileSystemEvent,
+    FileSystemEventHandler,
+)
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver
 
@@ -41,8 +47,9 @@ log = logging.getLogger(__name__)
 class FolderChange:
     """What one quiet moment brought, by job name.
 
-    A renamed job is in `renamed` (old name -> new name) and, under its new name, in `upserts`; not in `removed`.
-    `problems` are files that cannot be jobs, each reported once; for jobs with such a file see `keeps`.
+    A renamed job is in `renamed` (old name -> new name) and, under its new name, in `upserts`; not
+    in `removed`. `problems` are files that cannot be jobs, each reported once; for jobs with such a
+    file see `keeps`.
     """
 
     upserts: dict[str, SourceFile] = field(default_factory=dict)
@@ -53,7 +60,8 @@ class FolderChange:
     unread: tuple[str, ...] = ()
 
     def keeps(self, name: str) -> bool:
-        """Whether what runs as `name` must stay although no upsert names it: its file is bad, or out of reach."""
+        """Whether what runs as `name` must stay although no upsert names it: its file is bad, or
+        out of reach."""
         return name in self.kept or any(name.startswith(prefix) for prefix in self.unread)
 
     def __bool__(self) -> bool:
@@ -61,10 +69,12 @@ class FolderChange:
 
 
 class FolderWatcher:
-    """Calls `apply` with every change of the scripts below `folder`, from a thread of its own, one call at a time.
+    """Calls `apply` with every change of the scripts below `folder`, from a thread of its own, one
+    call at a time.
 
-    A change is taken when nothing has moved for `quiet_ms`; all that happened until then is one FolderChange. When
-    `apply` raises, the change counts as not taken and comes again after `rescan_s`.
+    A change is taken when nothing has moved for `quiet_ms`; all that happened until then is one
+    FolderChange. When `apply` raises, the change counts as not taken and comes again after
+    `rescan_s`.
     """
 
     def __init__(
@@ -78,7 +88,9 @@ class FolderWatcher:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise ServiceError(f"folder {str(folder)!r} cannot be watched", detail=error.strerror) from error
+            raise ServiceError(
+                f"folder {str(folder)!r} cannot be watched", detail=error.strerror
+            ) from error
         self.folder = folder.resolve()
         self._apply = apply
         self._quiet_s = quiet_ms / 1000
@@ -93,9 +105,12 @@ class FolderWatcher:
         self._thread: threading.Thread | None = None
 
     def scan(self) -> FolderChange:
-        """All scripts that are there now, as upserts. Call it before `start`, which then reports what differs from it."""
+        """All scripts that are there now, as upserts. Call it before `start`, which then reports
+        what differs from it."""
         with self._lock:
-            change, self._state = _State(self.folder).advance(list_scripts(self.folder), frozenset())
+            change, self._state = _State(self.folder).advance(
+                list_scripts(self.folder), frozenset()
+            )
             return change
 
     def problems(self) -> dict[Path, SqlError]:
@@ -113,7 +128,8 @@ class FolderWatcher:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop watching; returns when a running `apply` has. A change that is not yet quiet is left for the next start."""
+        """Stop watching; returns when a running `apply` has. A change that is not yet quiet is left
+        for the next start."""
         self._stopped.set()
         self._woken.set()
         if self._observer is not None:
@@ -128,7 +144,9 @@ class FolderWatcher:
             try:
                 self._take_change()
             except Exception:
-                log.exception("a change of the folder %s was not taken, it will be tried again", self.folder)
+                log.exception(
+                    "a change of the folder %s was not taken, it will be tried again", self.folder
+                )
 
     def _take_change(self) -> None:
         with self._lock:
@@ -149,20 +167,28 @@ class FolderWatcher:
                 self._woken.set()
 
     def _check_notifications(self) -> None:
-        """Read the folder more often when it changed and nobody said so: the observer's thread may have died."""
+        """Read the folder more often when it changed and nobody said so: the observer's thread may
+        have died."""
         if self._waker.events == self._heard and self._rescan_s > POLL_S:
-            log.warning("changes in %s come without notifications: it is read every %s s now", self.folder, POLL_S)
+            log.warning(
+                "changes in %s come without notifications: it is read every %s s now",
+                self.folder,
+                POLL_S,
+            )
             self._rescan_s = POLL_S
         self._heard = self._waker.events
 
     def _settle(self, listing: Listing) -> tuple[Listing, frozenset[Path]]:
-        """Wait until nothing moves; returns the listing of that moment and the files that would not stop moving."""
+        """Wait until nothing moves; returns the listing of that moment and the files that would not
+        stop moving."""
         deadline = time.monotonic() + PATIENCE * self._quiet_s
         while not self._stopped.wait(self._quiet_s):
             notified = self._woken.is_set()
             self._woken.clear()
             before, listing = listing, list_scripts(self.folder)
-            moving = frozenset(p for p, stamp in listing.files.items() if before.files.get(p) != stamp)
+            moving = frozenset(
+                p for p, stamp in listing.files.items() if before.files.get(p) != stamp
+            )
             if (listing == before and not notified) or time.monotonic() > deadline:
                 return listing, moving
         return listing, frozenset()
@@ -174,28 +200,36 @@ class _Waker(FileSystemEventHandler):
         self.events = 0
 
     def on_any_event(self, event: FileSystemEvent) -> None:
-        if event.event_type not in (EVENT_TYPE_OPENED, EVENT_TYPE_CLOSED_NO_WRITE):  # our own reading
+        if event.event_type not in (
+            EVENT_TYPE_OPENED,
+            EVENT_TYPE_CLOSED_NO_WRITE,
+        ):  # our own reading
             self.events += 1
             self._woken.set()
 
 
 def _observe(folder: Path, waker: _Waker) -> BaseObserver | None:
-    """Notifications of the system, or None where it gives none (limits of inotify, some network file systems)."""
-    # A new folder may get its watch twice; where warnings are errors, this one would end the observer's thread.
+    """Notifications of the system, or None where it gives none (limits of inotify, some network
+    file systems)."""
+    # A new folder may get its watch twice; where warnings are errors, this one would end the
+    # observer's thread.
     warnings.filterwarnings("ignore", "Callback with id .* already exists", RuntimeWarning)
     observer = Observer()
     try:
         observer.schedule(waker, str(folder), recursive=True)
         observer.start()
     except OSError as error:
-        log.warning("no notifications for %s (%s): it is read every %s s instead", folder, error, POLL_S)
+        log.warning(
+            "no notifications for %s (%s): it is read every %s s instead", folder, error, POLL_S
+        )
         return None
     return observer
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What was taken so far: the listing, the jobs it gave, and what was wrong with the other files."""
+    """What was taken so far: the listing, the jobs it gave, and what was wrong with the other
+    files."""
 
     folder: Path
     listing: Listing = field(default_factory=lambda: Listing({}, {}))
@@ -203,19 +237,31 @@ class _State:
     problems: dict[Path, SqlError] = field(default_factory=dict)
 
     def advance(self, listing: Listing, moving: frozenset[Path]) -> tuple[FolderChange, _State]:
-        """The change from this state to `listing`, and the state after it. Files in `moving` stay as they were."""
+        """The change from this state to `listing`, and the state after it. Files in `moving` stay
+        as they were."""
         reader = _Reader(self, listing, moving)
         found, problems = reader.jobs(), reader.problems
-        kept = {name for name, job in self.jobs.items() if name not in found and reader.keeps(name, job)}
+        kept = {
+            name for name, job in self.jobs.items() if name not in found and reader.keeps(name, job)
+        }
         jobs = {**{name: self.jobs[name] for name in kept}, **found}
         removed = self.jobs.keys() - jobs.keys()
-        upserts = {n: job for n, job in jobs.items() if n not in self.jobs or self.jobs[n].sha != job.sha}
+        upserts = {
+            n: job for n, job in jobs.items() if n not in self.jobs or self.jobs[n].sha != job.sha
+        }
         renamed = renames(
-            {n: self.jobs[n].sha for n in removed}, {n: upserts[n].sha for n in upserts.keys() - self.jobs}
+            {n: self.jobs[n].sha for n in removed},
+            {n: upserts[n].sha for n in upserts.keys() - self.jobs},
         )
-        fresh = [(path, error) for path, error in problems.items() if str(self.problems.get(path)) != str(error)]
+        fresh = [
+            (path, error)
+            for path, error in problems.items()
+            if str(self.problems.get(path)) != str(error)
+        ]
         unread = tuple(_prefix(folder, self.folder) for folder in listing.closed)
-        change = FolderChange(upserts, removed - renamed.keys(), renamed, fresh, kept | reader.troubled, unread)
+        change = FolderChange(
+            upserts, removed - renamed.keys(), renamed, fresh, kept | reader.troubled, unread
+        )
         return change, _State(self.folder, Listing(reader.taken, listing.closed), jobs, problems)
 
 
@@ -241,11 +287,14 @@ class _Reader:
         self.moving = moving
         self.before = {job.path: job for job in state.jobs.values()}
         self.taken = dict(listing.files)
-        self.problems: dict[Path, SqlError] = {path: closed_folder(path, why) for path, why in listing.closed.items()}
+        self.problems: dict[Path, SqlError] = {
+            path: closed_folder(path, why) for path, why in listing.closed.items()
+        }
         self.troubled: set[str] = set()
 
     def jobs(self) -> dict[str, SourceFile]:
-        """The job of every file that has one; names whose files are bad or still being written are `troubled`."""
+        """The job of every file that has one; names whose files are bad or still being written are
+        `troubled`."""
         jobs = {}
         for name, paths in sorted(self._named().items()):
             owner = self._owner(name, paths)
@@ -257,8 +306,11 @@ class _Reader:
         return jobs
 
     def keeps(self, name: str, job: SourceFile) -> bool:
-        """Whether a job without a good file stays: its file is bad, still being written, or out of reach."""
-        return name in self.troubled or any(job.path.is_relative_to(folder) for folder in self.listing.closed)
+        """Whether a job without a good file stays: its file is bad, still being written, or out of
+        reach."""
+        return name in self.troubled or any(
+            job.path.is_relative_to(folder) for folder in self.listing.closed
+        )
 
     def _named(self) -> dict[str, list[Path]]:
         named: dict[str, list[Path]] = {}
@@ -284,7 +336,11 @@ class _Reader:
         known = self.before.get(path)
         if path in self.moving:
             return self._later(path)
-        if known and self.state.listing.files.get(path) == stamp and path not in self.state.problems:
+        if (
+            known
+            and self.state.listing.files.get(path) == stamp
+            and path not in self.state.problems
+        ):
             return known
         try:
             return load(path, stamp)

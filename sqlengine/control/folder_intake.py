@@ -1,4 +1,5 @@
-"""From the watched folder to the engine: changes of files become changes of jobs, and what was refused is remembered."""
+"""From the watched folder to the engine: changes of files become changes of jobs, and what was
+refused is remembered."""
 
 from __future__ import annotations
 
@@ -62,11 +63,17 @@ class FolderIntake:
         for path, error in change.problems:
             log.error("%s: %s", path, error)
         mine, known = self._mine(), {j.name for j in self._engine.jobs()}
-        renamed = {old: new for old, new in change.renamed.items() if old in mine and new not in known}
+        renamed = {
+            old: new for old, new in change.renamed.items() if old in mine and new not in known
+        }
         removed |= change.renamed.keys() - renamed.keys()
         texts = {n: JobText(n, f.text, str(f.path)) for n, f in change.upserts.items()}
         outcomes = self._engine.change(Request(Origin.FOLDER, texts, removed & mine, renamed))
-        edited = {n: texts[n] for n in renamed.values() if outcomes[n].error is None and self._held(n) != texts[n].sql}
+        edited = {
+            n: texts[n]
+            for n in renamed.values()
+            if outcomes[n].error is None and self._held(n) != texts[n].sql
+        }
         if edited:  # an edit that was refused under the old name
             outcomes |= self._engine.change(Request(Origin.FOLDER, edited))
         for name in [*removed, *change.renamed, *texts]:

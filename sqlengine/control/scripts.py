@@ -1,4 +1,5 @@
-"""The scripts below a folder: which there are, what they hold, which jobs they are, and what may be wrong with them."""
+"""The scripts below a folder: which there are, what they hold, which jobs they are, and what may be
+wrong with them."""
 
 from __future__ import annotations
 
@@ -30,13 +31,17 @@ class SourceFile:
 
 
 def job_name(path: Path, folder: Path) -> str:
-    """The name of the job in `path`: the path below `folder` without `.sql`, `/` as `.`; SqlError when it has none."""
+    """The name of the job in `path`: the path below `folder` without `.sql`, `/` as `.`; SqlError
+    when it has none."""
     name = ".".join(path.relative_to(folder).parts).removesuffix(SUFFIX)
     if not NAME.fullmatch(name):
         raise ServiceError(
             f"file name {path.name!r} is not a job name",
             detail=f"the job would be called {name!r}",
-            hint="rename the file, and the folders above it, to letters A-Z a-z, digits, '_', '.' and '-'",
+            hint=(
+                "rename the file, and the folders above it, to letters A-Z a-z, digits, '_', '.'"
+                " and '-'"
+            ),
         )
     if len(name) > MAX_NAME:
         raise ServiceError(
@@ -102,7 +107,9 @@ class Moving(Exception):
 def load(path: Path, stamp: Stamp) -> SourceFile:
     if stamp[2] > MAX_BYTES:
         hint = "split it into several scripts"
-        raise ServiceError(f"file {path.name!r} has {stamp[2]} bytes, at most {MAX_BYTES} are allowed", hint=hint)
+        raise ServiceError(
+            f"file {path.name!r} has {stamp[2]} bytes, at most {MAX_BYTES} are allowed", hint=hint
+        )
     try:
         data = _bytes(path, stamp)
         text = data.decode("utf-8-sig")
@@ -110,10 +117,14 @@ def load(path: Path, stamp: Stamp) -> SourceFile:
         raise Moving from error
     except OSError as error:
         hint = "let the user that runs the server read it"
-        raise ServiceError(f"file {path.name!r} cannot be read", detail=error.strerror, hint=hint) from error
+        raise ServiceError(
+            f"file {path.name!r} cannot be read", detail=error.strerror, hint=hint
+        ) from error
     except UnicodeDecodeError as error:
         detail = f"{error.reason} at byte {error.start}"
-        raise ServiceError(f"file {path.name!r} is not UTF-8", detail=detail, hint="save it as UTF-8") from error
+        raise ServiceError(
+            f"file {path.name!r} is not UTF-8", detail=detail, hint="save it as UTF-8"
+        ) from error
     if not text.strip():
         hint = "write its statements, or delete the file to remove the job"
         raise ServiceError(f"file {path.name!r} is empty", hint=hint)
@@ -121,7 +132,9 @@ def load(path: Path, stamp: Stamp) -> SourceFile:
 
 
 def _bytes(path: Path, stamp: Stamp) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe without a writer must not block
+    descriptor = os.open(
+        path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+    )  # a pipe without a writer must not block
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(0, "it is not a regular file")

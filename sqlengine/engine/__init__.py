@@ -1,4 +1,5 @@
-"""The engine of a server: takes changes of jobs, puts them into graphs, and knows what runs where."""
+"""The engine of a server: takes changes of jobs, puts them into graphs, and knows what runs
+where."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Takes a job out of parts into a graph of this process, and jobs into parts, many at once: while they stand still.
+"""Takes a job out of parts into a graph of this process, and jobs into parts, many at once: while
+they stand still.
 
-hold the parts -> write down what the job has in all of them -> it leaves -> it comes to the other graph
-hold the parts -> read both to the same place -> write down what jobs have -> all parts prepare -> they leave -> they come"""
+hold the parts -> write down what the job has in all of them -> it leaves -> it comes to the other
+graph hold the parts -> read both to the same place -> write down what jobs have -> all parts
+prepare -> they leave -> they come"""
 
 from __future__ import annotations
 
@@ -56,7 +58,8 @@ def out_of_parts(leaving: Leaving, source: DividedGraph) -> Belongings:
 
 
 def into_parts(leaving: Leaving, source: RunningGraph, target: DividedGraph) -> None:
-    """The jobs go over. NotTogether where they do not stand near enough to the others: nothing has changed."""
+    """The jobs go over. NotTogether where they do not stand near enough to the others: nothing has
+    changed."""
     inputs = source.runner.inputs
     mine = (node.id for node in nodes_of(source.runner.graph, leaving.jobs))
     common = [name for name in mine if target.read_to(name) is not None]
@@ -72,17 +75,23 @@ def into_parts(leaving: Leaving, source: RunningGraph, target: DividedGraph) -> 
                 target.gathering.reach(meeting)
             going = source.change(source.runner.graph, {}, leaving.going, {})
             coming = target.change(target.runner.graph, leaving.plans, leaving.jobs, {})
-            source.call(lambda: _give(leaving, source, target, _Ready(meeting, going, coming)), None)
+            source.call(
+                lambda: _give(leaving, source, target, _Ready(meeting, going, coming)), None
+            )
     finally:
         inputs.bounds = {}
 
 
-def _meeting(jobs: Collection[str], source: RunningGraph, target: DividedGraph, theirs: Positions) -> Positions:
+def _meeting(
+    jobs: Collection[str], source: RunningGraph, target: DividedGraph, theirs: Positions
+) -> Positions:
     """Where both have read to when the jobs go over."""
     meeting = {}
     for name, shards in theirs.items():
         mine = source.runner.inputs.running[name].positions
-        if mine.keys() != shards.keys() or any(abs(mine[s] - at) > NEAR for s, at in shards.items()):
+        if mine.keys() != shards.keys() or any(
+            abs(mine[s] - at) > NEAR for s, at in shards.items()
+        ):
             raise NotTogether(jobs, target.name, "its sources are not read as far")
         meeting[name] = {s: max(mine[s], at) for s, at in shards.items()}
     return meeting
@@ -107,10 +116,14 @@ def _give(leaving: Leaving, source: RunningGraph, target: DividedGraph, ready: _
         ready.coming.abandon()
         raise
     positions = _positions(belongings, ready.coming.graph)
-    target.hand_over(ready.coming, leaving.handover, positions, lambda: source.runner.apply(ready.going))
+    target.hand_over(
+        ready.coming, leaving.handover, positions, lambda: source.runner.apply(ready.going)
+    )
 
 
-def _belongings(jobs: Collection[str], source: RunningGraph, target: DividedGraph, meeting: Positions) -> Belongings:
+def _belongings(
+    jobs: Collection[str], source: RunningGraph, target: DividedGraph, meeting: Positions
+) -> Belongings:
     if not source.runner.reach(meeting, EPOCHS):
         raise NotTogether(jobs, target.name, "its sources are not read as far")
     belongings = capture(source.runner, *jobs)

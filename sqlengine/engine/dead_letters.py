@@ -1,8 +1,8 @@
 """The dead letters of an engine: which there are, whose they are, and which have been replayed.
 
-A record's key says whose letter it is. An index in memory says which blocks of the topic hold letters of whom, so that a
-page costs the blocks with its letters, however many the topic holds of others. It grows with what was appended since the
-last look."""
+A record's key says whose letter it is. An index in memory says which blocks of the topic hold
+letters of whom, so that a page costs the blocks with its letters, however many the topic holds of
+others. It grows with what was appended since the last look."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _BLOCK = 1_000
 
 @dataclass(frozen=True)
 class Letter:
-    """One dead letter. `id` is its offset in the topic; `job` is '' for a record that is malformed for all jobs of
-    `table`. `place`: line:column in the text of the job's version, or shard@offset; `subject`: the expression, or the
-    table. `shard` and `offset` name the record in `stored` (a topic or path) that the row came from; None where only the
-    values are known."""
+    """One dead letter. `id` is its offset in the topic; `job` is '' for a record that is malformed
+    for all jobs of `table`. `place`: line:column in the text of the job's version, or shard@offset;
+    `subject`: the expression, or the table. `shard` and `offset` name the record in `stored` (a
+    topic or path) that the row came from; None where only the values are known."""
 
     id: int
     time: int
@@ -51,7 +51,8 @@ class Letter:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which letters: of a job (its own, and those of its `tables`), of a table, from a time on (ms), of some ids."""
+    """Which letters: of a job (its own, and those of its `tables`), of a table, from a time on
+    (ms), of some ids."""
 
     job: str | None = None
     tables: Collection[str] = ()
@@ -73,7 +74,8 @@ class Wanted:
 
 @dataclass(frozen=True)
 class _Where:
-    """`blocks`, ascending, hold letters with one of `keys`; those from `end` on came after the look."""
+    """`blocks`, ascending, hold letters with one of `keys`; those from `end` on came after the
+    look."""
 
     blocks: list[int]
     keys: pa.BinaryArray
@@ -113,10 +115,14 @@ class Letters:
             return set(self._replayed.get(letter, ()))
 
     def look(self) -> None:
-        """Takes what was appended since the last look into the index. What the topic has dropped leaves it."""
+        """Takes what was appended since the last look into the index. What the topic has dropped
+        leaves it."""
         with self._lock:
             begin = self._begin()
-            if begin is None or (begin, self._broker.end_offset(DEAD_LETTERS, 0)) == (self._begin_then, self._looked):
+            if begin is None or (begin, self._broker.end_offset(DEAD_LETTERS, 0)) == (
+                self._begin_then,
+                self._looked,
+            ):
                 return
             for records in self._records(self._looked, None):
                 self._take(records)
@@ -135,7 +141,9 @@ class Letters:
             held = self._blocks.setdefault(key, array("q"))
             if not held or held[-1] < block:
                 held.append(block)
-        for value in records.values.filter(pc.starts_with(records.values, pattern=_MARK)).to_pylist():
+        for value in records.values.filter(
+            pc.starts_with(records.values, pattern=_MARK)
+        ).to_pylist():
             mark = msgspec.json.decode(value)
             for number in mark["replayed"]:
                 self._replayed.setdefault(number, set()).add(mark["job"])
@@ -163,7 +171,9 @@ class Letters:
         for records in self._records(start, min((block + 1) * _BLOCK, where.end)):
             mine = pc.is_in(_keys(records), where.keys)
             values = records.values.filter(mine).to_pylist()
-            for offset, value in zip(pa.array(records.offsets).filter(mine).to_pylist(), values, strict=True):
+            for offset, value in zip(
+                pa.array(records.offsets).filter(mine).to_pylist(), values, strict=True
+            ):
                 letter = msgspec.convert({**msgspec.json.decode(value), "id": offset}, Letter)
                 if wanted.takes(letter):
                     yield letter
@@ -176,7 +186,8 @@ class Letters:
             return None
 
     def _records(self, offset: int, until: int | None) -> Iterator[Records]:
-        """Records of [offset, until), or up to the end, block by block, without those that the topic drops meanwhile."""
+        """Records of [offset, until), or up to the end, block by block, without those that the
+        topic drops meanwhile."""
         while (begin := self._begin()) is not None:
             offset = max(offset, begin)
             if until is not None and offset >= until:

@@ -1,7 +1,8 @@
-"""Puts planned jobs into the graphs: prepares the change of each graph beside the stream, writes it down, switches.
+"""Puts planned jobs into the graphs: prepares the change of each graph beside the stream, writes it
+down, switches.
 
-A new version stands in the job log before it takes effect; a change that fails leaves everything as it was, and one that
-a crash interrupts is finished by the next start."""
+A new version stands in the job log before it takes effect; a change that fails leaves everything as
+it was, and one that a crash interrupts is finished by the next start."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ from sqlengine.snapshots.savepoints import Restoration
 
 @dataclass
 class Work:
-    """One request on its way. `texts`: what is to be planned; `kept`: renamed jobs, new name to old; `restores`: the
-    savepoints that jobs start from."""
+    """One request on its way. `texts`: what is to be planned; `kept`: renamed jobs, new name to
+    old; `restores`: the savepoints that jobs start from."""
 
     request: Request
     texts: dict[str, JobText] = field(default_factory=dict)
@@ -53,7 +54,8 @@ class Deployment:
         self._savepoints = savepoints
 
     def deploy(self, work: Work) -> None:
-        """Prepares the change of each graph that the request touches, and only then switches them."""
+        """Prepares the change of each graph that the request touches, and only then switches
+        them."""
         registry = self._registry
         self._refuse_undividable(work)
         restored = self._restorations(work)
@@ -84,8 +86,8 @@ class Deployment:
         prepared: Sequence[tuple[RunningGraph, GraphChange]],
         restored: Mapping[str, Restoration],
     ) -> None:
-        """Writes the change down and makes it. Where a graph does not take its part, none has taken any, or the change
-        stays pending and the rest of it is made before the next one."""
+        """Writes the change down and makes it. Where a graph does not take its part, none has taken
+        any, or the change stays pending and the rest of it is made before the next one."""
         log, now = self._registry.log, self._registry.clock()
         waiting = list(prepared)
         made = 0
@@ -112,10 +114,13 @@ class Deployment:
             why = self._fleet.of(work.kept.get(name, name)).obstacle(plan.sinks)
             if why is not None:
                 reason = f"job '{name}' runs in parts, and this text cannot"
-                work.refuse(name, JobError(reason, detail=why, hint="remove the job, and submit it again"))
+                work.refuse(
+                    name, JobError(reason, detail=why, hint="remove the job, and submit it again")
+                )
 
     def _restorations(self, work: Work) -> dict[str, Restoration]:
-        """What jobs start from that ask for a savepoint; those that cannot start from theirs are refused."""
+        """What jobs start from that ask for a savepoint; those that cannot start from theirs are
+        refused."""
         found = {}
         for name, path in work.restores.items():
             if name not in work.ready:
@@ -138,14 +143,22 @@ class Deployment:
         change = self._registry.log.pending
         if change is None:
             return
-        plans = {n: p for n, p in self._registry.plans_of(change.jobs).items() if isinstance(p, PlannedJob)}
+        plans = {
+            n: p
+            for n, p in self._registry.plans_of(change.jobs).items()
+            if isinstance(p, PlannedJob)
+        }
         self._finish_restores(change, plans)
-        for graph in [self._fleet.graph(n) for n in dict.fromkeys((*change.graphs.values(), *self._fleet.graphs))]:
+        for graph in [
+            self._fleet.graph(n)
+            for n in dict.fromkeys((*change.graphs.values(), *self._fleet.graphs))
+        ]:
             running = graph.runner.jobs
             mine = {
                 name: plan
                 for name, plan in plans.items()
-                if change.graphs[name] == graph.name and running.get(name, 0) != bool(plan.sinks) * change.jobs[name]
+                if change.graphs[name] == graph.name
+                and running.get(name, 0) != bool(plan.sinks) * change.jobs[name]
             }
             leaving = [n for n in change.removes if n in running]
             part = self._change_of(graph, mine, change.jobs, leaving, change.renamed)
@@ -181,7 +194,9 @@ class Deployment:
             try:
                 part = self._change_of(graph, mine, versions, leaving, work.kept)
             except SqlError as error:
-                for name, reason in (self._unfit(graph, mine) or dict.fromkeys(mine, error)).items():
+                for name, reason in (
+                    self._unfit(graph, mine) or dict.fromkeys(mine, error)
+                ).items():
                     work.refuse(name, reason)
                     mine.pop(name)
                     leaving = [n for n in leaving if n != work.kept.get(name)]
@@ -192,8 +207,8 @@ class Deployment:
         return prepared
 
     def foretell(self, work: Work) -> None:
-        """What `deploy` would come to: the same changes, prepared and given up. Each job is one of those that are ready
-        still, or refused."""
+        """What `deploy` would come to: the same changes, prepared and given up. Each job is one of
+        those that are ready still, or refused."""
         self._refuse_undividable(work)
         restored = self._restorations(work)
         versions = {n: self._registry.log.next_version(n) for n in work.ready}
@@ -210,9 +225,12 @@ class Deployment:
         leaving: Sequence[str],
         kept: Mapping[str, str],
     ) -> tuple[GraphChange, Takeover] | None:
-        """The change of one graph, compiled and connected, and what becomes of state; None when it stays as it is."""
+        """The change of one graph, compiled and connected, and what becomes of state; None when it
+        stays as it is."""
         running = graph.runner.jobs
-        numbers = {n: versions[n] if p.sinks else 0 for n, p in plans.items() if p.sinks or n in running}
+        numbers = {
+            n: versions[n] if p.sinks else 0 for n, p in plans.items() if p.sinks or n in running
+        }
         numbers |= dict.fromkeys(leaving, 0)
         if not numbers:
             return None
@@ -220,8 +238,8 @@ class Deployment:
         return graph.plan_change(graph.runner.graph, plans, numbers, taken)
 
     def _unfit(self, graph: RunningGraph, plans: Mapping[str, PlannedJob]) -> dict[str, SqlError]:
-        """Jobs that planning accepts and running does not (a pattern that cannot compile, a topic that is missing),
-        found by halving."""
+        """Jobs that planning accepts and running does not (a pattern that cannot compile, a topic
+        that is missing), found by halving."""
         runnable = {n: p for n, p in plans.items() if p.sinks}
         if not runnable:
             return {}
@@ -234,7 +252,11 @@ class Deployment:
         names = list(runnable)
         half = len(names) // 2
         parts = (names[:half], names[half:])
-        return {n: e for part in parts for n, e in self._unfit(graph, {n: plans[n] for n in part}).items()}
+        return {
+            n: e
+            for part in parts
+            for n, e in self._unfit(graph, {n: plans[n] for n in part}).items()
+        }
 
 
 def _own(version: JobVersion) -> str:

@@ -1,7 +1,8 @@
 """Ends a job where it is: its windows are told before their time, then it stops with a savepoint.
 
-The end is an epoch of the job's own graph, in which all sources end: a job that shares a graph leaves it first. It stands in
-the job log until the job has stopped: after a crash the rest is done, and an end that is written down is not written again."""
+The end is an epoch of the job's own graph, in which all sources end: a job that shares a graph
+leaves it first. It stands in the job log until the job has stopped: after a crash the rest is done,
+and an end that is written down is not written again."""
 
 from __future__ import annotations
 
@@ -21,25 +22,34 @@ _ENDED = "it has ended, and was not stopped: stop it again, with drain"
 
 
 class Drains:
-    """Of the jobs of one engine. All methods are called from the thread that makes changes, with no other change pending."""
+    """Of the jobs of one engine. All methods are called from the thread that makes changes, with no
+    other change pending."""
 
-    def __init__(self, registry: Registry, fleet: Fleet, savepoints: Savepoints, moves: Moves) -> None:
+    def __init__(
+        self, registry: Registry, fleet: Fleet, savepoints: Savepoints, moves: Moves
+    ) -> None:
         self._registry = registry
         self._fleet = fleet
         self._savepoints = savepoints
         self._moves = moves
 
     def drain(self, name: str, folder: str | None) -> Outcome:
-        """What came of it. SqlError where the job runs on, or where it has ended and could not be stopped: then the same
-        may be asked again."""
+        """What came of it. SqlError where the job runs on, or where it has ended and could not be
+        stopped: then the same may be asked again."""
         job = self._registry.job(name)
         if job.state is not JobState.RUNNING or not self._fleet.runs(name):
-            raise JobError(f"job '{name}' does not run", detail=f"it is {job.state.value}", hint="start it first")
+            raise JobError(
+                f"job '{name}' does not run",
+                detail=f"it is {job.state.value}",
+                hint="start it first",
+            )
         self._savepoints.check(job, folder)
         graph = self._fleet.of(name)
         if graph.divided or len(graph.runner.jobs) > 1:
             self._moves.to_own(job, Cause.NONE, _LEAVES)
-        change = PendingChange({name: job.version}, {name: self._fleet.of(name).name}, drains=True, folder=folder)
+        change = PendingChange(
+            {name: job.version}, {name: self._fleet.of(name).name}, drains=True, folder=folder
+        )
         self._registry.log.begin(change, (), self._registry.clock())
         return self.finish(change)
 

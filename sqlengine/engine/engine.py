@@ -2,9 +2,11 @@
 
 A change goes one way, whoever asks for it:
 
-    text -> parse -> bind -> optimize -> merge (into the graph) -> lower -> prepare (compile) -> switch (between two epochs)
+    text -> parse -> bind -> optimize -> merge (into the graph) -> lower -> prepare (compile) ->
+    switch (between two epochs)
 
-All but the switch happens in one thread beside the stream (`changing.py`, `deploying.py`), one change after the other."""
+All but the switch happens in one thread beside the stream (`changing.py`, `deploying.py`), one
+change after the other."""
 
 from __future__ import annotations
 
@@ -50,11 +52,14 @@ log = logging.getLogger("sqlengine")
 
 
 class Engine:
-    """Opens the data folder (DataFolderLocked if another process has it), recovers, and runs after `start`. All methods
-    may be called from any thread."""
+    """Opens the data folder (DataFolderLocked if another process has it), recovers, and runs after
+    `start`. All methods may be called from any thread."""
 
-    def __init__(self, config: Config, machine: Machine = THIS, *, callables: Callables = NO_CALLABLES) -> None:
-        """`callables`: what takes the rows of tables with 'connector' = 'python', by the names that 'callable' gives."""
+    def __init__(
+        self, config: Config, machine: Machine = THIS, *, callables: Callables = NO_CALLABLES
+    ) -> None:
+        """`callables`: what takes the rows of tables with 'connector' = 'python', by the names that
+        'callable' gives."""
         self.config = config
         self._callables = callables
         self.broker = EmbeddedBroker(
@@ -110,20 +115,30 @@ class Engine:
             raise
 
     def _stores(self, config: Config, machine: Machine) -> CheckpointStores:
-        """Where the checkpoints are kept. ServiceError where there are some in the other place: they would be lost."""
+        """Where the checkpoints are kept. ServiceError where there are some in the other place:
+        they would be lost."""
         folder, topic = machine.stores(config.data / "graphs"), config.checkpoints == "topic"
-        others = folder if topic else TopicStores(self.broker, machine.clock) if has_topic(self.broker) else None
+        others = (
+            folder
+            if topic
+            else TopicStores(self.broker, machine.clock)
+            if has_topic(self.broker)
+            else None
+        )
         if others is not None and (names := others.names()):
             raise ServiceError(
                 f"the checkpoints of this data folder are not in {config.checkpoints}",
                 detail=f"graphs: {', '.join(names[:5])}",
-                hint=f"start with --checkpoints {'rocksdb' if topic else 'topic'}, as it was written",
+                hint=(
+                    f"start with --checkpoints {'rocksdb' if topic else 'topic'}, as it was written"
+                ),
             )
         return TopicStores(self.broker, machine.clock) if topic else folder
 
     def start(self) -> None:
-        """Begins to run. Short switch interval: the graph's thread gives the interpreter's lock away in every kernel, and
-        beside a change it waits so long to have it back (5 ms unless set; below 0.1 ms switching itself costs)."""
+        """Begins to run. Short switch interval: the graph's thread gives the interpreter's lock
+        away in every kernel, and beside a change it waits so long to have it back (5 ms unless set;
+        below 0.1 ms switching itself costs)."""
         sys.setswitchinterval(0.0001)
         gc.collect()
         gc.freeze()
@@ -145,7 +160,7 @@ class Engine:
             self.broker.close()
             gc.unfreeze()  # what was frozen for this engine can go
 
-    # ---- requests ----------------------------------------------------------------------------------------------
+    # ---- requests --------------------------------------------------------------------------------
 
     def submit(
         self,
@@ -157,37 +172,63 @@ class Engine:
         take_over: bool = False,
         savepoint: str | None = None,
     ) -> Outcome:
-        """Adds or replaces one job, which starts from a savepoint if one is given; raises what is wrong with it, and the
-        old version runs on."""
-        return self._submit(JobText(name, sql, file), origin, take_over, {} if savepoint is None else {name: savepoint})
+        """Adds or replaces one job, which starts from a savepoint if one is given; raises what is
+        wrong with it, and the old version runs on."""
+        return self._submit(
+            JobText(name, sql, file),
+            origin,
+            take_over,
+            {} if savepoint is None else {name: savepoint},
+        )
 
     def _submit(
-        self, text: JobText, origin: Origin, take_over: bool, savepoints: Mapping[str, str] | None = None
+        self,
+        text: JobText,
+        origin: Origin,
+        take_over: bool,
+        savepoints: Mapping[str, str] | None = None,
     ) -> Outcome:
-        request = Request(origin, {text.name: text}, take_over=take_over, savepoints=savepoints or {})
+        request = Request(
+            origin, {text.name: text}, take_over=take_over, savepoints=savepoints or {}
+        )
         return _raised(self.change(request)[text.name])
 
     def remove(self, name: str, origin: Origin = Origin.SDK, *, take_over: bool = False) -> Outcome:
         """Removes a job and its state. Its versions stay in the history."""
-        return _raised(self.change(Request(origin, removes=frozenset({name}), take_over=take_over))[name])
+        return _raised(
+            self.change(Request(origin, removes=frozenset({name}), take_over=take_over))[name]
+        )
 
     def change(self, request: Request) -> dict[str, Outcome]:
-        """One change of many jobs. Those that are refused leave no trace; the others take effect together."""
+        """One change of many jobs. Those that are refused leave no trace; the others take effect
+        together."""
         outcomes = self._serially(lambda: self._changes.change(request))
-        if len(outcomes) > INLINE:  # thousands of rules, which the collector would go through again and again (0.1 s)
+        if (
+            len(outcomes) > INLINE
+        ):  # thousands of rules, which the collector would go through again and again (0.1 s)
             gc.collect()
             gc.freeze()
         self._failing -= set() if request.dry_run else outcomes.keys()
         return outcomes
 
     def validate(
-        self, name: str, sql: str, origin: Origin = Origin.SDK, *, file: str | None = None, take_over: bool = False
+        self,
+        name: str,
+        sql: str,
+        origin: Origin = Origin.SDK,
+        *,
+        file: str | None = None,
+        take_over: bool = False,
     ) -> Outcome:
         """What `submit` would do, without doing it; raises what is wrong."""
-        request = Request(origin, {name: JobText(name, sql, file)}, take_over=take_over, dry_run=True)
+        request = Request(
+            origin, {name: JobText(name, sql, file)}, take_over=take_over, dry_run=True
+        )
         return _raised(self.change(request)[name])
 
-    def rollback(self, name: str, version: int, origin: Origin = Origin.SDK, *, take_over: bool = False) -> Outcome:
+    def rollback(
+        self, name: str, version: int, origin: Origin = Origin.SDK, *, take_over: bool = False
+    ) -> Outcome:
         """Submits an old version again, as a new one, with the users' modules that it had."""
         return self._submit(text_of(self.log.version(name, version)), origin, take_over)
 
@@ -196,16 +237,19 @@ class Engine:
         return self._serially(lambda: self._changes.stop(self.job(name), JobState.STOPPED))
 
     def save_job(self, name: str, folder: str | None = None, *, stop: bool = False) -> Outcome:
-        """Writes a savepoint of a job that runs, below `folder` or where the settings say; with `stop` it stops there."""
+        """Writes a savepoint of a job that runs, below `folder` or where the settings say; with
+        `stop` it stops there."""
         return self._serially(lambda: self._changes.save(name, folder, stop=stop))
 
     def drain_job(self, name: str, folder: str | None = None) -> Outcome:
-        """Ends a job that runs where it is, as if its sources had ended, and stops it with a savepoint below `folder` or where the
-        settings say: all its windows are told before their time."""
+        """Ends a job that runs where it is, as if its sources had ended, and stops it with a
+        savepoint below `folder` or where the settings say: all its windows are told before their
+        time."""
         return self._serially(lambda: self._changes.drain(name, folder))
 
     def start_job(self, name: str, savepoint: str | None = None) -> Outcome:
-        """Puts a stopped or failed job back, at the position that a new job has or where a savepoint was made."""
+        """Puts a stopped or failed job back, at the position that a new job has or where a
+        savepoint was made."""
         self._failing.discard(name)
         return self._serially(lambda: self._changes.start(self.job(name), savepoint))
 
@@ -214,21 +258,24 @@ class Engine:
         return self._serially(lambda: self._changes.isolate(name))
 
     def merge(self, name: str) -> Outcome:
-        """Takes a job with its state into the shared graph, once both have read to the same place."""
+        """Takes a job with its state into the shared graph, once both have read to the same
+        place."""
         return self._serially(lambda: self._changes.merge(name))
 
     def replay(self, name: str, ids: Sequence[int] | None = None, limit: int = MOST) -> Replayed:
-        """Gives the records of a job's dead letters (all, or some by number) to the job again, once each."""
+        """Gives the records of a job's dead letters (all, or some by number) to the job again, once
+        each."""
         return self._serially(lambda: self._replays.replay(name, ids, limit))
 
     def statement_of(self, letter: Letter) -> tuple[Position | None, str | None]:
-        """Where the text of the job's version has the expression that a letter names, and the text; None for a table's."""
+        """Where the text of the job's version has the expression that a letter names, and the text;
+        None for a table's."""
         held = self.log.versions.get(letter.job, {}).get(letter.version)
         if held is None:
             return None, None
         return self._serially(lambda: self._replays.locate(letter)), held.sql
 
-    # ---- what there is -----------------------------------------------------------------------------------------
+    # ---- what there is ---------------------------------------------------------------------------
 
     @property
     def log(self) -> JobLog:
@@ -297,7 +344,7 @@ class Engine:
     def now_ms(self) -> int:
         return self._clock()
 
-    # ---- inside ------------------------------------------------------------------------------------------------
+    # ---- inside ----------------------------------------------------------------------------------
 
     def _recover(self) -> None:
         self._registry.recover()
@@ -317,19 +364,29 @@ class Engine:
     def _bound(self, name: str) -> BoundJob:
         job = self.job(name)
         registry = self._registry
-        return bind_job(registry.text(job), registry.catalog_for({name}), self.config.settings, registry.library)
+        return bind_job(
+            registry.text(job), registry.catalog_for({name}), self.config.settings, registry.library
+        )
 
     def _on_failure(self, jobs: frozenset[str], reason: str) -> None:
         """Called by a graph's thread: the jobs at fault leave the graph, the others run on."""
         new = jobs - self._failing
         if new and not self._closed.is_set():
             self._failing |= new
-            with suppress(RuntimeError):  # closed in this moment: it fails again after the next start
+            with suppress(
+                RuntimeError
+            ):  # closed in this moment: it fails again after the next start
                 self._thread.submit(self._fail, new, reason)
 
     def _fail(self, names: frozenset[str], reason: str) -> None:
-        for graph in [g for g in self._fleet.graphs.values() if g.runner.broken and names & g.runner.jobs.keys()]:
-            faulty = {(n, v): ExecutionError(reason) for n, v in graph.runner.jobs.items() if n in names}
+        for graph in [
+            g
+            for g in self._fleet.graphs.values()
+            if g.runner.broken and names & g.runner.jobs.keys()
+        ]:
+            faulty = {
+                (n, v): ExecutionError(reason) for n, v in graph.runner.jobs.items() if n in names
+            }
             self._fleet.reopen(graph, faulty)
             self._registry.reconcile(self._fleet.running(), self._fleet.lost())
         for name in names & self.log.jobs.keys():
@@ -341,7 +398,8 @@ class Engine:
                 self._failing.discard(name)
 
     def _on_broken_function(self, identity: str, reason: str) -> None:
-        """Called by a graph's thread: a function of a user was switched off, and the jobs that call it fail."""
+        """Called by a graph's thread: a function of a user was switched off, and the jobs that call
+        it fail."""
         self._on_failure(self._fleet.callers(identity), reason)
 
     def _serially(self, work: Callable[[], T]) -> T:

@@ -1,6 +1,6 @@
-"""The graphs of an engine: the main one, which all jobs share that read at its position, and one of its own for jobs that
-ask to begin earlier than the shared position is. Where there are instances, jobs that can run in parts have a divided graph
-in the place of the main one."""
+"""The graphs of an engine: the main one, which all jobs share that read at its position, and one of
+its own for jobs that ask to begin earlier than the shared position is. Where there are instances,
+jobs that can run in parts have a divided graph in the place of the main one."""
 
 from __future__ import annotations
 
@@ -29,13 +29,16 @@ from sqlengine.snapshots.savepoints import Restoration
 
 log = logging.getLogger("sqlengine")
 
-# The divided graph that all jobs share which can run in parts; that of another number of parts has it behind its name.
+# The divided graph that all jobs share which can run in parts; that of another number of parts has
+# it behind its name.
 SHARED: Final = "shared"
 
 
 def is_shared(graph: str) -> bool:
     """Whether all jobs share the graph that can run in parts, or did."""
-    return graph == SHARED or (graph.startswith(f"{SHARED}.") and graph.removeprefix(f"{SHARED}.").isdigit())
+    return graph == SHARED or (
+        graph.startswith(f"{SHARED}.") and graph.removeprefix(f"{SHARED}.").isdigit()
+    )
 
 
 class Fleet:
@@ -50,20 +53,28 @@ class Fleet:
         self.graphs: dict[str, RunningGraph] = {}
 
     def recover(self, names: Iterable[str]) -> None:
-        """Brings back the graphs that ran: those that jobs name, and those that have a checkpoint (the job may not stand in
-        the log yet). Of graphs in parts that jobs share those of other numbers of parts are brought back with their jobs
-        alone: these go over to the one there is now."""
+        """Brings back the graphs that ran: those that jobs name, and those that have a checkpoint
+        (the job may not stand in the log yet). Of graphs in parts that jobs share those of other
+        numbers of parts are brought back with their jobs alone: these go over to the one there is
+        now."""
         broker, stored = self._host.broker, self._host.stores.names()
         names = list(names)
-        left = [n for n in stored if n not in names and group_of(n) is None and parts_of(broker, n) is not None]
+        left = [
+            n
+            for n in stored
+            if n not in names and group_of(n) is None and parts_of(broker, n) is not None
+        ]
         self._choose_shared()
         shared = () if self._shared is None else (self._shared,)
         for name in dict.fromkeys((MAIN, *shared, *names, *(n for n in stored if n not in left))):
-            self.graphs[name] = self._open(name, divided=name in shared or parts_of(broker, name) is not None)
+            self.graphs[name] = self._open(
+                name, divided=name in shared or parts_of(broker, name) is not None
+            )
 
     def _choose_shared(self) -> None:
-        """The number of parts of a graph is fixed for its life: for another number there is another graph. Every part has
-        epochs of its own, which cost more than their rows: so few are made."""
+        """The number of parts of a graph is fixed for its life: for another number there is another
+        graph. Every part has epochs of its own, which cost more than their rows: so few are
+        made."""
         config, broker = self._host.config, self._host.broker
         first = parts_of(broker, SHARED)
         self._parts = config.parts or first or max(2, config.instances)
@@ -72,7 +83,11 @@ class Fleet:
             self._shared = SHARED if first in (None, self._parts) else f"{SHARED}.{self._parts}"
             if self._parts < config.instances:
                 most = (self._parts, config.instances)
-                log.warning("graph %s has %d parts, so of %d instances only as many start", self._shared, *most)
+                log.warning(
+                    "graph %s has %d parts, so of %d instances only as many start",
+                    self._shared,
+                    *most,
+                )
 
     def _open(self, name: str, *, divided: bool, without: Faults | None = None) -> RunningGraph:
         if not divided:
@@ -108,11 +123,14 @@ class Fleet:
         return self._host.broker.end_offset(EPOCHS, 0)
 
     def place(self, plan: PlannedJob, name: str) -> RunningGraph:
-        """Where a new job runs: with its group, in parts if it can, else in the main graph; or alone under `name` when it
-        asks for records that these have read already, or cannot run where its group does."""
+        """Where a new job runs: with its group, in parts if it can, else in the main graph; or
+        alone under `name` when it asks for records that these have read already, or cannot run
+        where its group does."""
         home = self._home(plan.settings, plan.sinks)
         if group_of(home.name) is not None:
-            return self.graph(name) if home.obstacle(plan.sinks) or self._passed(home, plan) else home
+            return (
+                self.graph(name) if home.obstacle(plan.sinks) or self._passed(home, plan) else home
+            )
         if home is not self.main and not self._passed(home, plan):
             return home
         return self.graph(name) if self._passed(self.main, plan) else self.main
@@ -130,21 +148,31 @@ class Fleet:
         """Whether a job that runs can do so in parts: what is known of its version once."""
         key = job.name, job.version
         if key not in self._in_parts:
-            self._in_parts[key] = all(why_not_divided(sink) is None for sink in self.sinks(job.name))
+            self._in_parts[key] = all(
+                why_not_divided(sink) is None for sink in self.sinks(job.name)
+            )
         return self._in_parts[key]
 
     def sinks(self, job: str) -> list[Sink]:
         """The statements of a job that runs."""
         graph = self.of(job).runner.graph
-        return [n.plan for n in map(graph.nodes.__getitem__, graph.jobs.get(job, ())) if isinstance(n.plan, Sink)]
+        return [
+            n.plan
+            for n in map(graph.nodes.__getitem__, graph.jobs.get(job, ()))
+            if isinstance(n.plan, Sink)
+        ]
 
     def _home(self, settings: Mapping[str, str], sinks: Sequence[Sink]) -> RunningGraph:
-        """That of its isolation group, which has a process of its own; the one in parts if there is one and the job can run
-        there; or the main one."""
+        """That of its isolation group, which has a process of its own; the one in parts if there is
+        one and the job can run there; or the main one."""
         group = limits_in(settings).group
         if group is None:
             shared = self.shared
-            return shared if shared is not None and sinks and shared.obstacle(sinks) is None else self.main
+            return (
+                shared
+                if shared is not None and sinks and shared.obstacle(sinks) is None
+                else self.main
+            )
         held = next((name for name in self.graphs if group_of(name) == group), None)
         if held is not None:
             return self.graph(held)
@@ -166,8 +194,8 @@ class Fleet:
                 self._children.run(graph)
 
     def restore(self, name: str, job: str, version: int, restoration: Restoration) -> RunningGraph:
-        """A graph of its own for a job that goes on from a savepoint. The checkpoint that it begins with is written whole or
-        not at all; where it cannot be opened nothing is left of it."""
+        """A graph of its own for a job that goes on from a savepoint. The checkpoint that it begins
+        with is written whole or not at all; where it cannot be opened nothing is left of it."""
         if name in self.graphs:  # a crash came before its checkpoint
             self.graphs.pop(name).close()
         broker, stores = self._host.broker, self._host.stores
@@ -177,7 +205,9 @@ class Fleet:
             store = stores.open(name)
             try:
                 taken_up = self._take_up(name, restoration)
-                position = restoration.position(name, job, version, broker.end_offset(EPOCHS, 0), taken_up)
+                position = restoration.position(
+                    name, job, version, broker.end_offset(EPOCHS, 0), taken_up
+                )
                 store.put(msgspec.to_builtins(position), restoration.tables)
             finally:
                 store.close()
@@ -202,30 +232,39 @@ class Fleet:
 
     def gone(self, scan: Scan, positions: Mapping[str, int]) -> str | None:
         """Why a table cannot be read on from where a savepoint was made; None where it can."""
-        source = open_scan(scan, Environment(self._host.broker, self._host.machine.clock, "savepoint"))
+        source = open_scan(
+            scan, Environment(self._host.broker, self._host.machine.clock, "savepoint")
+        )
         try:
             there = set(source.shards())
             for shard, offset in positions.items():
                 if shard not in there:
                     return f"'{shard}' is not there any more"
-                if isinstance(source, Forgetting) and (reason := source.gone(shard, offset)) is not None:
+                if (
+                    isinstance(source, Forgetting)
+                    and (reason := source.gone(shard, offset)) is not None
+                ):
                     return reason
         finally:
             source.close()
         return None
 
     def reopen(self, graph: RunningGraph, without: Faults) -> None:
-        """Recovers a graph that stands still from what is on disk, without jobs that are at fault."""
+        """Recovers a graph that stands still from what is on disk, without jobs that are at
+        fault."""
         self._children.end(graph.name)
         graph.close()
         self.graphs[graph.name] = self._open(graph.name, divided=graph.divided, without=without)
         self._run(self.graphs[graph.name])
 
     def _passed(self, graph: RunningGraph, plan: PlannedJob) -> bool:
-        """Whether a graph reads a source of the plan and is behind the place where a new job would begin."""
+        """Whether a graph reads a source of the plan and is behind the place where a new job would
+        begin."""
         found = {scan.digest: scan for sink in plan.sinks for scan in scans(sink)}
         for scan in (s for digest, s in found.items() if digest in graph.runner.inputs.running):
-            source = open_source(scan.table, Environment(self._host.broker, self._host.machine.clock, graph.name))
+            source = open_source(
+                scan.table, Environment(self._host.broker, self._host.machine.clock, graph.name)
+            )
             try:
                 if graph.passed(scan, source):
                     return True
@@ -247,21 +286,27 @@ class Fleet:
         return f"in graph '{graph.name}', in the server's process: {why}"
 
     def here(self, job: str, what: str) -> RunningGraph:
-        """The graph in which the job runs, in this process; JobError says that `what` is asked for is not possible where
-        it is in others."""
+        """The graph in which the job runs, in this process; JobError says that `what` is asked for
+        is not possible where it is in others."""
         graph = self.of(job)
         if graph.divided:
             raise JobError(
                 f"{what} is not possible: job '{job}' runs in instances",
                 detail=f"its rows and its state are in the parts of graph '{graph.name}'",
-                hint=f"'sql isolate {job}' takes it into the server's process, 'sql merge {job}' back",
+                hint=(
+                    f"'sql isolate {job}' takes it into the server's process, 'sql merge {job}'"
+                    " back"
+                ),
             )
         return graph
 
     def retire_idle(self) -> None:
-        """Closes graphs of their own that have no job any more. Their names are never used again."""
+        """Closes graphs of their own that have no job any more. Their names are never used
+        again."""
         own = [n for n in self.graphs if n not in (MAIN, self._shared)]
-        for name in [n for n in own if not self.graphs[n].runner.jobs and not self.graphs[n].runner.broken]:
+        for name in [
+            n for n in own if not self.graphs[n].runner.jobs and not self.graphs[n].runner.broken
+        ]:
             graph = self.graphs.pop(name)
             self._children.end(name)
             graph.close()
@@ -299,7 +344,13 @@ class Fleet:
     def callers(self, identity: str) -> frozenset[str]:
         """Jobs whose plans call a function."""
         graphs = [g.runner.graph for g in list(self.graphs.values())]
-        return frozenset(j for g in graphs for n in g.nodes.values() if identity in n.plan.functions for j in n.jobs)
+        return frozenset(
+            j
+            for g in graphs
+            for n in g.nodes.values()
+            if identity in n.plan.functions
+            for j in n.jobs
+        )
 
     @property
     def problem(self) -> str | None:

@@ -1,5 +1,5 @@
-"""Which job runs in which graph: looks now and then, takes jobs that hold others up into graphs of their own, and brings jobs
-together that have come to the same place."""
+"""Which job runs in which graph: looks now and then, takes jobs that hold others up into graphs of
+their own, and brings jobs together that have come to the same place."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ EVERY_S: Final = 1.0
 # Causes that pass: with them a job comes back once it has been well for long enough.
 _PASSING: Final = (Cause.SINK, Cause.ERRORS, Cause.COST)
 _CATCHING_UP: Final = "it reads alone until it has read as far as the others"
-# A move into parts or out of them, for which all of these stand still, is tried again after so long, and twice as long each
-# time, up to that.
+# A move into parts or out of them, for which all of these stand still, is tried again after so
+# long, and twice as long each time, up to that.
 _AGAIN_S, _LONGEST_AGAIN_S = 1.0, 60.0
 # So many jobs go into parts at once, at most.
 _MOST: Final = 1_000
@@ -39,8 +39,8 @@ log = logging.getLogger("sqlengine")
 
 
 class Isolation:
-    """Of one engine. After `start` it looks now and then, in the thread that makes changes. `clock`: seconds that only
-    grow, as commits are measured by."""
+    """Of one engine. After `start` it looks now and then, in the thread that makes changes.
+    `clock`: seconds that only grow, as commits are measured by."""
 
     def __init__(
         self,
@@ -59,7 +59,9 @@ class Isolation:
         self._limits: dict[str, tuple[int, Limits]] = {}  # with the version of the job
         self._trouble_at: dict[str, float] = {}
         self._times: dict[str, int] = {}  # how often each job was taken out
-        self._again: dict[str, tuple[float, float]] = {}  # when a job is tried again, and what comes after that
+        self._again: dict[
+            str, tuple[float, float]
+        ] = {}  # when a job is tried again, and what comes after that
         self._most = _MOST
         self._turns = Turns()
         self._repeated: Repeated | None = None
@@ -113,8 +115,8 @@ class Isolation:
         return self._clock() - began > EVERY_S
 
     def _elsewhere(self) -> list[Job]:
-        """Jobs that run outside the shared graph, or ask for another, and those that can run in parts where there are any;
-        of thousands that do not, nothing more is asked."""
+        """Jobs that run outside the shared graph, or ask for another, and those that can run in
+        parts where there are any; of thousands that do not, nothing more is asked."""
         shared = self._fleet.shared
         found = [job for job in self._registry.log.jobs.values() if job.state is JobState.RUNNING]
         if shared is None:
@@ -155,7 +157,9 @@ class Isolation:
             try:
                 self._changes.isolate(trouble.job, trouble.cause, trouble.reason)
             except SqlError as error:
-                log.warning("job %s stays where it is for now (%s): %s", trouble.job, trouble.reason, error)
+                log.warning(
+                    "job %s stays where it is for now (%s): %s", trouble.job, trouble.reason, error
+                )
                 if graph.divided:
                     self._try_later(trouble.job, now)
             else:
@@ -200,7 +204,8 @@ class Isolation:
         return home
 
     def _into_parts(self, jobs: list[Job], home: RunningGraph, now: float) -> None:
-        """As many at once as can be: each time all parts stand still. Where one cannot come, half as many are tried."""
+        """As many at once as can be: each time all parts stand still. Where one cannot come, half
+        as many are tried."""
         assert isinstance(home, DividedGraph)
         late = False
         while jobs and not late:
@@ -210,7 +215,13 @@ class Isolation:
                 self._moves.to_parts(going, home)
             except SqlError as error:
                 level = logging.DEBUG if isinstance(error, NotTogether) else logging.WARNING
-                log.log(level, "%d jobs do not go into graph %s for now: %s", len(going), home.name, error)
+                log.log(
+                    level,
+                    "%d jobs do not go into graph %s for now: %s",
+                    len(going),
+                    home.name,
+                    error,
+                )
                 self._most = max(1, len(going) // 2)
                 if len(going) == 1:
                     self._try_later(going[0].name, now)

@@ -1,4 +1,5 @@
-"""The way of a change, in the one thread that makes changes: sort out, plan, deploy (place, prepare, switch, write down).
+"""The way of a change, in the one thread that makes changes: sort out, plan, deploy (place,
+prepare, switch, write down).
 
 Jobs of one request that cannot be made to run are refused alone."""
 
@@ -33,7 +34,9 @@ from sqlengine.registry import LIVE, Registry
 class Changes:
     """Makes changes of the jobs of one engine. All methods are called from one thread."""
 
-    def __init__(self, registry: Registry, fleet: Fleet, savepoints: Savepoints, moves: Moves) -> None:
+    def __init__(
+        self, registry: Registry, fleet: Fleet, savepoints: Savepoints, moves: Moves
+    ) -> None:
         self._registry = registry
         self._fleet = fleet
         self._savepoints = savepoints
@@ -65,7 +68,9 @@ class Changes:
             status = "renamed" if name in work.kept else "replaced" if name in known else "added"
             version = self._registry.job(name).version
             found = work.reports.get(name, ())
-            work.outcomes[name] = Outcome(name, status, version, state=found, savepoint=work.restores.get(name))
+            work.outcomes[name] = Outcome(
+                name, status, version, state=found, savepoint=work.restores.get(name)
+            )
         for name in work.removes:
             work.outcomes[name] = Outcome(name, "removed")
         if work.ready:
@@ -73,7 +78,8 @@ class Changes:
         return work.outcomes
 
     def _foretell(self, work: Work) -> dict[str, Outcome]:
-        """The outcomes of the change, without making it: 'valid' for what would be added, replaced or unchanged."""
+        """The outcomes of the change, without making it: 'valid' for what would be added, replaced
+        or unchanged."""
         self._sort_out(work)
         self._plan(work)
         self._deployment.foretell(work)
@@ -87,7 +93,8 @@ class Changes:
         return work.outcomes | {n: Outcome(n, "removed") for n in work.removes}
 
     def stop(self, job: Job, state: JobState, reason: str | None = None) -> Outcome:
-        """Takes a job out of its graph. It stays, and its text. Of a job that only defines, nothing runs."""
+        """Takes a job out of its graph. It stays, and its text. Of a job that only defines, nothing
+        runs."""
         if job.state is JobState.DEFINED:
             return Outcome(job.name, "unchanged", job.version)
         self.finish()
@@ -105,18 +112,21 @@ class Changes:
         savepoint = self._savepoints.take(job, folder, stop=stop)
         if stop:
             self._fleet.retire_idle()
-            self._registry.move(job, JobState.STOPPED, f"stopped with savepoint {savepoint.path}", MAIN)
+            self._registry.move(
+                job, JobState.STOPPED, f"stopped with savepoint {savepoint.path}", MAIN
+            )
         status = JobState.STOPPED.value if stop else "saved"
         return Outcome(name, status, job.version, savepoint=savepoint.path)
 
     def drain(self, name: str, folder: str | None = None) -> Outcome:
-        """Ends a job where it is, so that all its windows are told, and stops it with a savepoint."""
+        """Ends a job where it is, so that all its windows are told, and stops it with a
+        savepoint."""
         self.finish()
         return self._drains.drain(name, folder)
 
     def start(self, job: Job, savepoint: str | None = None) -> Outcome:
-        """Puts a stopped or failed job back: where a savepoint was made, given or named in its text, else at the position
-        that a new job has."""
+        """Puts a stopped or failed job back: where a savepoint was made, given or named in its
+        text, else at the position that a new job has."""
         if job.state in (JobState.RUNNING, JobState.DEFINED):
             if savepoint is not None:
                 raise _runs(job.name)
@@ -132,11 +142,15 @@ class Changes:
             graph = self._fleet.restore(own, job.name, job.version, found)
         else:
             graph = self._fleet.place(plan, own)
-            graph.switch(graph.change(graph.runner.graph, {job.name: plan}, {job.name: job.version}, {}))
+            graph.switch(
+                graph.change(graph.runner.graph, {job.name: plan}, {job.name: job.version}, {})
+            )
         self._registry.move(job, JobState.RUNNING, graph=graph.name)
         return Outcome(job.name, "started", job.version, savepoint=path)
 
-    def isolate(self, name: str, cause: Cause = Cause.COMMAND, reason: str | None = None) -> Outcome:
+    def isolate(
+        self, name: str, cause: Cause = Cause.COMMAND, reason: str | None = None
+    ) -> Outcome:
         """Takes a job with its state into a graph of its own; one that is there stays there."""
         self.finish()
         job = self._registry.job(name)
@@ -150,8 +164,8 @@ class Changes:
         return Outcome(name, "isolated", job.version)
 
     def merge(self, name: str) -> Outcome:
-        """Takes a job with its state into the graph that it shares with others (the main one, or that of its group), at
-        once or as soon as both stand at the same place."""
+        """Takes a job with its state into the graph that it shares with others (the main one, or
+        that of its group), at once or as soon as both stand at the same place."""
         self.finish()
         job = self._registry.job(name)
         if self._fleet.of(name) is self._fleet.home(job):
@@ -163,7 +177,7 @@ class Changes:
             return Outcome(name, "merging", job.version)
         return Outcome(name, "merged", job.version)
 
-    # ---- before anything is planned ----------------------------------------------------------------------------
+    # ---- before anything is planned --------------------------------------------------------------
 
     def _sort_out(self, work: Work) -> None:
         for old, new in work.request.renames.items():
@@ -183,7 +197,8 @@ class Changes:
                 work.refuse(name, error)
 
     def _rename(self, work: Work, job: Job, new: str) -> None:
-        """A job that runs takes its place in the graph along; of any other the job log alone knows."""
+        """A job that runs takes its place in the graph along; of any other the job log alone
+        knows."""
         held, given = self._registry.text(job), work.request.upserts.get(new)
         text = replace(held, name=new, file=given.file if given else held.file)
         if self._fleet.runs(job.name):
@@ -241,15 +256,24 @@ class Changes:
         return error
 
     def _hold_definitions(self, work: Work) -> None:
-        """A definition does not change under a job that goes on with its old text, since its new one was refused; nor
-        does a job come that was planned over the definition."""
+        """A definition does not change under a job that goes on with its old text, since its new
+        one was refused; nor does a job come that was planned over the definition."""
         for name, plan in list(work.ready.items()):
             changed = changed_objects(self._registry.catalog, plan)
             going = {*work.ready, *work.removes, *work.kept.values()}
             try:
-                check_in_use(changed, self._registry.jobs() if changed else (), going, f"this text of '{name}'")
+                check_in_use(
+                    changed,
+                    self._registry.jobs() if changed else (),
+                    going,
+                    f"this text of '{name}'",
+                )
             except SqlError as error:
-                for other in [n for n, p in work.ready.items() if n == name or changed & set(map(full_name, p.uses))]:
+                for other in [
+                    n
+                    for n, p in work.ready.items()
+                    if n == name or changed & set(map(full_name, p.uses))
+                ]:
                     work.refuse(other, error)
                 self._hold_definitions(work)
                 return
@@ -264,8 +288,8 @@ class Changes:
         check_in_use(lost, jobs, {*work.request.removes, *work.texts}, f"this text of '{name}'")
 
     def _find_savepoint(self, work: Work, name: str, plan: PlannedJob) -> None:
-        """Notes the savepoint that a job starts from. One that runs has gone on since: it cannot go back to one, but the
-        one that it came from may stand in its text."""
+        """Notes the savepoint that a job starts from. One that runs has gone on since: it cannot go
+        back to one, but the one that it came from may stand in its text."""
         given, told = work.request.savepoints.get(name), path_in(plan.settings)
         path = told if given is None else given
         if name in work.kept or path is None:
@@ -286,18 +310,28 @@ class Changes:
             work.outcomes[text.name] = Outcome(text.name, "waiting", held.version, missing)
             return
         version = registry.next_version(text, work.request.origin)
-        job = Job(text.name, version.version, JobState.WAITING, version.origin, version.created_ms, str(missing))
+        job = Job(
+            text.name,
+            version.version,
+            JobState.WAITING,
+            version.origin,
+            version.created_ms,
+            str(missing),
+        )
         if not work.request.dry_run:
             registry.log.wait(version, job, registry.clock())
         work.outcomes[text.name] = Outcome(text.name, "waiting", version.version, missing)
 
     def _retry_waiting(self, changed: Mapping[str, PlannedJob]) -> None:
-        """Jobs of the folder whose table was missing are tried again once something new is defined."""
+        """Jobs of the folder whose table was missing are tried again once something new is
+        defined."""
         defines = any(p.objects for p in changed.values())
         jobs = self._registry.jobs() if defines else ()
         waiting = [j for j in jobs if j.state is JobState.WAITING and j.name not in changed]
         if waiting:
-            outcomes = self.change(Request(Origin.FOLDER, {j.name: self._registry.text(j) for j in waiting}))
+            outcomes = self.change(
+                Request(Origin.FOLDER, {j.name: self._registry.text(j) for j in waiting})
+            )
             for job in waiting:  # what is missing now may be something else
                 if outcomes[job.name].status == "refused":
                     self._registry.move(job, JobState.WAITING, str(outcomes[job.name].error))

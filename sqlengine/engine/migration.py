@@ -1,9 +1,12 @@
-"""Takes a job from one graph to another, with its state, between an epoch of the one and an epoch of the other.
+"""Takes a job from one graph to another, with its state, between an epoch of the one and an epoch
+of the other.
 
-    hold both -> read to the same place -> write down what the job has -> it leaves the one -> it comes to the other
+    hold both -> read to the same place -> write down what the job has -> it leaves the one -> it
+    comes to the other
 
-What the job has is on disk before it leaves, and the move stands in the job log until it has come: after a crash it is
-either still where it was, or goes on with what was written down. Into a graph of its own it can always go."""
+What the job has is on disk before it leaves, and the move stands in the job log until it has come:
+after a crash it is either still where it was, or goes on with what was written down. Into a graph
+of its own it can always go."""
 
 from __future__ import annotations
 
@@ -25,14 +28,21 @@ from sqlengine.jobs.isolation_settings import group_of
 from sqlengine.jobs.log import Cause, Job, PendingChange
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.registry import Registry
-from sqlengine.snapshots.job_snapshot import Belongings, capture, common_positions, nodes_of, obstacles
+from sqlengine.snapshots.job_snapshot import (
+    Belongings,
+    capture,
+    common_positions,
+    nodes_of,
+    obstacles,
+)
 from sqlengine.snapshots.migrations import Handovers
 
 log = logging.getLogger("sqlengine")
 
 # So many bytes of a file may be between the two.
 _NEAR_BYTES = 1 << 20
-# Rows of state that go into parts at once, if they are not those of one job: they are in memory meanwhile.
+# Rows of state that go into parts at once, if they are not those of one job: they are in memory
+# meanwhile.
 _MOST_ROWS = 1 << 20
 # How long the graph that the job comes to waits for the other one's epoch to end.
 _PATIENCE_S = 1.0
@@ -63,26 +73,32 @@ class Moves:
         self._move([job], self._fleet.graph(self._own(job)), cause, reason, None)
 
     def to_home(self, job: Job) -> None:
-        """Into the graph that the job shares with others. NotTogether where the two do not stand near enough to each other:
-        nothing has changed."""
+        """Into the graph that the job shares with others. NotTogether where the two do not stand
+        near enough to each other: nothing has changed."""
         if self._fleet.of(job.name).divided:  # it goes on from there once it has left the parts
             self.to_own(job, Cause.NONE, "it leaves its parts for others")
             return
         home = self._fleet.home(job)
         group = group_of(home.name)
         cause = Cause.NONE if group is None else Cause.GROUP
-        self._move([job], home, cause, None if group is None else f"isolation group '{group}'", _PATIENCE_S)
+        self._move(
+            [job], home, cause, None if group is None else f"isolation group '{group}'", _PATIENCE_S
+        )
 
     def to_parts(self, jobs: Sequence[Job], home: DividedGraph) -> None:
-        """Jobs of one graph into the parts that they are to share, in one step: all of them, or none (see `together`)."""
+        """Jobs of one graph into the parts that they are to share, in one step: all of them, or
+        none (see `together`)."""
         group = group_of(home.name)
-        cause, reason = (Cause.NONE, None) if group is None else (Cause.GROUP, f"isolation group '{group}'")
+        cause, reason = (
+            (Cause.NONE, None) if group is None else (Cause.GROUP, f"isolation group '{group}'")
+        )
         self._move(jobs, home, cause, reason, None)
 
     def together(self, jobs: Sequence[Job], most: int) -> list[Job]:
-        """The first of some jobs and, of the others, those that can go into parts with it in one step: no more than so many
-        jobs, with no more than so much state, of the same graph. What they have is known by what it computes, so of two
-        jobs with equal operations only those go together that share them."""
+        """The first of some jobs and, of the others, those that can go into parts with it in one
+        step: no more than so many jobs, with no more than so much state, of the same graph. What
+        they have is known by what it computes, so of two jobs with equal operations only those go
+        together that share them."""
         first, *others = jobs
         graph = self._fleet.of(first.name)
         found = [first]
@@ -95,22 +111,28 @@ class Moves:
                 continue
             nodes = {n.plan.digest: n.id for n in nodes_of(graph.runner.graph, [job.name])}
             more = _rows(graph, {*nodes.values()} - {*known.values()})
-            if rows + more <= _MOST_ROWS and all(known.get(digest, name) == name for digest, name in nodes.items()):
+            if rows + more <= _MOST_ROWS and all(
+                known.get(digest, name) == name for digest, name in nodes.items()
+            ):
                 found.append(job)
                 known |= nodes
                 rows += more
         return found
 
     def is_near(self, job: Job) -> bool:
-        """Whether the job reads about where the graph reads that it would share with others, or where what only the job
-        reads ends."""
+        """Whether the job reads about where the graph reads that it would share with others, or
+        where what only the job reads ends."""
         held, home = self._fleet.of(job.name), self._fleet.home(job)
-        if any(g.divided and g.loop.problem for g in (held, home)):  # parts that nobody runs do not answer
+        if any(
+            g.divided and g.loop.problem for g in (held, home)
+        ):  # parts that nobody runs do not answer
             return False
         if held.divided:
             return True
         mine = held.runner.graph.jobs[job.name]
-        for name, source in [(n, s) for n, s in list(held.runner.inputs.running.items()) if n in mine]:
+        for name, source in [
+            (n, s) for n, s in list(held.runner.inputs.running.items()) if n in mine
+        ]:
             if source.reloading is not None:
                 continue
             at, near = dict(source.positions), _near(source)
@@ -131,7 +153,11 @@ class Moves:
         assert change is not None
         (target,) = set(change.graphs.values())
         self._open(target)
-        if any(change.jobs.keys() & g.runner.jobs.keys() for g in self._fleet.graphs.values() if g.name != target):
+        if any(
+            change.jobs.keys() & g.runner.jobs.keys()
+            for g in self._fleet.graphs.values()
+            if g.name != target
+        ):
             self._undo(change)
             return
         if not any(map(self._fleet.runs, change.jobs)):
@@ -139,7 +165,8 @@ class Moves:
         self._settle(change)
 
     def _open(self, target: str) -> None:
-        """The graph to which jobs go may have taken them up, and read on: its epochs say so where it has no checkpoint."""
+        """The graph to which jobs go may have taken them up, and read on: its epochs say so where
+        it has no checkpoint."""
         try:
             self._fleet.graph(target)
         except SqlError as error:
@@ -155,16 +182,25 @@ class Moves:
             self._handovers.remove(name)
 
     def _own(self, job: Job) -> str:
-        """A name that no graph has had: that of one that was is followed by its records in the log of epochs."""
+        """A name that no graph has had: that of one that was is followed by its records in the log
+        of epochs."""
         return f"{job.name}@{job.version}-{self._registry.clock()}-{self._fleet.log_end}"
 
     def _move(
-        self, jobs: Sequence[Job], target: RunningGraph, cause: Cause, reason: str | None, patience_s: float | None
+        self,
+        jobs: Sequence[Job],
+        target: RunningGraph,
+        cause: Cause,
+        reason: str | None,
+        patience_s: float | None,
     ) -> None:
         """Many of them only into parts."""
         first, source = jobs[0].name, self._fleet.of(jobs[0].name)
         if not self._fleet.runs(first) or source is target:
-            raise JobError(f"job '{first}' cannot go to graph '{target.name}'", detail="it does not run elsewhere")
+            raise JobError(
+                f"job '{first}' cannot go to graph '{target.name}'",
+                detail="it does not run elsewhere",
+            )
         handover = self._own(jobs[0])
         versions = {job.name: job.version for job in jobs}
         graphs = dict.fromkeys(versions, target.name)
@@ -214,8 +250,8 @@ class Moves:
         self._fleet.retire_idle()
 
     def _arrive(self, change: PendingChange, name: str) -> PendingChange:
-        """The jobs have left their graph: they go on in the one of that name, where they were to go, or else in one of
-        their own."""
+        """The jobs have left their graph: they go on in the one of that name, where they were to
+        go, or else in one of their own."""
         belongings, jobs = self._handovers.get(change.handover), list(change.jobs)
         if belongings is None:
             raise ServiceError(f"what job '{jobs[0]}' had is gone: handover '{change.handover}'")
@@ -231,19 +267,27 @@ class Moves:
             change = replace(change, graphs=dict.fromkeys(jobs, own))
             self._registry.log.begin(change, (), self._registry.clock())
             target = self._fleet.graph(own)
-            with recovering(target.runner):  # what it cannot open any more it fails with, as after a restart
+            with recovering(
+                target.runner
+            ):  # what it cannot open any more it fails with, as after a restart
                 self._take(target, plans, belongings, change.handover)
         return change
 
     def _take(
-        self, target: RunningGraph, plans: Mapping[str, PlannedJob], belongings: Belongings, handover: str
+        self,
+        target: RunningGraph,
+        plans: Mapping[str, PlannedJob],
+        belongings: Belongings,
+        handover: str,
     ) -> None:
         with _prepared(target, plans, belongings.jobs) as coming:
             target.call(lambda: target.take(coming, belongings, handover))
 
 
 @contextmanager
-def _prepared(target: RunningGraph, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int]) -> Iterator[GraphChange]:
+def _prepared(
+    target: RunningGraph, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int]
+) -> Iterator[GraphChange]:
     """The change that brings jobs to a graph; abandoned where they did not come."""
     coming = target.prepare_taking(plans, jobs)
     try:
@@ -255,7 +299,8 @@ def _prepared(target: RunningGraph, plans: Mapping[str, PlannedJob], jobs: Mappi
 
 
 def _join(move: _Move, handovers: Handovers, patience_s: float | None) -> None:
-    """What is done in the thread of the graph to which the job comes; that of the other one does its part meanwhile."""
+    """What is done in the thread of the graph to which the job comes; that of the other one does
+    its part meanwhile."""
     move.target.runner.complete()
     try:
         meeting = move.source.loop.call(lambda: _meet(move), patience_s)
@@ -268,14 +313,17 @@ def _join(move: _Move, handovers: Handovers, patience_s: float | None) -> None:
 
 
 def _meet(move: _Move) -> Positions:
-    """Where both have read to when the job goes over; the graph that it leaves reads no further from now on."""
+    """Where both have read to when the job goes over; the graph that it leaves reads no further
+    from now on."""
     theirs = common_positions(move.coming.graph, move.target.runner, move.job)
     inputs = move.source.runner.inputs
     meeting = {}
     for name, shards in theirs.items():
         mine = inputs.running[name].positions
         near = _near(inputs.running[name])
-        if mine.keys() != shards.keys() or any(abs(mine[s] - at) > near for s, at in shards.items()):
+        if mine.keys() != shards.keys() or any(
+            abs(mine[s] - at) > near for s, at in shards.items()
+        ):
             raise NotTogether([move.job], move.target.name, "its sources are not read as far")
         meeting[name] = {s: max(mine[s], at) for s, at in shards.items()}
     inputs.bounds = meeting
@@ -288,7 +336,8 @@ def _rows(graph: RunningGraph, nodes: Iterable[str]) -> int:
 
 
 def _phases(job: Job) -> str | None:
-    """In how many steps parts add up for the job: it decides what its operations are called there."""
+    """In how many steps parts add up for the job: it decides what its operations are called
+    there."""
     return job.settings.get(AGG_PHASES)
 
 
@@ -296,7 +345,9 @@ def _near(source: RunningSource) -> int:
     return NEAR if source.scan.table.connector == "topic" else _NEAR_BYTES
 
 
-def _leave(move: _Move, meeting: Mapping[str, Mapping[str, int]], handovers: Handovers) -> Belongings:
+def _leave(
+    move: _Move, meeting: Mapping[str, Mapping[str, int]], handovers: Handovers
+) -> Belongings:
     runner = move.source.runner
     if not runner.reach(meeting, EPOCHS):
         raise NotTogether([move.job], move.target.name, "its sources are not read as far")

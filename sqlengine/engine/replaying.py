@@ -1,7 +1,9 @@
-"""Replay: the records of dead letters go through a job again, after the job or its table was put right.
+"""Replay: the records of dead letters go through a job again, after the job or its table was put
+right.
 
-A letter is replayed once for each job, in one epoch of the job's graph, which a recovery repeats like any other. Only
-statements that did not see the row get it; what cannot be replayed exactly is refused with the reason."""
+A letter is replayed once for each job, in one epoch of the job's graph, which a recovery repeats
+like any other. Only statements that did not see the row get it; what cannot be replayed exactly is
+refused with the reason."""
 
 from __future__ import annotations
 
@@ -58,19 +60,31 @@ class Replays:
         self._places: dict[tuple[str, int, str], Position | None] = {}
 
     def replay(self, name: str, ids: Sequence[int] | None, limit: int) -> Replayed:
-        """Those of the job's letters that have not been replayed, oldest first, at most `limit`. JobError where the job
-        does not run."""
+        """Those of the job's letters that have not been replayed, oldest first, at most `limit`.
+        JobError where the job does not run."""
         job = self._registry.job(name)
         if job.state is not JobState.RUNNING:
-            raise JobError(f"job '{name}' does not run", detail=f"it is {job.state.value}", hint="start it first")
+            raise JobError(
+                f"job '{name}' does not run",
+                detail=f"it is {job.state.value}",
+                hint="start it first",
+            )
         graph = self._fleet.here(name, "a replay")
-        wanted = Wanted(job=name, tables=job.uses + job.defines, ids=None if ids is None else frozenset(ids))
+        wanted = Wanted(
+            job=name, tables=job.uses + job.defines, ids=None if ids is None else frozenset(ids)
+        )
         rows: list[Again] = []
         refused: list[Refusal] = []
         letters = list(self._waiting(wanted, name, max(0, min(limit, MOST))))
         old = {v: self._plan(name, v) for v in {x.version for x in letters if x.job == name}}
         for letter in letters:
-            judge = _Judge(letter, sinks_of(graph.runner.graph, name), old, graph.name, graph.runner.inputs.running)
+            judge = _Judge(
+                letter,
+                sinks_of(graph.runner.graph, name),
+                old,
+                graph.name,
+                graph.runner.inputs.running,
+            )
             try:
                 rows.append(judge.again())
             except JobError as error:
@@ -78,7 +92,9 @@ class Replays:
         if rows:
             replay = Replay(name, job.version, tuple(rows))
             graph.loop.call(lambda: graph.runner.replay(replay))
-        return Replayed(tuple(r.letter for r in rows), tuple(refused), graph.runner.epoch if rows else 0)
+        return Replayed(
+            tuple(r.letter for r in rows), tuple(refused), graph.runner.epoch if rows else 0
+        )
 
     def locate(self, letter: Letter) -> Position | None:
         """Where the text of the letter's version has the expression."""
@@ -103,7 +119,8 @@ class Replays:
 
 @dataclass(frozen=True)
 class _Judge:
-    """Decides what becomes of one letter. `sinks`: the job's statements as they run; `old`: those of its versions."""
+    """Decides what becomes of one letter. `sinks`: the job's statements as they run; `old`: those
+    of its versions."""
 
     letter: Letter
     sinks: Sequence[Sink]
@@ -125,7 +142,14 @@ class _Judge:
         source = self._source(scan)
         self._check_unread(source, letter.shard, letter.offset)
         record = self._record(scan, source.source, letter.shard, letter.offset)
-        return Again(letter.id, scan.digest, letter.shard, letter.offset, record, tuple(s.place for s in chosen))
+        return Again(
+            letter.id,
+            scan.digest,
+            letter.shard,
+            letter.offset,
+            record,
+            tuple(s.place for s in chosen),
+        )
 
     def _malformed(self) -> list[Sink]:
         """No job has seen a malformed record: all statements over the table get it."""
@@ -134,7 +158,9 @@ class _Judge:
             if any(p.stateful for p in below(sink)):
                 raise JobError(_STATE)
             if any(isinstance(p, Union) or len(p.inputs) > 1 for p in below(sink)):
-                raise JobError("the statement reads several inputs, and the others have their rows already")
+                raise JobError(
+                    "the statement reads several inputs, and the others have their rows already"
+                )
         return chosen
 
     def _failed(self) -> list[Sink]:
@@ -151,7 +177,8 @@ class _Judge:
                 raise JobError(_STATE)
             if not isinstance(plan, _LINEAR):
                 raise JobError(
-                    "the statement makes several rows of one, or reads several inputs: some are written already"
+                    "the statement makes several rows of one, or reads several inputs: some are"
+                    " written already"
                 )
         return chosen
 
@@ -163,26 +190,31 @@ class _Judge:
         return any(self.letter.subject in texts(p) for p in below(sink))
 
     def _now(self, sink: Sink, held: Sequence[Sink]) -> Sink | None:
-        """The same statement in the job as it is: by its target, and by number where several have that."""
+        """The same statement in the job as it is: by its target, and by number where several have
+        that."""
         mine = [s for s in held if _target(s) == _target(sink)]
         same = [s for s in self.sinks if _target(s) == _target(sink)]
         return same[mine.index(sink)] if len(same) == len(mine) else None
 
     def _source(self, scan: Scan) -> RunningSource:
         if stored(scan.table.options) != self.letter.stored:
-            raise JobError(f"table '{self.letter.table}' is not kept in '{self.letter.stored}' any more")
+            raise JobError(
+                f"table '{self.letter.table}' is not kept in '{self.letter.stored}' any more"
+            )
         if scan.digest not in self.sources:
             raise JobError(f"table '{self.letter.table}' cannot be read")
         return self.sources[scan.digest]
 
     def _check_unread(self, source: RunningSource, shard: str, offset: int) -> None:
-        """The job that failed on a record has read it; one that began anew before it has read it again by itself."""
+        """The job that failed on a record has read it; one that began anew before it has read it
+        again by itself."""
         same = self.letter.graph == self.graph and source.began_epoch <= self.letter.epoch
         if not same and source.began.get(shard, 0) <= offset:
             raise JobError("the job has read the record again by itself since")
 
     def _record(self, scan: Scan, source: Source, shard: str, offset: int) -> bytes | None:
-        """The record's bytes; None where its metadata are wanted, too, and it is read from its place each time."""
+        """The record's bytes; None where its metadata are wanted, too, and it is read from its
+        place each time."""
         chunk = read_one(source, shard, offset)
         if chunk is None:
             record = self._kept()
@@ -191,19 +223,27 @@ class _Judge:
         else:
             assert chunk.records is not None
             record = chunk.records[0].as_py()
-        if self.letter.job and decoder_for(scan.table).decode(pa.array([record], pa.binary())).num_rows != 1:
+        if (
+            self.letter.job
+            and decoder_for(scan.table).decode(pa.array([record], pa.binary())).num_rows != 1
+        ):
             raise JobError("the record holds several rows, or none that can be read")
         return None if scan.table.metadata else record
 
     def _kept(self) -> bytes | None:
         """A malformed record as the letter has it, where that is all of it."""
         payload = self.letter.payload.encode()
-        raw = self.letter.place == f"{self.letter.shard}@{self.letter.offset}"  # of others it has the row's values
+        raw = (
+            self.letter.place == f"{self.letter.shard}@{self.letter.offset}"
+        )  # of others it has the row's values
         whole = raw and len(payload) < MAX_PAYLOAD and "\ufffd" not in self.letter.payload
         return payload if whole else None
 
 
-_STATE = "the statement keeps state, which has gone on without the row: only statements without state are replayed"
+_STATE = (
+    "the statement keeps state, which has gone on without the row: only statements without state"
+    " are replayed"
+)
 
 
 def below(sink: Sink) -> Iterator[LogicalPlan]:
@@ -231,13 +271,15 @@ def expressions(plan: LogicalPlan) -> tuple[Scalar, ...]:
 
 
 def texts(plan: LogicalPlan) -> set[str]:
-    """What a letter calls an expression of the operation: itself, a part of it, or all items of a projection."""
+    """What a letter calls an expression of the operation: itself, a part of it, or all items of a
+    projection."""
     own = expressions(plan)
     return {", ".join(map(str, own)), *(str(part) for e in own for part in walk(e))}
 
 
 def locate(sinks: Iterable[Sink], subject: str) -> Position | None:
-    """Where a job's text has an expression that a letter names. What jobs share knows one place only."""
+    """Where a job's text has an expression that a letter names. What jobs share knows one place
+    only."""
     for plan in (p for s in sinks for p in below(s)):
         own = expressions(plan)
         for e in (part for item in own for part in walk(item)):

@@ -1,4 +1,5 @@
-"""What is asked of the engine, what came of it, and which requests are refused before anything is planned."""
+"""What is asked of the engine, what came of it, and which requests are refused before anything is
+planned."""
 
 from __future__ import annotations
 
@@ -15,9 +16,9 @@ from sqlengine.jobs.planning import JobText, PlannedJob
 
 @dataclass(frozen=True)
 class Request:
-    """One change, of any number of jobs. `renames`: old name to new, for texts that did not change; what `upserts` has
-    under the new name says the file. `savepoints`: what jobs start from. `dry_run`: the outcomes are those of the change,
-    which is not made."""
+    """One change, of any number of jobs. `renames`: old name to new, for texts that did not change;
+    what `upserts` has under the new name says the file. `savepoints`: what jobs start from.
+    `dry_run`: the outcomes are those of the change, which is not made."""
 
     origin: Origin
     upserts: Mapping[str, JobText] = field(default_factory=dict)
@@ -30,8 +31,8 @@ class Request:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of the request for one job: added, replaced, unchanged, removed, renamed, waiting, refused, valid.
-    `savepoint`: where the one is that was written, or that the job started from."""
+    """What came of the request for one job: added, replaced, unchanged, removed, renamed, waiting,
+    refused, valid. `savepoint`: where the one is that was written, or that the job started from."""
 
     name: str
     status: str
@@ -51,7 +52,9 @@ def check_origin(name: str, held: Job | None, request: Request) -> None:
         )
 
 
-def used_by(objects: Collection[str], jobs: Iterable[Job], but: Collection[str] = ()) -> dict[str, list[str]]:
+def used_by(
+    objects: Collection[str], jobs: Iterable[Job], but: Collection[str] = ()
+) -> dict[str, list[str]]:
     """For each object that jobs (other than `but`) use, their names."""
     users: dict[str, list[str]] = {}
     for job in jobs:
@@ -66,7 +69,9 @@ def defined_only_by(job: Job, jobs: Iterable[Job]) -> set[str]:
     return set(job.defines) - others
 
 
-def check_in_use(objects: Collection[str], jobs: Iterable[Job], but: Collection[str], what: str) -> None:
+def check_in_use(
+    objects: Collection[str], jobs: Iterable[Job], but: Collection[str], what: str
+) -> None:
     """Refuses to take away or change objects that other jobs use, and names these jobs."""
     users = used_by(objects, jobs, but)
     if users:

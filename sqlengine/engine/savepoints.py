@@ -20,7 +20,13 @@ from sqlengine.jobs.planning import PlannedJob
 from sqlengine.registry import Registry
 from sqlengine.snapshots import savepoint_files as files
 from sqlengine.snapshots.savepoint_files import FOLDERS, PATHS, Savepoint
-from sqlengine.snapshots.savepoints import About, Restoration, capture, restoration, savepoint_of_plan
+from sqlengine.snapshots.savepoints import (
+    About,
+    Restoration,
+    capture,
+    restoration,
+    savepoint_of_plan,
+)
 from sqlengine.system.disk import Disk
 
 # Flink's names, the newer one first.
@@ -31,7 +37,8 @@ UNCLAIMED: Final = (
 
 
 class Savepoints:
-    """Of the jobs of one engine. What changes a job is called from the thread that makes changes."""
+    """Of the jobs of one engine. What changes a job is called from the thread that makes
+    changes."""
 
     def __init__(self, registry: Registry, fleet: Fleet, config: Config, disk: Disk) -> None:
         self._registry = registry
@@ -44,12 +51,19 @@ class Savepoints:
         for below in dict.fromkeys((self._own, *self._roots)):
             files.tidy(self._disk, below)
 
-    def take(self, job: Job, folder: str | None = None, *, stop: bool = False, drain: bool = False) -> Savepoint:
-        """Writes the savepoint of a job that runs, below `folder`; with `stop` the job leaves its graph at the same
-        moment, so that nothing comes in between, and with `drain` its sources end just before: it must be alone in its
-        graph. JobError where it does not run; where the savepoint cannot be written the job runs on."""
+    def take(
+        self, job: Job, folder: str | None = None, *, stop: bool = False, drain: bool = False
+    ) -> Savepoint:
+        """Writes the savepoint of a job that runs, below `folder`; with `stop` the job leaves its
+        graph at the same moment, so that nothing comes in between, and with `drain` its sources end
+        just before: it must be alone in its graph. JobError where it does not run; where the
+        savepoint cannot be written the job runs on."""
         if job.state is not JobState.RUNNING or not self._fleet.runs(job.name):
-            raise JobError(f"job '{job.name}' does not run", detail=f"it is {job.state.value}", hint="start it first")
+            raise JobError(
+                f"job '{job.name}' does not run",
+                detail=f"it is {job.state.value}",
+                hint="start it first",
+            )
         now = self._registry.clock()
         about = About(self._registry.version(job).sql, job.version, job.settings, now, drain)
         graph = self._fleet.of(job.name)
@@ -62,7 +76,9 @@ class Savepoints:
                 if drain:
                     graph.runner.drain()
                 savepoint, rows = capture(graph.runner, job.name, about)
-                taken.append(files.write(self._disk, self._new(job, folder, savepoint), savepoint, rows))
+                taken.append(
+                    files.write(self._disk, self._new(job, folder, savepoint), savepoint, rows)
+                )
 
             graph.switch(graph.change(graph.runner.graph, {}, {job.name: 0}, {}), first)
             return taken[0]
@@ -82,7 +98,8 @@ class Savepoints:
             has = graph.has(job.name)
             if has.unsent:
                 raise JobError(
-                    f"job '{job.name}' has rows for which there is no space: a savepoint would not have them",
+                    f"job '{job.name}' has rows for which there is no space: a savepoint would not"
+                    " have them",
                     hint="'sql instances' says where; free some space, then try again",
                 )
             savepoint, rows = savepoint_of_plan(has, plan.sinks, graph.executor.factory, about)
@@ -98,25 +115,33 @@ class Savepoints:
         savepoint = files.read(self._disk, self.locate(path))
         unclaimed = any(flag(plan.settings, k, default=False) for k in UNCLAIMED)
         factory = self._fleet.main.executor.factory
-        found = restoration(self._disk, savepoint, name, plan.sinks, factory, policy_of(plan.settings), unclaimed)
+        found = restoration(
+            self._disk, savepoint, name, plan.sinks, factory, policy_of(plan.settings), unclaimed
+        )
         self._check_readable(found)
         return found
 
     def _check_readable(self, found: Restoration) -> None:
         """JobError where records are gone that come behind the savepoint."""
         for node in found.graph.in_order:
-            if not isinstance(node.plan, Scan) or node.id not in found.positions or node.id in found.ended:
+            if (
+                not isinstance(node.plan, Scan)
+                or node.id not in found.positions
+                or node.id in found.ended
+            ):
                 continue
             reason = self._fleet.gone(node.plan, found.positions[node.id])
             if reason is not None:
                 raise JobError(
-                    f"table '{node.plan.table.display}' cannot be read on from savepoint '{found.savepoint.path}'",
+                    f"table '{node.plan.table.display}' cannot be read on from savepoint"
+                    f" '{found.savepoint.path}'",
                     detail=reason,
                     hint="start the job without it, or from a newer one ('sql savepoint list')",
                 )
 
     def all(self, folder: str | None = None) -> list[Savepoint | JobError]:
-        """Those in a folder, the default one unless it is given, oldest first; an error for each that cannot be read."""
+        """Those in a folder, the default one unless it is given, oldest first; an error for each
+        that cannot be read."""
         found: list[Savepoint | JobError] = []
         below = self._folder({}, folder)
         for path in (below / name for name in self._disk.names(below) if not name.startswith(".")):
@@ -141,9 +166,14 @@ class Savepoints:
     def locate(self, path: str) -> Path:
         """The folder that a path, a file: URL or the name of one in the default folder means."""
         if not path.strip():
-            raise JobError("the name of the savepoint is empty", hint="'sql savepoint list' shows those there are")
+            raise JobError(
+                "the name of the savepoint is empty",
+                hint="'sql savepoint list' shows those there are",
+            )
         given = _local(path)
-        return self._allowed(given if given.is_absolute() or len(given.parts) > 1 else self._folder({}, None) / given)
+        return self._allowed(
+            given if given.is_absolute() or len(given.parts) > 1 else self._folder({}, None) / given
+        )
 
     def _new(self, job: Job, folder: str | None, savepoint: Savepoint) -> Path:
         """A folder that is not there yet."""
@@ -154,8 +184,12 @@ class Savepoints:
         return below / next(n for n in free if not self._disk.exists(below / n))
 
     def _folder(self, settings: Mapping[str, str], given: str | None) -> Path:
-        """The folder for savepoints: given, by the job's settings, the server's, or below the data folder."""
-        for found in (given, *(s.get(k) for s in (settings, self._config.settings) for k in FOLDERS)):
+        """The folder for savepoints: given, by the job's settings, the server's, or below the data
+        folder."""
+        for found in (
+            given,
+            *(s.get(k) for s in (settings, self._config.settings) for k in FOLDERS),
+        ):
             if found:
                 return self._allowed(_local(found).absolute())
         return self._own
@@ -167,10 +201,14 @@ class Savepoints:
     @property
     def _roots(self) -> list[Path]:
         """The folders besides that in which savepoints may be."""
-        return [*self._config.savepoints, *(_local(f) for k in FOLDERS if (f := self._config.settings.get(k)))]
+        return [
+            *self._config.savepoints,
+            *(_local(f) for k in FOLDERS if (f := self._config.settings.get(k))),
+        ]
 
     def _allowed(self, path: Path) -> Path:
-        """The path, which a request names, or the text of a job: only where savepoints may be, links followed."""
+        """The path, which a request names, or the text of a job: only where savepoints may be,
+        links followed."""
         roots = [r.resolve() for r in (self._own, *self._roots)]
         if not any(path.resolve().is_relative_to(root) for root in roots):
             raise JobError(

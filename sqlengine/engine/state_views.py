@@ -20,7 +20,8 @@ from sqlengine.registry import Registry
 
 @dataclass(frozen=True)
 class OperationView:
-    """One operation of a job, by its number. `keys`: how many different keys its rows have, in the table that has most."""
+    """One operation of a job, by its number. `keys`: how many different keys its rows have, in the
+    table that has most."""
 
     number: int
     state: OperationState
@@ -45,7 +46,8 @@ class StateViews:
         self._fleet = fleet
 
     def operations(self, job: str) -> list[OperationView]:
-        """What the job's operations keep, in the order of its plan. JobError where it does not run."""
+        """What the job's operations keep, in the order of its plan. JobError where it does not
+        run."""
         seen = self._seen(self._graph(job), job, 0, 0)
         return [OperationView(n, o.state, o.keys) for n, o in enumerate(seen.operations, 1)]
 

@@ -26,7 +26,8 @@ _OK = Answer(("result",), (("OK",),))
 
 
 def execute(engine: Engine, text: str) -> list[Answer]:
-    """Carries out statements one after the other; raises what is wrong with one, and those before it are done."""
+    """Carries out statements one after the other; raises what is wrong with one, and those before
+    it are done."""
     settings: dict[str, str] = {}
     answers = []
     for statement in parse(text):
@@ -66,9 +67,14 @@ def _stop(engine: Engine, statement: StopJob, settings: Mapping[str, str]) -> An
 
 
 def _jobs(engine: Engine) -> Answer:
-    return Answer(("job id", "job name", "status", "start time"), tuple(_row(job) for job in engine.jobs()))
+    return Answer(
+        ("job id", "job name", "status", "start time"), tuple(_row(job) for job in engine.jobs())
+    )
 
 
 def _row(job: Job) -> tuple[object, ...]:
-    moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(job.changed_ms / 1000)) + f".{job.changed_ms % 1000:03}Z"
+    moment = (
+        time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(job.changed_ms / 1000))
+        + f".{job.changed_ms % 1000:03}Z"
+    )
     return job.name, job.name, job.state.value.upper(), moment

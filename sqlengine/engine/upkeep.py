@@ -1,5 +1,5 @@
-"""What a server does now and then, beside the stream: topics drop what they need not keep, and the index of dead letters
-follows."""
+"""What a server does now and then, beside the stream: topics drop what they need not keep, and the
+index of dead letters follows."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ log = logging.getLogger("sqlengine")
 
 
 class Upkeep(Background):
-    """A thread of its own, so that neither the graph nor a request waits for it. The first turn comes after a while: what
-    was not read before the start is read first."""
+    """A thread of its own, so that neither the graph nor a request waits for it. The first turn
+    comes after a while: what was not read before the start is read first."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__("upkeep")

@@ -59,13 +59,20 @@ from sqlengine.formats.registry import decoder_for, value_metadata
 from sqlengine.operators.absent import AbsentOperator
 from sqlengine.operators.aggregates.expand import ExpandOperator
 from sqlengine.operators.aggregates.group_aggregate import GroupAggregateOperator
-from sqlengine.operators.aggregates.two_phases import GlobalAggregateOperator, LocalAggregateOperator
+from sqlengine.operators.aggregates.two_phases import (
+    GlobalAggregateOperator,
+    LocalAggregateOperator,
+)
 from sqlengine.operators.base import Operator
 from sqlengine.operators.changelog.constrain import ConstrainOperator
 from sqlengine.operators.changelog.materialize import MaterializeOperator
 from sqlengine.operators.changelog.normalize import NormalizeOperator
 from sqlengine.operators.changelog.resolve_conflicts import ResolveConflictsOperator
-from sqlengine.operators.changelog.rows import DropUpdateBeforeOperator, FromChangelogOperator, ToChangelogOperator
+from sqlengine.operators.changelog.rows import (
+    DropUpdateBeforeOperator,
+    FromChangelogOperator,
+    ToChangelogOperator,
+)
 from sqlengine.operators.changelog.upsert_materialize import UpsertMaterializeOperator
 from sqlengine.operators.joins.interval import IntervalJoinOperator
 from sqlengine.operators.joins.lookup import LookupJoinOperator
@@ -95,7 +102,8 @@ P = TypeVar("P", bound=LogicalPlan)
 
 
 class OperatorFactory:
-    """Builds operators. `options` are the switches of the rules; `folder` keeps compiled pattern databases."""
+    """Builds operators. `options` are the switches of the rules; `folder` keeps compiled pattern
+    databases."""
 
     def __init__(self, options: Options | None = None, folder: Path | None = None) -> None:
         self._options = options or Options(folder=folder)
@@ -105,11 +113,13 @@ class OperatorFactory:
         if isinstance(new.plan, RulesPlan | ShuffleScan | ShuffleOut | ShuffleIn):
             return old.plan == new.plan
         return (
-            not isinstance(new.plan, Scan | Project | TableFunction | Expand | LateRows) or old.columns == new.columns
+            not isinstance(new.plan, Scan | Project | TableFunction | Expand | LateRows)
+            or old.columns == new.columns
         )
 
     def build(self, node: PhysicalNode, previous: Operator | None) -> Operator:
-        """A new operator. A set of rules is made from the one that runs, so that only the difference is compiled."""
+        """A new operator. A set of rules is made from the one that runs, so that only the
+        difference is compiled."""
         plan = node.plan
         if isinstance(plan, RulesPlan):
             return RulesOperator(self._compile(plan, previous))
@@ -171,7 +181,9 @@ def _upsert_materialize(plan: UpsertMaterialize, node: PhysicalNode) -> Operator
 Build: TypeAlias = Callable[[PhysicalNode], Operator]
 
 
-def _entry(kind: type[P], make: Callable[[P, PhysicalNode], Operator]) -> tuple[type[LogicalPlan], Build]:
+def _entry(
+    kind: type[P], make: Callable[[P, PhysicalNode], Operator]
+) -> tuple[type[LogicalPlan], Build]:
     def build(node: PhysicalNode) -> Operator:
         assert isinstance(node.plan, kind)
         return make(node.plan, node)
@@ -187,7 +199,10 @@ _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
         _entry(AssignWatermark, lambda plan, node: WatermarkOperator(plan, evaluate)),
         _entry(LateRows, lambda plan, node: LateRowsOperator(plan, node.columns)),
         _entry(Project, lambda plan, node: ProjectOperator(plan, node.columns, _owner(node))),
-        _entry(TableFunction, lambda plan, node: TableFunctionOperator(plan, node.columns, _owner(node))),
+        _entry(
+            TableFunction,
+            lambda plan, node: TableFunctionOperator(plan, node.columns, _owner(node)),
+        ),
         _entry(Expand, lambda plan, node: ExpandOperator(plan, node.columns)),
         _entry(Union, _union),
         _entry(SetOperation, lambda plan, node: SetOperationOperator(plan)),

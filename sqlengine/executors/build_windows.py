@@ -20,7 +20,10 @@ from sqlengine.operators.windows.assign import WindowAssignOperator
 from sqlengine.operators.windows.emit import EmittingAggregateOperator
 from sqlengine.operators.windows.join import WindowJoinOperator
 from sqlengine.operators.windows.rank import WindowRankOperator
-from sqlengine.operators.windows.session_windows import SessionAggregateOperator, SessionAssignOperator
+from sqlengine.operators.windows.session_windows import (
+    SessionAggregateOperator,
+    SessionAssignOperator,
+)
 from sqlengine.operators.windows.slices import SlicedAggregateOperator
 
 Windowed: TypeAlias = WindowAssign | SessionAssign | WindowAggregate | WindowRank | WindowJoin
@@ -41,18 +44,23 @@ def window_operator(plan: Windowed, owner: str) -> Operator:
             return EmittingAggregateOperator(plan, owner)
     if plan.session is not None:
         return SessionAggregateOperator(plan, owner)
-    return SlicedAggregateOperator(plan, owner) if plan.shared is not None else WindowAggregateOperator(plan, owner)
+    return (
+        SlicedAggregateOperator(plan, owner)
+        if plan.shared is not None
+        else WindowAggregateOperator(plan, owner)
+    )
 
 
 def _take_turns(plan: WindowJoin) -> bool:
-    """Whether rows of one source reach both sides in its order. In Flink sides go on one by one: so they do where none of
-    the left side's rows, or the same ones of both, are filtered out."""
+    """Whether rows of one source reach both sides in its order. In Flink sides go on one by one: so
+    they do where none of the left side's rows, or the same ones of both, are filtered out."""
     (left, origin), (right, other) = map(_way, plan.inputs)
     return origin == other and left in ((), right)
 
 
 def _way(plan: LogicalPlan) -> tuple[tuple[str, ...], str]:
-    """The conditions on the way of rows from the node that they have their watermark from, and that node."""
+    """The conditions on the way of rows from the node that they have their watermark from, and that
+    node."""
     conditions = []
     while plan.hands_on:
         if isinstance(plan, Filter):

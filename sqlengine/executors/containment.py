@@ -1,7 +1,9 @@
-"""What comes of an operator that raises, which is a fault of ours: it costs as few rows and jobs as can be.
+"""What comes of an operator that raises, which is a fault of ours: it costs as few rows and jobs as
+can be.
 
-Without state the rows at fault are found by halving and become dead letters. With state what is in memory is worth
-nothing any more: the graph goes back to its last checkpoint and on without the jobs behind that operator."""
+Without state the rows at fault are found by halving and become dead letters. With state what is in
+memory is worth nothing any more: the graph goes back to its last checkpoint and on without the jobs
+behind that operator."""
 
 from __future__ import annotations
 
@@ -21,9 +23,11 @@ Part: TypeAlias = tuple[int, Batch]
 log = logging.getLogger("sqlengine")
 
 
-def process(node: PhysicalNode, operator: Operator, stateful: bool, parts: Sequence[Part]) -> Iterator[Stream]:
-    """What the operator makes of the batches that wait for it, by input port. OperatorFailed when it raised and rows cannot
-    be told apart."""
+def process(
+    node: PhysicalNode, operator: Operator, stateful: bool, parts: Sequence[Part]
+) -> Iterator[Stream]:
+    """What the operator makes of the batches that wait for it, by input port. OperatorFailed when
+    it raised and rows cannot be told apart."""
     if not stateful:
         for port, batch in parts:
             yield _contained(node, operator, port, batch)

@@ -1,7 +1,7 @@
 """The dead-letter topic: a sink of the same epoch as all others.
 
-A record is a letter, or says which letters have been replayed (`replayed`); a letter's number is its offset, its key says
-whose it is."""
+A record is a letter, or says which letters have been replayed (`replayed`); a letter's number is
+its offset, its key says whose it is."""
 
 from __future__ import annotations
 
@@ -23,16 +23,29 @@ DEAD_LETTERS = "_dead_letters"
 # The job ('' where a record is malformed for all) and the table of a letter.
 Owner: TypeAlias = tuple[str, str]
 _OWNER = msgspec.json.Decoder(tuple[str, str])
-_NAMES = ("job", "place", "subject", "reason", "payload", "shard", "offset", "table", "stored", "source")
+_NAMES = (
+    "job",
+    "place",
+    "subject",
+    "reason",
+    "payload",
+    "shard",
+    "offset",
+    "table",
+    "stored",
+    "source",
+)
 
 
 class LetterSink:
-    """Rows that could not be processed, one JSON object each: the columns of DEAD_LETTER, time, graph and epoch, and the
-    version of the job. `versions` are the jobs that run."""
+    """Rows that could not be processed, one JSON object each: the columns of DEAD_LETTER, time,
+    graph and epoch, and the version of the job. `versions` are the jobs that run."""
 
     guarantee: ClassVar[str] = "exactly-once"
 
-    def __init__(self, broker: Broker, writer: str, versions: Callable[[], Mapping[str, int]] = dict) -> None:
+    def __init__(
+        self, broker: Broker, writer: str, versions: Callable[[], Mapping[str, int]] = dict
+    ) -> None:
         broker.create_topic(DEAD_LETTERS, retention_bytes=1 << 30, if_not_exists=True)
         self._broker = broker
         self._writer = writer
@@ -54,13 +67,26 @@ class LetterSink:
         """These letters have been replayed, once the epoch is committed."""
         self._time = now_ms
         done = [again.letter for again in replay.rows]
-        self._pending.append({"replayed": done, "job": replay.job, "version": replay.version, "time": now_ms})
+        self._pending.append(
+            {"replayed": done, "job": replay.job, "version": replay.version, "time": now_ms}
+        )
 
     def commit(self, epoch: int) -> int:
-        rows = [msgspec.json.encode({**r, "graph": self._writer, "epoch": epoch}) for r in self._pending]
-        keys = [None if "replayed" in r else encode_owner(str(r["job"]), str(r["table"])) for r in self._pending]
+        rows = [
+            msgspec.json.encode({**r, "graph": self._writer, "epoch": epoch}) for r in self._pending
+        ]
+        keys = [
+            None if "replayed" in r else encode_owner(str(r["job"]), str(r["table"]))
+            for r in self._pending
+        ]
         done = self._broker.append(
-            DEAD_LETTERS, 0, rows, keys=keys, timestamp_ms=self._time, writer=self._writer, epoch=epoch
+            DEAD_LETTERS,
+            0,
+            rows,
+            keys=keys,
+            timestamp_ms=self._time,
+            writer=self._writer,
+            epoch=epoch,
         )
         self._pending = []
         return 0 if done.duplicate else len(rows)
@@ -77,8 +103,8 @@ def decode_owner(key: bytes) -> Owner:
 
 
 def addressed(letters: Batch, node: PhysicalNode, source: PhysicalNode) -> Batch:
-    """Letters of an operator with what its graph knows: each job that shares the operator gets one of its own, but where
-    the table is at fault; and the table that the row came from."""
+    """Letters of an operator with what its graph knows: each job that shares the operator gets one
+    of its own, but where the table is at fault; and the table that the row came from."""
     if not isinstance(node.plan, Scan | AssignWatermark):
         letters = _for_each_owner(letters, sorted(node.jobs))
     if not isinstance(source.plan, Scan) or isinstance(source.plan, ShuffleScan):

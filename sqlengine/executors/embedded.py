@@ -1,4 +1,5 @@
-"""Runs a physical plan in this process: batches are pushed through the operators in topological order."""
+"""Runs a physical plan in this process: batches are pushed through the operators in topological
+order."""
 
 from __future__ import annotations
 
@@ -28,9 +29,10 @@ SinkWrite = Callable[[str, Batch], None]
 
 
 class NodeContext:
-    """What one operator gets: its counters, and tables that live as long as its node does. `born`, the graph's version
-    that the node came with, is part of their names: a node that goes and comes again has nothing of its old ones.
-    `inherited`: tables of another node, by their own names, that are this one's from now on."""
+    """What one operator gets: its counters, and tables that live as long as its node does. `born`,
+    the graph's version that the node came with, is part of their names: a node that goes and comes
+    again has nothing of its old ones. `inherited`: tables of another node, by their own names, that
+    are this one's from now on."""
 
     def __init__(
         self,
@@ -48,7 +50,9 @@ class NodeContext:
         self._restored = restored
         self._inherited = dict(inherited or {})
 
-    def table(self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...] | None) -> KeyedTable:
+    def table(
+        self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...] | None
+    ) -> KeyedTable:
         """The operator's table; filled from what was restored under its name, if anything was."""
         self.stateful = True
         full = f"{self._owner}/{name}"
@@ -62,12 +66,13 @@ class NodeContext:
         return self._tables[full]
 
     def check_complete(self) -> None:
-        """ServiceError where the operator keeps other tables than those that were restored: rows would be lost in
-        silence."""
+        """ServiceError where the operator keeps other tables than those that were restored: rows
+        would be lost in silence."""
         stored = {name for name in self._restored if name.startswith(f"{self._owner}/")}
         for name in sorted(stored.symmetric_difference(self._names)):
             raise ServiceError(
-                f"state of table '{name}' is {'stored, but kept no more' if name in stored else 'not stored'}",
+                f"state of table '{name}' is"
+                f" {'stored, but kept no more' if name in stored else 'not stored'}",
                 detail="the checkpoint was written by a version whose operators keep other state",
                 hint="start the version that wrote the data folder, or begin with an empty one",
             )
@@ -117,19 +122,24 @@ class EmbeddedExecutor:
         self.running: dict[str, RunningNode] = {}
         self.tables: dict[str, KeyedTable] = {}
         self.errors: Output = []
-        self.spent: defaultdict[str, float] = defaultdict(float)  # seconds by node, with its rows on their way to sinks
+        self.spent: defaultdict[str, float] = defaultdict(
+            float
+        )  # seconds by node, with its rows on their way to sinks
         self._rows: Counter[str] = Counter()
         self._timed: list[Timed] = []
         self._held: dict[str, list[tuple[int, Batch]]] = {}
         self._held_rows = 0
 
     def prepare(self, plan: PhysicalPlan) -> Prepared:
-        """Builds the operators that the plan needs and that are not running as they are: patterns compile here."""
+        """Builds the operators that the plan needs and that are not running as they are: patterns
+        compile here."""
         prepared = Prepared(plan)
         for node in self._different(plan):
             held = self.running.get(node.id)
             if held is None or not self.factory.reusable(held.node, node):
-                prepared.operators[node.id] = self.factory.build(node, held.operator if held else None)
+                prepared.operators[node.id] = self.factory.build(
+                    node, held.operator if held else None
+                )
         return prepared
 
     def switch(
@@ -139,9 +149,9 @@ class EmbeddedExecutor:
         born: Mapping[str, int] | None = None,
         inherited: Mapping[str, str] | None = None,
     ) -> None:
-        """Puts a prepared plan in place: operators that stay keep their tables, those that go are closed and their
-        tables dropped, new ones are opened (over `restored` tables of nodes `born` earlier, if there are any, or over the
-        tables `inherited` of another node)."""
+        """Puts a prepared plan in place: operators that stay keep their tables, those that go are
+        closed and their tables dropped, new ones are opened (over `restored` tables of nodes `born`
+        earlier, if there are any, or over the tables `inherited` of another node)."""
         births, plan = born or {}, prepared.plan
         taken = self._take(plan, inherited or {})
         for name in [n for n in self.plan.nodes.difference(plan.nodes) if n not in plan.nodes]:
@@ -163,7 +173,11 @@ class EmbeddedExecutor:
             self.running[node.id] = RunningNode(node, operator, context)
         self.plan = plan
         self._timed = [n.operator for n in self.running.values() if isinstance(n.operator, Timed)]
-        for heir in [n.operator for n in self.running.values() if isinstance(n.operator, Heir)] if inherited else ():
+        for heir in (
+            [n.operator for n in self.running.values() if isinstance(n.operator, Heir)]
+            if inherited
+            else ()
+        ):
             heir.inherit(inherited or {}, plan.version)
 
     def _context(
@@ -175,17 +189,23 @@ class EmbeddedExecutor:
     ) -> NodeContext:
         return NodeContext(node, birth, self.tables, restored or {}, taken.get(node))
 
-    def _take(self, plan: PhysicalPlan, inherited: Mapping[str, str]) -> dict[str, dict[str, KeyedTable]]:
-        """The tables that new nodes take up: those of a node that goes are theirs, of one that stays they have copies."""
+    def _take(
+        self, plan: PhysicalPlan, inherited: Mapping[str, str]
+    ) -> dict[str, dict[str, KeyedTable]]:
+        """The tables that new nodes take up: those of a node that goes are theirs, of one that
+        stays they have copies."""
         taken: dict[str, dict[str, KeyedTable]] = {}
         last = {source: node for node, source in inherited.items() if source not in plan.nodes}
         for node, source in inherited.items():
             if last.get(source) != node:
                 taken[node] = self.running[source].context.copy()
-        return taken | {node: self.running[source].context.release() for source, node in last.items()}
+        return taken | {
+            node: self.running[source].context.release() for source, node in last.items()
+        }
 
     def tables_of(self, node: str) -> dict[str, KeyedTable]:
-        """The tables of a node by the operator's names for them; none of one that keeps none, or does not run itself."""
+        """The tables of a node by the operator's names for them; none of one that keeps none, or
+        does not run itself."""
         names = self.running[node].context.names if node in self.running else ()
         return {n.split("/", 1)[1]: self.tables[n] for n in names}
 
@@ -208,16 +228,17 @@ class EmbeddedExecutor:
         return {node: int(born) for node, born in owners}
 
     def push(self, node: str, batch: Batch, write: SinkWrite) -> None:
-        """Gives a batch to input 0 of `node` and everything that comes of it to the nodes behind; rows for sinks go to
-        `write`, dead letters to `self.errors`. Nodes work in topological order, so each sees its inputs complete; those that
-        are held wait for `release`, or until many rows do."""
+        """Gives a batch to input 0 of `node` and everything that comes of it to the nodes behind;
+        rows for sinks go to `write`, dead letters to `self.errors`. Nodes work in topological
+        order, so each sees its inputs complete; those that are held wait for `release`, or until
+        many rows do."""
         self._work(node, {node: [(0, batch)]}, [(self.running[node].node.rank, node)], write)
         if self._held_rows >= _ROWS:
             self.release(write)
 
     def release(self, write: SinkWrite) -> None:
-        """Gives nodes that are held what has come to them since the last call, together: with state they `gather` it, and
-        without they take few batches of many rows."""
+        """Gives nodes that are held what has come to them since the last call, together: with state
+        they `gather` it, and without they take few batches of many rows."""
         while self._held:
             rank, name = min((self.running[n].node.rank, n) for n in self._held)
             parts = self._held.pop(name)
@@ -240,20 +261,24 @@ class EmbeddedExecutor:
         queue: list[tuple[int, str]],
         write: SinkWrite,
     ) -> None:
-        """Takes what waits, first what stands first. Where much comes of a batch, the nodes behind take it as it comes, as
-        if it were of several batches."""
+        """Takes what waits, first what stands first. Where much comes of a batch, the nodes behind
+        take it as it comes, as if it were of several batches."""
         while queue:
             _, name = heapq.heappop(queue)
             current = self.running[name]
             rows, began = 0, perf_counter()
-            for done in process(current.node, current.operator, current.context.stateful, waiting.pop(name)):
+            for done in process(
+                current.node, current.operator, current.context.stateful, waiting.pop(name)
+            ):
                 for out_port, result in done:
                     if rows >= _ROWS:
                         self._work(source, waiting, queue, write)
                         rows = 0
                     rows += result.num_rows
                     if out_port in (ERROR_PORT, GIVE_UP_PORT):
-                        self.errors.append((out_port, addressed(result, current.node, self.running[source].node)))
+                        self.errors.append(
+                            (out_port, addressed(result, current.node, self.running[source].node))
+                        )
                     else:
                         self._route(current, out_port, result, waiting, queue, write)
             self.spent[name] += perf_counter() - began
@@ -285,7 +310,8 @@ class EmbeddedExecutor:
             waiting[edge.target].append((edge.target_port, batch))
 
     def rows_by_job(self) -> Counter[str]:
-        """Rows given to sinks so far, by job: those of rules, and those of other operators that one job owns."""
+        """Rows given to sinks so far, by job: those of rules, and those of other operators that one
+        job owns."""
         rows = Counter(self._rows)
         for node in list(self.running.values()):
             if isinstance(node.operator, RulesOperator):

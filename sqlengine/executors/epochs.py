@@ -1,8 +1,8 @@
 """The epoch log: what each step of a graph depended on, written before the step's output.
 
-An epoch is one step of a graph from one position to the next. Its record holds whatever processing depends on besides
-state and rows, so that after a crash the same steps give the same rows. Hot changes, shards that appear and sources
-that end are entries of the same log."""
+An epoch is one step of a graph from one position to the next. Its record holds whatever processing
+depends on besides state and rows, so that after a crash the same steps give the same rows. Hot
+changes, shards that appear and sources that end are entries of the same log."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Range:
 
 @dataclass(frozen=True)
 class Change:
-    """A hot change between two epochs: the graph's version after it, the job versions that came (0: the job went),
-    where the sources that came with it begin, jobs that took up the state of another name (new name to old), and the
-    handover of the one job that came from another graph."""
+    """A hot change between two epochs: the graph's version after it, the job versions that came (0:
+    the job went), where the sources that came with it begin, jobs that took up the state of another
+    name (new name to old), and the handover of the one job that came from another graph."""
 
     version: int
     jobs: dict[str, int] = field(default_factory=dict)
@@ -46,8 +46,9 @@ class Change:
 
 @dataclass(frozen=True)
 class Again:
-    """A record that goes to one job again: the dead letter that it is for, the scan, the record's place, its bytes (None
-    where it is read again from its place), and the statements of the job that did not see it, by number."""
+    """A record that goes to one job again: the dead letter that it is for, the scan, the record's
+    place, its bytes (None where it is read again from its place), and the statements of the job
+    that did not see it, by number."""
 
     letter: int
     source: str
@@ -59,7 +60,8 @@ class Again:
 
 @dataclass(frozen=True)
 class Replay:
-    """Records of dead letters that go through version `version` of `job`, and through no other job."""
+    """Records of dead letters that go through version `version` of `job`, and through no other
+    job."""
 
     job: str
     version: int
@@ -68,9 +70,10 @@ class Replay:
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """One entry. `ranges` in reading order; `opened`: (source, shard) seen for the first time; `ended`: sources whose
-    bounded input is read to its end; `proctime` in ms; `tick`: an operator waits for that, which is told before any row;
-    `change` and `replay` stand alone in their records. `after`: the epoch before, where numbers were left out, or UNTOLD."""
+    """One entry. `ranges` in reading order; `opened`: (source, shard) seen for the first time;
+    `ended`: sources whose bounded input is read to its end; `proctime` in ms; `tick`: an operator
+    waits for that, which is told before any row; `change` and `replay` stand alone in their
+    records. `after`: the epoch before, where numbers were left out, or UNTOLD."""
 
     graph: str
     epoch: int
@@ -88,8 +91,8 @@ class EpochRecord:
 
 
 class EpochLog(Protocol):
-    """Where records go. `offset` counts records; a checkpoint remembers the one behind its epoch. `whole`: whether every
-    record is kept."""
+    """Where records go. `offset` counts records; a checkpoint remembers the one behind its epoch.
+    `whole`: whether every record is kept."""
 
     whole: ClassVar[bool]
 
@@ -101,7 +104,8 @@ class EpochLog(Protocol):
 
 
 class TopicEpochLog:
-    """The log as a topic of the broker; graphs share it, records carry the graph's id as their key."""
+    """The log as a topic of the broker; graphs share it, records carry the graph's id as their
+    key."""
 
     whole: ClassVar[bool] = True
 

@@ -22,7 +22,9 @@ class SourceFailed(JobsFailed):
     """A source cannot be read any more: the jobs that read it are at fault."""
 
     def __init__(self, jobs: frozenset[str], cause: SqlError) -> None:
-        super().__init__(cause.message, detail=cause.detail, hint=cause.hint, position=cause.position)
+        super().__init__(
+            cause.message, detail=cause.detail, hint=cause.hint, position=cause.position
+        )
         self.jobs = jobs
 
 
@@ -30,12 +32,15 @@ class SinkFailed(JobsFailed):
     """A sink could not take rows: the jobs that write to it are at fault."""
 
     def __init__(self, sink: PhysicalSink, cause: SqlError) -> None:
-        super().__init__(cause.message, detail=cause.detail, hint=cause.hint, position=cause.position)
+        super().__init__(
+            cause.message, detail=cause.detail, hint=cause.hint, position=cause.position
+        )
         self.jobs = sink.jobs
 
 
 class RowsFailed(JobsFailed):
-    """Rows in error that belong to jobs which asked to fail on them ('' stands for a table's records)."""
+    """Rows in error that belong to jobs which asked to fail on them ('' stands for a table's
+    records)."""
 
     advice: ClassVar[str] = "SET 'job.on-error' = 'dead-letter' sets such rows aside and goes on"
 
@@ -50,13 +55,15 @@ class RowsFailed(JobsFailed):
 
 
 class GaveUp(RowsFailed):
-    """Rows for which a job cannot go on, whatever it asked for: others would wait for it at each of them."""
+    """Rows for which a job cannot go on, whatever it asked for: others would wait for it at each of
+    them."""
 
     advice = "its rows without an answer are dead letters; start the job again when it is cheaper"
 
 
 class GraphBroken(ServiceError):
-    """An epoch or a change ended half-way: what is in memory is worth nothing, what is on disk is whole."""
+    """An epoch or a change ended half-way: what is in memory is worth nothing, what is on disk is
+    whole."""
 
     def __init__(self, graph: str) -> None:
         super().__init__(
@@ -66,18 +73,21 @@ class GraphBroken(ServiceError):
 
 
 class OperatorFailed(Exception):
-    """An operator with state raised: a fault of ours, which these jobs pay for. `versions`: those that ran, when it came
-    from a recovery."""
+    """An operator with state raised: a fault of ours, which these jobs pay for. `versions`: those
+    that ran, when it came from a recovery."""
 
     def __init__(self, node: PhysicalNode, cause: Exception) -> None:
-        super().__init__(f"internal error in {type(node.plan).__name__}: {type(cause).__name__}: {cause}")
+        super().__init__(
+            f"internal error in {type(node.plan).__name__}: {type(cause).__name__}: {cause}"
+        )
         self.jobs = node.jobs
         self.versions: frozenset[tuple[str, int]] = frozenset()
 
 
 @dataclass
 class LostSource:
-    """In the place of a source that cannot be opened any more when a graph is recovered: it cannot be read either."""
+    """In the place of a source that cannot be opened any more when a graph is recovered: it cannot
+    be read either."""
 
     error: SqlError
     bounded: bool = False
@@ -91,7 +101,9 @@ class LostSource:
     def end(self, shard: str) -> int | None:
         self._fail()
 
-    def read(self, shard: str, offset: int, *, max_rows: int, until: int | None = None) -> Chunk | None:
+    def read(
+        self, shard: str, offset: int, *, max_rows: int, until: int | None = None
+    ) -> Chunk | None:
         self._fail()
 
     def passed(self, positions: Mapping[str, int]) -> None: ...

@@ -10,8 +10,9 @@ from sqlengine.snapshots.checkpoints import Position
 
 
 class Versions:
-    """Of one graph. A recovery begins at the last checkpoint. Where a loss of power may take that one, too, `first_record`
-    gives the offset of the first record in the log of epochs: it begins at one behind that."""
+    """Of one graph. A recovery begins at the last checkpoint. Where a loss of power may take that
+    one, too, `first_record` gives the offset of the first record in the log of epochs: it begins at
+    one behind that."""
 
     def __init__(self, first_record: Callable[[], int] | None) -> None:
         self._first_record = first_record
@@ -20,13 +21,16 @@ class Versions:
         )  # place in the log, and what it needs of each topic
 
     def let_go(self, stored: Position, running: Mapping[str, RunningSource]) -> None:
-        """A checkpoint is in the store: removes what stands before the oldest one that a recovery may begin with. A source
-        that came later is read from where it began; one that has gone since is read again, too, so nothing is removed."""
+        """A checkpoint is in the store: removes what stands before the oldest one that a recovery
+        may begin with. A source that came later is read from where it began; one that has gone
+        since is read again, too, so nothing is removed."""
         needed: dict[str, int] = {}
         for name, source in running.items():
             if source.reloading is not None:
                 at = min(stored.positions.get(name, source.began).values(), default=0)
-                needed[source.reloading.versions] = min(at, needed.get(source.reloading.versions, at))
+                needed[source.reloading.versions] = min(
+                    at, needed.get(source.reloading.versions, at)
+                )
         if not needed or stored.positions.keys() - running.keys():
             return
         if not self._checkpoints or self._checkpoints[-1][0] != stored.log_offset:

@@ -16,10 +16,10 @@ from sqlengine.executors.sources import RunningSource
 
 @dataclass(frozen=True)
 class Brought:
-    """What a job brings from another graph, by the nodes of this one: `tables` by their full names, of nodes `born` with
-    the change; `positions` of all sources of the job by their scans, those that are `ended`, constant rows that it was
-    `given`; `handover`: where it is written down; `owed`: rows that the graph which it left could not write, by names of
-    their own."""
+    """What a job brings from another graph, by the nodes of this one: `tables` by their full names,
+    of nodes `born` with the change; `positions` of all sources of the job by their scans, those
+    that are `ended`, constant rows that it was `given`; `handover`: where it is written down;
+    `owed`: rows that the graph which it left could not write, by names of their own."""
 
     handover: str
     tables: Mapping[str, pa.Table]
@@ -32,11 +32,12 @@ class Brought:
 
 @dataclass(frozen=True)
 class GraphChange:
-    """A change made ready beside the stream: the new graph, its operators, the sources and sinks that come with it
-    (open already), the job versions (0: removed), jobs that take up the state of another name (new to old), new nodes
-    that take up the tables of another node (new to old), and what the one job brings that comes from another graph.
-    `starts`: where sources begin, by shard, if that is decided elsewhere; `moved`: the jobs that go take along what their
-    sinks have no space for."""
+    """A change made ready beside the stream: the new graph, its operators, the sources and sinks
+    that come with it (open already), the job versions (0: removed), jobs that take up the state of
+    another name (new to old), new nodes that take up the tables of another node (new to old), and
+    what the one job brings that comes from another graph. `starts`: where sources begin, by shard,
+    if that is decided elsewhere; `moved`: the jobs that go take along what their sinks have no
+    space for."""
 
     graph: Graph
     prepared: Prepared

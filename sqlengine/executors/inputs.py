@@ -1,4 +1,5 @@
-"""What a graph reads: opens its sources, polls them, and remembers those that cannot be read any more."""
+"""What a graph reads: opens its sources, polls them, and remembers those that cannot be read any
+more."""
 
 from __future__ import annotations
 
@@ -20,10 +21,11 @@ Polled = tuple[list[tuple[str, Chunk]], list[tuple[str, str]]]
 
 
 class Inputs:
-    """`running`: sources by the id of their scan. `unstarted`: VALUES that have not given their rows yet. `lost`: sources
-    that failed, which are read no more. `may_be_lost`: a loss of power may have taken records that the log tells of.
-    `shuffle`: what other parts of a divided graph send. `bounds`: offsets by source and shard behind which nothing is read
-    for now, since a job is on its way."""
+    """`running`: sources by the id of their scan. `unstarted`: VALUES that have not given their
+    rows yet. `lost`: sources that failed, which are read no more. `may_be_lost`: a loss of power
+    may have taken records that the log tells of. `shuffle`: what other parts of a divided graph
+    send. `bounds`: offsets by source and shard behind which nothing is read for now, since a job is
+    on its way."""
 
     def __init__(self, environment: Environment, shuffle: Source | None = None) -> None:
         self._shuffle = shuffle
@@ -38,13 +40,15 @@ class Inputs:
 
     @contextmanager
     def recovering(self) -> Iterator[None]:
-        """A source that cannot be opened any more does not stop a recovery: its jobs fail when it is over."""
+        """A source that cannot be opened any more does not stop a recovery: its jobs fail when it
+        is over."""
         self._recovering = True
         yield
         self._recovering = False
 
     def open(self, plan: PhysicalPlan, fresh: Iterable[str]) -> dict[str, RunningSource]:
-        """The sources of the plan that are not open yet; `fresh` are its new nodes. SqlError when one cannot be opened."""
+        """The sources of the plan that are not open yet; `fresh` are its new nodes. SqlError when
+        one cannot be opened."""
         return {
             node.id: RunningSource(node.plan, self._open(node.plan))
             for node in map(plan.nodes.__getitem__, fresh)
@@ -62,8 +66,11 @@ class Inputs:
                 raise
             return LostSource(error)
 
-    def switch(self, plan: PhysicalPlan, new: Mapping[str, RunningSource], fresh: Iterable[str]) -> None:
-        """To another plan: `new` sources come, those that it does not have are closed; `fresh` are its new nodes."""
+    def switch(
+        self, plan: PhysicalPlan, new: Mapping[str, RunningSource], fresh: Iterable[str]
+    ) -> None:
+        """To another plan: `new` sources come, those that it does not have are closed; `fresh` are
+        its new nodes."""
         self.running.update(new)
         for name in [s for s in self.running if s not in plan.nodes]:
             self.running.pop(name).source.close()
@@ -73,18 +80,25 @@ class Inputs:
         self.unstarted |= {v for v in fresh if isinstance(plan.nodes[v].plan, Values)}
 
     def hold(self, bounds: Positions) -> None:
-        """Reads sources no further than to `bounds`, or than they are read where there are none; what other parts send is
-        read on."""
+        """Reads sources no further than to `bounds`, or than they are read where there are none;
+        what other parts send is read on."""
         held = {name: source for name, source in self.running.items() if name != INCOMING}
-        self.bounds = {name: {**s.positions, **_known(bounds.get(name, {}), s)} for name, s in held.items()}
+        self.bounds = {
+            name: {**s.positions, **_known(bounds.get(name, {}), s)} for name, s in held.items()
+        }
 
     def reached(self, positions: Positions) -> bool:
         """Whether these sources are read exactly so far."""
-        return all(name in self.running and self.running[name].positions == at for name, at in positions.items())
+        return all(
+            name in self.running and self.running[name].positions == at
+            for name, at in positions.items()
+        )
 
-    def begin(self, sources: Mapping[str, RunningSource], starts: Mapping[str, Mapping[str, int]]) -> None:
-        """Puts sources where they began; one that the log does not know (its job is planned otherwise now) begins as
-        that of a new job does."""
+    def begin(
+        self, sources: Mapping[str, RunningSource], starts: Mapping[str, Mapping[str, int]]
+    ) -> None:
+        """Puts sources where they began; one that the log does not know (its job is planned
+        otherwise now) begins as that of a new job does."""
         for name, source in sources.items():
             if name in starts:
                 source.positions = dict(starts[name])
@@ -95,9 +109,9 @@ class Inputs:
                 self.lost[name] = error
 
     def poll(self, max_rows: int, *, sent_alone: bool = False) -> Polled:
-        """What there is to read, and the shards that have appeared, each with the id of its scan; with `sent_alone` nothing
-        but what other parts send. Tables that are looked up are read alone until they have nothing more to give for the
-        first time."""
+        """What there is to read, and the shards that have appeared, each with the id of its scan;
+        with `sent_alone` nothing but what other parts send. Tables that are looked up are read
+        alone until they have nothing more to give for the first time."""
         if sent_alone:
             return self._poll([INCOMING], max_rows)
         self._renew()
@@ -140,8 +154,12 @@ class Inputs:
         """What has nothing to give behind these chunks, ever."""
         busy = {name for name, _ in chunks}
         ended = [name for name, s in self.running.items() if name not in busy and s.exhausted()]
-        again = [name for name, s in self.running.items() if s.reloading is not None and not s.ended]
-        if again and all(s.ended or name in ended or name in again for name, s in self.running.items()):
+        again = [
+            name for name, s in self.running.items() if s.reloading is not None and not s.ended
+        ]
+        if again and all(
+            s.ended or name in ended or name in again for name, s in self.running.items()
+        ):
             ended += (name for name in again if name not in busy)
         return ended + sorted(self.unstarted)
 
@@ -155,13 +173,17 @@ class Inputs:
         return not self.unstarted and all(s.ended for s in self.running.values())
 
     def read_again(self, part: Range) -> Iterator[tuple[str, Chunk]]:
-        """The rows of a recorded range; none when they are gone, and then the jobs that read the source fail, but where
-        power `may_be_lost`: then those that are left."""
+        """The rows of a recorded range; none when they are gone, and then the jobs that read the
+        source fail, but where power `may_be_lost`: then those that are left."""
         if part.source not in self.running:
             return
         try:
             source = self.running[part.source].source
-            end = min(part.end, _end(self.running[part.source], part.shard)) if self.may_be_lost else part.end
+            end = (
+                min(part.end, _end(self.running[part.source], part.shard))
+                if self.may_be_lost
+                else part.end
+            )
             if end <= part.start:
                 return
             chunk = source.read(part.shard, part.start, max_rows=end - part.start, until=end)
@@ -188,8 +210,11 @@ def _known(offsets: Mapping[str, int], running: RunningSource) -> dict[str, int]
 
 
 def _end(running: RunningSource, shard: str) -> int:
-    """Where a topic ends; no other source loses what the broker does, nor has one an end that is lost altogether."""
-    if running.scan.table.connector in ("topic", "shuffle") and not isinstance(running.source, LostSource):
+    """Where a topic ends; no other source loses what the broker does, nor has one an end that is
+    lost altogether."""
+    if running.scan.table.connector in ("topic", "shuffle") and not isinstance(
+        running.source, LostSource
+    ):
         return running.source.end(shard) or 0
     return sys.maxsize
 
@@ -197,7 +222,9 @@ def _end(running: RunningSource, shard: str) -> int:
 def looked_up(plan: PhysicalPlan, fresh: Iterable[str]) -> set[str]:
     """The scans of tables in which new nodes look rows up."""
     nodes = plan.graph.nodes
-    waiting = [nodes[f].inputs[1] for f in fresh if f in nodes and isinstance(nodes[f].plan, LookupJoin)]
+    waiting = [
+        nodes[f].inputs[1] for f in fresh if f in nodes and isinstance(nodes[f].plan, LookupJoin)
+    ]
     found: set[str] = set()
     while waiting:
         node = nodes[waiting.pop()]

@@ -1,4 +1,5 @@
-"""How much state the operators of a graph hold, and the end of jobs that hold more than they may."""
+"""How much state the operators of a graph hold, and the end of jobs that hold more than they
+may."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ EVERY: Final = 4096
 
 @dataclass(frozen=True)
 class TableSize:
-    """A table of an operator: `bytes` is what its arrays take, text and lists estimated from some of the rows."""
+    """A table of an operator: `bytes` is what its arrays take, text and lists estimated from some
+    of the rows."""
 
     name: str
     layout: str
@@ -31,7 +33,8 @@ class TableSize:
 
 @dataclass(frozen=True)
 class OperationState:
-    """What one operation keeps. `job_state`: it is state of its jobs, and not how far the time of their sources is."""
+    """What one operation keeps. `job_state`: it is state of its jobs, and not how far the time of
+    their sources is."""
 
     node: str
     name: str
@@ -56,10 +59,16 @@ def limit_in(settings: Mapping[str, str]) -> int:
         raise OptionError(f"'{LIMIT}' cannot be '{settings[LIMIT]}'", detail=str(error)) from None
 
 
-def footprint(executor: EmbeddedExecutor, graph: Graph, job: str | None = None) -> Iterator[OperationState]:
-    """What the operations of a graph keep, or those of one job, in the order of the plan (in the graph's thread). What stands
-    between the parts of a divided graph is nobody's."""
-    names = [n for n in executor.births() if n in graph.nodes] if job is None else graph.jobs.get(job, ())
+def footprint(
+    executor: EmbeddedExecutor, graph: Graph, job: str | None = None
+) -> Iterator[OperationState]:
+    """What the operations of a graph keep, or those of one job, in the order of the plan (in the
+    graph's thread). What stands between the parts of a divided graph is nobody's."""
+    names = (
+        [n for n in executor.births() if n in graph.nodes]
+        if job is None
+        else graph.jobs.get(job, ())
+    )
     for node in sorted((graph.nodes[n] for n in names), key=lambda n: n.rank):
         tables = executor.tables_of(node.id)
         if tables:
@@ -70,19 +79,27 @@ def footprint(executor: EmbeddedExecutor, graph: Graph, job: str | None = None) 
 class MemoryExceeded(JobsFailed):
     """A job holds more state than it may."""
 
-    def __init__(self, job: str, limit: int, largest: OperationState, used: int, *, own: bool) -> None:
+    def __init__(
+        self, job: str, limit: int, largest: OperationState, used: int, *, own: bool
+    ) -> None:
         whose = f"state of job '{job}' takes" if own else "state of all jobs takes"
         super().__init__(
             f"{whose} {megabytes(used)}, '{LIMIT}' is {megabytes(limit)}",
-            detail=f"'{largest.name}' of job '{job}' holds {megabytes(largest.bytes)} in {largest.rows:,} rows",
-            hint="raise the limit, or let state be forgotten: SET 'table.exec.state.ttl' = '…', windows, a narrower key",
+            detail=(
+                f"'{largest.name}' of job '{job}' holds {megabytes(largest.bytes)} in"
+                f" {largest.rows:,} rows"
+            ),
+            hint=(
+                "raise the limit, or let state be forgotten: SET 'table.exec.state.ttl' = '…',"
+                " windows, a narrower key"
+            ),
         )
         self.jobs = frozenset({job})
 
 
 class MemoryLimits:
-    """The limits of one engine: `total` for the state of all its graphs, and those of job versions. Known to all graphs:
-    `used` is what each of them held when it looked last."""
+    """The limits of one engine: `total` for the state of all its graphs, and those of job versions.
+    Known to all graphs: `used` is what each of them held when it looked last."""
 
     def __init__(self, total: int | None = None) -> None:
         self.total = total
@@ -102,14 +119,17 @@ class MemoryLimits:
 
 
 class MemoryGuard:
-    """Looks now and then how much state a graph holds. The limit may be passed by what `EVERY` rows add."""
+    """Looks now and then how much state a graph holds. The limit may be passed by what `EVERY` rows
+    add."""
 
     def __init__(self, name: str, limits: MemoryLimits) -> None:
         self._name = name
         self._limits = limits
         self._due = 0  # rows read when it looks again
 
-    def check(self, executor: EmbeddedExecutor, graph: Graph, jobs: Mapping[str, int], rows_in: int) -> None:
+    def check(
+        self, executor: EmbeddedExecutor, graph: Graph, jobs: Mapping[str, int], rows_in: int
+    ) -> None:
         """Raises MemoryExceeded while a job holds more than it may: before more is read."""
         if not self._limits.any or rows_in < self._due:
             return

@@ -1,4 +1,5 @@
-"""The log of what functions that are not deterministic have answered, epoch by epoch: a topic beside that of the epochs.
+"""The log of what functions that are not deterministic have answered, epoch by epoch: a topic
+beside that of the epochs.
 
 An epoch's answers are there before anything that came of them leaves."""
 
@@ -28,7 +29,8 @@ class _Record(msgspec.Struct):
 
 
 class Answers:
-    """Those of one graph. Without a broker nothing is kept: for scripts, and where epochs are not repeated."""
+    """Those of one graph. Without a broker nothing is kept: for scripts, and where epochs are not
+    repeated."""
 
     def __init__(self, broker: Broker | None, graph: str) -> None:
         self._broker = broker
@@ -38,7 +40,8 @@ class Answers:
         self._unwritten: list[_Record] = []
 
     def load(self, offset: int) -> None:
-        """Reads the answers of epochs that may be repeated. ServiceError for records of another format."""
+        """Reads the answers of epochs that may be repeated. ServiceError for records of another
+        format."""
         if self._broker is None:
             return
         with suppress(TopicNotFound):
@@ -46,7 +49,9 @@ class Answers:
             self._whole, offset = offset >= begin, max(offset, begin)
             while (records := self._broker.read(ANSWERS, 0, offset)) is not None:
                 assert records.keys is not None
-                for key, value in zip(records.keys.to_pylist(), records.values.to_pylist(), strict=True):
+                for key, value in zip(
+                    records.keys.to_pylist(), records.values.to_pylist(), strict=True
+                ):
                     if key == self._graph.encode():
                         found = _decoded(value)
                         self._known.setdefault(found.epoch, []).extend(found.answers)
@@ -59,13 +64,15 @@ class Answers:
 
     @contextmanager
     def of(self, epoch: int) -> Iterator[None]:
-        """What is asked here belongs to an epoch. ServiceError where it is repeated, and what was answered is gone."""
+        """What is asked here belongs to an epoch. ServiceError where it is repeated, and what was
+        answered is gone."""
         answers = EpochAnswers(self._known.pop(epoch, ()), whole=self._whole)
         with answering(answers):
             yield
         if answers.missing:
             raise ServiceError(
-                f"epoch {epoch} of graph '{self._graph}' cannot be repeated: retention has taken what functions answered in it",
+                f"epoch {epoch} of graph '{self._graph}' cannot be repeated: retention has taken"
+                " what functions answered in it",
                 detail=f"topic {ANSWERS} is shorter than what the last checkpoint needs",
                 hint="to begin anew without the state of these jobs, remove the graph's checkpoint",
             )
@@ -73,12 +80,15 @@ class Answers:
             self._unwritten.append(_Record(self._graph, epoch, tuple(answers.fresh)))
 
     def write(self) -> None:
-        """Keeps what has come since. BrokerFull where there is no space: then nothing that came of it may leave."""
+        """Keeps what has come since. BrokerFull where there is no space: then nothing that came of
+        it may leave."""
         while self._unwritten:
             if self._broker is not None:
                 self._broker.create_topic(ANSWERS, retention_bytes=1 << 30, if_not_exists=True)
                 value = msgspec.json.encode(self._unwritten[0])
-                self._broker.append(ANSWERS, 0, [value], keys=[self._graph.encode()], timestamp_ms=0)
+                self._broker.append(
+                    ANSWERS, 0, [value], keys=[self._graph.encode()], timestamp_ms=0
+                )
             del self._unwritten[0]
 
     def end(self) -> int:

@@ -1,4 +1,5 @@
-"""Where the rows of a graph go: opens its sinks, keeps what an epoch wrote, and makes it visible at the epoch's end."""
+"""Where the rows of a graph go: opens its sinks, keeps what an epoch wrote, and makes it visible at
+the epoch's end."""
 
 from __future__ import annotations
 
@@ -40,14 +41,16 @@ log = logging.getLogger("sqlengine")
 _OF = " of "
 # Commits that take less are not remembered.
 _SLOW_S = 0.05
-# So many rows may wait for tables that another holds, before their graph waits with them; so often such a table is tried.
+# So many rows may wait for tables that another holds, before their graph waits with them; so often
+# such a table is tried.
 _WAITING_ROWS = 100_000
 _AGAIN_MS = 500
 
 
 @dataclass(frozen=True)
 class Commit:
-    """One that took its time: when it ended, by a clock that only grows, and how long it took, in s."""
+    """One that took its time: when it ended, by a clock that only grows, and how long it took, in
+    s."""
 
     sink: str
     at: float
@@ -56,8 +59,8 @@ class Commit:
 
 @dataclass
 class Progress:
-    """What a runner has done, for metrics and for those who decide which jobs may share a graph. `letters`: dead letters
-    by job; `commits`: the last slow ones."""
+    """What a runner has done, for metrics and for those who decide which jobs may share a graph.
+    `letters`: dead letters by job; `commits`: the last slow ones."""
 
     rows_in: int = 0
     rows_out: Counter[str] = field(default_factory=Counter)
@@ -76,9 +79,10 @@ class Kept:
 
 
 class Outputs:
-    """The sinks of one graph. One that refuses rows gets no more (`refused`); its jobs fail once the epoch is complete.
-    `fatal`: why jobs fail that asked to, or that cannot go on; `blocked`: sinks that take the epoch later, and perhaps
-    those after it; `shuffle`: the one that takes rows to other parts."""
+    """The sinks of one graph. One that refuses rows gets no more (`refused`); its jobs fail once
+    the epoch is complete. `fatal`: why jobs fail that asked to, or that cannot go on; `blocked`:
+    sinks that take the epoch later, and perhaps those after it; `shuffle`: the one that takes rows
+    to other parts."""
 
     def __init__(
         self,
@@ -96,7 +100,9 @@ class Outputs:
         self.fatal: list[RowsFailed] = []
         self.blocked: dict[str, TryAgain] = {}
         self._uncommitted: dict[str, Sink] = {}
-        self._batches: dict[str, list[Batch]] = {}  # of the last epoch, for tables: it may go with its job
+        self._batches: dict[
+            str, list[Batch]
+        ] = {}  # of the last epoch, for tables: it may go with its job
         # What a sink had no space for, oldest first: it has the rows of the first.
         self._kept: dict[str, deque[Kept]] = {}
         self._tried: dict[str, int] = {}  # when a busy sink was asked last, by the clock
@@ -115,7 +121,8 @@ class Outputs:
 
     @contextmanager
     def recovering(self) -> Iterator[None]:
-        """A sink that cannot be opened any more does not stop a recovery: its jobs fail when it is over."""
+        """A sink that cannot be opened any more does not stop a recovery: its jobs fail when it is
+        over."""
         self._recovering = True
         yield
         self._recovering = False
@@ -123,7 +130,11 @@ class Outputs:
     def open(self, plan: PhysicalPlan) -> dict[str, Sink]:
         """The sinks of the plan that are not open yet. SqlError when one cannot be opened."""
         sinks: dict[str, Sink] = {}
-        for name in sorted(n for n in plan.sinks.difference(self._sinks) if n in plan.sinks and n not in self.running):
+        for name in sorted(
+            n
+            for n in plan.sinks.difference(self._sinks)
+            if n in plan.sinks and n not in self.running
+        ):
             sink = plan.sinks[name]
             if sink.sink.table is not None:
                 sinks[name] = self._open(sink.sink.table, sink.sink.overwrite)
@@ -133,7 +144,8 @@ class Outputs:
 
     @contextmanager
     def patient(self) -> Iterator[None]:
-        """A sink without space for what it begins with is opened later: its job has run already, elsewhere."""
+        """A sink without space for what it begins with is opened later: its job has run already,
+        elsewhere."""
         self._patient = True
         yield
         self._patient = False
@@ -156,7 +168,11 @@ class Outputs:
         """To another plan: `new` sinks come, those that it does not have are closed."""
         self.running.update(new)
         self._rolling |= {name: sink for name, sink in new.items() if isinstance(sink, Rolling)}
-        gone = [s for s in self._sinks.difference(plan.sinks) if s in self.running and s not in plan.sinks]
+        gone = [
+            s
+            for s in self._sinks.difference(plan.sinks)
+            if s in self.running and s not in plan.sinks
+        ]
         self._sinks = plan.sinks
         for name in gone:
             self.running.pop(name).close()
@@ -174,15 +190,20 @@ class Outputs:
     def unsent(self, names: Iterable[str], writer: str, epoch: int) -> tuple[Unsent, ...]:
         """The rows that these sinks have no space for, oldest first; `epoch` is the last one."""
         kept = ((n, k) for n in names for k in self._kept.get(n, (Kept(epoch, []),)))
-        return tuple(Unsent(n, writer, k.epoch, tuple(map(encode_batch, k.batches))) for n, k in kept)
+        return tuple(
+            Unsent(n, writer, k.epoch, tuple(map(encode_batch, k.batches))) for n, k in kept
+        )
 
     def tables_alone_wait(self, plan: PhysicalPlan) -> bool:
         """Whether all that keeps output back is tables of the plan that have no space."""
         return bool(self.blocked) and all(name in plan.sinks for name in self.blocked)
 
     def others_go_on(self, plan: PhysicalPlan) -> bool:
-        """Whether all that keeps output back is tables that another holds, for a moment, and not too many rows wait for it."""
-        if not self.tables_alone_wait(plan) or not all(isinstance(e, Busy) for e in self.blocked.values()):
+        """Whether all that keeps output back is tables that another holds, for a moment, and not
+        too many rows wait for it."""
+        if not self.tables_alone_wait(plan) or not all(
+            isinstance(e, Busy) for e in self.blocked.values()
+        ):
             return False
         kept = (k for name in self.blocked for k in self._kept.get(name, ()))
         return sum(b.num_rows for k in kept for b in k.batches) < _WAITING_ROWS
@@ -192,15 +213,24 @@ class Outputs:
         return {name.partition(_OF)[0]: error for name, error in list(self.blocked.items())}
 
     def open_owed(self, plan: PhysicalPlan, unsent: Iterable[Unsent]) -> dict[str, Owed]:
-        """The sinks for rows that a job brings and that are not out. SqlError when one cannot be opened."""
+        """The sinks for rows that a job brings and that are not out. SqlError when one cannot be
+        opened."""
         by_writer: dict[tuple[str, str], list[Unsent]] = {}
         for given in unsent:
             by_writer.setdefault((given.sink, given.writer), []).append(given)
-        return {f"{n}{_OF}{w}": self._open_owed(plan.sinks[n].sink, w, rows) for (n, w), rows in by_writer.items()}
+        return {
+            f"{n}{_OF}{w}": self._open_owed(plan.sinks[n].sink, w, rows)
+            for (n, w), rows in by_writer.items()
+        }
 
     def _open_owed(self, sink: logical.Sink, writer: str, unsent: list[Unsent]) -> Owed:
         assert sink.table is not None, "the result of a query goes to no other graph"
-        return Owed(open_sink(sink.table, replace(self._environment, writer=writer), overwrite=sink.overwrite), unsent)
+        return Owed(
+            open_sink(
+                sink.table, replace(self._environment, writer=writer), overwrite=sink.overwrite
+            ),
+            unsent,
+        )
 
     def owe(self, owed: Mapping[str, Owed]) -> None:
         """Before anything else leaves, these rows do."""
@@ -236,7 +266,9 @@ class Outputs:
                 self.fatal.append(RowsFailed(letters.take(np.flatnonzero(fatal))))
                 letters = letters.take(np.flatnonzero(~fatal))
             self._progress.dead_letters += letters.num_rows
-            self._progress.letters.update(owners if not fatal.any() else letters.columns[0].to_pylist())
+            self._progress.letters.update(
+                owners if not fatal.any() else letters.columns[0].to_pylist()
+            )
             if self._letters is not None and letters.num_rows:
                 self._letters.write(letters)
                 self._uncommitted[LETTERS] = self._letters
@@ -248,8 +280,8 @@ class Outputs:
             self._uncommitted[LETTERS] = self._letters
 
     def commit(self, epoch: int, *, wait: bool = True) -> None:
-        """Makes the epoch's output visible. A full disk stops here once all else is out, and the next step tries again. One
-        who does not `wait` for busy sinks asks them now and then."""
+        """Makes the epoch's output visible. A full disk stops here once all else is out, and the
+        next step tries again. One who does not `wait` for busy sinks asks them now and then."""
         self.answers.write()
         full: TryAgain | None = None
         for name in [n for n in self._uncommitted if n not in self.refused]:
@@ -275,8 +307,8 @@ class Outputs:
             raise full
 
     def _commit(self, name: str, epoch: int) -> None:
-        """Of one sink, the epochs before that it had no space for first, each as what it was: what is repeated after a
-        crash is known by its epoch."""
+        """Of one sink, the epochs before that it had no space for first, each as what it was: what
+        is repeated after a crash is known by its epoch."""
         self._keep(name, epoch)
         kept = self._kept[name]
         while kept:
@@ -292,7 +324,11 @@ class Outputs:
     def _rests(self, name: str) -> bool:
         """Whether a busy sink was asked just now."""
         tried = self._tried.get(name)
-        return tried is not None and name in self.blocked and 0 <= self._environment.clock() - tried < _AGAIN_MS
+        return (
+            tried is not None
+            and name in self.blocked
+            and 0 <= self._environment.clock() - tried < _AGAIN_MS
+        )
 
     def _timed(self, name: str, epoch: int) -> int:
         """The commit of one sink, which is remembered where it took its time."""
@@ -328,7 +364,8 @@ class Outputs:
                 raise SinkFailed(plan.sinks[name], error)
 
     def take_place(self) -> None:
-        """All statements have succeeded: what INSERT OVERWRITE has written replaces what was there."""
+        """All statements have succeeded: what INSERT OVERWRITE has written replaces what was
+        there."""
         for sink in self.running.values():
             if isinstance(sink, Replacing):
                 sink.take_place()

@@ -1,5 +1,6 @@
-"""Rows that a sink has no space for. They go with their job to another graph, which owes them: it writes them as the graph
-that the job left, under the epochs in which they were, so that what the sink has of them is not doubled."""
+"""Rows that a sink has no space for. They go with their job to another graph, which owes them: it
+writes them as the graph that the job left, under the epochs in which they were, so that what the
+sink has of them is not doubled."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from sqlengine.executors.wire import decode_batch
 
 @dataclass(frozen=True)
 class Unsent:
-    """Encoded batches of one epoch for a sink (its id) of the graph `writer`; none where only a file is not complete."""
+    """Encoded batches of one epoch for a sink (its id) of the graph `writer`; none where only a
+    file is not complete."""
 
     sink: str
     writer: str
@@ -24,8 +26,8 @@ class Unsent:
 
 
 class Owed:
-    """A sink opened as the writer of these rows, which are of it and in the order of their epochs. It has done its work
-    once `commit` returns."""
+    """A sink opened as the writer of these rows, which are of it and in the order of their epochs.
+    It has done its work once `commit` returns."""
 
     guarantee: ClassVar[str] = "exactly-once"
 

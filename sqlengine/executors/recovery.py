@@ -1,4 +1,5 @@
-"""After a crash: a graph takes up where its last checkpoint was made, and repeats the epochs recorded since.
+"""After a crash: a graph takes up where its last checkpoint was made, and repeats the epochs
+recorded since.
 
 The same ranges, times and seeds give the same rows; sinks drop what they have already."""
 
@@ -21,13 +22,15 @@ _ROOM = 1 << 24
 
 @contextmanager
 def recovering(runner: GraphRunner) -> Iterator[None]:
-    """Sources and sinks that cannot be opened any more do not stop a recovery: their jobs fail when it is over."""
+    """Sources and sinks that cannot be opened any more do not stop a recovery: their jobs fail when
+    it is over."""
     with runner.inputs.recovering(), runner.outputs.recovering():
         yield
 
 
 def restore(runner: GraphRunner, position: Position, change: GraphChange) -> None:
-    """Takes up where a checkpoint was made: `change` brings the jobs of that time into an empty graph."""
+    """Takes up where a checkpoint was made: `change` brings the jobs of that time into an empty
+    graph."""
     runner.inputs.begin(change.sources, position.positions)
     for name, source in change.sources.items():
         source.ended = name in position.ended
@@ -41,7 +44,8 @@ def restore(runner: GraphRunner, position: Position, change: GraphChange) -> Non
 
 
 def repeat(runner: GraphRunner, change_for: Callable[[Graph, Change], GraphChange]) -> int:
-    """Repeats the epochs recorded since the checkpoint; gives their number. `change_for` plans job versions."""
+    """Repeats the epochs recorded since the checkpoint; gives their number. `change_for` plans job
+    versions."""
     answers = runner.outputs.answers
     answers.load(runner.answers_offset)
     try:
@@ -54,12 +58,12 @@ def repeat(runner: GraphRunner, change_for: Callable[[Graph, Change], GraphChang
 
 
 def settle(runner: GraphRunner, *, logged: bool) -> None:
-    """After a recovery where epochs are not in the log: a loss of power may have taken the end of any topic, and of others
-    not, or they were not `logged`.
+    """After a recovery where epochs are not in the log: a loss of power may have taken the end of
+    any topic, and of others not, or they were not `logged`.
 
-    Epochs go on behind any that a sink can know: or else it would take the next ones for repeated ones, and drop their
-    rows. Reading goes on at the ends of what is left; a checkpoint keeps the epochs before from being repeated with
-    records that come now."""
+    Epochs go on behind any that a sink can know: or else it would take the next ones for repeated
+    ones, and drop their rows. Reading goes on at the ends of what is left; a checkpoint keeps the
+    epochs before from being repeated with records that come now."""
     with runner.whole():
         runner.leave_out(_ROOM, runner.epoch if logged else UNTOLD)
         runner.inputs.go_back()
@@ -73,19 +77,25 @@ def _recorded(runner: GraphRunner) -> Iterator[EpochRecord]:
             continue
         if record.epoch > runner.epoch + 1 and record.after not in (UNTOLD, runner.epoch):
             raise ServiceError(
-                f"the epoch log of graph '{runner.name}' has a gap between {runner.epoch} and {record.epoch}",
+                f"the epoch log of graph '{runner.name}' has a gap between {runner.epoch} and"
+                f" {record.epoch}",
                 hint="it was shortened by hand, or the graph's checkpoint was removed",
             )
         runner.log_offset, runner.epoch = offset, record.epoch
         yield record
 
 
-def _repeat(runner: GraphRunner, recorded: EpochRecord, change_for: Callable[[Graph, Change], GraphChange]) -> int:
+def _repeat(
+    runner: GraphRunner, recorded: EpochRecord, change_for: Callable[[Graph, Change], GraphChange]
+) -> int:
     if recorded.change is not None:
         change = change_for(runner.graph, recorded.change)
         runner.inputs.begin(change.sources, recorded.change.starts)
         for name, source in change.sources.items():
-            source.began, source.began_epoch = dict(recorded.change.starts.get(name, {})), recorded.epoch
+            source.began, source.began_epoch = (
+                dict(recorded.change.starts.get(name, {})),
+                recorded.epoch,
+            )
         runner.switch(change)
     elif recorded.replay is not None:
         with runner.outputs.answers.of(recorded.epoch):

@@ -1,5 +1,5 @@
-"""Records of dead letters through a job again: in the graph's thread and its epochs, but through operators of their own, so
-that no other job, and no other statement of this one, sees them."""
+"""Records of dead letters through a job again: in the graph's thread and its epochs, but through
+operators of their own, so that no other job, and no other statement of this one, sees them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def push_again(
     record: EpochRecord,
     write: Callable[[str, Batch], None],
 ) -> Output:
-    """Gives records that all go to the same statements to these; what cannot be processed again is given back. Nothing
-    where the job is gone (a recovery without it)."""
+    """Gives records that all go to the same statements to these; what cannot be processed again is
+    given back. Nothing where the job is gone (a recovery without it)."""
     assert record.replay is not None
     job = record.replay.job
     plans = [s for s in sinks_of(graph, job) if s.place in rows[0].places]
@@ -43,7 +43,9 @@ def push_again(
             chunk = _chunk(inputs, again)
             if chunk is not None and again.source in executor.running:
                 source = inputs.running[again.source]
-                executor.push(again.source, source.batch(chunk, record.proctime, record.seed), write)
+                executor.push(
+                    again.source, source.batch(chunk, record.proctime, record.seed), write
+                )
         return executor.take_errors()
     finally:
         executor.close()
@@ -61,7 +63,9 @@ def _chunk(inputs: Inputs, again: Again) -> Chunk | None:
     if again.record is None:
         return read_one(inputs.running[again.source].source, again.shard, again.offset)
     record = pa.array([again.record], pa.binary())
-    return Chunk(again.shard, again.offset, again.offset + 1, 1, record, offsets=np.array([again.offset]))
+    return Chunk(
+        again.shard, again.offset, again.offset + 1, 1, record, offsets=np.array([again.offset])
+    )
 
 
 def read_one(source: Source, shard: str, offset: int) -> Chunk | None:

@@ -1,8 +1,10 @@
-"""Runs one graph: reads what its sources have, writes down the epoch, processes it, commits the output.
+"""Runs one graph: reads what its sources have, writes down the epoch, processes it, commits the
+output.
 
     poll sources -> epoch record -> operators -> sinks commit -> checkpoint, now and then
 
-Everything here happens in one thread. `recovery.py` repeats recorded epochs after a crash through the same methods."""
+Everything here happens in one thread. `recovery.py` repeats recorded epochs after a crash through
+the same methods."""
 
 from __future__ import annotations
 
@@ -40,10 +42,12 @@ class Limits:
 
 
 class GraphRunner:
-    """`name` is the graph's id: epochs are numbered for it, and sinks know it as their writer. `log_offset` is behind the
-    record of the last epoch, `answers_offset` behind what functions had answered at the checkpoint; `jobs` are the
-    versions that run; `first_record`: the offset of the first one in the log, where a recovery may have to begin before the
-    last checkpoint; `waits_for`: parts that have so many bytes of this one to read that it reads no sources for now."""
+    """`name` is the graph's id: epochs are numbered for it, and sinks know it as their writer.
+    `log_offset` is behind the record of the last epoch, `answers_offset` behind what functions had
+    answered at the checkpoint; `jobs` are the versions that run; `first_record`: the offset of the
+    first one in the log, where a recovery may have to begin before the last checkpoint;
+    `waits_for`: parts that have so many bytes of this one to read that it reads no sources for
+    now."""
 
     def __init__(
         self,
@@ -92,11 +96,13 @@ class GraphRunner:
         self._versions = Versions(first_record)
         self._times = Times(executor, self.inputs, self.outputs.take)
 
-    # ---- hot changes -------------------------------------------------------------------------------------------
+    # ---- hot changes -----------------------------------------------------------------------------
 
-    def prepare(self, graph: Graph, jobs: Mapping[str, int], renamed: Mapping[str, str] | None = None) -> GraphChange:
-        """Makes a change ready: compiles operators, opens connectors. Runs beside the stream, in the one thread that
-        makes changes. SqlError leaves everything as it was."""
+    def prepare(
+        self, graph: Graph, jobs: Mapping[str, int], renamed: Mapping[str, str] | None = None
+    ) -> GraphChange:
+        """Makes a change ready: compiles operators, opens connectors. Runs beside the stream, in
+        the one thread that makes changes. SqlError leaves everything as it was."""
         plan = lower(graph, self.executor.plan)
         prepared = self.executor.prepare(plan if self._portion is None else self._portion.of(plan))
         sources = self.inputs.open(prepared.plan, prepared.operators)
@@ -104,14 +110,23 @@ class GraphRunner:
         return GraphChange(graph, prepared, jobs, sources, sinks, renamed or {})
 
     def apply(self, change: GraphChange) -> None:
-        """Switches to a prepared change between two epochs (in the graph's thread). SqlError: nothing has changed."""
-        # What a full disk held up leaves before its sinks go, if it does not go along; that of sinks which stay may wait.
+        """Switches to a prepared change between two epochs (in the graph's thread). SqlError:
+        nothing has changed."""
+        # What a full disk held up leaves before its sinks go, if it does not go along; that of
+        # sinks which stay may wait.
         self._complete_but_tables(self.executor.plan if change.moved else change.prepared.plan)
         if change.brought is not None and not self.log.whole:
-            self.checkpoint(wait=True)  # what is brought is the state of now: no row before may come again
-        starts = {name: source.begin(change.starts.get(name, NOT_GIVEN)) for name, source in change.sources.items()}
+            self.checkpoint(
+                wait=True
+            )  # what is brought is the state of now: no row before may come again
+        starts = {
+            name: source.begin(change.starts.get(name, NOT_GIVEN))
+            for name, source in change.sources.items()
+        }
         handover = change.brought.handover if change.brought is not None else ""
-        recorded = Change(change.graph.version, dict(change.jobs), starts, dict(change.renamed), handover)
+        recorded = Change(
+            change.graph.version, dict(change.jobs), starts, dict(change.renamed), handover
+        )
         self._write(self._record(change=recorded))
         for name, source in change.sources.items():
             source.began, source.began_epoch = starts[name], self.epoch
@@ -119,7 +134,8 @@ class GraphRunner:
             self.switch(change)
 
     def _complete_but_tables(self, plan: PhysicalPlan) -> None:
-        """Returns when all output of the epochs so far is out, but what tables of the plan have no space for."""
+        """Returns when all output of the epochs so far is out, but what tables of the plan have no
+        space for."""
         try:
             self.complete()
         except TryAgain:
@@ -127,7 +143,8 @@ class GraphRunner:
                 raise
 
     def unsent(self, jobs: Collection[str]) -> tuple[Unsent, ...]:
-        """Completes the last epoch; what sinks without space keep of it, to which these jobs alone write."""
+        """Completes the last epoch; what sinks without space keep of it, to which these jobs alone
+        write."""
         self._complete_but_tables(self.executor.plan)
         sinks = self.executor.plan.sinks
         mine = [n for n in self.outputs.blocked if n in sinks and sinks[n].jobs <= set(jobs)]
@@ -159,35 +176,52 @@ class GraphRunner:
                 self.inputs.running[name].ended = True
         if self.held:
             self.inputs.hold({})
-        begins = position is None or not position.epoch  # from a savepoint: watermarks may begin anew
-        known = brought is not None and self._portion is None  # in parts others must hear how far the time is
-        for name in unacquainted(self.graph, change, self.inputs.running) if begins and not known else ():
+        begins = (
+            position is None or not position.epoch
+        )  # from a savepoint: watermarks may begin anew
+        known = (
+            brought is not None and self._portion is None
+        )  # in parts others must hear how far the time is
+        for name in (
+            unacquainted(self.graph, change, self.inputs.running) if begins and not known else ()
+        ):
             self._times.introduce(name)
         self.executor.release(self.outputs.take)
 
     def _inherited(self, change: GraphChange) -> Mapping[str, str]:
-        return change.inherited if self._portion is None else with_times(change.inherited, change.prepared.plan)
+        return (
+            change.inherited
+            if self._portion is None
+            else with_times(change.inherited, change.prepared.plan)
+        )
 
-    # ---- epochs ------------------------------------------------------------------------------------------------
+    # ---- epochs ----------------------------------------------------------------------------------
 
     def step(self) -> bool:
-        """One epoch, if there is anything to do. False when all sources have nothing new. Raises JobsFailed once all is
-        done for the other jobs, ServiceError where it may be tried again, GraphBroken where nothing can go on."""
+        """One epoch, if there is anything to do. False when all sources have nothing new. Raises
+        JobsFailed once all is done for the other jobs, ServiceError where it may be tried again,
+        GraphBroken where nothing can go on."""
         self._require_sound()
         self.commit()
         self.outputs.roll()
         if self._guard is not None:
             self._guard.check(self.executor, self.graph, self.jobs, self.progress.rows_in)
         self.waits_for = {} if self._portion is None else self._portion.shuffle.unread.behind()
-        chunks, opened = self.inputs.poll(self._limits.rows_per_read, sent_alone=bool(self.waits_for))
+        chunks, opened = self.inputs.poll(
+            self._limits.rows_per_read, sent_alone=bool(self.waits_for)
+        )
         ended = self.inputs.ended(chunks)
-        tick = not self.waits_for and self._timer_is_due()  # sources that are not read are not silent
+        tick = (
+            not self.waits_for and self._timer_is_due()
+        )  # sources that are not read are not silent
         if not chunks and not opened and not ended and not tick:
             self._raise()
             self.checkpoint_when_due()
             return False
         ranges = tuple(Range(name, c.shard, c.start, c.end) for name, c in chunks)
-        with self._told(self._record(ranges=ranges, opened=tuple(opened), ended=tuple(ended), tick=tick)) as record:
+        with self._told(
+            self._record(ranges=ranges, opened=tuple(opened), ended=tuple(ended), tick=tick)
+        ) as record:
             self.process(record, chunks)
         if self.outputs.fatal and self.outputs.shows_result:
             self._raise()  # a script ends with the row that fails: nothing of its epoch is shown
@@ -199,8 +233,9 @@ class GraphRunner:
         return True
 
     def drain(self) -> None:
-        """One epoch in which all sources end where they are read to: what waits for its time comes. Nothing more where that
-        was done before, in this life or a former one. JobsFailed stays to be told by the next step."""
+        """One epoch in which all sources end where they are read to: what waits for its time comes.
+        Nothing more where that was done before, in this life or a former one. JobsFailed stays to
+        be told by the next step."""
         self.complete()
         ending = self.inputs.unended()
         if ending:
@@ -209,7 +244,9 @@ class GraphRunner:
         self.complete()
         self.outputs.roll(end=True)
         if self.outputs.fatal or self.outputs.refused:
-            raise ServiceError(f"jobs of graph '{self.name}' fail at their end", hint="'sql jobs' says why")
+            raise ServiceError(
+                f"jobs of graph '{self.name}' fail at their end", hint="'sql jobs' says why"
+            )
 
     @contextmanager
     def _told(self, record: EpochRecord) -> Iterator[EpochRecord]:
@@ -219,7 +256,8 @@ class GraphRunner:
             yield record
 
     def reach(self, positions: Positions, steps: int) -> bool:
-        """Reads these sources up to these offsets and no further, in at most so many epochs; whether it came there."""
+        """Reads these sources up to these offsets and no further, in at most so many epochs;
+        whether it came there."""
         self.inputs.bounds = positions
         try:
             while not self.inputs.reached(positions) and steps and self.step():
@@ -229,8 +267,8 @@ class GraphRunner:
             self.inputs.bounds = {}
 
     def hold(self, bounds: Positions) -> None:
-        """Until `go_on` sources are read to these offsets and no further, or not at all, and nothing happens by the clock:
-        what is on its way between parts comes to its end."""
+        """Until `go_on` sources are read to these offsets and no further, or not at all, and
+        nothing happens by the clock: what is on its way between parts comes to its end."""
         self.held = True
         self.inputs.hold(bounds)
 
@@ -241,8 +279,8 @@ class GraphRunner:
 
     @property
     def stands(self) -> bool:
-        """Whether it is held, has done all that it can do of itself, and all output is out but what tables have no space
-        for."""
+        """Whether it is held, has done all that it can do of itself, and all output is out but what
+        tables have no space for."""
         if not self.held or self.inputs.unstarted or not self.inputs.reached(self.inputs.bounds):
             return False
         self._require_sound()
@@ -250,19 +288,23 @@ class GraphRunner:
         return True
 
     def replay(self, replay: Replay) -> None:
-        """One epoch of records that dead letters hold, for the job of these and no other (in the graph's thread)."""
+        """One epoch of records that dead letters hold, for the job of these and no other (in the
+        graph's thread)."""
         self.complete()
         with self._told(self._record(replay=replay)) as record:
             self.process_again(record)
         self.outputs.commit(self.epoch)
 
     def process_again(self, record: EpochRecord) -> None:
-        """The rows of a replay through operators of their own: those of the job's statements that did not see them."""
+        """The rows of a replay through operators of their own: those of the job's statements that
+        did not see them."""
         replay = record.replay
         assert replay is not None
         for places in dict.fromkeys(again.places for again in replay.rows):
             rows = [again for again in replay.rows if again.places == places]
-            errors = push_again(self.executor.factory, self.graph, self.inputs, rows, record, self.outputs.take)
+            errors = push_again(
+                self.executor.factory, self.graph, self.inputs, rows, record, self.outputs.take
+            )
             self.outputs.set_aside(errors)
         self.outputs.mark(replay, record.proctime)
 
@@ -277,9 +319,10 @@ class GraphRunner:
         self.outputs.commit(self.epoch)
 
     def commit(self) -> None:
-        """The output of the last epoch leaves. While a part is held, or repeats epochs, tables without space do not keep it
-        from others that come: they take these later, one after the other. So it is in any graph of a server with tables of
-        databases that another holds; a script has nothing to go on with."""
+        """The output of the last epoch leaves. While a part is held, or repeats epochs, tables
+        without space do not keep it from others that come: they take these later, one after the
+        other. So it is in any graph of a server with tables of databases that another holds; a
+        script has nothing to go on with."""
         try:
             self.outputs.commit(self.epoch, wait=not self.log.whole)
         except TryAgain:
@@ -295,7 +338,8 @@ class GraphRunner:
 
     @contextmanager
     def whole(self) -> Iterator[None]:
-        """What is done here is done whole, or the graph stands still: nothing in memory may be half-way."""
+        """What is done here is done whole, or the graph stands still: nothing in memory may be
+        half-way."""
         try:
             yield
         except BaseException:
@@ -314,11 +358,13 @@ class GraphRunner:
         epoch = self.epoch + 1
         seed = (self._seed + epoch * 0x9E3779B97F4A7C15) & 0x7FFFFFFFFFFFFFFF
         version, now = self.graph.version, self._clock()
-        return EpochRecord(self.name, epoch, version, now, seed, ranges, opened, ended, change, replay, tick)
+        return EpochRecord(
+            self.name, epoch, version, now, seed, ranges, opened, ended, change, replay, tick
+        )
 
     def leave_out(self, epochs: int, after: int) -> None:
-        """Writes down that so many epochs are left out: there are none of these numbers. `after`: the last one that the log
-        tells of, or UNTOLD."""
+        """Writes down that so many epochs are left out: there are none of these numbers. `after`:
+        the last one that the log tells of, or UNTOLD."""
         record = self._record()
         self._write(replace(record, epoch=record.epoch + epochs, after=after))
 
@@ -360,7 +406,7 @@ class GraphRunner:
         for name, error in self.inputs.lost.items():
             raise SourceFailed(self.executor.plan.nodes[name].jobs, error)
 
-    # ---- checkpoints -------------------------------------------------------------------------------------------
+    # ---- checkpoints -----------------------------------------------------------------------------
 
     def position(self) -> Position:
         """All that a checkpoint must say besides the tables."""
@@ -391,7 +437,9 @@ class GraphRunner:
     def checkpoint(self, wait: bool = False) -> None:
         """Copies what changed and writes it beside the stream; with `wait`, until it is on disk."""
         if self.checkpoints is not None and not self.broken:
-            self.outputs.commit(self.epoch)  # what a full disk held up: no epoch before a checkpoint is repeated
+            self.outputs.commit(
+                self.epoch
+            )  # what a full disk held up: no epoch before a checkpoint is repeated
             write = self.checkpoints.finish if wait else self.checkpoints.begin
             write(self.position(), self.executor.tables, self._clock())
             for source in self.inputs.running.values():

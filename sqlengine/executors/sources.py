@@ -24,8 +24,9 @@ NOT_GIVEN: Mapping[str, int] = {}
 
 @dataclass
 class RunningSource:
-    """One scan of the graph being read. `positions`: the next offset by shard; `ended` once bounded input is over; `began`:
-    where reading began, by shard (0 for those that appeared later), in the epoch `began_epoch`."""
+    """One scan of the graph being read. `positions`: the next offset by shard; `ended` once bounded
+    input is over; `began`: where reading began, by shard (0 for those that appeared later), in the
+    epoch `began_epoch`."""
 
     scan: Scan
     source: Source
@@ -41,17 +42,23 @@ class RunningSource:
         self._raw = raw_schema(Schema(tuple(Column(m.key, m.column.type) for m in self._keys)))
 
     def begin(self, given: Mapping[str, int] = NOT_GIVEN) -> dict[str, int]:
-        """Takes up all shards that there are now, at the offsets `given` or, of others, where a new job begins."""
+        """Takes up all shards that there are now, at the offsets `given` or, of others, where a new
+        job begins."""
         shards = self.source.shards()
-        self.positions = {shard: given[shard] if shard in given else self.source.start(shard) for shard in shards}
+        self.positions = {
+            shard: given[shard] if shard in given else self.source.start(shard) for shard in shards
+        }
         return dict(self.positions)
 
     def new_shards(self) -> list[str]:
         """Shards that appeared since; they are read from their beginning."""
-        return [s for s in self.source.shards() if s not in self.positions] if not self.ended else []
+        return (
+            [s for s in self.source.shards() if s not in self.positions] if not self.ended else []
+        )
 
     def poll(self, max_rows: int, bounds: Mapping[str, int] | None = None) -> Iterator[Chunk]:
-        """What can be read now, one chunk a shard; of shards with bounds all that is before these, and no more."""
+        """What can be read now, one chunk a shard; of shards with bounds all that is before these,
+        and no more."""
         if self.ended:
             return
         for shard, offset in self.positions.items():
@@ -66,10 +73,13 @@ class RunningSource:
         """Whether bounded input is read to its end now."""
         if not self.source.bounded or self.ended or self.reloading is not None:
             return False
-        return all(offset >= (self.source.end(shard) or 0) for shard, offset in self.positions.items())
+        return all(
+            offset >= (self.source.end(shard) or 0) for shard, offset in self.positions.items()
+        )
 
     def batch(self, chunk: Chunk, proctime: int, seed: int) -> Batch:
-        """The chunk as the scan operator takes it. Its seed is its own: an epoch has many chunks."""
+        """The chunk as the scan operator takes it. Its seed is its own: an epoch has many
+        chunks."""
         seed ^= crc32(f"{chunk.shard}@{chunk.start}".encode())
         if chunk.columns is not None:
             schema = Schema(tuple(c for c in self.scan.schema if c.name in chunk.columns))
@@ -97,7 +107,9 @@ def check_bounded(sources: Iterable[RunningSource]) -> None:
             topic = "'scan.bounded.mode' = 'latest-offset' reads what is there now"
             raise PlanError(
                 f"table '{table.display}' has no end, and batch mode waits for it",
-                hint=topic if table.connector == "topic" else "SET 'execution.runtime-mode' = 'streaming'",
+                hint=topic
+                if table.connector == "topic"
+                else "SET 'execution.runtime-mode' = 'streaming'",
             )
 
 

@@ -1,4 +1,5 @@
-"""What the operations of a job keep, to be shown: in one graph, or in all parts of a divided one."""
+"""What the operations of a job keep, to be shown: in one graph, or in all parts of a divided
+one."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ class SeenOperation:
 
 @dataclass(frozen=True)
 class SeenTable:
-    """The first rows of a table as a stream of Arrow, oldest key first: `total` is how many there are."""
+    """The first rows of a table as a stream of Arrow, oldest key first: `total` is how many there
+    are."""
 
     name: str
     total: int
@@ -41,8 +43,9 @@ class Seen:
 
 
 def look(runner: GraphRunner, job: str, number: int, limit: int) -> Callable[[], Seen]:
-    """Copies what is seen (in the graph's thread), with at most `limit` rows of each table of operation `number`, 0 for none;
-    what comes of the copies takes longer and may be found out elsewhere. JobError where there is no such operation."""
+    """Copies what is seen (in the graph's thread), with at most `limit` rows of each table of
+    operation `number`, 0 for none; what comes of the copies takes longer and may be found out
+    elsewhere. JobError where there is no such operation."""
     held = list(footprint(runner.executor, runner.graph, job))
     if number > len(held):
         raise JobError(
@@ -55,7 +58,10 @@ def look(runner: GraphRunner, job: str, number: int, limit: int) -> Callable[[],
     heads = [(name, len(t), t.head(limit)) for name, t in shown.items()]
     return lambda: Seen(
         tuple(SeenOperation(o, max(map(_distinct, k))) for o, k in zip(held, keys, strict=True)),
-        tuple(SeenTable(name, total, _stream(pa.Table.from_batches([rows]))) for name, total, rows in heads),
+        tuple(
+            SeenTable(name, total, _stream(pa.Table.from_batches([rows])))
+            for name, total, rows in heads
+        ),
     )
 
 
@@ -63,11 +69,15 @@ def seen_in_all(parts: Sequence[Seen], limit: int) -> Seen:
     """What is seen in all parts, in their order, as of one graph."""
     if len(parts) == 1:
         return parts[0]
-    operations = tuple(_operation(found) for found in zip(*(p.operations for p in parts), strict=True))
+    operations = tuple(
+        _operation(found) for found in zip(*(p.operations for p in parts), strict=True)
+    )
     layouts = {t.name: t.layout for o in operations for t in o.state.tables}
     return Seen(
         operations,
-        tuple(_table(found, layouts, limit) for found in zip(*(p.tables for p in parts), strict=True)),
+        tuple(
+            _table(found, layouts, limit) for found in zip(*(p.tables for p in parts), strict=True)
+        ),
     )
 
 
@@ -88,7 +98,8 @@ def _size(parts: Sequence[TableSize]) -> TableSize:
 
 
 def _count(name: str, layout: str, parts: Sequence[int]) -> int:
-    """Rows of state are in one part each; of those that tell times each part has one of all shards, or of all inputs."""
+    """Rows of state are in one part each; of those that tell times each part has one of all shards,
+    or of all inputs."""
     if name not in TIMES:
         return sum(parts)
     return sum(n - 1 for n in parts if n) + 1 if layout.startswith("shard") else max(parts)
@@ -122,4 +133,8 @@ def _keys(table: KeyedTable) -> int | pa.Table:
 
 def _distinct(keys: int | pa.Table) -> int:
     """How many different ones there are."""
-    return keys if isinstance(keys, int) else int(keys.group_by(keys.column_names).aggregate([]).num_rows)
+    return (
+        keys
+        if isinstance(keys, int)
+        else int(keys.group_by(keys.column_names).aggregate([]).num_rows)
+    )

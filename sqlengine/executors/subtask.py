@@ -22,7 +22,8 @@ class PartEpochs(EpochLog, Protocol):
 
 @dataclass(frozen=True)
 class Portion:
-    """The share of the part, how it reaches the others, its epoch log, and where its checkpoints are."""
+    """The share of the part, how it reaches the others, its epoch log, and where its checkpoints
+    are."""
 
     share: Share
     shuffle: Shuffle
@@ -34,7 +35,8 @@ class Portion:
         return divide(plan, self.share, self.shuffle.topic)
 
     def forget(self, stored: Position) -> None:
-        """Lets go of what a checkpoint has made needless: epochs before it, and what was sent to the part."""
+        """Lets go of what a checkpoint has made needless: epochs before it, and what was sent to
+        the part."""
         self.log.forget(stored.log_offset)
         for at in stored.positions.get(INCOMING, {}).values():
             self.shuffle.forget(at)

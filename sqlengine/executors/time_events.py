@@ -1,4 +1,5 @@
-"""What operators are told of time besides rows: ticks of processing time, shards that come, inputs that end."""
+"""What operators are told of time besides rows: ticks of processing time, shards that come, inputs
+that end."""
 
 from __future__ import annotations
 
@@ -24,21 +25,25 @@ class Times:
         self._write = write
 
     def tick(self, record: EpochRecord, names: AbstractSet[str]) -> None:
-        """Tells all operators behind these sources of the processing time. A source's tick comes from a shard that it has;
-        what has ended stays at the end of time."""
+        """Tells all operators behind these sources of the processing time. A source's tick comes
+        from a shard that it has; what has ended stays at the end of time."""
         for name, source in self._inputs.running.items():
             if name not in names:
                 continue
             shard = "" if source.ended else next(iter(source.positions), "")
             if source.ended or shard:
                 watermark = MAX_WATERMARK if source.ended else MIN_WATERMARK
-                self._executor.push(name, source.tick(shard, record.proctime, watermark), self._write)
+                self._executor.push(
+                    name, source.tick(shard, record.proctime, watermark), self._write
+                )
 
     def tick_values(self, record: EpochRecord) -> None:
         """The same for what stands behind VALUES."""
         for name, node in self._executor.running.items():
             if isinstance(node.node.plan, Values) and name not in self._inputs.unstarted:
-                tick = empty(node.node.plan.schema, proctime=record.proctime, watermark=MAX_WATERMARK)
+                tick = empty(
+                    node.node.plan.schema, proctime=record.proctime, watermark=MAX_WATERMARK
+                )
                 self._executor.push_behind(name, tick, self._write)
 
     def introduce(self, name: str) -> None:
@@ -52,7 +57,9 @@ class Times:
 
     def introduce_shard(self, name: str, shard: str) -> None:
         """A shard holds the watermark of its table back until it has one of its own."""
-        self._executor.push(name, self._inputs.running[name].tick(shard, 0, MIN_WATERMARK), self._write)
+        self._executor.push(
+            name, self._inputs.running[name].tick(shard, 0, MIN_WATERMARK), self._write
+        )
 
     def end(self, name: str, record: EpochRecord) -> None:
         """A source has given all, or VALUES are to be given."""
@@ -68,8 +75,9 @@ class Times:
 
 
 def unacquainted(graph: Graph, change: GraphChange, running: Iterable[str]) -> Iterable[str]:
-    """Sources that are new with a change to `graph`, or over which there is a new watermark: it must know of the shards that
-    are silent. All that are `running` where others wait to hear how far the time is."""
+    """Sources that are new with a change to `graph`, or over which there is a new watermark: it
+    must know of the shards that are silent. All that are `running` where others wait to hear how
+    far the time is."""
     plan = change.prepared.plan
     if any(isinstance(plan.nodes[n].plan, ShuffleOut) for n in change.prepared.operators):
         return running

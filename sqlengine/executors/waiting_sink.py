@@ -10,7 +10,8 @@ from sqlengine.connectors.base import Rolling, Sink
 
 
 class WaitingSink:
-    """Keeps the rows of the epoch until then; `commit` raises TryAgain meanwhile, as that of any sink without space."""
+    """Keeps the rows of the epoch until then; `commit` raises TryAgain meanwhile, as that of any
+    sink without space."""
 
     guarantee: ClassVar[str] = "exactly-once"
 

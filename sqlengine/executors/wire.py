@@ -73,7 +73,9 @@ def decode_batch(data: bytes) -> Batch:
     reader = pa.ipc.open_stream(data)
     text = reader.schema.metadata[_ABOUT]
     if (found := msgspec.json.decode(text)["format"]) != BATCH_FORMAT:
-        raise ServiceError(f"a batch in flight has format {found}, this version reads {BATCH_FORMAT}")
+        raise ServiceError(
+            f"a batch in flight has format {found}, this version reads {BATCH_FORMAT}"
+        )
     about = msgspec.json.decode(text, type=_BatchAbout)
     rows = reader.read_next_batch()
     held = dict(zip(rows.schema.names, rows.columns, strict=True))
@@ -106,16 +108,16 @@ def _unpacked(data: bytes) -> IntArray:
 
 @dataclass(frozen=True)
 class StateFile:
-    """The state of one operator for some buckets, at the end of one batch. `tables` are dumps, `shared` those that every
-    partition has alike (the watermarks of the shards)."""
+    """The state of one operator for some buckets, at the end of one batch. `tables` are dumps,
+    `shared` those that every partition has alike (the watermarks of the shards)."""
 
     tables: Mapping[str, pa.Table]
     shared: Mapping[str, pa.Table]
 
 
 def encode_state(state: StateFile) -> bytes:
-    """A header (JSON, its length before it), the tables as Arrow IPC, a checksum of all before it. Rows are sorted by
-    bucket, and the header says for each bucket where its rows begin."""
+    """A header (JSON, its length before it), the tables as Arrow IPC, a checksum of all before it.
+    Rows are sorted by bucket, and the header says for each bucket where its rows begin."""
     blobs: list[bytes] = []
     about: dict[str, object] = {}
     for name, table in {**state.tables, **state.shared}.items():
@@ -140,8 +142,8 @@ def decode_state(data: bytes, buckets: Sequence[int]) -> StateFile:
     header = json.loads(data[4 : 4 + size])
     if (header["format"], header["bucket_hash"]) != (STATE_FILE_FORMAT, BUCKET_HASH_VERSION):
         raise ServiceError(
-            f"a state file has format {header['format']} and bucket hash {header['bucket_hash']}, this version reads"
-            f" {STATE_FILE_FORMAT} and {BUCKET_HASH_VERSION}",
+            f"a state file has format {header['format']} and bucket hash {header['bucket_hash']},"
+            f" this version reads {STATE_FILE_FORMAT} and {BUCKET_HASH_VERSION}",
             hint="go on with the version that wrote it, or begin with an empty state folder",
         )
     tables: dict[str, pa.Table] = {}

@@ -18,7 +18,8 @@ from sqlengine.formats.lines import Framing
 
 @dataclass(frozen=True)
 class Option:
-    """One WITH option: `parse` checks and converts its text (ValueError says what is wrong); `default` is text."""
+    """One WITH option: `parse` checks and converts its text (ValueError says what is wrong);
+    `default` is text."""
 
     parse: Callable[[str], object] = str
     required: bool = False
@@ -28,7 +29,8 @@ class Option:
 
 @dataclass(frozen=True)
 class BadRecord:
-    """Record `row` of what was to be decoded cannot be: `reason` in words, naming the column where there is one."""
+    """Record `row` of what was to be decoded cannot be: `reason` in words, naming the column where
+    there is one."""
 
     row: int
     reason: str
@@ -36,9 +38,10 @@ class BadRecord:
 
 @dataclass(frozen=True)
 class Decoded:
-    """`columns` by the decoder's schema. `rows[i]` is the record that row i came from (None when each record gave one
-    row, in order); records in `bad` gave none. `kinds` holds a RowKind per row, None when all are +I; `metadata` the
-    columns that were asked for of what a record tells besides its rows."""
+    """`columns` by the decoder's schema. `rows[i]` is the record that row i came from (None when
+    each record gave one row, in order); records in `bad` gave none. `kinds` holds a RowKind per
+    row, None when all are +I; `metadata` the columns that were asked for of what a record tells
+    besides its rows."""
 
     columns: tuple[pa.Array, ...]
     num_rows: int
@@ -57,20 +60,25 @@ class Decoder(Protocol):
 
 class Encoder(Protocol):
     def encode(self, batch: Batch) -> pa.Array:
-        """One BinaryArray entry per row (row kinds are the business of a `ChangelogFormat` only)."""
+        """One BinaryArray entry per row (row kinds are the business of a `ChangelogFormat`
+        only)."""
 
 
 class Format(Protocol):
-    """One file in this folder defines one of these and registers it with `@format_('json')`. Options arrive without the
-    format's prefix ('fail-on-missing-field', not 'json.fail-on-missing-field'); an unknown one is refused by name."""
+    """One file in this folder defines one of these and registers it with `@format_('json')`.
+    Options arrive without the format's prefix ('fail-on-missing-field', not
+    'json.fail-on-missing-field'); an unknown one is refused by name."""
 
     name: ClassVar[str]
     line_separated: ClassVar[bool]
     options: ClassVar[Mapping[str, Option]]  # without the prefix
 
-    def decoder(self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None) -> Decoder:
-        """Reads records of `schema`; gives all of its columns or those of `columns`, in the order of the schema.
-        PlanError for a bad option, UnsupportedError for a column type that the format cannot hold."""
+    def decoder(
+        self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None
+    ) -> Decoder:
+        """Reads records of `schema`; gives all of its columns or those of `columns`, in the order
+        of the schema. PlanError for a bad option, UnsupportedError for a column type that the
+        format cannot hold."""
 
     def encoder(self, schema: Schema, options: Mapping[str, str]) -> Encoder: ...
 
@@ -89,8 +97,8 @@ class FileReader(Protocol):
     def num_rows(self) -> int: ...
 
     def read(self, start: int, count: int) -> pa.RecordBatch:
-        """So many rows from `start` on, or as many as there are: the columns of the schema, in its order and types.
-        ExecutionError where the file holds what they cannot."""
+        """So many rows from `start` on, or as many as there are: the columns of the schema, in its
+        order and types. ExecutionError where the file holds what they cannot."""
 
     def close(self) -> None: ...
 
@@ -111,13 +119,16 @@ class FileWriter(Protocol):
 
 @runtime_checkable
 class FileFormat(Protocol):
-    """What a format has besides that is one of whole files, and not of records: decoder and encoder refuse then."""
+    """What a format has besides that is one of whole files, and not of records: decoder and encoder
+    refuse then."""
 
     def check(self, schema: Schema, options: Mapping[str, str]) -> None:
-        """PlanError for a bad option, UnsupportedError for a column type that the format cannot hold."""
+        """PlanError for a bad option, UnsupportedError for a column type that the format cannot
+        hold."""
 
     def reader(self, path: Path, schema: Schema, options: Mapping[str, str]) -> FileReader:
-        """Opens a file. ExecutionError where it is none of this format, or a column has another type."""
+        """Opens a file. ExecutionError where it is none of this format, or a column has another
+        type."""
 
     def writer(self, schema: Schema, options: Mapping[str, str]) -> FileWriter: ...
 

@@ -1,4 +1,5 @@
-"""The format 'canal-json': {"data": [row, …], "old": [what has changed, …], "type": "INSERT | UPDATE | DELETE", …}."""
+"""The format 'canal-json': {"data": [row, …], "old": [what has changed, …], "type": "INSERT |
+UPDATE | DELETE", …}."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ _decoder = msgspec.json.Decoder(_Change | None)
 
 @format_("canal-json")
 class CanalJsonFormat(ChangeFormat):
-    """Flink's. 'database.include' and 'table.include' are regular expressions for the whole name."""
+    """Flink's. 'database.include' and 'table.include' are regular expressions for the whole
+    name."""
 
     name: ClassVar[str] = "canal-json"
     options: ClassVar[Mapping[str, Option]] = {
@@ -66,7 +68,9 @@ class CanalJsonFormat(ChangeFormat):
 
         def read(record: bytes) -> Images:
             change = _decoder.decode(record)
-            if change is None or not (_matches(database, change.database) and _matches(table, change.table)):
+            if change is None or not (
+                _matches(database, change.database) and _matches(table, change.table)
+            ):
                 return []
             return _images(change)
 
@@ -91,7 +95,9 @@ def _pattern(text: object) -> JavaRegex | None:
 
 
 def _matches(pattern: JavaRegex | None, name: str | None) -> bool:
-    return pattern is None or (name is not None and pattern.exact.fullmatch(name, timeout=1) is not None)
+    return pattern is None or (
+        name is not None and pattern.exact.fullmatch(name, timeout=1) is not None
+    )
 
 
 def _images(change: _Change) -> Images:

@@ -1,7 +1,8 @@
-"""What the formats of change data have in common: a record is a JSON object with rows before and after a change in it.
+"""What the formats of change data have in common: a record is a JSON object with rows before and
+after a change in it.
 
-The rows are cut out of the record as they stand and read together by the format 'json', so that their values follow its
-rules, in its speed."""
+The rows are cut out of the record as they stand and read together by the format 'json', so that
+their values follow its rules, in its speed."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ class BadChange(Exception):
 
 @dataclass(frozen=True)
 class Metadata:
-    """What a record tells besides its rows: the type, and where it stands (None where it is not there)."""
+    """What a record tells besides its rows: the type, and where it stands (None where it is not
+    there)."""
 
     type: DataType
     read: Callable[[Record], object]
@@ -74,7 +76,11 @@ def text_of(*path: str) -> Callable[[Record], object]:
 
     def as_text(record: Record) -> object:
         value = read(record)
-        return value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode()
+        return (
+            value
+            if value is None or isinstance(value, str)
+            else msgspec.json.encode(value).decode()
+        )
 
     return as_text
 
@@ -83,7 +89,12 @@ class ChangeDecoder:
     """Reads records with `read`; the rows in them have the columns of `inner`."""
 
     def __init__(
-        self, inner: Decoder, read: Callable[[bytes], Images], metadata: Sequence[Metadata], *, lenient: bool
+        self,
+        inner: Decoder,
+        read: Callable[[bytes], Images],
+        metadata: Sequence[Metadata],
+        *,
+        lenient: bool,
     ) -> None:
         self._inner = inner
         self._read = read
@@ -108,7 +119,9 @@ class ChangeDecoder:
                 kinds.append(kind)
                 owners.append(i)
         decoded = self._inner.decode(pa.array(rows, pa.binary()))
-        return self._owned(decoded, np.array(owners, np.int64), np.array(kinds, np.int8), bad, texts)
+        return self._owned(
+            decoded, np.array(owners, np.int64), np.array(kinds, np.int8), bad, texts
+        )
 
     def _owned(
         self,
@@ -123,10 +136,16 @@ class ChangeDecoder:
         bad += [BadRecord(int(owners[b.row]), b.reason) for b in decoded.bad]
         spoiled = {b.row for b in bad}
         keep = np.array([int(owners[a]) not in spoiled for a in at.tolist()], np.bool_)
-        columns = decoded.columns if keep.all() else tuple(c.filter(pa.array(keep)) for c in decoded.columns)
+        columns = (
+            decoded.columns
+            if keep.all()
+            else tuple(c.filter(pa.array(keep)) for c in decoded.columns)
+        )
         rows = owners[at[keep]]
         told = [msgspec.json.decode(texts[i]) for i in rows.tolist()] if self._metadata else []
-        metadata = tuple(pa.array([_as(m.read(t), m.type) for t in told], m.type.arrow) for m in self._metadata)
+        metadata = tuple(
+            pa.array([_as(m.read(t), m.type) for t in told], m.type.arrow) for m in self._metadata
+        )
         distinct = {b.row: b for b in reversed(bad)}
         ordered = tuple(distinct[row] for row in sorted(distinct))
         return Decoded(columns, len(rows), rows, ordered, kinds[at[keep]], metadata)
@@ -135,7 +154,11 @@ class ChangeDecoder:
 def _as(value: object, kind: DataType) -> object:
     """A JSON value for a column of metadata; what does not fit is NULL."""
     if kind.is_string:
-        return value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode()
+        return (
+            value
+            if value is None or isinstance(value, str)
+            else msgspec.json.encode(value).decode()
+        )
     if isinstance(value, Mapping):
         return [(k, _as(v, kind.children[1])) for k, v in value.items()]
     return value
@@ -162,7 +185,9 @@ class ChangeEncoder:
             return self._wrapped(rows, np.zeros(batch.num_rows, np.bool_))
         return self._wrapped(rows, (batch.kinds == BEFORE) | (batch.kinds == DELETE))
 
-    def _wrapped(self, rows: pa.Array, back: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> pa.Array:
+    def _wrapped(
+        self, rows: pa.Array, back: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    ) -> pa.Array:
         sides = [
             pc.if_else(pa.array(back), pa.scalar(taken.encode()), pa.scalar(added.encode()))
             for added, taken in zip(self._added, self._taken, strict=True)
@@ -171,8 +196,8 @@ class ChangeEncoder:
 
 
 class ChangeFormat:
-    """A format whose records are JSON objects that tell of rows that come and go. A subclass says how they do; the rows
-    themselves are read and written as those of 'json'."""
+    """A format whose records are JSON objects that tell of rows that come and go. A subclass says
+    how they do; the rows themselves are read and written as those of 'json'."""
 
     name: ClassVar[str]
     line_separated: ClassVar[bool] = True
@@ -180,7 +205,9 @@ class ChangeFormat:
     options: ClassVar[Mapping[str, Option]] = OPTIONS
     metadata: ClassVar[Mapping[str, DataType]]
 
-    def decoder(self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None) -> Decoder:
+    def decoder(
+        self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None
+    ) -> Decoder:
         return self.decoder_with((), schema, options, columns)
 
     def decoder_with(
@@ -195,7 +222,9 @@ class ChangeFormat:
         inner = _JSON.decoder(schema, _passed_on(options), columns)
         places = self.places(values)
         wanted = [Metadata(self.metadata[key], places[key]) for key in metadata]
-        return ChangeDecoder(inner, self.reader(values), wanted, lenient=bool(values["ignore-parse-errors"]))
+        return ChangeDecoder(
+            inner, self.reader(values), wanted, lenient=bool(values["ignore-parse-errors"])
+        )
 
     def encoder(self, schema: Schema, options: Mapping[str, str]) -> Encoder:
         """PlanError for a bad option."""
@@ -221,10 +250,15 @@ def skips_nulls(options: Mapping[str, str]) -> bool:
 
 def _passed_on(options: Mapping[str, str]) -> dict[str, str]:
     """And Flink reads the rows of change data without its streaming parser."""
-    return {**{k: v for k, v in options.items() if k in _PASSED_ON}, "decode.json-parser.enabled": "false"}
+    return {
+        **{k: v for k, v in options.items() if k in _PASSED_ON},
+        "decode.json-parser.enabled": "false",
+    }
 
 
 def with_old(row: bytes, old: bytes) -> bytes:
     """The row as it was: `old` has only what has changed."""
     raw = dict[str, msgspec.Raw]
-    return msgspec.json.encode({**msgspec.json.decode(row, type=raw), **msgspec.json.decode(old, type=raw)})
+    return msgspec.json.encode(
+        {**msgspec.json.decode(row, type=raw), **msgspec.json.decode(old, type=raw)}
+    )

@@ -1,4 +1,5 @@
-"""The format 'csv': a record is a line of fields by position, as Flink reads and writes it (RFC 4180)."""
+"""The format 'csv': a record is a line of fields by position, as Flink reads and writes it (RFC
+4180)."""
 
 from __future__ import annotations
 
@@ -42,15 +43,23 @@ class CsvFormat:
         "field-delimiter": Option(delimiter, default=","),
         "quote-character": Option(character, default='"'),
         "disable-quote-character": Option(boolean, default="false"),
-        "allow-comments": Option(boolean, default="false", doc="records that begin with # give nothing"),
-        "ignore-parse-errors": Option(boolean, default="false", doc="bad values are NULL, bad records are skipped"),
+        "allow-comments": Option(
+            boolean, default="false", doc="records that begin with # give nothing"
+        ),
+        "ignore-parse-errors": Option(
+            boolean, default="false", doc="bad values are NULL, bad records are skipped"
+        ),
         "array-element-delimiter": Option(character, default=";"),
         "escape-character": Option(character),
         "null-literal": Option(doc="the text that stands for NULL"),
-        "write-bigdecimal-in-scientific-notation": Option(boolean, default="true", doc="100 as 1E+2"),
+        "write-bigdecimal-in-scientific-notation": Option(
+            boolean, default="true", doc="100 as 1E+2"
+        ),
     }
 
-    def decoder(self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None) -> Decoder:
+    def decoder(
+        self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None
+    ) -> Decoder:
         return CsvDecoder(schema, wanted(schema, columns), self._dialect(options))
 
     def encoder(self, schema: Schema, options: Mapping[str, str]) -> Encoder:
@@ -62,7 +71,9 @@ class CsvFormat:
     def _dialect(self, options: Mapping[str, str]) -> Dialect:
         values = parse_options(options, self.options, "format 'csv'")
         if values["disable-quote-character"] and "quote-character" in options:
-            raise PlanError("'quote-character' and 'disable-quote-character' of format 'csv' exclude each other")
+            raise PlanError(
+                "'quote-character' and 'disable-quote-character' of format 'csv' exclude each other"
+            )
         escape, null = values["escape-character"], values["null-literal"]
         return Dialect(
             delimiter=str(values["field-delimiter"]),
@@ -94,7 +105,9 @@ class CsvDecoder:
         self._columns = columns
         self._width = len(schema)
         self._dialect = dialect
-        self._places = [_Place(c.name, schema.index(c.name), from_text(c.type, dialect)) for c in columns]
+        self._places = [
+            _Place(c.name, schema.index(c.name), from_text(c.type, dialect)) for c in columns
+        ]
         self._needed = max((p.index + 1 for p in self._places), default=0)
 
     def decode(self, records: pa.Array) -> Decoded:
@@ -114,10 +127,15 @@ class CsvDecoder:
                 rows.append(i)
         return self._typed(lines, rows, bad, len(records))
 
-    def _typed(self, lines: list[list[str | None]], rows: list[int], bad: list[BadRecord], total: int) -> Decoded:
+    def _typed(
+        self, lines: list[list[str | None]], rows: list[int], bad: list[BadRecord], total: int
+    ) -> Decoded:
         texts = [[line[p.index] for line in lines] for p in self._places]
         if self._dialect.null is not None:  # of arrays and rows it stands for elements
-            texts = [t if c.type.children else self._with_nulls(t) for t, c in zip(texts, self._columns, strict=True)]
+            texts = [
+                t if c.type.children else self._with_nulls(t)
+                for t, c in zip(texts, self._columns, strict=True)
+            ]
         columns = columns_at_once(texts, [c.type for c in self._columns])
         if columns is None:
             columns, rows = self._one_by_one(texts, rows, bad)
@@ -134,14 +152,19 @@ class CsvDecoder:
         values: list[list[object]] = [[] for _ in self._places]
         for k, row in enumerate(rows):
             try:
-                one = [self._value(place, column[k]) for place, column in zip(self._places, texts, strict=True)]
+                one = [
+                    self._value(place, column[k])
+                    for place, column in zip(self._places, texts, strict=True)
+                ]
             except Unreadable as error:
                 bad.append(BadRecord(row, str(error)))
                 continue
             kept.append(row)
             for column, value in zip(values, one, strict=True):
                 column.append(value)
-        arrays = tuple(pa.array(v, c.type.arrow) for v, c in zip(values, self._columns, strict=True))
+        arrays = tuple(
+            pa.array(v, c.type.arrow) for v, c in zip(values, self._columns, strict=True)
+        )
         return arrays, kept
 
     def _value(self, place: _Place, text: str | None) -> object:
@@ -155,8 +178,9 @@ class CsvDecoder:
             raise Unreadable(f"column '{place.name}': {error}") from None
 
     def _fields(self, record: bytes) -> list[str | None] | None:
-        """The fields that the table has columns for, NULL where lenient reading misses one; None for a record that gives
-        nothing. Fields may be missing behind those that somebody reads, and one delimiter more may end the record."""
+        """The fields that the table has columns for, NULL where lenient reading misses one; None
+        for a record that gives nothing. Fields may be missing behind those that somebody reads, and
+        one delimiter more may end the record."""
         text = _text(record)
         if self._dialect.comments and (not text.strip(TRIM) or text.lstrip(TRIM).startswith("#")):
             return None
@@ -164,13 +188,17 @@ class CsvDecoder:
         if len(fields) == self._width + 1 and text.endswith(self._dialect.delimiter):
             del fields[-1]
         if len(fields) > self._width or (len(fields) < self._needed and not self._dialect.lenient):
-            raise Malformed(f"malformed CSV: {len(fields)} fields, the table has {self._width} columns")
+            raise Malformed(
+                f"malformed CSV: {len(fields)} fields, the table has {self._width} columns"
+            )
         fields += [None] * (self._width - len(fields))
         return fields
 
     def _split(self, text: str) -> list[str | None]:
         dialect = self._dialect
-        if (not dialect.quote or dialect.quote not in text) and (not dialect.escape or dialect.escape not in text):
+        if (not dialect.quote or dialect.quote not in text) and (
+            not dialect.escape or dialect.escape not in text
+        ):
             return [*text.split(dialect.delimiter)]
         return [*split_quoted(text, dialect)]
 
@@ -188,8 +216,9 @@ def _text(record: bytes) -> str:
 
 
 def split_quoted(text: str, dialect: Dialect) -> list[str]:
-    """Fields of a record that has quotes or escapes. Python's reader is eight times faster, but knows no reasons, and
-    takes no raw line breaks, no long fields, and n behind an escape for an n."""
+    """Fields of a record that has quotes or escapes. Python's reader is eight times faster, but
+    knows no reasons, and takes no raw line breaks, no long fields, and n behind an escape for an
+    n."""
     if "\n" in text or "\r" in text or (dialect.escape and dialect.escape in text):
         return split_carefully(text, dialect)
     reader = csv.reader(
@@ -206,7 +235,8 @@ def split_quoted(text: str, dialect: Dialect) -> list[str]:
 
 
 def split_carefully(text: str, dialect: Dialect) -> list[str]:
-    """Fields of a record that has quotes or escapes. A quote counts at the beginning of a field only."""
+    """Fields of a record that has quotes or escapes. A quote counts at the beginning of a field
+    only."""
     fields: list[str] = []
     at = 0
     while True:

@@ -1,4 +1,5 @@
-"""Where CSV records end in a file: a line break between quotes, or behind an escape, does not end one."""
+"""Where CSV records end in a file: a line break between quotes, or behind an escape, does not end
+one."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ _END = rb"(?:\r\n|\n|\r)"
 
 
 class CsvFraming:
-    """A record ends with LF, CR LF or CR. A quote counts at the beginning of a field only; a record whose quote is not
-    closed goes on to the end of the file."""
+    """A record ends with LF, CR LF or CR. A quote counts at the beginning of a field only; a record
+    whose quote is not closed goes on to the end of the file."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._special = [c.encode() for c in (dialect.quote, dialect.escape) if c]
@@ -43,11 +44,19 @@ class CsvFraming:
 
 def _pattern(dialect: Dialect) -> bytes:
     """A record (group 1) and its end (group 2)."""
-    delimiter, quote, escape = (re.escape(c.encode()) for c in (dialect.delimiter, dialect.quote, dialect.escape))
+    delimiter, quote, escape = (
+        re.escape(c.encode()) for c in (dialect.delimiter, dialect.quote, dialect.escape)
+    )
     escaped = escape + b".|" if escape else b""
     rest = rb"(?:%s(?!%s)[^\r\n])*+" % (escaped, delimiter)
     field = rest
     if quote:
-        inside = rb"(?:%s%s%s|(?!%s)%s.)*+" % (escaped, quote, quote, quote, b"(?!%s)" % escape if escape else b"")
+        inside = rb"(?:%s%s%s|(?!%s)%s.)*+" % (
+            escaped,
+            quote,
+            quote,
+            quote,
+            b"(?!%s)" % escape if escape else b"",
+        )
         field = b"(?:%s%s%s%s|(?!%s)%s)" % (quote, inside, quote, rest, quote, rest)
     return rb"(%s(?:%s%s)*+)(%s)" % (field, delimiter, field, _END)

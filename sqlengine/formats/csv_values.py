@@ -25,8 +25,8 @@ _SHORT_TIME = re.compile(r"[0-9]{2}:[0-9]{2}")
 
 @dataclass(frozen=True)
 class Dialect:
-    """How fields are separated and written; '' for `quote` and `escape` means none, `null` None that no text is NULL;
-    `scientific`: whether a DECIMAL may have an exponent."""
+    """How fields are separated and written; '' for `quote` and `escape` means none, `null` None
+    that no text is NULL; `scientific`: whether a DECIMAL may have an exponent."""
 
     delimiter: str = ","
     quote: str = '"'
@@ -38,8 +38,11 @@ class Dialect:
     scientific: bool = True
 
 
-def columns_at_once(texts: list[list[str | None]], kinds: list[DataType]) -> tuple[pa.Array, ...] | None:
-    """All columns by Arrow's casts, where those read what Flink reads; None when a value needs a closer look."""
+def columns_at_once(
+    texts: list[list[str | None]], kinds: list[DataType]
+) -> tuple[pa.Array, ...] | None:
+    """All columns by Arrow's casts, where those read what Flink reads; None when a value needs a
+    closer look."""
     columns: list[pa.Array] = []
     for values, kind in zip(texts, kinds, strict=True):
         column = pa.array(values, pa.string())
@@ -92,7 +95,9 @@ def _parser(kind: DataType) -> FromText | None:
     if kind.is_binary:
         return lambda text: _or_bad(base64(text))
     if kind.is_timestamp:
-        return lambda text: _or_bad(times.parse_timestamp(text.strip(TRIM), kind.root, times.SQL, kind.precision))
+        return lambda text: _or_bad(
+            times.parse_timestamp(text.strip(TRIM), kind.root, times.SQL, kind.precision)
+        )
     match kind.root:
         case Root.BOOLEAN:
             return lambda text: text.strip(TRIM).lower() == "true"
@@ -132,7 +137,8 @@ def _date(text: str) -> int | None:
 
 
 def _time(text: str, kind: DataType) -> int | None:
-    """Units of the Arrow type; seconds may be missing, and a fraction beyond the precision is cut."""
+    """Units of the Arrow type; seconds may be missing, and a fraction beyond the precision is
+    cut."""
     nanos = times.parse_time(text + ":00" if _SHORT_TIME.fullmatch(text) else text)
     if nanos is None or text.startswith("24"):
         return None

@@ -1,4 +1,5 @@
-"""The format 'debezium-json': {"before": row, "after": row, "op": "c | r | u | d", "source": {…}, "ts_ms": 1}."""
+"""The format 'debezium-json': {"before": row, "after": row, "op": "c | r | u | d", "source": {…},
+"ts_ms": 1}."""
 
 from __future__ import annotations
 
@@ -82,12 +83,17 @@ class DebeziumJsonFormat(ChangeFormat):
     def encoder(self, schema: Schema, options: Mapping[str, str]) -> Encoder:
         """PlanError with 'schema-include': records are written without their schema."""
         if boolean(options.get("schema-include", "false")):
-            raise PlanError("format 'debezium-json' cannot write with 'schema-include'", hint="leave the option out")
+            raise PlanError(
+                "format 'debezium-json' cannot write with 'schema-include'",
+                hint="leave the option out",
+            )
         return super().encoder(schema, options)
 
     def envelope(self, options: Mapping[str, str]) -> Envelope:
         before, after = ("", "") if skips_nulls(options) else ('"before":null,', '"after":null,')
-        return Envelope((f'{{{before}"after":', ',"op":"c"}'), ('{"before":', f',{after}"op":"d"}}'))
+        return Envelope(
+            (f'{{{before}"after":', ',"op":"c"}'), ('{"before":', f',{after}"op":"d"}}')
+        )
 
 
 def _read_with_schema(record: bytes) -> Images:
@@ -106,7 +112,10 @@ def _images(change: _Change) -> Images:
         case "c" | "r":
             return [(_present(after, "after", change.op), INSERT)]
         case "u":
-            return [(_present(before, "before", "u"), BEFORE), (_present(after, "after", "u"), AFTER)]
+            return [
+                (_present(before, "before", "u"), BEFORE),
+                (_present(after, "after", "u"), AFTER),
+            ]
         case "d":
             return [(_present(before, "before", "d"), DELETE)]
     raise BadChange(f"unknown op {change.op!r}")

@@ -1,4 +1,5 @@
-"""What Java makes of numbers and texts: how it writes a double, what it reads as one, how Flink rounds a decimal."""
+"""What Java makes of numbers and texts: how it writes a double, what it reads as one, how Flink
+rounds a decimal."""
 
 from __future__ import annotations
 
@@ -71,7 +72,8 @@ def is_decimal(text: str) -> bool:
 
 
 def to_decimal(text: str, kind: DataType) -> Decimal | None:
-    """The number rounded half up; None when it has more digits than `kind`, as in Flink. `text` is a number's."""
+    """The number rounded half up; None when it has more digits than `kind`, as in Flink. `text` is
+    a number's."""
     value = Decimal(text)
     if value and value.adjusted() >= kind.precision - kind.scale:
         return None

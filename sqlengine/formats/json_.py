@@ -1,8 +1,8 @@
 """The format 'json': one JSON object a record, as Flink reads and writes it.
 
-A batch is read by arrow-rs in one call (json_fast). What that cannot read, or reads otherwise than Flink, goes through
-the sieve (json_sieve): columns that hold numbers among strings, and records in doubt. Both ways give equal rows, so no
-result depends on how records are batched."""
+A batch is read by arrow-rs in one call (json_fast). What that cannot read, or reads otherwise than
+Flink, goes through the sieve (json_sieve): columns that hold numbers among strings, and records in
+doubt. Both ways give equal rows, so no result depends on how records are batched."""
 
 from __future__ import annotations
 
@@ -20,7 +20,14 @@ from parser.errors import PlanError
 from parser.types import Schema
 from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Option
 from sqlengine.formats.json_encode import JsonEncoder, Writing
-from sqlengine.formats.json_fast import BatchFailed, BoolArray, ColumnFailed, FastReader, can_read, suspicious
+from sqlengine.formats.json_fast import (
+    BatchFailed,
+    BoolArray,
+    ColumnFailed,
+    FastReader,
+    can_read,
+    suspicious,
+)
 from sqlengine.formats.json_sieve import Sieve, is_object, merge_sieved
 from sqlengine.formats.json_values import Rules, holds_decimal
 from sqlengine.formats.options import boolean, choice, exactly, parse_options
@@ -46,20 +53,35 @@ class JsonFormat:
     name: ClassVar[str] = "json"
     line_separated: ClassVar[bool] = True
     options: ClassVar[Mapping[str, Option]] = {
-        "fail-on-missing-field": Option(boolean, default="false", doc="a record without a column's field is bad"),
-        "ignore-parse-errors": Option(boolean, default="false", doc="bad values are NULL, bad records are skipped"),
+        "fail-on-missing-field": Option(
+            boolean, default="false", doc="a record without a column's field is bad"
+        ),
+        "ignore-parse-errors": Option(
+            boolean, default="false", doc="bad values are NULL, bad records are skipped"
+        ),
         "timestamp-format.standard": Option(exactly(SQL, ISO), default=SQL),
-        "map-null-key.mode": Option(choice("FAIL", "DROP", "LITERAL"), default="FAIL", doc="keys are never NULL here"),
+        "map-null-key.mode": Option(
+            choice("FAIL", "DROP", "LITERAL"), default="FAIL", doc="keys are never NULL here"
+        ),
         "map-null-key.literal": Option(default="null"),
-        "encode.decimal-as-plain-number": Option(boolean, default="false", doc="100.00 instead of 1E+2"),
+        "encode.decimal-as-plain-number": Option(
+            boolean, default="false", doc="100.00 instead of 1E+2"
+        ),
         "encode.ignore-null-fields": Option(boolean, default="false", doc="leave NULL columns out"),
-        "decode.json-parser.enabled": Option(boolean, default="true", doc="'false' writes numbers for a STRING anew"),
+        "decode.json-parser.enabled": Option(
+            boolean, default="true", doc="'false' writes numbers for a STRING anew"
+        ),
     }
 
-    def decoder(self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None) -> Decoder:
+    def decoder(
+        self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None
+    ) -> Decoder:
         values = parse_options(options, self.options, "format 'json'")
         if values["fail-on-missing-field"] and values["ignore-parse-errors"]:
-            raise PlanError("'fail-on-missing-field' and 'ignore-parse-errors' of format 'json' exclude each other")
+            raise PlanError(
+                "'fail-on-missing-field' and 'ignore-parse-errors' of format 'json' exclude each"
+                " other"
+            )
         rules = Rules(
             str(values["timestamp-format.standard"]),
             lenient=bool(values["ignore-parse-errors"]),
@@ -81,7 +103,8 @@ class JsonFormat:
 
 @dataclass(frozen=True)
 class _Split:
-    """Which columns arrow-rs reads and which the sieve; `places` is where each column of the schema stands in both."""
+    """Which columns arrow-rs reads and which the sieve; `places` is where each column of the schema
+    stands in both."""
 
     fast: FastReader
     slow: Sieve | None
@@ -93,7 +116,8 @@ class _Split:
 
 
 class JsonDecoder:
-    """Not for several threads: it remembers which columns hold values that arrow-rs does not read."""
+    """Not for several threads: it remembers which columns hold values that arrow-rs does not
+    read."""
 
     def __init__(self, schema: Schema, rules: Rules) -> None:
         self._schema = schema
@@ -126,7 +150,8 @@ class JsonDecoder:
         return self._with_the_rest(records, part, odd)
 
     def _fast_part(self, records: pa.Array, joined: bytes, odd: BoolArray | None) -> Part:
-        """What the fast way makes of the records, those of `odd` left out and whatever else it cannot read."""
+        """What the fast way makes of the records, those of `odd` left out and whatever else it
+        cannot read."""
         rows = np.arange(len(records))
         if odd is not None:
             rows = np.flatnonzero(~odd)
@@ -162,11 +187,15 @@ class JsonDecoder:
                 parts.append((rest[k : k + 1], columns))
                 forgiven.add(k)
         rows, merged = merge_sieved(parts)
-        bad = tuple(BadRecord(int(rest[b.row]), b.reason) for b in slow.bad if b.row not in forgiven)
+        bad = tuple(
+            BadRecord(int(rest[b.row]), b.reason) for b in slow.bad if b.row not in forgiven
+        )
         straight = np.array_equal(rows, np.arange(len(records)))
         return Decoded(merged, len(rows), None if straight else rows, bad)
 
-    def _fast(self, joined: bytes, num_rows: int) -> tuple[tuple[pa.Array, ...], BoolArray | None, _Split]:
+    def _fast(
+        self, joined: bytes, num_rows: int
+    ) -> tuple[tuple[pa.Array, ...], BoolArray | None, _Split]:
         """Reads without the columns that have failed before, and learns those that fail now."""
         while True:
             split = self._split()
@@ -194,8 +223,8 @@ class JsonDecoder:
         return self._splits[slow]
 
     def _forgive(self, record: bytes) -> tuple[pa.Array, ...] | None:
-        """arrow-rs takes `{"a": 1,}` and 01. So that it does not matter what else is in a batch, a record that the
-        sieve refuses gets its chance alone."""
+        """arrow-rs takes `{"a": 1,}` and 01. So that it does not matter what else is in a batch, a
+        record that the sieve refuses gets its chance alone."""
         if self._alone is None:
             return None
         try:
@@ -206,8 +235,8 @@ class JsonDecoder:
 
 
 def _pieces(records: pa.Array) -> list[int]:
-    """Where pieces of about `_PIECE` bytes begin, and the end. Larger ones make malloc give memory back to the system
-    and fetch it again, batch by batch: that doubled the time per record."""
+    """Where pieces of about `_PIECE` bytes begin, and the end. Larger ones make malloc give memory
+    back to the system and fetch it again, batch by batch: that doubled the time per record."""
     ends = text_buffers(records)[0][1:]
     first, last = int(ends[0]), int(ends[-1])
     if last - first <= _PIECE:
@@ -218,13 +247,20 @@ def _pieces(records: pa.Array) -> list[int]:
 
 def _concat(starts: list[int], parts: list[Decoded]) -> Decoded:
     """The pieces of a batch as one; `starts` is where each begins."""
-    columns = tuple(pa.concat_arrays(group) for group in zip(*(p.columns for p in parts), strict=True))
+    columns = tuple(
+        pa.concat_arrays(group) for group in zip(*(p.columns for p in parts), strict=True)
+    )
     total = sum(p.num_rows for p in parts)
-    bad = tuple(BadRecord(b.row + start, b.reason) for start, p in zip(starts, parts, strict=False) for b in p.bad)
+    bad = tuple(
+        BadRecord(b.row + start, b.reason)
+        for start, p in zip(starts, parts, strict=False)
+        for b in p.bad
+    )
     if all(p.rows is None for p in parts):
         return Decoded(columns, total, None, bad)
     rows = [
-        start + (np.arange(p.num_rows) if p.rows is None else p.rows) for start, p in zip(starts, parts, strict=False)
+        start + (np.arange(p.num_rows) if p.rows is None else p.rows)
+        for start, p in zip(starts, parts, strict=False)
     ]
     return Decoded(columns, total, np.concatenate(rows), bad)
 

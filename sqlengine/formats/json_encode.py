@@ -1,5 +1,5 @@
-"""Rows to JSON records as Flink writes them: names in the order of the columns, NULL as null, times in Flink's texts,
-numbers in Java's."""
+"""Rows to JSON records as Flink writes them: names in the order of the columns, NULL as null, times
+in Flink's texts, numbers in Java's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from sqlengine.formats.texts import java_texts, plain_texts, written_plainly
 _FLOATS = (Root.FLOAT, Root.DOUBLE)
 _TIMES = (Root.DATE, Root.TIME, Root.TIMESTAMP, Root.TIMESTAMP_LTZ)
 
-# A number that arrow-rs would write otherwise goes through it as a text between two of these, which are then taken away.
+# A number that arrow-rs would write otherwise goes through it as a text between two of these, which
+# are then taken away.
 _MARKS = "\1\2\3\4\5\6\7"
 # Jackson writes these escapes in capitals, and characters beyond the first plane as two escapes.
 _ESCAPE = re.compile(rb"\\\\|\\u00[01][a-f]")
@@ -32,8 +33,8 @@ _BEYOND = re.compile(rb"[\xf0-\xf4][\x80-\xbf]{3}")
 
 @dataclass(frozen=True)
 class Writing:
-    """How to write: `standard` of timestamps, whether NULL columns and fields are left out, and whether a DECIMAL has the
-    digits of its scale and never an exponent."""
+    """How to write: `standard` of timestamps, whether NULL columns and fields are left out, and
+    whether a DECIMAL has the digits of its scale and never an exponent."""
 
     standard: str = times.SQL
     skip_nulls: bool = False
@@ -44,7 +45,11 @@ class JsonEncoder:
     def __init__(self, schema: Schema, writing: Writing) -> None:
         self._schema = schema
         self._writing = writing
-        self._prune = _pruner(schema) if writing.skip_nulls and any(_holds(c.type, _MAPS) for c in schema) else None
+        self._prune = (
+            _pruner(schema)
+            if writing.skip_nulls and any(_holds(c.type, _MAPS) for c in schema)
+            else None
+        )
         for column in schema:
             _check(column.type)
 
@@ -62,12 +67,16 @@ class JsonEncoder:
     def _write(self, batch: Batch, mark: str) -> bytes | None:
         """The records as lines; None where a text of the rows has the mark, too."""
         numbers = _Numbers(mark, self._writing)
-        columns = [numbers.written(c, f.type) for c, f in zip(batch.columns, self._schema, strict=True)]
+        columns = [
+            numbers.written(c, f.type) for c, f in zip(batch.columns, self._schema, strict=True)
+        ]
         if numbers.ambiguous:
             return None
         out = io.BytesIO()
         rows = pa.record_batch(columns, names=list(self._schema.names))
-        arro3.io.write_ndjson(rows, out, explicit_nulls=not self._writing.skip_nulls or self._prune is not None)
+        arro3.io.write_ndjson(
+            rows, out, explicit_nulls=not self._writing.skip_nulls or self._prune is not None
+        )
         lines = out.getvalue()
         if not numbers.marked:
             return lines
@@ -91,7 +100,17 @@ def _as_escapes(found: re.Match[bytes]) -> bytes:
 _NUMBERS = (*_FLOATS, Root.DECIMAL)
 _MAPS = (Root.MAP, Root.MULTISET)
 _WRITABLE = frozenset(
-    {Root.BOOLEAN, *INTEGERS, *_NUMBERS, *_TIMES, Root.CHAR, Root.VARCHAR, Root.BINARY, Root.VARBINARY, Root.NULL}
+    {
+        Root.BOOLEAN,
+        *INTEGERS,
+        *_NUMBERS,
+        *_TIMES,
+        Root.CHAR,
+        Root.VARCHAR,
+        Root.BINARY,
+        Root.VARBINARY,
+        Root.NULL,
+    }
 )
 
 
@@ -100,8 +119,8 @@ def _holds(kind: DataType, roots: tuple[Root, ...]) -> bool:
 
 
 def _pruner(schema: Schema) -> Callable[[bytes], bytes]:
-    """Leaves NULL fields of the record and of rows in it out. arrow-rs would leave a MAP's NULL values out, too, which are
-    data."""
+    """Leaves NULL fields of the record and of rows in it out. arrow-rs would leave a MAP's NULL
+    values out, too, which are data."""
     record = _pruned(DataType(Root.ROW, names=schema.names, children=tuple(c.type for c in schema)))
 
     def prune(line: bytes) -> bytes:
@@ -137,7 +156,9 @@ def _pruned(kind: DataType) -> Callable[[msgspec.Raw], object]:
 def _check(kind: DataType) -> None:
     """UnsupportedError for a type that JSON cannot hold."""
     if kind.root in _MAPS and not kind.children[0].is_string:
-        raise UnsupportedError(f"JSON cannot hold {kind}", detail="the keys of a JSON object are strings")
+        raise UnsupportedError(
+            f"JSON cannot hold {kind}", detail="the keys of a JSON object are strings"
+        )
     if not (kind.children or kind.root in _WRITABLE or kind.root is Root.ROW):
         raise UnsupportedError(f"JSON cannot hold {kind}")
     for child in kind.children:
@@ -145,7 +166,8 @@ def _check(kind: DataType) -> None:
 
 
 class _Numbers:
-    """Columns in types that arrow-rs writes as Flink does; `marked`: some numbers have marks around them."""
+    """Columns in types that arrow-rs writes as Flink does; `marked`: some numbers have marks around
+    them."""
 
     def __init__(self, mark: str, writing: Writing) -> None:
         self.marked = False
@@ -156,20 +178,26 @@ class _Numbers:
     @property
     def ambiguous(self) -> bool:
         """Whether a text of the rows has the mark, too."""
-        return self.marked and any(pc.any(pc.match_substring(t, self._mark)).as_py() for t in self._texts)
+        return self.marked and any(
+            pc.any(pc.match_substring(t, self._mark)).as_py() for t in self._texts
+        )
 
     def written(self, column: pa.Array, kind: DataType) -> pa.Array:
         if kind.root in _TIMES or kind.is_binary:
             return java_texts(column, kind, self._writing.standard)
         if kind.root is Root.DECIMAL:
-            return self._in_marks(plain_texts(column) if self._writing.plain else java_texts(column, kind))
+            return self._in_marks(
+                plain_texts(column) if self._writing.plain else java_texts(column, kind)
+            )
         if kind.root in _FLOATS and not written_plainly(column):
             texts = java_texts(column, kind)
             return pc.if_else(pc.is_finite(column), self._in_marks(texts), texts)
         if kind.is_string:
             self._texts.append(column)
         if kind.children:
-            return self._nested(column if column.offset == 0 else pa.concat_arrays([column, column[:0]]), kind)
+            return self._nested(
+                column if column.offset == 0 else pa.concat_arrays([column, column[:0]]), kind
+            )
         return column
 
     def _in_marks(self, texts: pa.StringArray) -> pa.StringArray:

@@ -1,7 +1,8 @@
 """The fast way to read JSON records: arrow-rs, one call for a whole batch.
 
-It reads some values otherwise than Flink, and what fails fails as a whole: the checks here find the rows whose values
-are in doubt, and the error that says which column to leave to the sieve. The rest is exactly what the sieve reads."""
+It reads some values otherwise than Flink, and what fails fails as a whole: the checks here find the
+rows whose values are in doubt, and the error that says which column to leave to the sieve. The rest
+is exactly what the sieve reads."""
 
 from __future__ import annotations
 
@@ -51,8 +52,11 @@ class _Reading:
 
 
 def can_read(kind: DataType) -> bool:
-    """Whether columns of `kind` can be read here at all. (A fraction for a SMALLINT would be cut silently.)"""
-    return kind.root in _SIMPLE or kind.is_timestamp or (kind.root is Root.DECIMAL and kind.scale < 37)
+    """Whether columns of `kind` can be read here at all. (A fraction for a SMALLINT would be cut
+    silently.)"""
+    return (
+        kind.root in _SIMPLE or kind.is_timestamp or (kind.root is Root.DECIMAL and kind.scale < 37)
+    )
 
 
 class FastReader:
@@ -61,11 +65,13 @@ class FastReader:
     def __init__(self, schema: Schema, rules: Rules) -> None:
         self._readings = [_reading(c.type, rules) for c in schema]
         self._names = schema.names
-        self._arrow = pa.schema([pa.field(c.name, r.arrow) for c, r in zip(schema, self._readings, strict=True)])
+        self._arrow = pa.schema(
+            [pa.field(c.name, r.arrow) for c, r in zip(schema, self._readings, strict=True)]
+        )
 
     def read(self, joined: bytes, num_rows: int) -> tuple[tuple[pa.Array, ...], BoolArray | None]:
-        """Columns of `num_rows` records joined by line breaks that passed `suspicious`, and the rows in doubt.
-        ColumnFailed or BatchFailed when it cannot."""
+        """Columns of `num_rows` records joined by line breaks that passed `suspicious`, and the
+        rows in doubt. ColumnFailed or BatchFailed when it cannot."""
         read = self._read(joined, num_rows)
         if read is None or read.num_rows != num_rows:
             raise BatchFailed
@@ -79,7 +85,8 @@ class FastReader:
         return tuple(columns), doubtful
 
     def _read(self, joined: bytes, num_rows: int) -> pa.RecordBatch | None:
-        """One batch; None when there are more records than that. With no columns the syntax is checked all the same."""
+        """One batch; None when there are more records than that. With no columns the syntax is
+        checked all the same."""
         try:
             reader = arro3.io.read_json(joined, self._arrow, batch_size=num_rows + 1)
             batch = pa.record_batch(reader.read_next_batch())
@@ -97,11 +104,12 @@ class FastReader:
 
 
 def suspicious(records: pa.Array, joined: bytes) -> BoolArray | None:
-    """The records that must not be given to arrow-rs, None when there are none. `joined` are all, by line breaks.
+    """The records that must not be given to arrow-rs, None when there are none. `joined` are all,
+    by line breaks.
 
-    Each record must be JSON by the letter, begin with { and end with }, and have no { right after a }: else two objects
-    on a line could make up for a record that ran into the next one. A NUL, written out or as an escape, in a message of
-    arrow-rs's would end the process."""
+    Each record must be JSON by the letter, begin with { and end with }, and have no { right after a
+    }: else two objects on a line could make up for a record that ran into the next one. A NUL,
+    written out or as an escape, in a message of arrow-rs's would end the process."""
     offsets, data = times.text_buffers(records)
     start, end = offsets[:-1], offsets[1:]
     empty = start == end
@@ -115,9 +123,13 @@ def suspicious(records: pa.Array, joined: bytes) -> BoolArray | None:
     if len(doubles) or len(odd):
         line_ends = np.cumsum(end - start + 1)
         for row in np.unique(np.searchsorted(line_ends, doubles, side="right")):
-            bad[row] = bad[row] or not is_object(records[int(row)].as_py())  # it may stand in a string
+            bad[row] = bad[row] or not is_object(
+                records[int(row)].as_py()
+            )  # it may stand in a string
         bad[np.searchsorted(line_ends, odd, side="right")] = True
-    if not are_objects(joined):  # arrow-rs forgives missing and doubled commas, and numbers such as 01 and 1.
+    if not are_objects(
+        joined
+    ):  # arrow-rs forgives missing and doubled commas, and numbers such as 01 and 1.
         for row in np.flatnonzero(~bad).tolist():
             bad[row] = not is_object(records[row].as_py())
     return bad if bad.any() else None
@@ -133,8 +145,8 @@ def _odd_braces(joined: bytes) -> IntArray:
 
 
 def _odd_characters(joined: bytes) -> IntArray:
-    """Where a NUL stands, written out or as an escape, or an escape that arrow-rs reads as another character: surrogate
-    pairs from U+20000 on."""
+    """Where a NUL stands, written out or as an escape, or an escape that arrow-rs reads as another
+    character: surrogate pairs from U+20000 on."""
     data = np.frombuffer(joined, np.uint8)
     places = np.flatnonzero(data == 0) if b"\0" in joined else np.empty(0, np.int64)
     escapes = _pairs(joined, b"\\u") if b"\\" in joined else places[:0]
@@ -145,11 +157,14 @@ def _odd_characters(joined: bytes) -> IntArray:
     nul = (first == _ZERO) & (second == _ZERO) & (third == _ZERO) & (data[escapes + 5] == _ZERO)
     second |= _LOWER  # letters in lower case; digits have the bit anyhow
     high = ((first | _LOWER) == ord("d")) & (second >= ord("8")) & (second <= ord("b"))
-    return np.concatenate([places, escapes[nul | (high & ((second > ord("8")) | (third >= ord("4"))))]])
+    return np.concatenate(
+        [places, escapes[nul | (high & ((second > ord("8")) | (third >= ord("4"))))]]
+    )
 
 
 def _pairs(joined: bytes, pair: bytes) -> IntArray:
-    """Where two bytes stand side by side; over words of 16 bits, since `bytes.find` is four times slower here."""
+    """Where two bytes stand side by side; over words of 16 bits, since `bytes.find` is four times
+    slower here."""
     word = int.from_bytes(pair, "little")
     even = np.flatnonzero(np.frombuffer(joined, "<u2", len(joined) // 2) == word) * 2
     odd = np.flatnonzero(np.frombuffer(joined, "<u2", (len(joined) - 1) // 2, 1) == word) * 2 + 1
@@ -166,7 +181,10 @@ def _extremes(low: int, high: int) -> Finish:
     def finish(column: pa.Array) -> tuple[pa.Array, BoolArray | None]:
         # What stands where a value is NULL is 0 or was read: at worst a row is looked at again.
         values = np.frombuffer(
-            column.buffers()[1], column.type.to_pandas_dtype(), len(column), column.offset * column.type.byte_width
+            column.buffers()[1],
+            column.type.to_pandas_dtype(),
+            len(column),
+            column.offset * column.type.byte_width,
         )
         found: BoolArray = (values == low) | (values == high)
         return column, found if found.any() else None
@@ -203,7 +221,9 @@ def _decimals(kind: DataType) -> Finish:
 
 def _narrowed(column: pa.Array, kind: DataType) -> pa.Array:
     """NULL where a number has more digits than `kind`, as in Flink."""
-    limit = pa.scalar(Decimal(10) ** (kind.precision - kind.scale), pa.decimal256(76, column.type.scale))
+    limit = pa.scalar(
+        Decimal(10) ** (kind.precision - kind.scale), pa.decimal256(76, column.type.scale)
+    )
     fits = pc.less(pc.abs(column).cast(limit.type), limit)
     return pc.if_else(fits, column, pa.scalar(None, column.type)).cast(kind.arrow)
 
@@ -211,7 +231,9 @@ def _narrowed(column: pa.Array, kind: DataType) -> pa.Array:
 def _base64(column: pa.Array) -> tuple[pa.Array, BoolArray | None]:
     texts = column.to_pylist()
     values = [None if t is None else base64(t) for t in texts]
-    doubt = np.array([v is None and t is not None for v, t in zip(values, texts, strict=True)], np.bool_)
+    doubt = np.array(
+        [v is None and t is not None for v, t in zip(values, texts, strict=True)], np.bool_
+    )
     return pa.array(values, pa.binary()), doubt
 
 

@@ -1,6 +1,8 @@
-"""The exact way to read JSON records: one by one, in Flink's rules of conversion, with the bad ones apart.
+"""The exact way to read JSON records: one by one, in Flink's rules of conversion, with the bad ones
+apart.
 
-Most records take a middle way: msgspec reads all of them at once into structs that hold the needed fields only."""
+Most records take a middle way: msgspec reads all of them at once into structs that hold the needed
+fields only."""
 
 from __future__ import annotations
 
@@ -30,8 +32,9 @@ Fields: TypeAlias = Sequence[msgspec.Raw]
 
 @dataclass(frozen=True)
 class Sieved:
-    """Columns by the sieve's schema, row i from record `rows[i]`; `bad` records gave no row. `malformed` holds those of
-    `bad` that are no JSON by the strict rules; a record that is neither in `rows` nor in `bad` gives nothing."""
+    """Columns by the sieve's schema, row i from record `rows[i]`; `bad` records gave no row.
+    `malformed` holds those of `bad` that are no JSON by the strict rules; a record that is neither
+    in `rows` nor in `bad` gives nothing."""
 
     columns: tuple[pa.Array, ...]
     rows: npt.NDArray[np.int64]
@@ -54,8 +57,8 @@ class _Rows:
 
 
 class Sieve:
-    """Reads the columns of `schema`. Where `rules` are lenient, a bad value is NULL and a malformed record gives nothing;
-    where fields are required, a record without one of them is bad."""
+    """Reads the columns of `schema`. Where `rules` are lenient, a bad value is NULL and a malformed
+    record gives nothing; where fields are required, a record without one of them is bad."""
 
     def __init__(self, schema: Schema, rules: Rules) -> None:
         self.schema = schema
@@ -65,21 +68,24 @@ class Sieve:
         self._nullable = [nullable(c.type, rules) for c in schema]
 
     def read(self, records: Sequence[bytes], *, clean: bool = False) -> Sieved:
-        """`clean` says that every record begins with { and ends with }: then they may be read together."""
+        """`clean` says that every record begins with { and ends with }: then they may be read
+        together."""
         columns = self._together(records) if clean and not self._rules.required else None
         if columns is not None:
             return Sieved(columns, np.arange(len(records)))
         return self._one_by_one(records)
 
     def _together(self, records: Sequence[bytes]) -> tuple[pa.Array, ...] | None:
-        """All columns, None when any record needs a closer look. A record cannot run into the next one: that would
-        need a raw line break in a string, which msgspec refuses, or a { directly behind a }."""
+        """All columns, None when any record needs a closer look. A record cannot run into the next
+        one: that would need a raw line break in a string, which msgspec refuses, or a { directly
+        behind a }."""
         if self._quick is None:
             return None
         joined = b"\n".join(records)
         try:
             if not joined.isascii():
-                joined.decode()  # msgspec does not look into strings that nobody needs; Flink and the fast path do
+                # msgspec does not look into strings that nobody needs; Flink and the fast path do
+                joined.decode()
             structs = self._quick.decode_lines(joined)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
@@ -90,7 +96,14 @@ class Sieve:
                 _column([get(s) for s in structs], c.type, convert, records)
                 for get, c, convert in zip(self._getters, self.schema, self._nullable, strict=True)
             )
-        except (Unreadable, _CloserLook, pa.ArrowInvalid, OverflowError, msgspec.DecodeError, UnicodeDecodeError):
+        except (
+            Unreadable,
+            _CloserLook,
+            pa.ArrowInvalid,
+            OverflowError,
+            msgspec.DecodeError,
+            UnicodeDecodeError,
+        ):
             return None
 
     def _one_by_one(self, records: Sequence[bytes]) -> Sieved:
@@ -106,11 +119,17 @@ class Sieve:
                 out.malformed.add(i)
                 if not self._rules.lenient:
                     out.bad.append(BadRecord(i, f"malformed JSON: {error}"))
-        columns = tuple(pa.array([row[k] for row in out.values], c.type.arrow) for k, c in enumerate(self.schema))
-        return Sieved(columns, np.array(out.rows, np.int64), tuple(out.bad), frozenset(out.malformed))
+        columns = tuple(
+            pa.array([row[k] for row in out.values], c.type.arrow)
+            for k, c in enumerate(self.schema)
+        )
+        return Sieved(
+            columns, np.array(out.rows, np.int64), tuple(out.bad), frozenset(out.malformed)
+        )
 
     def _read(self, i: int, record: bytes, out: _Rows) -> None:
-        """Adds the record's row, its rows when it is an array of objects, or the reason why there is none."""
+        """Adds the record's row, its rows when it is an array of objects, or the reason why there
+        is none."""
         found: list[tuple[object, ...]] = []
         for item in self._objects(record):
             row = self._row(i, item, out)
@@ -153,7 +172,13 @@ class Sieve:
             raw = bytes(given)
             try:
                 values.append(None if raw == b"null" else convert(raw))
-            except (Unreadable, msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError) as error:
+            except (
+                Unreadable,
+                msgspec.DecodeError,
+                UnicodeDecodeError,
+                ValueError,
+                RecursionError,
+            ) as error:
                 if not self._rules.lenient:
                     out.bad.append(BadRecord(i, f"column '{column.name}': {error}"))
                     return None
@@ -163,9 +188,14 @@ class Sieve:
 
 def _structs(
     schema: Schema, rules: Rules
-) -> tuple[Callable[[bytes], Fields], msgspec.json.Decoder[msgspec.Struct] | None, list[Callable[[object], object]]]:
-    """How a record's fields are read, and how those of many records are read together (None where they cannot be, for
-    the sake of a name that msgspec does not take), with a getter for each column."""
+) -> tuple[
+    Callable[[bytes], Fields],
+    msgspec.json.Decoder[msgspec.Struct] | None,
+    list[Callable[[object], object]],
+]:
+    """How a record's fields are read, and how those of many records are read together (None where
+    they cannot be, for the sake of a name that msgspec does not take), with a getter for each
+    column."""
     if any(_NO_NAME.search(name) for name in schema.names):
         return _by_name(schema.names, rules), None, []
     names = [f"f{i}" for i in range(len(schema))]
@@ -179,7 +209,11 @@ def _structs(
         found = decoder.decode(record)
         return [getattr(found, n) for n in names]
 
-    return fields, msgspec.json.Decoder(msgspec.defstruct("Quick", quick, rename=rename, gc=False)), getters
+    return (
+        fields,
+        msgspec.json.Decoder(msgspec.defstruct("Quick", quick, rename=rename, gc=False)),
+        getters,
+    )
 
 
 def _by_name(names: Sequence[str], rules: Rules) -> Callable[[bytes], Fields]:
@@ -210,7 +244,8 @@ def is_object(record: bytes) -> bool:
 
 
 def are_objects(lines: bytes) -> bool:
-    """Whether lines of records are JSON by the strict rules, as far as texts are not looked into."""
+    """Whether lines of records are JSON by the strict rules, as far as texts are not looked
+    into."""
     try:
         _any_object.decode_lines(lines)
     except (msgspec.DecodeError, RecursionError):
@@ -227,13 +262,16 @@ class _CloserLook(Exception):
 
 
 def _quick_type(kind: DataType) -> object:
-    """What msgspec may read directly with the same result as `converter`; all else is converted from its text."""
+    """What msgspec may read directly with the same result as `converter`; all else is converted
+    from its text."""
     if kind.is_string:
         return str | int | None
     return {Root.INT: int | None, Root.BIGINT: int | None}.get(kind.root, msgspec.Raw | None)
 
 
-def _column(values: list[object], kind: DataType, convert: Convert, records: Sequence[bytes]) -> pa.Array:
+def _column(
+    values: list[object], kind: DataType, convert: Convert, records: Sequence[bytes]
+) -> pa.Array:
     if kind.is_string:
         return _strings(values, records)
     if kind.root not in (Root.INT, Root.BIGINT):
@@ -247,7 +285,9 @@ def _strings(values: list[object], records: Sequence[bytes]) -> pa.Array:
     except (pa.ArrowTypeError, pa.ArrowInvalid):
         if any(v == 0 and b"-0" in r for v, r in zip(values, records, strict=True)):
             raise _CloserLook from None  # -0 keeps its sign as text
-        return pa.array([v if v is None or v.__class__ is str else str(v) for v in values], pa.string())
+        return pa.array(
+            [v if v is None or v.__class__ is str else str(v) for v in values], pa.string()
+        )
 
 
 class _Number(str):
@@ -257,10 +297,13 @@ class _Number(str):
 
 
 def normalise(record: bytes) -> bytes:
-    """The same JSON without what Flink accepts and msgspec refuses: a byte order mark, raw control characters and lone
-    surrogates in strings, also as bytes (these become ?). ValueError where it is no object or array of them, or invalid UTF-8."""
+    """The same JSON without what Flink accepts and msgspec refuses: a byte order mark, raw control
+    characters and lone surrogates in strings, also as bytes (these become ?). ValueError where it
+    is no object or array of them, or invalid UTF-8."""
     text = record.removeprefix(_BOM).strip(_SPACE).decode("utf-8", "surrogatepass")
-    value = json.loads(text, strict=False, parse_int=_Number, parse_float=_Number, parse_constant=_refuse)
+    value = json.loads(
+        text, strict=False, parse_int=_Number, parse_float=_Number, parse_constant=_refuse
+    )
     if not isinstance(value, dict | list):
         raise ValueError("not an object")
     return _write(value).encode()
@@ -286,7 +329,8 @@ def _write(value: object) -> str:
 def merge_sieved(parts: Sequence[tuple[npt.NDArray[np.int64], tuple[pa.Array, ...]]]) -> tuple[
     npt.NDArray[np.int64], tuple[pa.Array, ...]
 ]:  # fmt: skip
-    """Parts of a batch (row i of a part is from record `rows[i]`) as one, in the order of the records."""
+    """Parts of a batch (row i of a part is from record `rows[i]`) as one, in the order of the
+    records."""
     filled = [p for p in parts if len(p[0])] or list(parts[:1])
     rows = np.concatenate([p[0] for p in filled])
     columns = tuple(pa.concat_arrays(group) for group in zip(*(p[1] for p in filled), strict=True))

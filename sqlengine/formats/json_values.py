@@ -1,5 +1,6 @@
-"""One JSON value to one value of a column, by the rules of Flink 2.3: a number keeps its digits as text, `"7"` is an
-INT, 1.5 for an INT is cut, a DECIMAL is rounded half up and NULL when it does not fit."""
+"""One JSON value to one value of a column, by the rules of Flink 2.3: a number keeps its digits as
+text, `"7"` is an INT, 1.5 for an INT is cut, a DECIMAL is rounded half up and NULL when it does not
+fit."""
 
 from __future__ import annotations
 
@@ -16,10 +17,19 @@ import msgspec
 from parser.errors import UnsupportedError
 from parser.types import DataType, Root
 from sqlengine.formats import times
-from sqlengine.formats.java import EXACT, TRIM, base64, is_decimal, java_double, java_float, to_decimal
+from sqlengine.formats.java import (
+    EXACT,
+    TRIM,
+    base64,
+    is_decimal,
+    java_double,
+    java_float,
+    to_decimal,
+)
 from udf.java.hash_maps import flink_text_hash, in_table_order
 
-# From the text of a JSON value (bytes, without space around it) to what pyarrow takes for the column's Arrow type.
+# From the text of a JSON value (bytes, without space around it) to what pyarrow takes for the
+# column's Arrow type.
 Convert = Callable[[bytes], object]
 
 _BITS = {Root.TINYINT: 8, Root.SMALLINT: 16, Root.INT: 32, Root.BIGINT: 64}
@@ -36,10 +46,11 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class Rules:
-    """What the format's options change: `standard` of timestamps, whether bad values inside arrays, maps and rows are
-    NULL, whether rows must have all their fields, and whether a number for a STRING is written anew, as Flink does
-    without its streaming parser (1.50 is then 1.5). `decimals`: the table has a DECIMAL, and then numbers that are
-    written anew, or have been read that way, are no doubles (1e2 is 1E+2 and not 100.0, -0.0 is 0.0)."""
+    """What the format's options change: `standard` of timestamps, whether bad values inside arrays,
+    maps and rows are NULL, whether rows must have all their fields, and whether a number for a
+    STRING is written anew, as Flink does without its streaming parser (1.50 is then 1.5).
+    `decimals`: the table has a DECIMAL, and then numbers that are written anew, or have been read
+    that way, are no doubles (1e2 is 1E+2 and not 100.0, -0.0 is 0.0)."""
 
     standard: str = times.SQL
     lenient: bool = False
@@ -59,8 +70,8 @@ def holds_decimal(kind: DataType) -> bool:
 
 
 def converter(kind: DataType, rules: Rules) -> Convert:
-    """The conversion for a column of `kind`. It raises Unreadable, also when `rules` are lenient (the caller then makes
-    the column NULL), and never sees the JSON `null`."""
+    """The conversion for a column of `kind`. It raises Unreadable, also when `rules` are lenient
+    (the caller then makes the column NULL), and never sees the JSON `null`."""
     root = kind.root
     if root in _BITS:
         return _integer(kind)
@@ -82,7 +93,8 @@ def quoted(raw: bytes, kind: DataType) -> Unreadable:
 
 
 def _string(rules: Rules) -> Convert:
-    """Text as it is, numbers and booleans as they are written, arrays and objects as compact JSON."""
+    """Text as it is, numbers and booleans as they are written, arrays and objects as compact
+    JSON."""
     fraction: Callable[[str], object] = Decimal if rules.decimals else _Double
 
     def convert(raw: bytes) -> str:
@@ -228,7 +240,8 @@ def _time(kind: DataType, rules: Rules) -> Convert:
 
 
 def nullable(kind: DataType, rules: Rules) -> Convert:
-    """As `converter`, with NULL for `null` and, where rules are lenient, for what cannot be read."""
+    """As `converter`, with NULL for `null` and, where rules are lenient, for what cannot be
+    read."""
     convert = converter(kind, rules)
 
     def inner(raw: bytes) -> object:
@@ -258,7 +271,9 @@ def _array(kind: DataType, rules: Rules) -> Convert:
 def _map(kind: DataType, rules: Rules) -> Convert:
     key, element = kind.children[0], kind.children[-1] if kind.root is Root.MAP else None
     if not key.is_string:
-        raise UnsupportedError(f"JSON cannot hold {kind}", detail="the keys of a JSON object are strings")
+        raise UnsupportedError(
+            f"JSON cannot hold {kind}", detail="the keys of a JSON object are strings"
+        )
     value = nullable(element if element is not None else DataType(Root.INT), rules)
 
     def convert(raw: bytes) -> list[tuple[str, object]]:
@@ -277,7 +292,10 @@ def _row(kind: DataType, rules: Rules) -> Convert:
         if raw[0] != 0x7B:
             raise quoted(raw, kind)
         held = _object.decode(raw)
-        if rules.required and (missing := next((n for n, _ in fields if n not in held), None)) is not None:
+        if (
+            rules.required
+            and (missing := next((n for n, _ in fields if n not in held), None)) is not None
+        ):
             raise Unreadable(f"missing field '{missing}'")
         return {name: field(bytes(held[name])) if name in held else None for name, field in fields}
 

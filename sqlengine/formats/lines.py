@@ -1,4 +1,5 @@
-"""Files of records: where one ends and the next begins, from bytes to an Arrow array without a Python object per line."""
+"""Files of records: where one ends and the next begins, from bytes to an Arrow array without a
+Python object per line."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Framed:
-    """Whole records: `records` without what separates them, where each begins, and where the next one would."""
+    """Whole records: `records` without what separates them, where each begins, and where the next
+    one would."""
 
     records: pa.Array
     starts: IntArray
@@ -26,15 +28,19 @@ class Framed:
         return int(self.ends[-1]) if len(self.ends) else 0
 
     def first(self, count: int) -> Framed:
-        return self if count >= len(self.ends) else Framed(self.records[:count], self.starts[:count], self.ends[:count])
+        return (
+            self
+            if count >= len(self.ends)
+            else Framed(self.records[:count], self.starts[:count], self.ends[:count])
+        )
 
 
 class Framing(Protocol):
     """How a format tells the records of a file from each other."""
 
     def split(self, data: bytes, *, complete: bool) -> Framed:
-        """The whole records at the beginning of `data`, which begins with one. `complete` says that nothing comes behind
-        it: then the last record needs no end of its own."""
+        """The whole records at the beginning of `data`, which begins with one. `complete` says that
+        nothing comes behind it: then the last record needs no end of its own."""
 
 
 class LineFraming:
@@ -54,13 +60,18 @@ def _ends(starts: IntArray, size: int) -> IntArray:
 
 
 def split_lines(data: bytes) -> tuple[pa.Array, IntArray]:
-    """The lines of `data`, each of which ends with a line break (or CR LF), without it, and where each begins."""
+    """The lines of `data`, each of which ends with a line break (or CR LF), without it, and where
+    each begins."""
     ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
     starts = np.zeros(len(ends), np.int64)
     starts[1:] = ends[:-1] + 1
     if b"\r" in data:
-        return pa.array([line.removesuffix(b"\r") for line in data.split(b"\n")[:-1]], pa.binary()), starts
+        return pa.array(
+            [line.removesuffix(b"\r") for line in data.split(b"\n")[:-1]], pa.binary()
+        ), starts
     offsets = np.zeros(len(ends) + 1, np.int32)
     offsets[1:] = ends - np.arange(len(ends))
     lines = data.replace(b"\n", b"")
-    return pa.Array.from_buffers(pa.binary(), len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(lines)]), starts
+    return pa.Array.from_buffers(
+        pa.binary(), len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(lines)]
+    ), starts

@@ -1,4 +1,5 @@
-"""The format 'maxwell-json': {"data": row, "old": what has changed, "type": "insert | update | delete", …}."""
+"""The format 'maxwell-json': {"data": row, "old": what has changed, "type": "insert | update |
+delete", …}."""
 
 from __future__ import annotations
 

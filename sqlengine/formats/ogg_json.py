@@ -1,4 +1,5 @@
-"""The format 'ogg-json': {"before": row, "after": row, "op_type": "I | U | D", …}, as Oracle GoldenGate writes it."""
+"""The format 'ogg-json': {"before": row, "after": row, "op_type": "I | U | D", …}, as Oracle
+GoldenGate writes it."""
 
 from __future__ import annotations
 
@@ -61,7 +62,9 @@ class OggJsonFormat(ChangeFormat):
 
     def envelope(self, options: Mapping[str, str]) -> Envelope:
         before, after = ("", "") if skips_nulls(options) else ('"before":null,', '"after":null,')
-        return Envelope((f'{{{before}"after":', ',"op_type":"I"}'), ('{"before":', f',{after}"op_type":"D"}}'))
+        return Envelope(
+            (f'{{{before}"after":', ',"op_type":"I"}'), ('{"before":', f',{after}"op_type":"D"}}')
+        )
 
 
 def _moment(record: Record, name: str) -> object:

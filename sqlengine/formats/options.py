@@ -1,4 +1,5 @@
-"""Checking WITH options against their declarations: every mistake is named, with what was probably meant."""
+"""Checking WITH options against their declarations: every mistake is named, with what was probably
+meant."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ _POWERS = {"k": 10, "m": 20, "g": 30, "t": 40}
 
 
 def size(text: str) -> int:
-    """Bytes of `512 mb`, `1g`, `100 kb`, as Flink counts them: 1 kb is 1024. A bare number counts bytes."""
+    """Bytes of `512 mb`, `1g`, `100 kb`, as Flink counts them: 1 kb is 1024. A bare number counts
+    bytes."""
     found = _SIZE.fullmatch(text.lower())
     if not found or int(found[1]) == 0:
         raise ValueError("expected a size such as '512 mb'")
@@ -103,7 +105,12 @@ def character(text: str) -> str:
     return text
 
 
-_KINDS = {"I": RowKind.INSERT, "UB": RowKind.UPDATE_BEFORE, "UA": RowKind.UPDATE_AFTER, "D": RowKind.DELETE}
+_KINDS = {
+    "I": RowKind.INSERT,
+    "UB": RowKind.UPDATE_BEFORE,
+    "UA": RowKind.UPDATE_AFTER,
+    "D": RowKind.DELETE,
+}
 
 
 def kinds(text: str) -> frozenset[RowKind]:
@@ -120,21 +127,31 @@ def did_you_mean(name: str, known: Collection[str]) -> str | None:
     return f"did you mean '{near[0]}'?" if near else None
 
 
-def parse_options(given: Mapping[str, str], declared: Mapping[str, Option], owner: str) -> dict[str, object]:
+def parse_options(
+    given: Mapping[str, str], declared: Mapping[str, Option], owner: str
+) -> dict[str, object]:
     """Every declared option's value by name, None where it is neither given nor has a default.
 
-    OptionError for an unknown name, a bad value or a required option that is missing; `owner` says whose they are."""
+    OptionError for an unknown name, a bad value or a required option that is missing; `owner` says
+    whose they are."""
     for name in given:
         if name not in declared:
-            hint = did_you_mean(name, declared) or "known options: " + (", ".join(sorted(declared)) or "none")
+            hint = did_you_mean(name, declared) or "known options: " + (
+                ", ".join(sorted(declared)) or "none"
+            )
             raise OptionError(f"unknown option '{name}' of {owner}", hint=hint, subject=name)
-    return {name: _value(name, option, given.get(name, option.default), owner) for name, option in declared.items()}
+    return {
+        name: _value(name, option, given.get(name, option.default), owner)
+        for name, option in declared.items()
+    }
 
 
 def _value(name: str, option: Option, text: str | None, owner: str) -> object:
     if text is None:
         if option.required:
-            raise OptionError(f"{owner} needs the option '{name}'", hint=option.doc or None, subject=name)
+            raise OptionError(
+                f"{owner} needs the option '{name}'", hint=option.doc or None, subject=name
+            )
         return None
     try:
         return option.parse(text)

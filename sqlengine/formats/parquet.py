@@ -1,7 +1,8 @@
 """The format 'parquet': columns by name, with the types that Flink gives them in such files.
 
-TINYINT and SMALLINT are INT32 with their width, TIME is TIME_MILLIS, TIMESTAMP and TIMESTAMP_LTZ are INT96 unless
-'parquet.write.int64.timestamp' = 'true'. A column that a file has not is NULL; what a file has besides is not read."""
+TINYINT and SMALLINT are INT32 with their width, TIME is TIME_MILLIS, TIMESTAMP and TIMESTAMP_LTZ
+are INT96 unless 'parquet.write.int64.timestamp' = 'true'. A column that a file has not is NULL;
+what a file has besides is not read."""
 
 from __future__ import annotations
 
@@ -19,7 +20,14 @@ from sqlengine.formats.base import Decoder, Encoder, FileReader, FileWriter, Opt
 from sqlengine.formats.options import boolean, choice, parse_options, size
 from sqlengine.formats.registry import format_
 
-_NEVER_HELD: Final = (Root.INTERVAL_DAY_TIME, Root.INTERVAL_YEAR_MONTH, Root.NULL, Root.VARIANT, Root.BITMAP, Root.RAW)
+_NEVER_HELD: Final = (
+    Root.INTERVAL_DAY_TIME,
+    Root.INTERVAL_YEAR_MONTH,
+    Root.NULL,
+    Root.VARIANT,
+    Root.BITMAP,
+    Root.RAW,
+)
 _UNITS: Final = {"millis": "ms", "micros": "us", "nanos": None}
 # A group of rows is held in memory until it has so many rows or bytes.
 _GROUP_ROWS: Final = 1 << 20
@@ -31,16 +39,28 @@ class ParquetFormat:
     name: ClassVar[str] = "parquet"
     line_separated: ClassVar[bool] = False
     options: ClassVar[Mapping[str, Option]] = {
-        "compression": Option(choice("SNAPPY", "GZIP", "ZSTD", "LZ4", "BROTLI", "UNCOMPRESSED"), default="SNAPPY"),
-        "block.size": Option(size, default="16 mb", doc="bytes of rows in one group of rows, before compression"),
+        "compression": Option(
+            choice("SNAPPY", "GZIP", "ZSTD", "LZ4", "BROTLI", "UNCOMPRESSED"), default="SNAPPY"
+        ),
+        "block.size": Option(
+            size, default="16 mb", doc="bytes of rows in one group of rows, before compression"
+        ),
         "page.size": Option(size, default="1 mb"),
         "enable.dictionary": Option(boolean, default="true"),
-        "utc-timezone": Option(choice("true"), default="true", doc="timestamps are always written in UTC"),
-        "write.int64.timestamp": Option(boolean, default="false", doc="timestamps as INT64 instead of INT96"),
-        "timestamp.time.unit": Option(choice("millis", "micros", "nanos"), default="micros", doc="of INT64 timestamps"),
+        "utc-timezone": Option(
+            choice("true"), default="true", doc="timestamps are always written in UTC"
+        ),
+        "write.int64.timestamp": Option(
+            boolean, default="false", doc="timestamps as INT64 instead of INT96"
+        ),
+        "timestamp.time.unit": Option(
+            choice("millis", "micros", "nanos"), default="micros", doc="of INT64 timestamps"
+        ),
     }
 
-    def decoder(self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None) -> Decoder:
+    def decoder(
+        self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None
+    ) -> Decoder:
         raise _no_records()
 
     def encoder(self, schema: Schema, options: Mapping[str, str]) -> Encoder:
@@ -52,7 +72,9 @@ class ParquetFormat:
         for column in schema:
             for kind in _within(column.type):
                 if kind.root in _NEVER_HELD:
-                    raise UnsupportedError(f"format 'parquet' cannot hold {kind}, in column '{column.name}'")
+                    raise UnsupportedError(
+                        f"format 'parquet' cannot hold {kind}, in column '{column.name}'"
+                    )
 
     def reader(self, path: Path, schema: Schema, options: Mapping[str, str]) -> FileReader:
         return _Reader(path, schema)
@@ -63,7 +85,8 @@ class ParquetFormat:
 
 def _no_records() -> UnsupportedError:
     return UnsupportedError(
-        "format 'parquet' is one of whole files, and not of records", hint="it goes with 'connector' = 'filesystem'"
+        "format 'parquet' is one of whole files, and not of records",
+        hint="it goes with 'connector' = 'filesystem'",
     )
 
 
@@ -81,26 +104,37 @@ def _library() -> Any:
 
 
 class _Reader:
-    """Reads on where the last read ended without going back; anywhere else from the beginning of a group of rows."""
+    """Reads on where the last read ended without going back; anywhere else from the beginning of a
+    group of rows."""
 
     def __init__(self, path: Path, schema: Schema) -> None:
         self._path = path
         nanos = any(k.is_timestamp and k.precision > 6 for c in schema for k in _within(c.type))
         try:
-            self._file = _library().ParquetFile(path, coerce_int96_timestamp_unit="ns" if nanos else "us")
+            self._file = _library().ParquetFile(
+                path, coerce_int96_timestamp_unit="ns" if nanos else "us"
+            )
         except (pa.ArrowException, OSError) as error:
             raise ExecutionError(
                 f"'{path}' cannot be read as Parquet",
                 detail=str(error),
-                hint="a file that is still written to needs a hidden name (. or _ in front) until it is complete",
+                hint=(
+                    "a file that is still written to needs a hidden name (. or _ in front) until it"
+                    " is complete"
+                ),
             ) from None
         there = self._file.schema_arrow
         self._schema = schema
         self._columns = [c.name for c in schema if c.name in there.names]
         for column in schema:
-            if column.name in there.names and not _fits(there.field(column.name).type, column.type.arrow):
+            if column.name in there.names and not _fits(
+                there.field(column.name).type, column.type.arrow
+            ):
                 raise self._other_type(column, there.field(column.name).type)
-        groups = (self._file.metadata.row_group(i).num_rows for i in range(self._file.metadata.num_row_groups))
+        groups = (
+            self._file.metadata.row_group(i).num_rows
+            for i in range(self._file.metadata.num_row_groups)
+        )
         self._groups = list(groups)
         self._at = 0
         self._batches: Iterator[pa.RecordBatch] = iter(())
@@ -133,7 +167,10 @@ class _Reader:
             first += self._groups[group]
             group += 1
         self._batches = self._file.iter_batches(
-            batch_size=_READ, row_groups=range(group, len(self._groups)), columns=self._columns, use_threads=False
+            batch_size=_READ,
+            row_groups=range(group, len(self._groups)),
+            columns=self._columns,
+            use_threads=False,
         )
         self._rest, self._at = None, first
         while self._at < row and (part := self._next()) is not None:
@@ -151,15 +188,24 @@ class _Reader:
         except (pa.ArrowException, OSError) as error:
             raise ExecutionError(f"'{self._path}' is damaged", detail=str(error)) from None
 
-    def _column(self, column: Column, parts: Sequence[pa.RecordBatch], rows: int, start: int) -> pa.Array:
+    def _column(
+        self, column: Column, parts: Sequence[pa.RecordBatch], rows: int, start: int
+    ) -> pa.Array:
         if column.name in self._columns:
-            held = pa.chunked_array([p.column(column.name) for p in parts]) if parts else pa.chunked_array([[]])
+            held = (
+                pa.chunked_array([p.column(column.name) for p in parts])
+                if parts
+                else pa.chunked_array([[]])
+            )
             found = self._cast(column, held, start)
         else:
             found = pa.nulls(rows, column.type.arrow)
         if not column.type.nullable and found.null_count:
             row = start + found.is_valid().index(False).as_py()
-            raise ExecutionError(f"row {row} of '{self._path}' has NULL for column '{column.name}', which is NOT NULL")
+            raise ExecutionError(
+                f"row {row} of '{self._path}' has NULL for column '{column.name}', which is NOT"
+                " NULL"
+            )
         return found
 
     def _cast(self, column: Column, held: pa.ChunkedArray, start: int) -> pa.Array:
@@ -205,11 +251,17 @@ def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
 
 
 def _is_bytes(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
+    return bool(
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    )
 
 
 _FAMILIES: Final = (

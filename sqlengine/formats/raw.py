@@ -45,7 +45,9 @@ class RawFormat:
         "endianness": Option(choice(_BIG, _LITTLE), default=_BIG, doc="of numbers"),
     }
 
-    def decoder(self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None) -> Decoder:
+    def decoder(
+        self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None
+    ) -> Decoder:
         values = parse_options(options, self.options, "format 'raw'")
         kind = _only(schema)
         if columns is not None and not columns:
@@ -122,7 +124,13 @@ def _replace(error: UnicodeError) -> tuple[str, int]:
     """U+FFFD, one for the three bytes of a surrogate."""
     assert isinstance(error, UnicodeDecodeError)
     part = error.object[error.start : error.start + 3]
-    surrogate = len(part) == 3 and part[0] == 0xED and part[1] >= 0xA0 and part[1] < 0xC0 and 0x80 <= part[2] < 0xC0
+    surrogate = (
+        len(part) == 3
+        and part[0] == 0xED
+        and part[1] >= 0xA0
+        and part[1] < 0xC0
+        and 0x80 <= part[2] < 0xC0
+    )
     return "\ufffd", error.start + 3 if surrogate else error.end
 
 
@@ -163,5 +171,6 @@ class _NumberCodec:
         size = self._dtype.itemsize
         records = [data[i * size : (i + 1) * size] for i in range(len(values))]
         return pa.array(
-            [b"" if m else r for r, m in zip(records, column.is_null().to_pylist(), strict=True)], pa.binary()
+            [b"" if m else r for r, m in zip(records, column.is_null().to_pylist(), strict=True)],
+            pa.binary(),
         )

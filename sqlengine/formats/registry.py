@@ -1,5 +1,5 @@
-"""The formats by name. A file of this folder registers its format; third parties use the entry point group
-'sqlengine.formats', whose objects are the formats' classes."""
+"""The formats by name. A file of this folder registers its format; third parties use the entry
+point group 'sqlengine.formats', whose objects are the formats' classes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,16 @@ import pyarrow as pa
 from parser.errors import OptionError, PlanError
 from parser.types import Column, Schema
 from planner.catalog import MetadataColumn, Table
-from sqlengine.formats.base import BadRecord, ChangelogFormat, Decoded, Decoder, Encoder, FileFormat, Format, Frames
+from sqlengine.formats.base import (
+    BadRecord,
+    ChangelogFormat,
+    Decoded,
+    Decoder,
+    Encoder,
+    FileFormat,
+    Format,
+    Frames,
+)
 from sqlengine.formats.lines import Framing, LineFraming
 from sqlengine.formats.options import did_you_mean
 
@@ -62,12 +71,18 @@ def get_format(name: str) -> Format:
 
 
 def format_of(table: Table) -> tuple[Format, Mapping[str, str]]:
-    """The table's format and its options without their prefix. PlanError where the table names none."""
+    """The table's format and its options without their prefix. PlanError where the table names
+    none."""
     if "format" not in table.options:
-        raise PlanError(f"table '{table.display}' needs the option 'format'", hint="for example 'format' = 'json'")
+        raise PlanError(
+            f"table '{table.display}' needs the option 'format'",
+            hint="for example 'format' = 'json'",
+        )
     found = get_format(table.options["format"])
     prefix = found.name + "."
-    return found, {k.removeprefix(prefix): v for k, v in table.options.items() if k.startswith(prefix)}
+    return found, {
+        k.removeprefix(prefix): v for k, v in table.options.items() if k.startswith(prefix)
+    }
 
 
 def changelog_format_of(table: Table) -> ChangelogFormat | None:
@@ -94,8 +109,9 @@ def value_metadata(table: Table) -> tuple[MetadataColumn, ...]:
 def decoder_for(
     table: Table, columns: Iterable[Column] | None = None, metadata: Iterable[MetadataColumn] = ()
 ) -> Decoder:
-    """Reads the table's records: all physical columns or `columns`, in the table's order, and `metadata` of the format.
-    A table without a format, or one of whole files, whose connector makes the rows, has nothing to decode."""
+    """Reads the table's records: all physical columns or `columns`, in the table's order, and
+    `metadata` of the format. A table without a format, or one of whole files, whose connector makes
+    the rows, has nothing to decode."""
     if "format" not in table.options or file_format_of(table) is not None:
         return _NothingToDecode()
     found, options = format_of(table)
@@ -118,7 +134,8 @@ def encoder_of(table: Table, columns: Schema) -> Encoder:
 
 
 def framing_of(table: Table) -> Framing:
-    """How the records of a file are told from each other: by lines, unless the table's format knows better."""
+    """How the records of a file are told from each other: by lines, unless the table's format knows
+    better."""
     found, options = format_of(table)
     return found.framing(options) if isinstance(found, Frames) else LineFraming()
 
@@ -126,7 +143,9 @@ def framing_of(table: Table) -> Framing:
 class _NothingToDecode:
     def decode(self, records: pa.Array) -> Decoded:
         return Decoded(
-            (), len(records), bad=tuple(BadRecord(i, "the table has no format") for i in range(len(records)))
+            (),
+            len(records),
+            bad=tuple(BadRecord(i, "the table has no format") for i in range(len(records))),
         )
 
 

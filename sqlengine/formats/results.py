@@ -1,4 +1,5 @@
-"""Rows for people and programs: changelog rows as Flink prints them, as JSON lines or as a table."""
+"""Rows for people and programs: changelog rows as Flink prints them, as JSON lines or as a
+table."""
 
 from __future__ import annotations
 
@@ -55,31 +56,52 @@ def rows_of(batch: Batch) -> Iterator[Row]:
 
 
 def column_to_json(array: pa.Array, kind: DataType) -> list[JsonValue]:
-    """Values as JSON in the oracle's form: exact and time types as text (Java's), BYTES as hex, ROW and ARRAY as lists,
-    MAP and MULTISET as lists of pairs, VARIANT as its JSON text."""
+    """Values as JSON in the oracle's form: exact and time types as text (Java's), BYTES as hex, ROW
+    and ARRAY as lists, MAP and MULTISET as lists of pairs, VARIANT as its JSON text."""
     match kind.root:
         case Root.TIMESTAMP | Root.TIMESTAMP_LTZ | Root.TIME:
             unit = array.type.unit
             storage = pa.int32() if array.type.bit_width == 32 else pa.int64()
-            return [None if v is None else _time_text(v, unit, kind.root) for v in array.view(storage).to_pylist()]
+            return [
+                None if v is None else _time_text(v, unit, kind.root)
+                for v in array.view(storage).to_pylist()
+            ]
         case Root.DATE:
-            return [None if v is None else _date_text(v) for v in array.view(pa.int32()).to_pylist()]
+            return [
+                None if v is None else _date_text(v) for v in array.view(pa.int32()).to_pylist()
+            ]
         case Root.FLOAT:
-            return [None if v is None else _finite(float(str(np.float32(v)))) for v in array.to_pylist()]
+            return [
+                None if v is None else _finite(float(str(np.float32(v)))) for v in array.to_pylist()
+            ]
         case Root.INTERVAL_DAY_TIME | Root.INTERVAL_YEAR_MONTH:
             text = _duration_text if kind.root is Root.INTERVAL_DAY_TIME else _period_text
             return [None if v is None else text(v) for v in array.to_pylist()]
         case Root.ROW | Root.STRUCTURED:
-            fields = [column_to_json(pc.struct_field(array, i), c) for i, c in enumerate(kind.children)]
-            rows = (list(r) for r in zip(*fields, strict=True)) if fields else ([] for _ in range(len(array)))
-            return [r if ok else None for r, ok in zip(rows, array.is_valid().to_pylist(), strict=True)]
+            fields = [
+                column_to_json(pc.struct_field(array, i), c) for i, c in enumerate(kind.children)
+            ]
+            rows = (
+                (list(r) for r in zip(*fields, strict=True))
+                if fields
+                else ([] for _ in range(len(array)))
+            )
+            return [
+                r if ok else None for r, ok in zip(rows, array.is_valid().to_pylist(), strict=True)
+            ]
         case Root.ARRAY:
             return list(_lists(array, column_to_json(array.values, kind.children[0])))
         case Root.MAP | Root.MULTISET:
             count = kind.children[1] if kind.root is Root.MAP else INT
-            keys, items = column_to_json(array.keys, kind.children[0]), column_to_json(array.items, count)
+            keys, items = (
+                column_to_json(array.keys, kind.children[0]),
+                column_to_json(array.items, count),
+            )
             maps = _lists(array, list(zip(keys, items, strict=True)))
-            return [None if m is None else [[k, v] for k, v in in_java_order(m, kind.children[0])] for m in maps]
+            return [
+                None if m is None else [[k, v] for k, v in in_java_order(m, kind.children[0])]
+                for m in maps
+            ]
     return [to_json(v, kind) for v in array.to_pylist()]
 
 
@@ -129,8 +151,8 @@ def _finite(value: float) -> JsonValue:
 
 
 def _time_text(value: int, unit: str, root: Root) -> str:
-    """As Java's LocalDateTime, Instant and LocalTime print: seconds only where needed (Instant: always), fractions in
-    groups of three digits."""
+    """As Java's LocalDateTime, Instant and LocalTime print: seconds only where needed (Instant:
+    always), fractions in groups of three digits."""
     seconds, fraction = divmod(value, _UNITS[unit])
     days, second = divmod(seconds, 86_400)
     hour, minute, second = second // 3600, second // 60 % 60, second % 60
@@ -140,7 +162,13 @@ def _time_text(value: int, unit: str, root: Root) -> str:
         text += f":{second:02}"
     if nanos:
         digits = f"{nanos:09}"
-        text += "." + (digits[:3] if digits.endswith("000000") else digits[:6] if digits.endswith("000") else digits)
+        text += "." + (
+            digits[:3]
+            if digits.endswith("000000")
+            else digits[:6]
+            if digits.endswith("000")
+            else digits
+        )
     if root is Root.TIME:
         return text
     return f"{_date_text(days)}T{text}" + ("Z" if root is Root.TIMESTAMP_LTZ else "")

@@ -19,12 +19,15 @@ _LEAST, _GREATEST = 1e-3, 1e7
 
 
 def java_texts(column: pa.Array, kind: DataType, standard: str = times.SQL) -> pa.StringArray:
-    """Numbers as Java writes them, decimals without zeros at the end (12.70 is 12.7, 100 is 1E+2), times by `standard`,
-    bytes in Base64, strings as they are; NULL stays NULL. For types without elements."""
+    """Numbers as Java writes them, decimals without zeros at the end (12.70 is 12.7, 100 is 1E+2),
+    times by `standard`, bytes in Base64, strings as they are; NULL stays NULL. For types without
+    elements."""
     if kind.root in _TIMES:
         return times.format_times(column, kind, standard)
     if kind.is_binary:
-        values = [None if v is None else b2a_base64(v, newline=False).decode() for v in column.to_pylist()]
+        values = [
+            None if v is None else b2a_base64(v, newline=False).decode() for v in column.to_pylist()
+        ]
         return pa.array(values, pa.string())
     if kind.root in (Root.FLOAT, Root.DOUBLE):
         return _float_texts(column, kind)
@@ -38,7 +41,9 @@ def plain_texts(column: pa.Array) -> pa.StringArray:
     texts = column.cast(pa.string())
     if pc.any(pc.match_substring(texts, "E")).as_py() is not True:
         return texts
-    return pa.array([None if v is None else format(v, "f") for v in column.to_pylist()], pa.string())
+    return pa.array(
+        [None if v is None else format(v, "f") for v in column.to_pylist()], pa.string()
+    )
 
 
 def trimmed_texts(column: pa.Array) -> pa.StringArray:
@@ -48,7 +53,8 @@ def trimmed_texts(column: pa.Array) -> pa.StringArray:
 
 
 def written_plainly(column: pa.Array) -> bool:
-    """Whether all values of a FLOAT or DOUBLE column are numbers, and Java writes none with an exponent."""
+    """Whether all values of a FLOAT or DOUBLE column are numbers, and Java writes none with an
+    exponent."""
     return bool(_plain(np.asarray(column.fill_null(0))).all())
 
 
@@ -61,18 +67,23 @@ def _plain(numbers: npt.NDArray[np.floating]) -> npt.NDArray[np.bool_]:
 def _float_texts(column: pa.Array, kind: DataType) -> pa.StringArray:
     """Plain ones as Arrow writes them, with a digit behind the point."""
     texts = column.cast(pa.string())
-    texts = pc.if_else(pc.match_substring(texts, "."), texts, pc.binary_join_element_wise(texts, ".0", ""))
+    texts = pc.if_else(
+        pc.match_substring(texts, "."), texts, pc.binary_join_element_wise(texts, ".0", "")
+    )
     numbers = np.asarray(column.fill_null(0))
     odd = ~_plain(numbers)
     if not odd.any():
         return texts
     double, values = kind.root is Root.DOUBLE, numbers[odd]
-    exact = [java_double(v) for v in values.tolist()] if double else [java_float32(v) for v in values]
+    exact = (
+        [java_double(v) for v in values.tolist()] if double else [java_float32(v) for v in values]
+    )
     return pc.replace_with_mask(texts, pa.array(odd), pa.array(exact, pa.string()))
 
 
 def _decimal_texts(column: pa.Array) -> pa.StringArray:
-    """Most are plain without their last zeros; those that then still end in 0, or are very small, have an exponent."""
+    """Most are plain without their last zeros; those that then still end in 0, or are very small,
+    have an exponent."""
     texts = column.cast(pa.string())
     odd = pc.match_substring(texts, "E")
     if column.type.scale > 0:

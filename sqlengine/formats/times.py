@@ -1,6 +1,7 @@
 """Dates and times as Flink's formats write and read them, for single values and for whole columns.
 
-'SQL' is `2020-01-02 12:34:56.789` (with a Z behind it for TIMESTAMP_LTZ), 'ISO-8601' has a T between date and time."""
+'SQL' is `2020-01-02 12:34:56.789` (with a Z behind it for TIMESTAMP_LTZ), 'ISO-8601' has a T
+between date and time."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ _TIME_ONLY = re.compile(_TIME)
 
 @dataclass(frozen=True)
 class _Form:
-    """How a timestamp is written: `strict` refuses 30 February and 24:00, which Flink otherwise moves."""
+    """How a timestamp is written: `strict` refuses 30 February and 24:00, which Flink otherwise
+    moves."""
 
     pattern: re.Pattern[str]
     strict: bool
@@ -62,7 +64,8 @@ def parse_time(text: str) -> int | None:
 
 
 def parse_timestamp(text: str, root: Root, standard: str, precision: int) -> int | None:
-    """Units of the Arrow type since 1970-01-01, cut to `precision`'s unit; None where `text` is none or out of range."""
+    """Units of the Arrow type since 1970-01-01, cut to `precision`'s unit; None where `text` is
+    none or out of range."""
     form = _FORMS[root, standard]
     found = form.pattern.fullmatch(text)
     if found is None:
@@ -82,7 +85,9 @@ def _days(year_text: str, month_text: str, day_text: str, *, strict: bool) -> in
         return None
     cycles, of_cycle = divmod(year - 1, _CYCLE_YEARS)
     leap = of_cycle % 4 == 3 and (of_cycle % 100 != 99 or of_cycle == 399)
-    length = 29 if leap and month == 2 else (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)[month - 1]
+    length = (
+        29 if leap and month == 2 else (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)[month - 1]
+    )
     if day > length and strict:
         return None
     first = date(of_cycle + 1, month, 1).toordinal() - _EPOCH
@@ -97,9 +102,11 @@ def _nanos(hour: str, minute: str, second: str | None, fraction: str | None) -> 
     return ((h * 60 + m) * 60 + s) * 10**9 + f
 
 
-def parse_timestamps(texts: pa.StringArray, kind: DataType, standard: str) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    """A whole column: values by `kind`'s Arrow type, and a mask of the rows whose text the kernel did not read (these
-    are NULL in the column). NULL stays NULL."""
+def parse_timestamps(
+    texts: pa.StringArray, kind: DataType, standard: str
+) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+    """A whole column: values by `kind`'s Arrow type, and a mask of the rows whose text the kernel
+    did not read (these are NULL in the column). NULL stays NULL."""
     doubtful = np.zeros(len(texts), np.bool_)
     alike = _all_alike(texts, kind, standard)
     if alike is not None:
@@ -109,11 +116,15 @@ def parse_timestamps(texts: pa.StringArray, kind: DataType, standard: str) -> tu
         return pa.nulls(len(texts), kind.arrow), doubtful
     good = _well_shaped(present, kind.root, standard)
     candidates = np.flatnonzero(good)
-    values, read = _parse_well_shaped(present if good.all() else present.take(pa.array(candidates)), kind)
+    values, read = _parse_well_shaped(
+        present if good.all() else present.take(pa.array(candidates)), kind
+    )
     good[candidates[~read]] = False
     if texts.null_count == 0 and good.all():
         return pa.array(values).view(kind.arrow), doubtful
-    rows = np.flatnonzero(~np.asarray(texts.is_null())) if texts.null_count else np.arange(len(texts))
+    rows = (
+        np.flatnonzero(~np.asarray(texts.is_null())) if texts.null_count else np.arange(len(texts))
+    )
     doubtful[rows[~good]] = True
     full, missing = np.zeros(len(texts), np.int64), np.ones(len(texts), np.bool_)
     full[rows[good]], missing[rows[good]] = values, False
@@ -121,19 +132,28 @@ def parse_timestamps(texts: pa.StringArray, kind: DataType, standard: str) -> tu
 
 
 def _all_alike(texts: pa.StringArray, kind: DataType, standard: str) -> pa.Array | None:
-    """The common case at once: no NULL, and every value as long as the first, no finer than `kind`. Else None."""
+    """The common case at once: no NULL, and every value as long as the first, no finer than `kind`.
+    Else None."""
     if texts.null_count or len(texts) == 0:
         return None
     offsets, data = text_buffers(texts)
     zone = int(kind.root is Root.TIMESTAMP_LTZ)
     length = int(offsets[1] - offsets[0])
-    finest = {"ms": 23, "us": 26, "ns": 26}[unit(kind.precision)] + zone  # not nine digits: see _well_shaped
-    if length * len(texts) != offsets[-1] - offsets[0] or not 19 + zone <= length <= finest or length == 20 + zone:
+    finest = {"ms": 23, "us": 26, "ns": 26}[
+        unit(kind.precision)
+    ] + zone  # not nine digits: see _well_shaped
+    if (
+        length * len(texts) != offsets[-1] - offsets[0]
+        or not 19 + zone <= length <= finest
+        or length == 20 + zone
+    ):
         return None
     if (np.diff(offsets) != length).any():
         return None
     table = data[offsets[0] : offsets[-1]].reshape(len(texts), length)
-    if (table[:, 10] != ord("T" if standard == ISO else " ")).any() or (zone and (table[:, -1] != ord("Z")).any()):
+    if (table[:, 10] != ord("T" if standard == ISO else " ")).any() or (
+        zone and (table[:, -1] != ord("Z")).any()
+    ):
         return None
     if length > 19 + zone and (table[:, 19] != ord(".")).any():
         return None
@@ -144,15 +164,20 @@ def _all_alike(texts: pa.StringArray, kind: DataType, standard: str) -> pa.Array
 
 
 def _well_shaped(texts: pa.StringArray, root: Root, standard: str) -> npt.NDArray[np.bool_]:
-    """Whether a value has a four-digit year, seconds, the separator of `standard` and a Z exactly for TIMESTAMP_LTZ.
-    What Arrow's more lenient parser then takes is a timestamp of Flink's, too."""
+    """Whether a value has a four-digit year, seconds, the separator of `standard` and a Z exactly
+    for TIMESTAMP_LTZ. What Arrow's more lenient parser then takes is a timestamp of Flink's,
+    too."""
     offsets, data = text_buffers(texts)
     start, lengths = offsets[:-1], np.diff(offsets)
     zone = int(root is Root.TIMESTAMP_LTZ)
-    good: npt.NDArray[np.bool_] = (lengths >= 19 + zone) & (lengths != 20 + zone) & (lengths <= 29 + zone)
+    good: npt.NDArray[np.bool_] = (
+        (lengths >= 19 + zone) & (lengths != 20 + zone) & (lengths <= 29 + zone)
+    )
     if not good.any():
         return good
-    at = np.where(good, start, start[int(good.argmax())])  # what is too short must not read beyond the buffer
+    at = np.where(
+        good, start, start[int(good.argmax())]
+    )  # what is too short must not read beyond the buffer
     good &= data[at + 10] == ord("T" if standard == ISO else " ")
     good &= (lengths == 19 + zone) | (data[np.minimum(at + 19, len(data) - 1)] == ord("."))
     if zone:
@@ -165,8 +190,11 @@ def _well_shaped(texts: pa.StringArray, root: Root, standard: str) -> npt.NDArra
     return good
 
 
-def _parse_well_shaped(texts: pa.StringArray, kind: DataType) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-    """Units since the epoch of those that are timestamps, and which they are. Parses as finely as the longest needs."""
+def _parse_well_shaped(
+    texts: pa.StringArray, kind: DataType
+) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+    """Units since the epoch of those that are timestamps, and which they are. Parses as finely as
+    the longest needs."""
     zone = int(kind.root is Root.TIMESTAMP_LTZ)
     offsets, _ = text_buffers(texts)
     digits = int(np.diff(offsets).max(initial=0)) - 20 - zone
@@ -178,8 +206,11 @@ def _parse_well_shaped(texts: pa.StringArray, kind: DataType) -> tuple[IntArray,
     return (parsed if factor == 1 else np.floor_divide(parsed, factor)), read
 
 
-def _cast_or_halve(texts: pa.StringArray, target: pa.DataType) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-    """One bad value fails a whole cast: halves until it is among few, which are then given up together."""
+def _cast_or_halve(
+    texts: pa.StringArray, target: pa.DataType
+) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+    """One bad value fails a whole cast: halves until it is among few, which are then given up
+    together."""
     try:
         return np.asarray(texts.cast(target).view(pa.int64())), np.ones(len(texts), np.bool_)
     except pa.ArrowInvalid:
@@ -191,7 +222,8 @@ def _cast_or_halve(texts: pa.StringArray, target: pa.DataType) -> tuple[IntArray
 
 
 def text_buffers(texts: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
-    """Offsets (one more than values) and bytes of a string or binary array, its own offset taken into account."""
+    """Offsets (one more than values) and bytes of a string or binary array, its own offset taken
+    into account."""
     _, offsets, data = texts.buffers()
     if offsets is None:
         return np.zeros(len(texts) + 1, np.int32), np.zeros(0, np.uint8)
@@ -200,10 +232,13 @@ def text_buffers(texts: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np
 
 
 def format_times(column: pa.Array, kind: DataType, standard: str = SQL) -> pa.StringArray:
-    """DATE, TIME, TIMESTAMP and TIMESTAMP_LTZ columns as Flink writes them: a fraction without trailing zeros."""
+    """DATE, TIME, TIMESTAMP and TIMESTAMP_LTZ columns as Flink writes them: a fraction without
+    trailing zeros."""
     if kind.root is Root.DATE:
         return column.cast(pa.string())
-    local = column.view(pa.timestamp(column.type.unit)) if kind.root is Root.TIMESTAMP_LTZ else column
+    local = (
+        column.view(pa.timestamp(column.type.unit)) if kind.root is Root.TIMESTAMP_LTZ else column
+    )
     texts = pc.utf8_rtrim(pc.utf8_rtrim(local.cast(pa.string()), "0"), ".")
     if kind.root is Root.TIME:
         return texts

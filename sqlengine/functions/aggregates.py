@@ -1,5 +1,5 @@
-"""Aggregates of users: their accumulators are bytes in the job's state, and a worker has them for one request only, so
-that nothing is lost with it."""
+"""Aggregates of users: their accumulators are bytes in the job's state, and a worker has them for
+one request only, so that nothing is lost with it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ from parser.types import BYTES, DataType
 from sqlengine.functions.answers import run
 from sqlengine.functions.calls import ACCUMULATORS, GROUPS, accumulators
 from sqlengine.functions.host import Ask, Binding, Failure, Take
-from sqlengine.functions.kernels import argument_schema, arguments, errors_of, field_of, shown_rows, spread
+from sqlengine.functions.kernels import (
+    argument_schema,
+    arguments,
+    errors_of,
+    field_of,
+    shown_rows,
+    spread,
+)
 from sqlengine.functions.protocol import batch_blob, read_batch
 from udf.aggregates.accumulators import Accumulator, Slots
 from udf.user import UserFunction, coerce
@@ -23,10 +30,13 @@ _Held = list[bytes | None]
 
 
 class UserAggregate:
-    """An aggregate of a user as `udf.aggregates.basic.Aggregate` describes one. `types`: of its argument, or of the one ROW of
-    all its arguments. Rows with a NULL where the function takes none are not shown to it."""
+    """An aggregate of a user as `udf.aggregates.basic.Aggregate` describes one. `types`: of its
+    argument, or of the one ROW of all its arguments. Rows with a NULL where the function takes none
+    are not shown to it."""
 
-    def __init__(self, function: UserFunction, types: Sequence[DataType], retract: bool = False) -> None:
+    def __init__(
+        self, function: UserFunction, types: Sequence[DataType], retract: bool = False
+    ) -> None:
         self._function = function
         self._packed = len(function.parameters) > 1 or function.variadic
         given = types[0].children if self._packed and types else types
@@ -40,20 +50,28 @@ class UserAggregate:
     def accumulators(self) -> tuple[tuple[str, DataType], ...]:
         return ((_STATE, BYTES),)
 
-    def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> Errors | None:
+    def update(
+        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
+    ) -> Errors | None:
         """Adds rows; those for which `accumulate` fails are in error, and count for nothing."""
         return self._change("update", acc, slots, values, selected)
 
-    def retract(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> Errors | None:
+    def retract(
+        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
+    ) -> Errors | None:
         return self._change("retract", acc, slots, values, selected)
 
-    def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> Errors | None:
+    def merge(
+        self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots
+    ) -> Errors | None:
         """Errors by place in `slots`: there the accumulator stays as it was."""
         left, right = _read(acc, slots), _read(other, others)
         merged = list(left)
 
         def ask(start: int, end: int) -> tuple[dict[str, object], list[pa.Buffer]]:
-            return {"step": "merge"}, [batch_blob(accumulators(h[start:end])) for h in (left, right)]
+            return {"step": "merge"}, [
+                batch_blob(accumulators(h[start:end])) for h in (left, right)
+            ]
 
         def take(start: int, end: int, blobs: list[pa.Buffer]) -> None:
             merged[start:end] = read_batch(blobs[0], ACCUMULATORS).column(0).to_pylist()
@@ -73,23 +91,38 @@ class UserAggregate:
             parts.append((start, read_batch(blobs[0], self._result).column(0)))
 
         failures = self._run(len(slots), ask, take)
-        return Vector(spread(parts, len(slots), self.result_type.arrow), errors_of(failures, len(slots)))
+        return Vector(
+            spread(parts, len(slots), self.result_type.arrow), errors_of(failures, len(slots))
+        )
 
     def _change(
-        self, step: str, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
+        self,
+        step: str,
+        acc: Accumulator,
+        slots: Slots,
+        values: pa.Array | None,
+        selected: BoolArray,
     ) -> Errors | None:
         args = self._arguments(values)
         keep = shown_rows(self._function, args, len(slots))
         rows = np.flatnonzero(selected if keep is None else selected & keep)
         if not len(rows):
             return None
-        batch = arguments(args, len(slots), self._schema, None).take(pa.array(rows)) if args else None
+        batch = (
+            arguments(args, len(slots), self._schema, None).take(pa.array(rows)) if args else None
+        )
         mine, groups = np.unique(slots[rows], return_inverse=True)
         held = _read(acc, mine)
 
         def ask(start: int, end: int) -> tuple[dict[str, object], list[pa.Buffer]]:
-            about = pa.RecordBatch.from_arrays([pa.array(groups[start:end], pa.int32())], schema=GROUPS)
-            given = batch.slice(start, end - start) if batch is not None else pa.RecordBatch.from_arrays([], names=[])
+            about = pa.RecordBatch.from_arrays(
+                [pa.array(groups[start:end], pa.int32())], schema=GROUPS
+            )
+            given = (
+                batch.slice(start, end - start)
+                if batch is not None
+                else pa.RecordBatch.from_arrays([], names=[])
+            )
             return {"step": step}, [batch_blob(b) for b in (accumulators(held), about, given)]
 
         def take(start: int, end: int, blobs: list[pa.Buffer]) -> None:

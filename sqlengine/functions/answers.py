@@ -1,7 +1,8 @@
-"""What functions that are not deterministic have answered in an epoch: kept, so that its repetition gives the same.
+"""What functions that are not deterministic have answered in an epoch: kept, so that its repetition
+gives the same.
 
-A request is known by all that it says and by how often it was made, so that the order in which operators ask does not
-count."""
+A request is known by all that it says and by how often it was made, so that the order in which
+operators ask does not count."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from udf.user import UserFunction
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to a request: for rows from start to end blobs of Arrow, and the rows that failed, with the reason."""
+    """The answer to a request: for rows from start to end blobs of Arrow, and the rows that failed,
+    with the reason."""
 
     request: str
     parts: tuple[tuple[int, int, tuple[bytes, ...]], ...]
@@ -29,8 +31,9 @@ class Answer:
 
 
 class EpochAnswers:
-    """The answers of one epoch: `known` ones are given again, `fresh` ones have come now. Where not all are known that there
-    were (`whole`), nothing is asked anew, and `missing` says that something was to be."""
+    """The answers of one epoch: `known` ones are given again, `fresh` ones have come now. Where not
+    all are known that there were (`whole`), nothing is asked anew, and `missing` says that
+    something was to be."""
 
     def __init__(self, known: Sequence[Answer], *, whole: bool = True) -> None:
         self.whole, self.missing = whole, False
@@ -61,7 +64,8 @@ def answering(answers: EpochAnswers) -> Iterator[None]:
 
 
 def run(function: UserFunction, binding: Binding, rows: int, ask: Ask, take: Take) -> list[Failure]:
-    """As `ModuleHost.run`, but what is not deterministic is not asked again in the repetition of an epoch."""
+    """As `ModuleHost.run`, but what is not deterministic is not asked again in the repetition of an
+    epoch."""
     answers = _now.get()
     if function.deterministic or answers is None:
         return POOL.host(function.content).run(binding, rows, ask, take)
@@ -88,4 +92,6 @@ def run(function: UserFunction, binding: Binding, rows: int, ask: Ask, take: Tak
 
 def _digest(function: UserFunction, about: Mapping[str, object], blobs: Sequence[pa.Buffer]) -> str:
     words = [function.identity, *(f"{k}={v}" for k, v in sorted(about.items()))]
-    return xxh3_128_hexdigest(b"\0".join([*(w.encode() for w in words), *(bytes(b) for b in blobs)]))
+    return xxh3_128_hexdigest(
+        b"\0".join([*(w.encode() for w in words), *(bytes(b) for b in blobs)])
+    )

@@ -1,5 +1,6 @@
-"""How a worker calls a function for the rows of a batch, one kind of function each. An error of the user's code is an
-error of the row; where memory is short, the rows that are left wait for a new process (`done` says how many are done)."""
+"""How a worker calls a function for the rows of a batch, one kind of function each. An error of the
+user's code is an error of the row; where memory is short, the rows that are left wait for a new
+process (`done` says how many are done)."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ Call: TypeAlias = Callable[[Header, list[pa.Buffer], memoryview], Answer]
 
 
 def make_call(target: object, header: Header, schemas: Sequence[pa.Schema]) -> Call:
-    """`schemas`: of the arguments, and of the result, whose fields have their SQL type in the metadata."""
+    """`schemas`: of the arguments, and of the result, whose fields have their SQL type in the
+    metadata."""
     declared = getattr(target, MARK, None)
     kind = declared.kind if isinstance(declared, Declaration) else "scalar"
     if kind == "aggregate":
@@ -108,7 +110,8 @@ class ScalarCall:
 
 
 class VectorCall:
-    """Whole columns as Arrow arrays. Where the function fails, halves are tried, down to the row at fault."""
+    """Whole columns as Arrow arrays. Where the function fails, halves are tried, down to the row at
+    fault."""
 
     def __init__(self, function: Any, arguments: pa.Schema, result: pa.Schema) -> None:
         self._function = function
@@ -117,7 +120,9 @@ class VectorCall:
 
     def __call__(self, header: Header, blobs: list[pa.Buffer], progress: memoryview) -> Answer:
         rows = _count(header)
-        columns = list(read_batch(blobs[0], self._arguments).columns) if len(self._arguments) else []
+        columns = (
+            list(read_batch(blobs[0], self._arguments).columns) if len(self._arguments) else []
+        )
         parts: list[pa.Array] = []
         failures: list[Failure] = []
         waiting = [(0, rows)]
@@ -125,7 +130,9 @@ class VectorCall:
             start, end = waiting.pop()
             progress[0], progress[1] = start, end
             try:
-                parts.append(self._call([c.slice(start, end - start) for c in columns], end - start))
+                parts.append(
+                    self._call([c.slice(start, end - start) for c in columns], end - start)
+                )
             except BaseException as error:  # noqa: BLE001  it is the user's code
                 if end - start > 1:
                     middle = (start + end) // 2
@@ -140,8 +147,14 @@ class VectorCall:
         return {"failures": failures, "done": rows}, [batch_blob(batch)]
 
     def _missing(self, column: pa.Array, known: set[int]) -> list[Failure]:
-        reason = f"the function gave None, and its result is {sql_name(self._result.field(0))} NOT NULL"
-        return [(i, reason) for i, v in enumerate(column.is_valid().to_pylist()) if not v and i not in known]
+        reason = (
+            f"the function gave None, and its result is {sql_name(self._result.field(0))} NOT NULL"
+        )
+        return [
+            (i, reason)
+            for i, v in enumerate(column.is_valid().to_pylist())
+            if not v and i not in known
+        ]
 
     def _call(self, columns: Sequence[pa.Array], rows: int) -> pa.Array:
         field = self._result.field(0)
@@ -185,7 +198,8 @@ class SinkCall:
 
 
 class TableCall:
-    """Any number of rows for each row. The answer has, before the function's columns, the number of the row."""
+    """Any number of rows for each row. The answer has, before the function's columns, the number of
+    the row."""
 
     def __init__(self, function: Any, arguments: pa.Schema, result: pa.Schema) -> None:
         self._function = function
@@ -214,16 +228,23 @@ class TableCall:
         return self._answer(origins, found, failures, done)
 
     def _fields(self, value: object) -> Sequence[object]:
-        if len(self._names) == 1 and not isinstance(value, tuple | dict) and not hasattr(value, "__dataclass_fields__"):
+        if (
+            len(self._names) == 1
+            and not isinstance(value, tuple | dict)
+            and not hasattr(value, "__dataclass_fields__")
+        ):
             return (value,)
         try:
             return list(row_values(value, self._names))
         except ValueError:
             raise ValueError(
-                f"the function gave {repr(value)[:100]}, and its rows have {len(self._names)} columns"
+                f"the function gave {repr(value)[:100]}, and its rows have {len(self._names)}"
+                " columns"
             ) from None
 
-    def _answer(self, origins: list[int], found: list[Sequence[object]], failures: list[Failure], done: int) -> Answer:
+    def _answer(
+        self, origins: list[int], found: list[Sequence[object]], failures: list[Failure], done: int
+    ) -> Answer:
         columns = [pa.array(origins, pa.int32())]
         for i, field in enumerate(list(self._result)[1:]):
             values = [fields[i] for fields in found]
@@ -236,8 +257,9 @@ class TableCall:
 
 
 class AggregateCall:
-    """Steps of an aggregate: 'update' and 'retract' take rows into accumulators, 'merge' puts two lists of accumulators
-    together pair by pair, 'value' gives a value for each. Accumulators travel as msgpack; a missing one is a new one."""
+    """Steps of an aggregate: 'update' and 'retract' take rows into accumulators, 'merge' puts two
+    lists of accumulators together pair by pair, 'value' gives a value for each. Accumulators travel
+    as msgpack; a missing one is a new one."""
 
     def __init__(self, target: Any, arguments: pa.Schema, result: pa.Schema) -> None:
         self._aggregate = target()
@@ -264,7 +286,9 @@ class AggregateCall:
 
     def _change(self, header: Header, blobs: list[pa.Buffer], progress: memoryview) -> Answer:
         """Rows one by one; one that fails leaves its accumulator as it was before it."""
-        change = self._aggregate.accumulate if header["step"] == "update" else self._aggregate.retract
+        change = (
+            self._aggregate.accumulate if header["step"] == "update" else self._aggregate.retract
+        )
         held = self._held(blobs[0])
         groups = read_batch(blobs[1], GROUPS).column(0).to_pylist()
         rows = list(self._arguments.rows(blobs[2], _count(header)))
@@ -274,7 +298,9 @@ class AggregateCall:
         for i, (group, row) in enumerate(zip(groups, rows, strict=True)):
             progress[0] = i
             try:
-                now[group] = _changed(change, now[group] if group in now else self._decode(held[group]), row)
+                now[group] = _changed(
+                    change, now[group] if group in now else self._decode(held[group]), row
+                )
                 good.setdefault(group, []).append(i)
             except BaseException as error:  # noqa: BLE001  it is the user's code
                 failures.append((i, reason_of(error)))
@@ -288,14 +314,18 @@ class AggregateCall:
     def _merge(self, blobs: list[pa.Buffer], progress: memoryview) -> Answer:
         merged: list[bytes | None] = []
         failures: list[Failure] = []
-        for i, (left, right) in enumerate(zip(self._held(blobs[0]), self._held(blobs[1]), strict=True)):
+        for i, (left, right) in enumerate(
+            zip(self._held(blobs[0]), self._held(blobs[1]), strict=True)
+        ):
             progress[0] = i
             try:
                 other = () if right is None else (self._decode(right),)
                 merged.append(
                     left
                     if right is None
-                    else self._encoder.encode(_changed(self._aggregate.merge, self._decode(left), other))
+                    else self._encoder.encode(
+                        _changed(self._aggregate.merge, self._decode(left), other)
+                    )
                 )
             except BaseException as error:  # noqa: BLE001  it is the user's code
                 merged.append(left)

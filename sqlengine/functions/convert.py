@@ -15,7 +15,8 @@ from sqlengine.functions.hints import fields_of, without_none
 Convert = Callable[[typing.Any], typing.Any]
 Failure = tuple[int, str]
 
-# Types whose values Arrow takes as they are; looking at the types of all values is quicker than at each value.
+# Types whose values Arrow takes as they are; looking at the types of all values is quicker than at
+# each value.
 _AS_THEY_ARE: dict[pa.DataType, set[type]] = {
     pa.string(): {str, type(None)},
     **{kind: {int, type(None)} for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64())},
@@ -26,8 +27,11 @@ _MS = dt.timedelta(milliseconds=1)
 
 
 def to_values(column: pa.Array, hint: object) -> list[object]:
-    """The column's values: int, str, Decimal, date, … as type hints name them; a ROW is what `hint` says, else a dict."""
-    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":  # Python's datetime has microseconds
+    """The column's values: int, str, Decimal, date, … as type hints name them; a ROW is what `hint`
+    says, else a dict."""
+    if (
+        pa.types.is_timestamp(column.type) and column.type.unit == "ns"
+    ):  # Python's datetime has microseconds
         column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
     values: list[object] = column.to_pylist()
     convert = _to_value(column.type, hint)
@@ -41,11 +45,15 @@ def _to_value(kind: pa.DataType, hint: object) -> Convert | None:
     if pa.types.is_struct(kind):
         return _to_row(kind, hint)
     if pa.types.is_map(kind):
-        key, value = (_optional(_to_value(t, h)) for t, h in _pairs((kind.key_type, kind.item_type), args))
+        key, value = (
+            _optional(_to_value(t, h)) for t, h in _pairs((kind.key_type, kind.item_type), args)
+        )
         return lambda items: {key(k): value(v) for k, v in items}
     if pa.types.is_list(kind):
         item = _to_value(kind.value_type, args[0] if args else None)
-        return None if item is None else lambda items: [None if v is None else item(v) for v in items]
+        return (
+            None if item is None else lambda items: [None if v is None else item(v) for v in items]
+        )
     if hint is dt.timedelta and pa.types.is_integer(kind):
         return lambda ms: ms * _MS
     return None
@@ -69,13 +77,19 @@ def _pairs(
     hints: Sequence[object],
     alone: Callable[[typing.Any], tuple[typing.Any, object]] = lambda k: (k, None),
 ) -> list[tuple[typing.Any, object]]:
-    return list(zip(kinds, hints, strict=True)) if len(kinds) == len(hints) else [alone(k) for k in kinds]
+    return (
+        list(zip(kinds, hints, strict=True))
+        if len(kinds) == len(hints)
+        else [alone(k) for k in kinds]
+    )
 
 
 def _bare(hint: object) -> object:
     """Without `| None` and Annotated."""
     inner, _ = without_none(hint)
-    return _bare(typing.get_args(inner)[0]) if typing.get_origin(inner) is typing.Annotated else inner
+    return (
+        _bare(typing.get_args(inner)[0]) if typing.get_origin(inner) is typing.Annotated else inner
+    )
 
 
 def _optional(convert: Convert | None) -> Convert:
@@ -84,9 +98,11 @@ def _optional(convert: Convert | None) -> Convert:
     return lambda value: None if value is None else convert(value)
 
 
-def to_column(values: list[object], kind: pa.DataType, name: str, *, null: bool) -> tuple[pa.Array, list[Failure]]:
-    """Results as a column of `kind`, and the rows whose value is none of it (`name`: the type in SQL). `null`: whether
-    None is a value."""
+def to_column(
+    values: list[object], kind: pa.DataType, name: str, *, null: bool
+) -> tuple[pa.Array, list[Failure]]:
+    """Results as a column of `kind`, and the rows whose value is none of it (`name`: the type in
+    SQL). `null`: whether None is a value."""
     failures: list[Failure] = []
     convert = _from_value(kind)
     if convert is not None and not set(map(type, values)) <= _AS_THEY_ARE.get(kind, _NEVER):
@@ -97,12 +113,20 @@ def to_column(values: list[object], kind: pa.DataType, name: str, *, null: bool)
         column = pa.array([_alone(v, i, kind, name, failures) for i, v in enumerate(values)], kind)
     if not null and column.null_count:
         known = {row for row, _ in failures}
-        missing = [i for i, valid in enumerate(column.is_valid().to_pylist()) if not valid and i not in known]
-        failures += [(i, f"the function gave None, and its result is {name} NOT NULL") for i in missing]
+        missing = [
+            i
+            for i, valid in enumerate(column.is_valid().to_pylist())
+            if not valid and i not in known
+        ]
+        failures += [
+            (i, f"the function gave None, and its result is {name} NOT NULL") for i in missing
+        ]
     return column, failures
 
 
-def _converted(value: object, row: int, convert: Convert, name: str, failures: list[Failure]) -> object:
+def _converted(
+    value: object, row: int, convert: Convert, name: str, failures: list[Failure]
+) -> object:
     try:
         return None if value is None else convert(value)
     except (TypeError, ValueError, ArithmeticError, AttributeError):
@@ -110,7 +134,9 @@ def _converted(value: object, row: int, convert: Convert, name: str, failures: l
         return None
 
 
-def _alone(value: object, row: int, kind: pa.DataType, name: str, failures: list[Failure]) -> object:
+def _alone(
+    value: object, row: int, kind: pa.DataType, name: str, failures: list[Failure]
+) -> object:
     try:
         pa.array([value], kind)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
@@ -191,7 +217,8 @@ def _from_row(kind: pa.DataType) -> Convert:
 
 
 def row_values(value: object, names: Sequence[str]) -> Iterable[object]:
-    """The fields of a dataclass, a dict (by name), a tuple or a list (by place). ValueError for too few or many."""
+    """The fields of a dataclass, a dict (by name), a tuple or a list (by place). ValueError for too
+    few or many."""
     if isinstance(value, Mapping):
         if not value.keys() <= set(names):
             raise ValueError

@@ -25,8 +25,8 @@ _SIMPLE: dict[object, str] = {
     dt.timedelta: "INTERVAL SECOND(3)",
 }
 _KNOWN = (
-    "int, float, str, bytes, bool, Decimal, date, time, datetime, timedelta, list[…], dict[…, …], tuple[…], a dataclass, "
-    "a NamedTuple, each also with | None, and Annotated[…, 'SQL TYPE']"
+    "int, float, str, bytes, bool, Decimal, date, time, datetime, timedelta, list[…], dict[…, …],"
+    " tuple[…], a dataclass, a NamedTuple, each also with | None, and Annotated[…, 'SQL TYPE']"
 )
 
 
@@ -69,7 +69,11 @@ def sql_type(hint: object) -> tuple[str, bool]:
     if typing.get_origin(inner) is typing.Annotated:
         base, *notes = typing.get_args(inner)
         named = next((n for n in notes if isinstance(n, str)), None)
-        return (named, nullable or without_none(base)[1]) if named else _or_null(sql_type(base), nullable)
+        return (
+            (named, nullable or without_none(base)[1])
+            if named
+            else _or_null(sql_type(base), nullable)
+        )
     return _plain(inner), nullable
 
 
@@ -145,7 +149,9 @@ def hints_of(function: Callable[..., object]) -> dict[str, object]:
     try:
         return typing.get_type_hints(function, include_extras=True)
     except NameError as error:
-        raise BadSignature(f"a type hint cannot be resolved: {error}", "import the name in the module") from None
+        raise BadSignature(
+            f"a type hint cannot be resolved: {error}", "import the name in the module"
+        ) from None
 
 
 def _function(target: object, declared: Declaration) -> Spec:
@@ -185,17 +191,24 @@ def _spec(
 
 
 def _result(function: Callable[..., object], given: str | None, table: bool) -> tuple[str, bool]:
-    """The result's type and whether it may be None. An explicit type may be NULL unless it says NOT NULL."""
+    """The result's type and whether it may be None. An explicit type may be NULL unless it says NOT
+    NULL."""
     if given is not None:
         return _explicit(given)
     hints = hints_of(function)
     if "return" not in hints:
-        raise BadSignature("the result has no type hint", "write def f(x: int) -> int, or give result_type='BIGINT'")
+        raise BadSignature(
+            "the result has no type hint",
+            "write def f(x: int) -> int, or give result_type='BIGINT'",
+        )
     hint = hints["return"]
     if table:
         args = typing.get_args(hint)
         if not args:
-            raise BadSignature("a table function gives rows", "write -> Iterator[tuple[str, int]], or give result_type")
+            raise BadSignature(
+                "a table function gives rows",
+                "write -> Iterator[tuple[str, int]], or give result_type",
+            )
         hint = args[0]
     try:
         return sql_type(hint)
@@ -222,9 +235,12 @@ def parameters_of(
     for i, parameter in enumerate(found):
         if parameter.kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD):
             raise BadSignature(
-                f"parameter '{parameter.name}' can only be given by name", "SQL gives arguments by place"
+                f"parameter '{parameter.name}' can only be given by name",
+                "SQL gives arguments by place",
             )
-        kind, takes_null = _explicit(given[i]) if given is not None else _hinted(parameter.name, hints)
+        kind, takes_null = (
+            _explicit(given[i]) if given is not None else _hinted(parameter.name, hints)
+        )
         optional = parameter.default is not inspect.Parameter.empty
         parameters.append(Parameter(parameter.name, kind, takes_null, optional))
     variadic = bool(found) and found[-1].kind is inspect.Parameter.VAR_POSITIONAL
@@ -233,7 +249,10 @@ def parameters_of(
 
 def _hinted(name: str, hints: Mapping[str, object]) -> tuple[str, bool]:
     if name not in hints:
-        raise BadSignature(f"parameter '{name}' has no type hint", f"write {name}: int, or give input_types=['BIGINT']")
+        raise BadSignature(
+            f"parameter '{name}' has no type hint",
+            f"write {name}: int, or give input_types=['BIGINT']",
+        )
     try:
         return sql_type(hints[name])
     except BadSignature as error:
@@ -243,14 +262,18 @@ def _hinted(name: str, hints: Mapping[str, object]) -> tuple[str, bool]:
 def _aggregate(target: object, declared: Declaration) -> Spec:
     if not isinstance(target, type):
         raise BadSignature(
-            "it is no class", "@udaf decorates a class with create_accumulator, accumulate and get_value"
+            "it is no class",
+            "@udaf decorates a class with create_accumulator, accumulate and get_value",
         )
     for name in ("create_accumulator", "accumulate", "get_value"):
         if not callable(getattr(target, name, None)):
             raise BadSignature(
-                f"the class has no method {name}", "an aggregate has create_accumulator, accumulate, get_value"
+                f"the class has no method {name}",
+                "an aggregate has create_accumulator, accumulate, get_value",
             )
     parameters, variadic = parameters_of(target.accumulate, declared.input_types, skip=2)  # type: ignore[attr-defined]
     result, gives_null = _result(target.get_value, declared.result_type, table=False)  # type: ignore[attr-defined]
     retracts, merges = (callable(getattr(target, n, None)) for n in ("retract", "merge"))
-    return _spec(declared, parameters, result, gives_null, variadic, target.__doc__, retracts, merges)
+    return _spec(
+        declared, parameters, result, gives_null, variadic, target.__doc__, retracts, merges
+    )

@@ -1,5 +1,5 @@
-"""A module's worker, whatever its functions do to it: it is started when it is needed, started again when it was lost,
-and the rows that cost it its life are found and set aside."""
+"""A module's worker, whatever its functions do to it: it is started when it is needed, started
+again when it was lost, and the rows that cost it its life are found and set aside."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True)
 class Binding:
-    """A function with the schemas of its arguments and of its result. `whole`: it is called for whole batches, so that
-    nobody knows which row a hang belongs to."""
+    """A function with the schemas of its arguments and of its result. `whole`: it is called for
+    whole batches, so that nobody knows which row a hang belongs to."""
 
     place: str
     schemas: tuple[pa.Schema, ...]
@@ -40,7 +40,9 @@ class Binding:
 class ModuleHost:
     """The functions of one content. Any thread may call; calls wait for one another."""
 
-    def __init__(self, content: str, folder: Path, limits: Limits, on_broken: Callable[[str, str], None]) -> None:
+    def __init__(
+        self, content: str, folder: Path, limits: Limits, on_broken: Callable[[str, str], None]
+    ) -> None:
         self.content = content
         self.folder = folder
         self.limits = limits
@@ -67,7 +69,8 @@ class ModuleHost:
                 return {"error": f"the module cannot be imported: {lost.reason}", "hint": None}
 
     def start(self) -> None:
-        """Makes the process ready before the first row comes, and forgets what went wrong before."""
+        """Makes the process ready before the first row comes, and forgets what went wrong
+        before."""
         with self._lock:
             self._broken.clear()
             self._failures.clear()
@@ -80,8 +83,9 @@ class ModuleHost:
                 worker.kill()
 
     def run(self, binding: Binding, rows: int, ask: Ask, take: Take) -> list[Failure]:
-        """Sends `ask(start, end)` for all rows in order and hands the answers to `take`, in order; gives the rows that
-        have no answer, with the reason. Rows that kill or block the worker are found by where it was, or by halving."""
+        """Sends `ask(start, end)` for all rows in order and hands the answers to `take`, in order;
+        gives the rows that have no answer, with the reason. Rows that kill or block the worker are
+        found by where it was, or by halving."""
         failures: list[Failure] = []
         waiting = [(0, rows)]
         with self._lock:
@@ -103,17 +107,28 @@ class ModuleHost:
         return sorted(failures)
 
     def _once(
-        self, binding: Binding, start: int, end: int, rows: int, ask: Ask, take: Take, failures: list[Failure]
+        self,
+        binding: Binding,
+        start: int,
+        end: int,
+        rows: int,
+        ask: Ask,
+        take: Take,
+        failures: list[Failure],
     ) -> int:
         worker = self._started()
         if binding.number not in worker.bound:
             request = {"op": "bind", "id": binding.number, "place": binding.place}
-            answer, _ = worker.ask(request, [s.serialize() for s in binding.schemas], row_s=_DESCRIBE_S)
+            answer, _ = worker.ask(
+                request, [s.serialize() for s in binding.schemas], row_s=_DESCRIBE_S
+            )
             assert "error" not in answer
             worker.bound.add(binding.number)
         about, blobs = ask(start, end)
         limit = self._limit(binding, end - start, rows)
-        answer, parts = worker.ask({"op": "call", "id": binding.number, "rows": end - start, **about}, blobs, limit)
+        answer, parts = worker.ask(
+            {"op": "call", "id": binding.number, "rows": end - start, **about}, blobs, limit
+        )
         failed, done = answer["failures"], answer["done"]
         assert isinstance(failed, list)
         assert isinstance(done, int)
@@ -122,19 +137,23 @@ class ModuleHost:
         return done
 
     def _limit(self, binding: Binding, part: int, rows: int) -> float:
-        """A part of a batch has to be done in its part of the time: the halves of a search do not add up to minutes."""
+        """A part of a batch has to be done in its part of the time: the halves of a search do not
+        add up to minutes."""
         return self.limits.call_s * max(part / rows, 0.125) if binding.whole else self.limits.row_s
 
     def _around(
         self, binding: Binding, start: int, end: int, lost: Lost, failures: list[Failure]
     ) -> Sequence[tuple[int, int]]:
-        """What is left to do after a loss: all but the row at fault, or two halves to find it in. Last comes first."""
+        """What is left to do after a loss: all but the row at fault, or two halves to find it in.
+        Last comes first."""
         if end - start == 1:
             row = start
         elif lost.start >= 0 and not binding.whole:
             row = start + lost.start
         else:
-            first, last = (start + lost.start, start + lost.end) if lost.start >= 0 else (start, end)
+            first, last = (
+                (start + lost.start, start + lost.end) if lost.start >= 0 else (start, end)
+            )
             if last - first == 1:
                 row = first
             else:
@@ -146,14 +165,17 @@ class ModuleHost:
         return [p for p in ((row + 1, end), (start, row)) if p[0] < p[1]]
 
     def _note(self, place: str, reason: str) -> None:
-        """Counts a loss; after too many the function is switched off, which is told to whom it concerns."""
+        """Counts a loss; after too many the function is switched off, which is told to whom it
+        concerns."""
         now = time.monotonic()
         times = self._failures.setdefault(place, deque())
         times.append(now)
         while times[0] < now - self.limits.failures_s:
             times.popleft()
         if len(times) >= self.limits.failures and place not in self._broken:
-            why = f"function {place} is switched off after {len(times)} failures, the last: {reason}"
+            why = (
+                f"function {place} is switched off after {len(times)} failures, the last: {reason}"
+            )
             self._broken[place] = why
             self._on_broken(f"{place}@{self.content[:16]}", why)
 

@@ -1,5 +1,5 @@
-"""Kernels of users' functions: the same contract as all others (values and an error mask, nothing raised for data), with
-the work done by the module's worker."""
+"""Kernels of users' functions: the same contract as all others (values and an error mask, nothing
+raised for data), with the work done by the module's worker."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ ROW = "#row"
 
 
 def kernel_of(function: UserFunction) -> Kernel:
-    """The kernel of a scalar function. A table function's or aggregate's has other forms: `expand`, `UserAggregate`."""
+    """The kernel of a scalar function. A table function's or aggregate's has other forms: `expand`,
+    `UserAggregate`."""
     calls: dict[tuple[tuple[DataType, ...], DataType], ScalarKernel] = {}
 
     def kernel(args: Sequence[Vector], ctx: KernelContext) -> Vector:
@@ -56,8 +57,8 @@ def errors_of(failures: Sequence[Failure], rows: int) -> Errors | None:
 
 
 def shown_rows(function: UserFunction, args: Sequence[Vector], rows: int) -> BoolArray | None:
-    """The rows that the function sees: not those with an error in an argument, and none with a NULL where its parameter
-    takes none. None: all."""
+    """The rows that the function sees: not those with an error in an argument, and none with a NULL
+    where its parameter takes none. None: all."""
     keep: BoolArray | None = None
     for arg, parameter in zip(args, parameters_for(function, len(args)), strict=True):
         masks = [] if arg.errors is None else [~arg.errors.mask]
@@ -70,10 +71,14 @@ def shown_rows(function: UserFunction, args: Sequence[Vector], rows: int) -> Boo
     return keep
 
 
-def arguments(args: Sequence[Vector], rows: int, schema: pa.Schema, keep: BoolArray | None) -> pa.RecordBatch:
+def arguments(
+    args: Sequence[Vector], rows: int, schema: pa.Schema, keep: BoolArray | None
+) -> pa.RecordBatch:
     """The arguments of the rows to be shown, as they travel."""
     columns = [a.array(rows) for a in args]
-    columns = [c if c.type.equals(f.type) else c.cast(f.type) for c, f in zip(columns, schema, strict=True)]
+    columns = [
+        c if c.type.equals(f.type) else c.cast(f.type) for c, f in zip(columns, schema, strict=True)
+    ]
     batch = pa.RecordBatch.from_arrays(columns, schema=schema)
     return batch if keep is None else batch.filter(pa.array(keep))
 
@@ -92,7 +97,8 @@ def spread(parts: Sequence[tuple[int, pa.Array]], rows: int, kind: pa.DataType) 
 
 @dataclass(frozen=True)
 class _Slices:
-    """Parts of a batch as a worker is asked for them; a function without arguments has rows all the same."""
+    """Parts of a batch as a worker is asked for them; a function without arguments has rows all the
+    same."""
 
     batch: pa.RecordBatch
     whole: int
@@ -108,7 +114,8 @@ class ScalarKernel:
     def __init__(self, function: UserFunction, types: Sequence[DataType], result: DataType) -> None:
         self._function = function
         self._schema = argument_schema(types)
-        # Whether None is an error is the function's own affair: a row that it does not see is NULL in any case.
+        # Whether None is an error is the function's own affair: a row that it does not see is NULL
+        # in any case.
         self._result = pa.schema([field_of("value", result, null=function.gives_null)])
         self._kind = result.arrow
         self._binding = Binding(function.place, (self._schema, self._result), function.vectorized)
@@ -132,7 +139,9 @@ class ScalarKernel:
         index = np.full(rows, -1, np.int64)
         index[places] = np.arange(count)
         everywhere = values.take(pa.array(index, mask=~keep))
-        return Vector(everywhere, errors_of([(int(places[row]), reason) for row, reason in failures], rows))
+        return Vector(
+            everywhere, errors_of([(int(places[row]), reason) for row, reason in failures], rows)
+        )
 
 
 class TableKernel:
@@ -156,14 +165,25 @@ class TableKernel:
             def take(start: int, end: int, blobs: list[pa.Buffer]) -> None:
                 found.append((start, read_batch(blobs[0], self._result)))
 
-            failures = run(self._function, self._binding, len(places), _Slices(batch, len(places)), take)
-        origins = [b.column(0).to_numpy(zero_copy_only=False).astype(np.int64) + start for start, b in found]
+            failures = run(
+                self._function, self._binding, len(places), _Slices(batch, len(places)), take
+            )
+        origins = [
+            b.column(0).to_numpy(zero_copy_only=False).astype(np.int64) + start
+            for start, b in found
+        ]
         origin = np.concatenate(origins) if origins else np.empty(0, np.int64)
         columns = [
-            pa.concat_arrays([b.column(i) for _, b in found]) if found else pa.array([], self._result.field(i).type)
+            pa.concat_arrays([b.column(i) for _, b in found])
+            if found
+            else pa.array([], self._result.field(i).type)
             for i in range(1, len(self._result))
         ]
-        good = ~np.isin(origin, [row for row, _ in failures]) if failures else np.ones(len(origin), np.bool_)
+        good = (
+            ~np.isin(origin, [row for row, _ in failures])
+            if failures
+            else np.ones(len(origin), np.bool_)
+        )
         if not good.all():
             origin, columns = origin[good], [c.filter(pa.array(good)) for c in columns]
         errors = errors_of([(int(places[row]), reason) for row, reason in failures], rows)

@@ -31,8 +31,9 @@ ENTRY = "entry point "
 
 @dataclass(frozen=True)
 class Library:
-    """`store`: where sources are kept by content; `folders`: where modules may come from. `anywhere`: also from any file
-    and installed package, for scripts that their own user runs. Travels to the process that plans."""
+    """`store`: where sources are kept by content; `folders`: where modules may come from.
+    `anywhere`: also from any file and installed package, for scripts that their own user runs.
+    Travels to the process that plans."""
 
     store: Path
     folders: tuple[Path, ...]
@@ -40,10 +41,14 @@ class Library:
     limits: Limits = field(default_factory=Limits)
 
     def load(
-        self, statement: CreateFunction, pinned: Mapping[str, str], uploads: Mapping[str, str] = NO_UPLOADS
+        self,
+        statement: CreateFunction,
+        pinned: Mapping[str, str],
+        uploads: Mapping[str, str] = NO_UPLOADS,
     ) -> UserFunction:
-        """What the statement names, from the content that `pinned` has for its module, else from `uploads` (sources by
-        file name) where it is among them, else as the files are now. SqlError that says what is missing or wrong."""
+        """What the statement names, from the content that `pinned` has for its module, else from
+        `uploads` (sources by file name) where it is among them, else as the files are now. SqlError
+        that says what is missing or wrong."""
         place = checked_place(statement.class_name)
         content = pinned.get(key_of(statement))
         if content is None:
@@ -58,7 +63,9 @@ class Library:
             try:
                 sources = self._installed(place)
                 if sources is None:
-                    raise JobError(f"module '{point.module}' of entry point '{point.name}' is not installed")
+                    raise JobError(
+                        f"module '{point.module}' of entry point '{point.name}' is not installed"
+                    )
                 yield point.name.lower(), self._function(self._keep(sources), place)
             except SqlError as error:
                 yield point.name.lower(), error
@@ -82,12 +89,17 @@ class Library:
         """Functions of packages by name, as they were when a version was submitted."""
         for key, content in modules.items():
             if key.startswith(ENTRY):
-                yield key.removeprefix(ENTRY).partition("=")[0], self._function(content, place_of(key))
+                yield (
+                    key.removeprefix(ENTRY).partition("=")[0],
+                    self._function(content, place_of(key)),
+                )
 
     def activate(self, functions: Iterable[UserFunction]) -> None:
         """Makes functions callable in this process, and their workers ready."""
         for function in functions:
-            host = POOL.add(function.content, ModuleStore(self.store).sources(function.content), self.limits)
+            host = POOL.add(
+                function.content, ModuleStore(self.store).sources(function.content), self.limits
+            )
             if function.kind is Kind.SCALAR:
                 register_user(definition_of(function, kernel_of(function)))
             elif function.kind is Kind.TABLE:
@@ -153,7 +165,9 @@ class Library:
 
     def _check(self, folder: Path, sources: Sources, what: str) -> None:
         """Links do not lead out of the folders."""
-        if not self.anywhere and not all(inside(folder / name, self.folders) for name in sources.files):
+        if not self.anywhere and not all(
+            inside(folder / name, self.folders) for name in sources.files
+        ):
             self._refuse(what, missing=False)
 
     def _refuse(self, what: str, *, missing: bool) -> None:
@@ -172,10 +186,14 @@ def uploaded(place: str, file: str | None, uploads: Mapping[str, str]) -> Source
     name = f"{place.partition('.')[0]}.py"
     if name not in uploads or file not in (None, name):
         return None
-    bad = next((n for n in uploads if not n.endswith(".py") or not n.removesuffix(".py").isidentifier()), None)
+    bad = next(
+        (n for n in uploads if not n.endswith(".py") or not n.removesuffix(".py").isidentifier()),
+        None,
+    )
     if bad is not None:
         raise JobError(
-            f"'{bad}' is not the name of a module", hint="upload files such as 'text_tools.py', without a folder"
+            f"'{bad}' is not the name of a module",
+            hint="upload files such as 'text_tools.py', without a folder",
         )
     return Sources({n: text.encode() for n, text in uploads.items()})
 
@@ -197,7 +215,9 @@ def checked_place(text: str) -> str:
     """'module.name', if it is one."""
     parts = text.split(".")
     if len(parts) < 2 or not all(p.isidentifier() for p in parts):
-        raise PlanError(f"'{text}' is not module.name", hint="write AS 'module.function' LANGUAGE PYTHON")
+        raise PlanError(
+            f"'{text}' is not module.name", hint="write AS 'module.function' LANGUAGE PYTHON"
+        )
     return text
 
 
@@ -215,7 +235,8 @@ def _understood(answer: Mapping[str, object], content: str, place: str) -> UserF
     _check_type(place, "the result", function.result)
     if function.kind == "table" and not function.result_type.names:
         raise UnsupportedError(
-            f"function '{place}' cannot be used", detail="a table function's result type is a ROW<…>"
+            f"function '{place}' cannot be used",
+            detail="a table function's result type is a ROW<…>",
         )
     return function
 
@@ -225,4 +246,6 @@ def _check_type(place: str, what: str, text: str) -> None:
         type_named(text)
     except SqlError as error:
         detail = f"{what}: {error.message}" + (f" ({error.detail})" if error.detail else "")
-        raise JobError(f"function '{place}' cannot be used", detail=detail, hint=error.hint) from None
+        raise JobError(
+            f"function '{place}' cannot be used", detail=detail, hint=error.hint
+        ) from None

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Limits:
-    """What a module may take. `row_s`: seconds for one row; `call_s`: for one call of a vectorised function; `batch_s`:
-    for all rows of a batch; `memory`: bytes beyond what an idle worker has; `failures`: crashes, hangs and lacks of
-    memory within `failures_s` seconds after which a function is switched off."""
+    """What a module may take. `row_s`: seconds for one row; `call_s`: for one call of a vectorised
+    function; `batch_s`: for all rows of a batch; `memory`: bytes beyond what an idle worker has;
+    `failures`: crashes, hangs and lacks of memory within `failures_s` seconds after which a
+    function is switched off."""
 
     row_s: float = 1.0
     call_s: float = 5.0

@@ -1,4 +1,5 @@
-"""The modules whose functions can be called in this process: one host a content, whoever uses it."""
+"""The modules whose functions can be called in this process: one host a content, whoever uses
+it."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ OnBroken = Callable[[str, str], None]
 
 
 class Pool:
-    """Hosts by content. Each user (an engine, a session) says which contents it needs: the workers of others stop."""
+    """Hosts by content. Each user (an engine, a session) says which contents it needs: the workers
+    of others stop."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -36,7 +38,8 @@ class Pool:
             self._listeners.pop(user, None)
 
     def add(self, content: str, folder: Path, limits: Limits) -> ModuleHost:
-        """The host of a content whose sources are in `folder`; the one there is, if it has sources still."""
+        """The host of a content whose sources are in `folder`; the one there is, if it has sources
+        still."""
         with self._lock:
             host = self._hosts.get(content)
             if host is not None and host.limits == limits and host.folder.exists():
@@ -47,8 +50,8 @@ class Pool:
         return fresh
 
     def keep(self, user: object, contents: Collection[str]) -> None:
-        """`user` needs these contents and no others: workers that nobody needs are stopped. A later call starts them
-        again."""
+        """`user` needs these contents and no others: workers that nobody needs are stopped. A later
+        call starts them again."""
         with self._lock:
             self._kept[user] = frozenset(contents)
             needed = frozenset[str]().union(*self._kept.values())
@@ -61,7 +64,8 @@ class Pool:
         host = self._hosts.get(content)
         if host is None:
             raise ExecutionError(
-                "a function of a user is called whose module is not loaded", detail=f"content {content[:16]}"
+                "a function of a user is called whose module is not loaded",
+                detail=f"content {content[:16]}",
             )
         return host
 

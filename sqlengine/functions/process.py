@@ -23,7 +23,8 @@ from sqlengine.functions.worker import PROGRESS
 
 _START_S = 30.0
 _SOCKET_BYTES = 1 << 20
-# A worker dies with the thread that started it (that is how Linux tells it of the server's death): this one never ends.
+# A worker dies with the thread that started it (that is how Linux tells it of the server's death):
+# this one never ends.
 _starter = ThreadPoolExecutor(1, thread_name_prefix="functions")
 
 
@@ -51,7 +52,9 @@ class WorkerProcess:
         self._memory = mmap.mmap(shared, PROGRESS * 8)
         self._progress = memoryview(self._memory).cast("q")
         try:
-            self._process = _starter.submit(_start, folder, limits, theirs.fileno(), shared).result()
+            self._process = _starter.submit(
+                _start, folder, limits, theirs.fileno(), shared
+            ).result()
         finally:
             theirs.close()
             os.close(shared)
@@ -65,9 +68,13 @@ class WorkerProcess:
         return self._process.pid
 
     def ask(
-        self, header: Mapping[str, object], blobs: Sequence[pa.Buffer] = (), row_s: float | None = None
+        self,
+        header: Mapping[str, object],
+        blobs: Sequence[pa.Buffer] = (),
+        row_s: float | None = None,
     ) -> tuple[Header, list[pa.Buffer]]:
-        """The answer. Lost where the process dies, or a row takes longer than it may (then it is killed)."""
+        """The answer. Lost where the process dies, or a row takes longer than it may (then it is
+        killed)."""
         row_s = self._limits.row_s if row_s is None else row_s
         self._progress[0] = self._progress[1] = -1
         try:
@@ -83,8 +90,8 @@ class WorkerProcess:
             raise self._lost(None) from None
 
     def _wait(self, row_s: float) -> None:
-        """Until the answer comes, as long as the rows make progress. Time in which the machine was busy with others and
-        the worker only waited for a processor does not count."""
+        """Until the answer comes, as long as the rows make progress. Time in which the machine was
+        busy with others and the worker only waited for a processor does not count."""
         poll = self._poll
         if poll.poll(1000 * row_s / 8):  # nearly always: nothing has to be measured
             return
@@ -102,7 +109,9 @@ class WorkerProcess:
 
     def _clock(self) -> float:
         """Seconds, without those that the worker's main thread was kept waiting for a processor."""
-        with suppress(OSError, IndexError, ValueError):  # it has just died, or the kernel does not tell
+        with suppress(
+            OSError, IndexError, ValueError
+        ):  # it has just died, or the kernel does not tell
             self._waited = int(Path(f"/proc/{self.pid}/schedstat").read_bytes().split()[1]) / 1e9
         return time.monotonic() - self._waited
 

@@ -1,8 +1,10 @@
-"""What the server and a worker say to each other: messages of a JSON header and any number of Arrow blobs.
+"""What the server and a worker say to each other: messages of a JSON header and any number of Arrow
+blobs.
 
     u32 length of the header | header: JSON, {"blobs": [lengths], …} | the blobs
 
-The server asks, the worker answers, one at a time. Both ends are bytes on a socket that only they have."""
+The server asks, the worker answers, one at a time. Both ends are bytes on a socket that only they
+have."""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ def encode(header: Mapping[str, object], blobs: Sequence[pa.Buffer] = ()) -> lis
 
 
 def receive(channel: socket.socket) -> tuple[Header, list[pa.Buffer]]:
-    """The next message. Closed at the end; TimeoutError where the socket has a timeout and nothing comes."""
+    """The next message. Closed at the end; TimeoutError where the socket has a timeout and nothing
+    comes."""
     (length,) = _LENGTH.unpack(_exactly(channel, _LENGTH.size))
     header: Header = json.loads(bytes(_exactly(channel, length)))
     sizes = header.pop("blobs")

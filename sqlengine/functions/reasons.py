@@ -20,9 +20,17 @@ def reason_of(error: BaseException) -> str:
     said = str(error).strip().replace("\n", " ")[:_MOST]
     what = f"{type(error).__name__}: {said}" if said else type(error).__name__
     if isinstance(error, SyntaxError) and error.filename:
-        return f"{what} ({_relative(error.filename)}, line {error.lineno})" if "line" not in what else what
+        return (
+            f"{what} ({_relative(error.filename)}, line {error.lineno})"
+            if "line" not in what
+            else what
+        )
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith(_root)]
-    return f"{what} ({_relative(frames[-1].filename)}, line {frames[-1].lineno})" if frames and _root else what
+    return (
+        f"{what} ({_relative(frames[-1].filename)}, line {frames[-1].lineno})"
+        if frames and _root
+        else what
+    )
 
 
 def _relative(path: str) -> str:

@@ -1,5 +1,6 @@
-"""What a user's module imports: `from sqlengine import udf, udtf, udaf`. The decorators only note what is declared, so
-that a decorated function stays the function that it was, to be called and tested as any other."""
+"""What a user's module imports: `from sqlengine import udf, udtf, udaf`. The decorators only note
+what is declared, so that a decorated function stays the function that it was, to be called and
+tested as any other."""
 
 from __future__ import annotations
 
@@ -47,9 +48,10 @@ def udf(
     result_type: str | None = None,
     input_types: Sequence[str] | None = None,
 ) -> F | Callable[[F], F]:
-    """A scalar function: a value for each row. Its type hints are its signature, or SQL types: `result_type`,
-    `input_types`. `vectorized`: it takes pyarrow arrays and gives one of the same length. A function whose value may
-    differ for equal arguments must say `deterministic=False`: it is never merged or computed once for several rows."""
+    """A scalar function: a value for each row. Its type hints are its signature, or SQL types:
+    `result_type`, `input_types`. `vectorized`: it takes pyarrow arrays and gives one of the same
+    length. A function whose value may differ for equal arguments must say `deterministic=False`: it
+    is never merged or computed once for several rows."""
     return _declare("scalar", function, deterministic, vectorized, result_type, input_types)
 
 
@@ -59,7 +61,10 @@ def udtf(function: F, /) -> F: ...
 
 @overload
 def udtf(
-    *, deterministic: bool = True, result_type: str | None = None, input_types: Sequence[str] | None = None
+    *,
+    deterministic: bool = True,
+    result_type: str | None = None,
+    input_types: Sequence[str] | None = None,
 ) -> Callable[[F], F]: ...
 
 
@@ -71,8 +76,9 @@ def udtf(
     result_type: str | None = None,
     input_types: Sequence[str] | None = None,
 ) -> F | Callable[[F], F]:
-    """A table function: any number of rows for each row, as an iterable of values, tuples, dataclasses or NamedTuples:
-    `-> Iterator[tuple[str, int]]`. `result_type` names columns: 'ROW<word STRING, length BIGINT>'."""
+    """A table function: any number of rows for each row, as an iterable of values, tuples,
+    dataclasses or NamedTuples: `-> Iterator[tuple[str, int]]`. `result_type` names columns:
+    'ROW<word STRING, length BIGINT>'."""
     return _declare("table", function, deterministic, False, result_type, input_types)
 
 
@@ -82,7 +88,10 @@ def udaf(cls: F, /) -> F: ...
 
 @overload
 def udaf(
-    *, deterministic: bool = True, result_type: str | None = None, input_types: Sequence[str] | None = None
+    *,
+    deterministic: bool = True,
+    result_type: str | None = None,
+    input_types: Sequence[str] | None = None,
 ) -> Callable[[F], F]: ...
 
 
@@ -94,10 +103,10 @@ def udaf(
     result_type: str | None = None,
     input_types: Sequence[str] | None = None,
 ) -> F | Callable[[F], F]:
-    """An aggregate: a class with `create_accumulator(self)`, `accumulate(self, acc, …)` and `get_value(self, acc)`, and
-    where rows are taken back or parts put together `retract(self, acc, …)` and `merge(self, acc, other)`. The accumulator
-    is plain data (numbers, text, lists, dicts, dataclasses): it is kept with the state of the job. Methods change it, or
-    give another one."""
+    """An aggregate: a class with `create_accumulator(self)`, `accumulate(self, acc, …)` and
+    `get_value(self, acc)`, and where rows are taken back or parts put together `retract(self, acc,
+    …)` and `merge(self, acc, other)`. The accumulator is plain data (numbers, text, lists, dicts,
+    dataclasses): it is kept with the state of the job. Methods change it, or give another one."""
     return _declare("aggregate", cls, deterministic, False, result_type, input_types)
 
 
@@ -106,15 +115,22 @@ def sink(function: F, /) -> F: ...
 
 
 @overload
-def sink(*, vectorized: bool = False, input_types: Sequence[str] | None = None) -> Callable[[F], F]: ...
+def sink(
+    *, vectorized: bool = False, input_types: Sequence[str] | None = None
+) -> Callable[[F], F]: ...
 
 
 def sink(
-    function: F | None = None, /, *, vectorized: bool = False, input_types: Sequence[str] | None = None
+    function: F | None = None,
+    /,
+    *,
+    vectorized: bool = False,
+    input_types: Sequence[str] | None = None,
 ) -> F | Callable[[F], F]:
-    """Where the rows of a table go: called for each row with its columns, `vectorized` once for all rows of an epoch with
-    pyarrow arrays. NULL is None. A first parameter `op: str` takes '+I', '-U', '+U' or '-D'; without it the table takes
-    new rows only. After a crash rows may come again. What it raises fails the job that writes; its result is ignored."""
+    """Where the rows of a table go: called for each row with its columns, `vectorized` once for all
+    rows of an epoch with pyarrow arrays. NULL is None. A first parameter `op: str` takes '+I',
+    '-U', '+U' or '-D'; without it the table takes new rows only. After a crash rows may come again.
+    What it raises fails the job that writes; its result is ignored."""
     return _declare("sink", function, False, vectorized, "BOOLEAN", input_types)
 
 

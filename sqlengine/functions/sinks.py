@@ -29,7 +29,9 @@ class SinkFunction:
     def __init__(self, identity: str, types: Sequence[DataType]) -> None:
         """ExecutionError where the module of the function is not loaded."""
         if identity not in _sinks:
-            raise ExecutionError(f"function '{identity}' is not loaded", hint="submit the job that defines it again")
+            raise ExecutionError(
+                f"function '{identity}' is not loaded", hint="submit the job that defines it again"
+            )
         self._function = _sinks[identity]
         self._schema = argument_schema(coerce(self._function, types))
         self._binding = Binding(self._function.place, (self._schema,), self._function.vectorized)
@@ -45,5 +47,7 @@ class SinkFunction:
         def ask(start: int, end: int) -> tuple[dict[str, object], list[pa.Buffer]]:
             return {}, [batch_blob(batch.slice(start, end - start))]
 
-        failures = POOL.host(self._function.content).run(self._binding, rows, ask, lambda start, end, blobs: None)
+        failures = POOL.host(self._function.content).run(
+            self._binding, rows, ask, lambda start, end, blobs: None
+        )
         return failures[0][1] if failures else None

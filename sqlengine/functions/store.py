@@ -1,5 +1,5 @@
-"""Sources of users' modules, kept by content: what a version of a job was submitted with is there as long as the job's
-history is, whatever becomes of the files."""
+"""Sources of users' modules, kept by content: what a version of a job was submitted with is there
+as long as the job's history is, whatever becomes of the files."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Sources:
 
 
 def collect(module: str, folder: Path, *, siblings: bool = True) -> Sources | None:
-    """The module's files, found below `folder`; None where it is not there. With what it imports from the same folder,
-    unless that is one of installed packages (`siblings` False)."""
+    """The module's files, found below `folder`; None where it is not there. With what it imports
+    from the same folder, unless that is one of installed packages (`siblings` False)."""
     files: dict[str, bytes] = {}
     waiting = [module.partition(".")[0]]
     while waiting:
@@ -58,7 +58,9 @@ def collect(module: str, folder: Path, *, siblings: bool = True) -> Sources | No
             raise JobError(f"module '{module}' has more than {MOST_BYTES >> 20} MiB of files")
         if siblings:
             known = {path.partition("/")[0].removesuffix(".py") for path in files}
-            imported = {i for path, data in new.items() if path.endswith(".py") for i in imports_of(data)}
+            imported = {
+                i for path, data in new.items() if path.endswith(".py") for i in imports_of(data)
+            }
             waiting += sorted(imported - known - set(waiting))
     return Sources(files)
 
@@ -78,7 +80,8 @@ def _read(path: Path) -> bytes:
 
 
 def imports_of(source: bytes) -> set[str]:
-    """First names of all modules that the source imports, wherever the import stands; nothing of what is no Python."""
+    """First names of all modules that the source imports, wherever the import stands; nothing of
+    what is no Python."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
@@ -103,8 +106,8 @@ def installed(module: str) -> Path | None:
 
 
 class ModuleStore:
-    """Folders of sources by content, each with what is known of its functions. Several processes may write: what stands
-    under a content's name is whole, since it comes by a rename."""
+    """Folders of sources by content, each with what is known of its functions. Several processes
+    may write: what stands under a content's name is whole, since it comes by a rename."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -133,7 +136,9 @@ class ModuleStore:
                     path.write_bytes(data)
                 _rename(scratch, target)
             except OSError as error:
-                raise ServiceError("the sources of a function cannot be kept", detail=str(error)) from None
+                raise ServiceError(
+                    "the sources of a function cannot be kept", detail=str(error)
+                ) from None
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
         return target / "sources"

@@ -1,7 +1,9 @@
-"""The process in which the functions of one module run: `python -m sqlengine.functions.worker FD PROGRESS_FD MEMORY FOLDER`.
+"""The process in which the functions of one module run: `python -m sqlengine.functions.worker FD
+PROGRESS_FD MEMORY FOLDER`.
 
-It answers one request after the other. Where it is in a request stands in shared memory, so that after a crash or in a
-hang the server knows the row at fault. What users' code prints goes to the server's standard error."""
+It answers one request after the other. Where it is in a request stands in shared memory, so that
+after a crash or in a hang the server knows the row at fault. What users' code prints goes to the
+server's standard error."""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ class Worker:
     def _bind(self, header: Header, blobs: list[pa.Buffer]) -> Header:
         number = header["id"]
         assert isinstance(number, int)
-        self._calls[number] = make_call(find(str(header["place"])), header, [pa.ipc.read_schema(b) for b in blobs])
+        self._calls[number] = make_call(
+            find(str(header["place"])), header, [pa.ipc.read_schema(b) for b in blobs]
+        )
         return {}
 
 
@@ -78,15 +82,24 @@ def find(place: str) -> object:
     module_name, _, name = place.rpartition(".")
     module = importlib.import_module(module_name)
     if not hasattr(module, name):
-        known = [n for n, v in vars(module).items() if callable(v) and getattr(v, "__module__", None) == module_name]
+        known = [
+            n
+            for n, v in vars(module).items()
+            if callable(v) and getattr(v, "__module__", None) == module_name
+        ]
         hint = f"there is {', '.join(known[:10])}" if known else None
         raise BadSignature(f"module '{module_name}' has no '{name}'", hint)
     return getattr(module, name)
 
 
 def _limit_memory(limit: int) -> None:
-    """So many bytes more than the interpreter itself has taken: what goes beyond is a MemoryError."""
-    used = next(int(line.split()[1]) for line in Path("/proc/self/status").read_text().splitlines() if "VmData" in line)
+    """So many bytes more than the interpreter itself has taken: what goes beyond is a
+    MemoryError."""
+    used = next(
+        int(line.split()[1])
+        for line in Path("/proc/self/status").read_text().splitlines()
+        if "VmData" in line
+    )
     resource.setrlimit(resource.RLIMIT_DATA, (used * 1024 + limit,) * 2)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 

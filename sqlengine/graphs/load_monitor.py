@@ -1,4 +1,5 @@
-"""What a job costs the graph that it shares with others, measured beside the stream, and when that is too much."""
+"""What a job costs the graph that it shares with others, measured beside the stream, and when that
+is too much."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from sqlengine.jobs.isolation_settings import Limits
 from sqlengine.jobs.log import Cause
 from sqlengine.operators.rules import RulesOperator
 
-# A sink is slow when so many of its commits in a minute are too long, or one of them is so many times too long.
+# A sink is slow when so many of its commits in a minute are too long, or one of them is so many
+# times too long.
 _COMMITS, _MINUTE_S, _TIMES = 3, 60.0, 5
 # Errors and cost are those of so long; so few dead letters are no trouble.
 _WINDOW_S, _LETTERS = 10.0, 500
@@ -41,7 +43,8 @@ class _Reading:
 
 @dataclass
 class Gauge:
-    """Of one graph. `look` is called again and again; it takes what has happened in the last seconds."""
+    """Of one graph. `look` is called again and again; it takes what has happened in the last
+    seconds."""
 
     graph: RunningGraph
     _readings: deque[_Reading] = field(default_factory=deque)
@@ -49,11 +52,16 @@ class Gauge:
     _spent: dict[str, float] = field(default_factory=dict)  # by node, when it was looked at last
     _tested: dict[RulesOperator, Counter[str]] = field(default_factory=dict)
 
-    def look(self, now: float, limits: Callable[[str], Limits], parts: int = 1) -> Iterator[Trouble]:
-        """`now` by the clock of commits; `limits` of a job; `parts`: so many graphs share the thread in which it runs."""
+    def look(
+        self, now: float, limits: Callable[[str], Limits], parts: int = 1
+    ) -> Iterator[Trouble]:
+        """`now` by the clock of commits; `limits` of a job; `parts`: so many graphs share the
+        thread in which it runs."""
         runner = self.graph.runner
         self._count()
-        reading = _Reading(now, runner.progress.rows_in, Counter(dict(runner.progress.letters)), dict(self._jobs))
+        reading = _Reading(
+            now, runner.progress.rows_in, Counter(dict(runner.progress.letters)), dict(self._jobs)
+        )
         self._readings.append(reading)
         yield from self._full_sinks()
         yield from self._slow_sinks(now, limits)
@@ -64,12 +72,14 @@ class Gauge:
             yield from self._costs(before, reading, limits, parts)
 
     def _full_sinks(self) -> Iterator[Trouble]:
-        """Those that wait for space where others have some: not on the broker's disk, but where a topic is as large as it
-        may be. Each with its only job."""
+        """Those that wait for space where others have some: not on the broker's disk, but where a
+        topic is as large as it may be. Each with its only job."""
         sinks = self.graph.runner.executor.plan.sinks
         for name, error in self.graph.runner.outputs.waiting().items():
             table = sinks[name].sink.table if name in sinks else None
-            others = table is not None and (table.connector != "topic" or isinstance(error, TopicFull))
+            others = table is not None and (
+                table.connector != "topic" or isinstance(error, TopicFull)
+            )
             if table is not None and others and len(sinks[name].jobs) == 1:
                 (job,) = sinks[name].jobs
                 yield Trouble(job, Cause.SINK, f"sink '{table.display}' waits: {error.message}")
@@ -82,19 +92,38 @@ class Gauge:
             for job in sorted(sink.jobs) if sink is not None else ():
                 least = limits(job).commit_s
                 slow = [c.seconds for c in recent if c.sink == name and c.seconds >= least]
-                if sink is not None and slow and (len(slow) >= _COMMITS or max(slow) >= _TIMES * least):
+                if (
+                    sink is not None
+                    and slow
+                    and (len(slow) >= _COMMITS or max(slow) >= _TIMES * least)
+                ):
                     table = sink.sink.table
-                    what = f"sink '{table.display if table is not None else name}' took {max(slow):.1f} s to commit"
-                    often = "" if len(slow) == 1 else f", {len(slow)} times in a minute it took {least:g} s or more"
+                    what = (
+                        f"sink '{table.display if table is not None else name}' took"
+                        f" {max(slow):.1f} s to commit"
+                    )
+                    often = (
+                        ""
+                        if len(slow) == 1
+                        else f", {len(slow)} times in a minute it took {least:g} s or more"
+                    )
                     yield Trouble(job, Cause.SINK, what + often)
 
-    def _errors(self, before: _Reading, after: _Reading, limits: Callable[[str], Limits]) -> Iterator[Trouble]:
+    def _errors(
+        self, before: _Reading, after: _Reading, limits: Callable[[str], Limits]
+    ) -> Iterator[Trouble]:
         rows = after.rows - before.rows
         for job, number in (after.letters - before.letters).items():
-            if number >= _LETTERS and job in self.graph.runner.jobs and number >= limits(job).error_rate * rows:
+            if (
+                number >= _LETTERS
+                and job in self.graph.runner.jobs
+                and number >= limits(job).error_rate * rows
+            ):
                 seconds = after.at - before.at
                 yield Trouble(
-                    job, Cause.ERRORS, f"{number:,} errors in {rows:,} rows that were read in {seconds:.0f} s"
+                    job,
+                    Cause.ERRORS,
+                    f"{number:,} errors in {rows:,} rows that were read in {seconds:.0f} s",
                 )
 
     def _costs(
@@ -105,7 +134,11 @@ class Gauge:
             spent = total - before.spent.get(job, 0.0)
             if job in self.graph.runner.jobs and parts * spent >= limits(job).cost * seconds:
                 whose = "their graph's" if parts == 1 else f"one of {parts} parts that share a"
-                yield Trouble(job, Cause.COST, f"its operators took {spent:.1f} of {seconds:.0f} s of {whose} time")
+                yield Trouble(
+                    job,
+                    Cause.COST,
+                    f"its operators took {spent:.1f} of {seconds:.0f} s of {whose} time",
+                )
 
     def _count(self) -> None:
         """Adds to the jobs what the nodes have taken since."""
@@ -123,13 +156,16 @@ class Gauge:
         self._spent = spent
         operators = [n.operator for n in list(self.graph.executor.running.values())]
         running = {operator for operator in operators if isinstance(operator, RulesOperator)}
-        self._tested = {operator: tested for operator, tested in self._tested.items() if operator in running}
+        self._tested = {
+            operator: tested for operator, tested in self._tested.items() if operator in running
+        }
 
     def _charge(self, job: str, seconds: float) -> None:
         self._jobs[job] = self._jobs.get(job, 0.0) + seconds
 
     def _share_rules(self, operator: RulesOperator, seconds: float) -> None:
-        """By the rows that each rule had to be evaluated for, one by one: what an index answers costs nothing to speak of."""
+        """By the rows that each rule had to be evaluated for, one by one: what an index answers
+        costs nothing to speak of."""
         tested = Counter(dict(operator.tested))
         new = tested - self._tested.get(operator, Counter())
         self._tested[operator] = tested

@@ -1,4 +1,5 @@
-"""The thread that runs a graph, and the door through which other threads reach it between two epochs."""
+"""The thread that runs a graph, and the door through which other threads reach it between two
+epochs."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ _LONGEST_REST_S = 0.1
 
 
 class Turns:
-    """What graphs share that catch up with others: one of them reads at a time, and rests then as long as it has read."""
+    """What graphs share that catch up with others: one of them reads at a time, and rests then as
+    long as it has read."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -42,8 +44,8 @@ class Turns:
 
 
 class GraphLoop:
-    """Steps a runner until it is stopped. `on_failure` hears of jobs at fault (from this thread; it must not block).
-    `turns`: those that it takes with others, if it does."""
+    """Steps a runner until it is stopped. `on_failure` hears of jobs at fault (from this thread; it
+    must not block). `turns`: those that it takes with others, if it does."""
 
     def __init__(
         self,
@@ -74,8 +76,8 @@ class GraphLoop:
         return self._thread.is_alive()
 
     def call(self, work: Callable[[], T], timeout: float | None = 60) -> T:
-        """Runs `work` in the graph's thread between two epochs; raises what it raises. ServiceError when its turn does
-        not come in time, and then it never comes."""
+        """Runs `work` in the graph's thread between two epochs; raises what it raises. ServiceError
+        when its turn does not come in time, and then it never comes."""
         future = cast("Future[T]", self._threads.promise())
 
         def run() -> None:
@@ -131,7 +133,8 @@ class GraphLoop:
             self._serve()
 
     def turn(self) -> bool:
-        """Does what others want between two epochs, then an epoch. False when there was nothing to do."""
+        """Does what others want between two epochs, then an epoch. False when there was nothing to
+        do."""
         self._serve()
         if self.turns is None:
             return self._step()
@@ -156,14 +159,18 @@ class GraphLoop:
             busy = self.runner.step()
             self.problem, self.broken = None, False
             return busy
-        except ServiceError as error:  # a full disk, as a rule: without space for output or checkpoint it waits
+        except (
+            ServiceError
+        ) as error:  # a full disk, as a rule: without space for output or checkpoint it waits
             self.broken = self.runner.broken
             self._pause(str(error), FULL_DISK_S)
         except JobsFailed as error:
             if error.jobs != frozenset({""}):
                 self._on_failure(error.jobs, str(error))
             return False
-        except OperatorFailed as error:  # whoever hears of it opens the graph anew, without these jobs
+        except (
+            OperatorFailed
+        ) as error:  # whoever hears of it opens the graph anew, without these jobs
             self.broken = True
             self._on_failure(error.jobs, str(error))
             self._pause(str(error), 0.0)

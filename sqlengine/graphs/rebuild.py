@@ -1,7 +1,7 @@
-"""The background rebuild: many small changes leave deltas and masks behind. A few deltas are joined to one; once much has
-changed, or nothing for a while, a new set of rules is compiled. Both are done in a thread of their own, which gives way to
-the stream, and put in place of the old set, which they equal. What is compiled as a whole is on disk, so that the next
-start finds there what it needs."""
+"""The background rebuild: many small changes leave deltas and masks behind. A few deltas are joined
+to one; once much has changed, or nothing for a while, a new set of rules is compiled. Both are done
+in a thread of their own, which gives way to the stream, and put in place of the old set, which they
+equal. What is compiled as a whole is on disk, so that the next start finds there what it needs."""
 
 from __future__ import annotations
 
@@ -22,14 +22,18 @@ Work: TypeAlias = Callable[[RuleSet, Breathe], RuleSet]
 
 # After so many seconds without a change; at least so many times what a rebuild takes.
 QUIET_S, QUIET_TIMES = 5.0, 20.0
-# After each part of so much CPU time the thread sleeps so many times as long, but never longer than that.
+# After each part of so much CPU time the thread sleeps so many times as long, but never longer than
+# that.
 PART_S, SLEEP_TIMES, LONGEST_SLEEP_S = 0.002, 3.0, 0.1
 
 
 class Rebuilder:
-    """`later` hands work to the thread that makes changes: only there is a rebuilt set put in place."""
+    """`later` hands work to the thread that makes changes: only there is a rebuilt set put in
+    place."""
 
-    def __init__(self, executor: EmbeddedExecutor, later: Callable[..., object], threads: Threads = THREADS) -> None:
+    def __init__(
+        self, executor: EmbeddedExecutor, later: Callable[..., object], threads: Threads = THREADS
+    ) -> None:
         self._executor = executor
         self._threads = threads
         self._later = later
@@ -41,7 +45,8 @@ class Rebuilder:
         self._closing = threading.Event()
 
     def look(self) -> None:
-        """Starts what needs to be rebuilt. Called from the thread that makes changes, after each of them."""
+        """Starts what needs to be rebuilt. Called from the thread that makes changes, after each of
+        them."""
         self._start(lambda ruleset: ruleset.needs_rebuild, RuleSet.rebuilt)
         self._start(lambda ruleset: ruleset.needs_joining, RuleSet.joined)
         self._quiet_at = self._threads.now() + self._quiet_s
@@ -84,8 +89,8 @@ class Rebuilder:
             self._quiet_s = max(QUIET_S, QUIET_TIMES * (time.thread_time() - begin))
 
     def _pace(self) -> Breathe:
-        """Compiling holds the interpreter's lock in pieces, and whoever waits for it waits for the whole piece each time:
-        the stream gets most of the time for itself."""
+        """Compiling holds the interpreter's lock in pieces, and whoever waits for it waits for the
+        whole piece each time: the stream gets most of the time for itself."""
         last = time.thread_time()
 
         def breathe() -> None:
@@ -103,7 +108,8 @@ class Rebuilder:
             return
         operator = node.operator
         ready = operator.compiled.ruleset.onto(rebuilt)  # with what has changed since
-        # It finds what the old one does, so that no epoch needs to end for it: the next batch sees it.
+        # It finds what the old one does, so that no epoch needs to end for it: the next batch sees
+        # it.
         operator.compiled = replace(operator.compiled, ruleset=ready)
 
     def close(self) -> None:

@@ -48,8 +48,8 @@ log = logging.getLogger("sqlengine")
 
 @dataclass(frozen=True)
 class GraphHost:
-    """What all graphs of an engine share. `later` hands work to the thread that makes changes; `belongings` gives what a
-    job brought from another graph, by the handover's name."""
+    """What all graphs of an engine share. `later` hands work to the thread that makes changes;
+    `belongings` gives what a job brought from another graph, by the handover's name."""
 
     config: Config
     machine: Machine
@@ -77,9 +77,14 @@ class NotTogether(ServiceError):
 
 
 def open_graph(
-    name: str, host: GraphHost, plan_of: PlanOf, without: Faults | None = None, portion: Portion | None = None
+    name: str,
+    host: GraphHost,
+    plan_of: PlanOf,
+    without: Faults | None = None,
+    portion: Portion | None = None,
 ) -> RunningGraph:
-    """The graph, recovered: without the jobs whose operators raise when recorded epochs are repeated."""
+    """The graph, recovered: without the jobs whose operators raise when recorded epochs are
+    repeated."""
     faults = dict(without or {})
     while True:
         try:
@@ -90,14 +95,20 @@ def open_graph(
 
 
 class RunningGraph:
-    """One graph. It is recovered when it is made, and runs after `loop.start()`. `lost`: jobs that ran and cannot be
-    planned any more, or `without` which it is to be recovered; the others are recovered without them. `portion`: it is a
-    part of a divided graph. `divided`: its rows and its state are in parts, which are elsewhere."""
+    """One graph. It is recovered when it is made, and runs after `loop.start()`. `lost`: jobs that
+    ran and cannot be planned any more, or `without` which it is to be recovered; the others are
+    recovered without them. `portion`: it is a part of a divided graph. `divided`: its rows and its
+    state are in parts, which are elsewhere."""
 
     divided: ClassVar[bool] = False
 
     def __init__(
-        self, name: str, host: GraphHost, plan_of: PlanOf, without: Faults, portion: Portion | None = None
+        self,
+        name: str,
+        host: GraphHost,
+        plan_of: PlanOf,
+        without: Faults,
+        portion: Portion | None = None,
     ) -> None:
         self.name = name
         config, threads = host.config, host.machine.threads
@@ -105,7 +116,9 @@ class RunningGraph:
         self.store = host.stores.open(name) if portion is None else portion.store
         self._writer = threads.line("checkpoint")
         self._syncs_late = config.fsync == "interval"
-        once = portion is not None or config.delivery == "exactly-once"  # parts know each other's epochs
+        once = (
+            portion is not None or config.delivery == "exactly-once"
+        )  # parts know each other's epochs
         self.checkpoints = Checkpoints(
             self.store,
             config.checkpoint_rows,
@@ -132,13 +145,17 @@ class RunningGraph:
             Limits(config.rows_per_read),
             guard=MemoryGuard(name, host.memory),
             portion=portion,
-            first_record=None if config.fsync == "none" else lambda: host.broker.begin_offset(EPOCHS, 0),
+            first_record=None
+            if config.fsync == "none"
+            else lambda: host.broker.begin_offset(EPOCHS, 0),
         )
         self._host = host
         self._plan_of = plan_of
         self._without = without
         self.lost: dict[str, SqlError] = {}
-        self._handovers: dict[str, tuple[int, int]] = {}  # epoch and offset behind it of what took each
+        self._handovers: dict[
+            str, tuple[int, int]
+        ] = {}  # epoch and offset behind it of what took each
         self.loop = GraphLoop(self.runner, host.broker, host.on_failure, threads)
         self._recover()
         self._rebuilder = Rebuilder(self.executor, host.later, threads)
@@ -155,7 +172,9 @@ class RunningGraph:
                 settle(self.runner, logged=logged)
         except OperatorFailed as error:
             self._shut()
-            error.versions = frozenset((n, v) for n, v in self.runner.jobs.items() if n in error.jobs)
+            error.versions = frozenset(
+                (n, v) for n, v in self.runner.jobs.items() if n in error.jobs
+            )
             raise
         except BaseException as error:
             if isinstance(error, SqlError) or not isinstance(error, Exception):
@@ -167,7 +186,9 @@ class RunningGraph:
 
     def _restore(self, position: Position) -> None:
         plans = self._plans(position.jobs)
-        graph = merge(Graph(position.version - 1), {n: p.sinks for n, p in plans.items()}, position.stateful)
+        graph = merge(
+            Graph(position.version - 1), {n: p.sinks for n, p in plans.items()}, position.stateful
+        )
         with recovering(self.runner):
             change = self.runner.prepare(graph, {n: position.jobs[n] for n in plans})
         restore(self.runner, position, change)
@@ -185,18 +206,28 @@ class RunningGraph:
         return plans
 
     def change(
-        self, graph: Graph, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int], renamed: Mapping[str, str]
+        self,
+        graph: Graph,
+        plans: Mapping[str, PlannedJob],
+        jobs: Mapping[str, int],
+        renamed: Mapping[str, str],
     ) -> GraphChange:
         """Makes a change of jobs ready: those of version 0 go, the others come with their plans."""
         return self.plan_change(graph, plans, jobs, renamed)[0]
 
     def plan_change(
-        self, graph: Graph, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int], renamed: Mapping[str, str]
+        self,
+        graph: Graph,
+        plans: Mapping[str, PlannedJob],
+        jobs: Mapping[str, int],
+        renamed: Mapping[str, str],
     ) -> tuple[GraphChange, Takeover]:
         """The same, with what it does to the state of the jobs."""
         changes = {n: plans[n].sinks if v else None for n, v in jobs.items()}
         held = {new: stateful_nodes(graph, old) for new, old in renamed.items()}
-        policies = {n: policy_of(plans[n].settings) for n, v in jobs.items() if v and n not in renamed}
+        policies = {
+            n: policy_of(plans[n].settings) for n, v in jobs.items() if v and n not in renamed
+        }
         anew = {n for n, policy in policies.items() if policy is Policy.RESET}
         change = self.runner.prepare(merge(graph, changes, held, anew), jobs, renamed)
         try:
@@ -207,7 +238,8 @@ class RunningGraph:
         return replace(change, inherited=takeover.inherited), takeover
 
     def change_again(self, graph: Graph, change: Change) -> GraphChange:
-        """The change that an entry of the log tells of, made ready; without jobs that cannot be planned any more."""
+        """The change that an entry of the log tells of, made ready; without jobs that cannot be
+        planned any more."""
         plans = self._plans({n: v for n, v in change.jobs.items() if v})
         for name in [n for n, v in change.jobs.items() if not v]:
             self.lost.pop(name, None)
@@ -216,10 +248,14 @@ class RunningGraph:
             belongings = self._host.belongings(change.handover)
             if belongings is not None:
                 return self._repeat_taking(graph, plans, jobs, belongings, change.handover)
-            gone = ServiceError(f"what it brought to graph '{self.name}' is gone: '{change.handover}'")
+            gone = ServiceError(
+                f"what it brought to graph '{self.name}' is gone: '{change.handover}'"
+            )
             self.lost |= dict.fromkeys(plans, gone)
             jobs, plans = dict.fromkeys(plans, 0), {}
-        return self.change(graph, plans, jobs, {new: old for new, old in change.renamed.items() if new in plans})
+        return self.change(
+            graph, plans, jobs, {new: old for new, old in change.renamed.items() if new in plans}
+        )
 
     def _repeat_taking(
         self,
@@ -238,35 +274,47 @@ class RunningGraph:
         """NotTogether where the job that brings this does not fit in between two epochs now."""
         belongings = self._host.belongings(handover)
         why_not = (
-            next(obstacles(belongings, change.graph, self.runner), None) if belongings is not None else "it is gone"
+            next(obstacles(belongings, change.graph, self.runner), None)
+            if belongings is not None
+            else "it is gone"
         )
         if why_not is not None:
             raise NotTogether(change.jobs, self.name, why_not)
 
-    def prepare_taking(self, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int]) -> GraphChange:
-        """Makes a change ready that brings jobs from another graph; what they bring is still to come."""
+    def prepare_taking(
+        self, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int]
+    ) -> GraphChange:
+        """Makes a change ready that brings jobs from another graph; what they bring is still to
+        come."""
         with self.runner.outputs.patient():
-            return self.runner.prepare(merge(self.runner.graph, {n: p.sinks for n, p in plans.items()}), jobs)
+            return self.runner.prepare(
+                merge(self.runner.graph, {n: p.sinks for n, p in plans.items()}), jobs
+            )
 
     def take(self, change: GraphChange, belongings: Belongings, handover: str) -> None:
-        """Puts jobs in place that come from another graph (in the graph's thread). NotTogether where they do not fit
-        between two epochs; the change is the caller's to abandon."""
+        """Puts jobs in place that come from another graph (in the graph's thread). NotTogether
+        where they do not fit between two epochs; the change is the caller's to abandon."""
         why_not = next(obstacles(belongings, change.graph, self.runner), None)
         if why_not is not None:
             raise NotTogether(belongings.jobs, self.name, why_not)
         brought = bring(belongings, change.graph, self.runner, handover)
         versions = take_up(belongings, change.sources, self.runner)
         if versions is None:
-            raise NotTogether(belongings.jobs, self.name, "rows are looked up in another version of a file")
-        self.runner.apply(replace(change, brought=brought, starts={**brought.positions, **versions}))
+            raise NotTogether(
+                belongings.jobs, self.name, "rows are looked up in another version of a file"
+            )
+        self.runner.apply(
+            replace(change, brought=brought, starts={**brought.positions, **versions})
+        )
         self._remember(handover)
 
     def _remember(self, handover: str) -> None:
         self._handovers[handover] = (self.runner.epoch, self.runner.log_offset)
 
     def needs(self) -> set[str]:
-        """The handovers that a recovery would need: those which no checkpoint has passed, and where power may be lost,
-        and the last checkpoints with it, those that the log of epochs still tells of."""
+        """The handovers that a recovery would need: those which no checkpoint has passed, and where
+        power may be lost, and the last checkpoints with it, those that the log of epochs still
+        tells of."""
         stored, begin = self.checkpoints.stored_epoch, self._host.broker.begin_offset(EPOCHS, 0)
         lasting = self._host.config.fsync == "none"
         return {
@@ -276,8 +324,8 @@ class RunningGraph:
         }
 
     def switch(self, change: GraphChange, first: Callable[[], None] | None = None) -> None:
-        """Puts a prepared change in place between two epochs, and does something `first` there. Raises what kept it from
-        that; the change is abandoned then."""
+        """Puts a prepared change in place between two epochs, and does something `first` there.
+        Raises what kept it from that; the change is abandoned then."""
 
         def work() -> None:
             if first is not None:
@@ -308,10 +356,13 @@ class RunningGraph:
     def passed(self, scan: Scan, source: Source) -> bool:
         """Whether it is behind the place where a new job would begin in a source that it reads."""
         positions = dict(self.runner.inputs.running[scan.digest].positions)
-        return any(positions.values()) and any(source.start(shard) < at for shard, at in positions.items())
+        return any(positions.values()) and any(
+            source.start(shard) < at for shard, at in positions.items()
+        )
 
     def call(self, work: Callable[[], T], timeout: float | None = 60) -> T:
-        """Does it in the graph's thread between two epochs, as `loop.call`. An operator that fails costs its jobs."""
+        """Does it in the graph's thread between two epochs, as `loop.call`. An operator that fails
+        costs its jobs."""
         try:
             return self.loop.call(work, timeout)
         except OperatorFailed as error:
@@ -331,7 +382,9 @@ class RunningGraph:
         """The same without a checkpoint."""
         self._rebuilder.close()
         self.loop.stop()
-        with suppress(ServiceError):  # of a checkpoint on its way, refused where the part is somebody else's by now
+        with suppress(
+            ServiceError
+        ):  # of a checkpoint on its way, refused where the part is somebody else's by now
             self._shut()
 
     def _shut(self) -> None:

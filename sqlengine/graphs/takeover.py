@@ -1,4 +1,5 @@
-"""What a change of a graph does to the state of its jobs: decided once, by `planner.graph.takeover`, and both reported and done."""
+"""What a change of a graph does to the state of its jobs: decided once, by
+`planner.graph.takeover`, and both reported and done."""
 
 from __future__ import annotations
 
@@ -13,15 +14,18 @@ from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.snapshots.layouts import difference, layouts_of
 
-_STAY = "those that the new version never replaces, as of ranks that it has no more, stay as the old one wrote them"
+_STAY = (
+    "those that the new version never replaces, as of ranks that it has no more, stay as the old"
+    " one wrote them"
+)
 
 
 @dataclass(frozen=True)
 class StateReport:
-    """What becomes of the state of one operation of a job, and why: 'kept', 'reset' (its old rows are dropped), 'new', or
-    'dropped' (the new version has no such operation). Of the rows in a table with a primary key behind one that is reset
-    'left': those that the new version never replaces, as of ranks that it no longer has, stay as the old one wrote
-    them."""
+    """What becomes of the state of one operation of a job, and why: 'kept', 'reset' (its old rows
+    are dropped), 'new', or 'dropped' (the new version has no such operation). Of the rows in a
+    table with a primary key behind one that is reset 'left': those that the new version never
+    replaces, as of ranks that it no longer has, stay as the old one wrote them."""
 
     operator: str
     outcome: str
@@ -30,15 +34,18 @@ class StateReport:
 
 @dataclass(frozen=True)
 class Takeover:
-    """`inherited`: by node, the node of the old graph whose tables it takes up; `reports` by job."""
+    """`inherited`: by node, the node of the old graph whose tables it takes up; `reports` by
+    job."""
 
     inherited: Mapping[str, str]
     reports: Mapping[str, tuple[StateReport, ...]]
 
 
-def take_over(old: Graph, change: GraphChange, executor: EmbeddedExecutor, policies: Mapping[str, Policy]) -> Takeover:
-    """Decides for all jobs of a change that is prepared but not made. JobError where two jobs would share an operation,
-    and bring different state to it."""
+def take_over(
+    old: Graph, change: GraphChange, executor: EmbeddedExecutor, policies: Mapping[str, Policy]
+) -> Takeover:
+    """Decides for all jobs of a change that is prepared but not made. JobError where two jobs would
+    share an operation, and bring different state to it."""
     decisions = {
         job: _decisions(old, change, executor, job, policies.get(job, Policy.AUTO))
         for job, version in change.jobs.items()
@@ -58,11 +65,15 @@ def report(decisions: Iterable[Decision], graph: Graph, job: str) -> tuple[State
     """The decisions for people, and the tables in which rows of the old version stay."""
     found = [StateReport(d.operation.name, d.outcome.value, d.reason) for d in decisions]
     if any(r.outcome == Outcome.RESET for r in found):
-        found += [StateReport(f"the rows in {name}", "left", _STAY) for name in _updated(graph, job)]
+        found += [
+            StateReport(f"the rows in {name}", "left", _STAY) for name in _updated(graph, job)
+        ]
     return tuple(found)
 
 
-def _decisions(old: Graph, change: GraphChange, executor: EmbeddedExecutor, job: str, policy: Policy) -> list[Decision]:
+def _decisions(
+    old: Graph, change: GraphChange, executor: EmbeddedExecutor, job: str, policy: Policy
+) -> list[Decision]:
     def obstacle(source: Operation, wanted: Operation) -> str | None:
         if source.id == wanted.id:
             return None
@@ -88,12 +99,16 @@ def _inherited(graph: Graph, decisions: Mapping[str, Iterable[Decision]]) -> dic
             found[node] = source.id
     for node, source_id in found.items():
         for job in sorted(graph.nodes[node].jobs):
-            brings = next((d.source for d in decisions.get(job, ()) if d.operation.id == node), None)
+            brings = next(
+                (d.source for d in decisions.get(job, ()) if d.operation.id == node), None
+            )
             if brings is None or brings.id != source_id:
                 others = ", ".join(sorted(graph.nodes[node].jobs - {job}))
                 raise JobError(
                     f"job '{job}' would share state with {others}, and has not the same",
-                    detail=f"jobs of one change share equal operations, and '{others}' keeps its state",
+                    detail=(
+                        f"jobs of one change share equal operations, and '{others}' keeps its state"
+                    ),
                     hint="submit them one after the other",
                 )
     return found

@@ -19,13 +19,20 @@ from sqlengine.connectors.registry import repeated
 from sqlengine.jobs.side_outputs import with_late_rows
 from udf.user import is_user
 
-_LOGGED = "what {} gives is written down with each epoch, since it is not deterministic: after a crash it is the same"
+_LOGGED = (
+    "what {} gives is written down with each epoch, since it is not deterministic: after a crash it"
+    " is the same"
+)
 _VARYING = "rows that come again may have other values of {}, which is not deterministic"
-_READ_AGAIN = "after a crash, rows since the last checkpoint are processed again (sql serve --delivery at-least-once)"
+_READ_AGAIN = (
+    "after a crash, rows since the last checkpoint are processed again (sql serve --delivery"
+    " at-least-once)"
+)
 _TABLES = "after a crash, rows since the last checkpoint come again to {}"
 _PHASES = (
-    "a part before the exchange and the rest behind it ('table.optimizer.agg-phase-strategy'); where everything runs in\n"
-    "one process nothing is exchanged, and these are aggregates in one phase:"
+    "a part before the exchange and the rest behind it ('table.optimizer.agg-phase-strategy');"
+    " where everything runs in\none process nothing is exchanged, and these are aggregates in one"
+    " phase:"
 )
 # JSON as json.dumps takes it.
 Json: TypeAlias = dict[str, object]
@@ -40,19 +47,25 @@ def explain_sinks(
     *,
     once: bool = True,
 ) -> str:
-    """All steps as text: after binding, after each pass that changed something, merged, cut, and what runs; and why rows may
-    come a second time, where the server does not deliver them `once` or functions vary."""
+    """All steps as text: after binding, after each pass that changed something, merged, cut, and
+    what runs; and why rows may come a second time, where the server does not deliver them `once` or
+    functions vary."""
     parts = []
     for plan in plans:
-        parts += [f"== {name} ==\n{explain(after)}" for name, after in steps(plan, disabled=disabled)]
+        parts += [
+            f"== {name} ==\n{explain(after)}" for name, after in steps(plan, disabled=disabled)
+        ]
     merged = merged_with(plans, disabled, graph, job, settings)
-    parts.append(f"== merged into the graph, version {merged.version} ==\n{_graph_text(merged, job)}")
+    parts.append(
+        f"== merged into the graph, version {merged.version} ==\n{_graph_text(merged, job)}"
+    )
     parts.append("== stages ==\n" + "\n".join(_stage_text(s) for s in cut(merged)))
     parts.append("== operators ==\n" + _physical_text(lower(merged), job))
     two = {str(n.label): None for p in plans for n in split_aggregates(p, settings or {})}
     if two:
         parts.append(
-            f"== in two phases, on Spark and in parts ==\n{_PHASES}\n" + "\n".join(f"GroupAggregate {n}" for n in two)
+            f"== in two phases, on Spark and in parts ==\n{_PHASES}\n"
+            + "\n".join(f"GroupAggregate {n}" for n in two)
         )
     varying, again = varying_functions(plans), repeated(plans)
     if varying and once:
@@ -79,7 +92,10 @@ def explain_sinks_json(
         "at_least_once": repeated(plans),
         "kept_values_of": varying_functions(plans),
         "steps": [
-            [{"step": name, "plan": explain_json(after)} for name, after in steps(plan, disabled=disabled)]
+            [
+                {"step": name, "plan": explain_json(after)}
+                for name, after in steps(plan, disabled=disabled)
+            ]
             for plan in plans
         ],
         "graph": [
@@ -93,7 +109,11 @@ def explain_sinks_json(
             for n in mine
         ],
         "stages": [
-            {"id": s.id, "nodes": list(s.nodes), "exchange": list(s.exchange) if s.exchange is not None else None}
+            {
+                "id": s.id,
+                "nodes": list(s.nodes),
+                "exchange": list(s.exchange) if s.exchange is not None else None,
+            }
             for s in cut(merged)
             if any(merged.nodes[i] in mine for i in s.nodes)
         ],
@@ -101,18 +121,23 @@ def explain_sinks_json(
 
 
 def varying_functions(plans: Sequence[LogicalPlan]) -> list[str]:
-    """The users' functions ('module.name') in these plans that may give another value when a row is computed again."""
+    """The users' functions ('module.name') in these plans that may give another value when a row is
+    computed again."""
     found, stack = set[str](), list(plans)
     while stack:
         node = stack.pop()
         stack.extend(node.inputs)
         for expression in node.expressions:
             varying = [
-                n for n in walk(expression) if isinstance(n, Call) and is_user(n.function) and not n.deterministic
+                n
+                for n in walk(expression)
+                if isinstance(n, Call) and is_user(n.function) and not n.deterministic
             ]
             # A call is not deterministic also because of one below it: that one is to be named.
             found.update(
-                c.function.partition("@")[0] for c in varying if not any(c is not n for n in _within(c, varying))
+                c.function.partition("@")[0]
+                for c in varying
+                if not any(c is not n for n in _within(c, varying))
             )
     return sorted(found)
 
@@ -145,14 +170,20 @@ def _graph_text(graph: Graph, job: str) -> str:
         others = sorted(node.jobs - {job})
         shared = ""
         if others:
-            shown = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
+            shown = ", ".join(others[:3]) + (
+                f" and {len(others) - 3} more" if len(others) > 3 else ""
+            )
             shared = f"  [shared with {shown}]"
         lines.append(f"{name[:8]} {type(node.plan).__name__} {node.plan.label}".rstrip() + shared)
     return "\n".join(lines)
 
 
 def _stage_text(stage: Stage) -> str:
-    exchange = "" if stage.exchange is None else f" by ({', '.join(stage.exchange) or 'nothing: bucket 0'})"
+    exchange = (
+        ""
+        if stage.exchange is None
+        else f" by ({', '.join(stage.exchange) or 'nothing: bucket 0'})"
+    )
     return f"stage {stage.id}{exchange}: {', '.join(n[:8] for n in stage.nodes)}"
 
 

@@ -15,7 +15,8 @@ COMMIT_TIME: Final = "job.isolation.commit-time"
 ERROR_RATE: Final = "job.isolation.error-rate"
 COST: Final = "job.isolation.cost"
 CALM: Final = "job.isolation.calm"
-# Values of `job.isolation` that name no group: shared, and moved with a reason; shared, and never moved unasked.
+# Values of `job.isolation` that name no group: shared, and moved with a reason; shared, and never
+# moved unasked.
 RESOURCE_SENSITIVE: Final = "resource-sensitive"
 OFF: Final = "off"
 _CALM_MS: Final = 600_000
@@ -24,9 +25,10 @@ _GROUP: Final = "+"  # no name of a job begins so
 
 @dataclass(frozen=True)
 class Limits:
-    """What a job may take before it goes to a graph of its own: a commit of one of its sinks (s), dead letters by row that
-    its graph reads, the part of the graph's time. `calm_s`: how long it must be well before it comes back. `group`: the
-    jobs with which alone it shares a graph; `moves`: whether it is ever moved unasked."""
+    """What a job may take before it goes to a graph of its own: a commit of one of its sinks (s),
+    dead letters by row that its graph reads, the part of the graph's time. `calm_s`: how long it
+    must be well before it comes back. `group`: the jobs with which alone it shares a graph;
+    `moves`: whether it is ever moved unasked."""
 
     commit_s: float
     error_rate: float
@@ -51,7 +53,8 @@ def limits_in(settings: Mapping[str, str]) -> Limits:
 
 
 def graph_of(group: str, number: str) -> str:
-    """The name of a graph that the jobs of an isolation group share: no other graph has such a name."""
+    """The name of a graph that the jobs of an isolation group share: no other graph has such a
+    name."""
     return f"{_GROUP}{group}@{number}"
 
 
@@ -64,8 +67,12 @@ def _group(name: str) -> str:
     try:
         return check_name(name)
     except JobError as error:
-        hint = f"it is '{RESOURCE_SENSITIVE}', '{OFF}', 'error-sensitive' or another name of a group"
-        raise OptionError(f"'{ISOLATION}' cannot be '{name}'", detail=error.detail, hint=hint) from None
+        hint = (
+            f"it is '{RESOURCE_SENSITIVE}', '{OFF}', 'error-sensitive' or another name of a group"
+        )
+        raise OptionError(
+            f"'{ISOLATION}' cannot be '{name}'", detail=error.detail, hint=hint
+        ) from None
 
 
 def _share(settings: Mapping[str, str], key: str) -> float:

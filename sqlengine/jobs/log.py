@@ -31,7 +31,8 @@ class JobState(StrEnum):
 
 
 class Cause(StrEnum):
-    """Why a job runs in a graph of its own. With NONE it goes to the shared one as soon as both stand at the same place."""
+    """Why a job runs in a graph of its own. With NONE it goes to the shared one as soon as both
+    stand at the same place."""
 
     NONE = ""
     COMMAND = "command"
@@ -53,9 +54,10 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True)
 class JobVersion:
-    """One text of a job. Versions count from 1 and are never used again; `file` is where the text came from. `needs`: the
-    job versions that define what the text names: with them it means the same after any change of the catalog. `modules`:
-    the contents of users' modules that it was submitted with."""
+    """One text of a job. Versions count from 1 and are never used again; `file` is where the text
+    came from. `needs`: the job versions that define what the text names: with them it means the
+    same after any change of the catalog. `modules`: the contents of users' modules that it was
+    submitted with."""
 
     name: str
     version: int
@@ -70,8 +72,8 @@ class JobVersion:
 
 @dataclass(frozen=True)
 class Job:
-    """A job as it is now. `reason` says why it waits, failed or runs in a graph of its own; `defines` and `uses` name
-    catalog objects in full."""
+    """A job as it is now. `reason` says why it waits, failed or runs in a graph of its own;
+    `defines` and `uses` name catalog objects in full."""
 
     name: str
     version: int
@@ -89,11 +91,12 @@ class Job:
 
 @dataclass(frozen=True)
 class PendingChange:
-    """A change on its way into one graph or several: the versions of jobs, the graph of each, jobs that go, and jobs that
-    take up the state of another name (new name to old), and the savepoints that jobs start from. It stands in the log
-    until all graphs have taken it, so that after a crash those that have not do. `handover`: the job goes from one graph
-    to another with all that it has, for a `cause` and a reason in words. `drains`: the job ends where it is, and stops with
-    a savepoint, below a `folder` if there is one."""
+    """A change on its way into one graph or several: the versions of jobs, the graph of each, jobs
+    that go, and jobs that take up the state of another name (new name to old), and the savepoints
+    that jobs start from. It stands in the log until all graphs have taken it, so that after a crash
+    those that have not do. `handover`: the job goes from one graph to another with all that it has,
+    for a `cause` and a reason in words. `drains`: the job ends where it is, and stops with a
+    savepoint, below a `folder` if there is one."""
 
     jobs: dict[str, int] = field(default_factory=dict)
     graphs: dict[str, str] = field(default_factory=dict)
@@ -110,18 +113,24 @@ class PendingChange:
 
 def check_name(name: str) -> str:
     """The name, if it is one: 1 to 200 characters of A-Z a-z 0-9 _ . - (JobError otherwise)."""
-    good = 0 < len(name) <= MAX_NAME and all(c.isascii() and (c.isalnum() or c in "_.-") for c in name)
+    good = 0 < len(name) <= MAX_NAME and all(
+        c.isascii() and (c.isalnum() or c in "_.-") for c in name
+    )
     if not good or name[0] == ".":
         raise JobError(
             f"'{name[:60]}' is not a job name",
-            detail=f"a name has 1 to {MAX_NAME} letters, digits, dots, underscores and hyphens, no dot in front",
+            detail=(
+                f"a name has 1 to {MAX_NAME} letters, digits, dots, underscores and hyphens, no dot"
+                " in front"
+            ),
         )
     return name
 
 
 class JobLog:
-    """All versions of all jobs, and the state of each, in a compacted topic. Writes are durable when they return, in the
-    sense of the broker's fsync mode; with `sync` on disk, and before them what they tell of."""
+    """All versions of all jobs, and the state of each, in a compacted topic. Writes are durable
+    when they return, in the sense of the broker's fsync mode; with `sync` on disk, and before them
+    what they tell of."""
 
     def __init__(self, broker: Broker, *, sync: bool = False) -> None:
         broker.create_topic(JOBS, compacted=True, if_not_exists=True)
@@ -164,8 +173,9 @@ class JobLog:
         self.pending = change
 
     def settle(self, jobs: Mapping[str, Job], removes: Collection[str], now_ms: int) -> None:
-        """The pending change has taken effect: jobs as they are now, and jobs that are gone. The versions of these stay,
-        so that a new job of the name goes on counting and history shows all."""
+        """The pending change has taken effect: jobs as they are now, and jobs that are gone. The
+        versions of these stay, so that a new job of the name goes on counting and history shows
+        all."""
         gone: dict[bytes, bytes | None] = dict.fromkeys(map(_job_key, removes))
         self._append({_PENDING: None, **gone, **_records(jobs)}, now_ms)
         self.pending = None
@@ -184,25 +194,34 @@ class JobLog:
         self._keep([version])
         self.jobs[job.name] = job
 
-    def rename(self, versions: Collection[JobVersion], jobs: Mapping[str, Job], now_ms: int) -> None:
-        """Jobs that no graph runs under new names (old name -> job), with versions for these, as one atomic batch."""
+    def rename(
+        self, versions: Collection[JobVersion], jobs: Mapping[str, Job], now_ms: int
+    ) -> None:
+        """Jobs that no graph runs under new names (old name -> job), with versions for these, as
+        one atomic batch."""
         gone: dict[bytes, bytes | None] = {_job_key(old): None for old in jobs}
-        self._append({**_version_records(versions), **gone, **_records({j.name: j for j in jobs.values()})}, now_ms)
+        self._append(
+            {**_version_records(versions), **gone, **_records({j.name: j for j in jobs.values()})},
+            now_ms,
+        )
         self._keep(versions)
         for old, job in jobs.items():
             del self.jobs[old]
             self.jobs[job.name] = job
 
     def renamed(self, job: Job, new: str, file: str | None) -> tuple[JobVersion, list[JobVersion]]:
-        """A job's version under a new name, where it comes from `file`, and its other versions but those that the name
-        has had: a name that comes back must not double what there is. They are numbered behind those. The old name keeps
-        its own: versions of other jobs may need them."""
+        """A job's version under a new name, where it comes from `file`, and its other versions but
+        those that the name has had: a name that comes back must not double what there is. They are
+        numbered behind those. The old name keeps its own: versions of other jobs may need them."""
         there = self.versions.get(new, {})
         known = {(v.created_ms, v.sql) for v in there.values()}
         mine = sorted(self.versions[job.name].items())
         kept = {n: v for n, v in mine if n == job.version or (v.created_ms, v.sql) not in known}
         numbers = range(max(there) + 1, max(there) + 1 + len(kept)) if there else kept
-        held = {n: replace(v, name=new, version=number) for number, (n, v) in zip(numbers, kept.items(), strict=True)}
+        held = {
+            n: replace(v, name=new, version=number)
+            for number, (n, v) in zip(numbers, kept.items(), strict=True)
+        }
         return replace(held.pop(job.version), file=file), list(held.values())
 
     def _keep(self, versions: Collection[JobVersion]) -> None:
@@ -218,7 +237,9 @@ class JobLog:
     def _append(self, records: Mapping[bytes, bytes | None], now_ms: int) -> None:
         if self._sync:
             self._broker.sync()
-        self._broker.append(JOBS, 0, list(records.values()), keys=list(records), timestamp_ms=now_ms)
+        self._broker.append(
+            JOBS, 0, list(records.values()), keys=list(records), timestamp_ms=now_ms
+        )
         if self._sync:
             self._broker.sync()
 

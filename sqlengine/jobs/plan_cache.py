@@ -1,7 +1,9 @@
-"""Plans of texts planned before, on disk: ten thousand rules are planned once and read at every later start.
+"""Plans of texts planned before, on disk: ten thousand rules are planned once and read at every
+later start.
 
-An entry holds for one text under the settings and the code that planned it, while the tables and views that it names are
-what they were. Only plans are kept, never errors; what cannot be read is planned again."""
+An entry holds for one text under the settings and the code that planned it, while the tables and
+views that it names are what they were. Only plans are kept, never errors; what cannot be read is
+planned again."""
 
 from __future__ import annotations
 
@@ -38,7 +40,8 @@ _MAKE = "CREATE TABLE IF NOT EXISTS plans (key BLOB PRIMARY KEY, entry BLOB NOT 
 
 
 class _Entry(msgspec.Struct, array_like=True):
-    """`needs`: what the plan was made over, each with its digest (None: there was nothing of that name)."""
+    """`needs`: what the plan was made over, each with its digest (None: there was nothing of that
+    name)."""
 
     needs: list[tuple[Identifier, bytes | None]]
     uses: list[Identifier]
@@ -47,7 +50,8 @@ class _Entry(msgspec.Struct, array_like=True):
 
 
 class PlanCache:
-    """Open from `with` to its end, in one thread. `counters`: hits, misses. A file that is no cache is made anew."""
+    """Open from `with` to its end, in one thread. `counters`: hits, misses. A file that is no cache
+    is made anew."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -80,7 +84,11 @@ class PlanCache:
         self._held.close()
 
     def plan(
-        self, job: JobText, catalog: Catalog, settings: Mapping[str, str], library: Library | None = None
+        self,
+        job: JobText,
+        catalog: Catalog,
+        settings: Mapping[str, str],
+        library: Library | None = None,
     ) -> PlannedJob:
         """As `plan_job`, from the cache where it can be: not for jobs with functions of users."""
         if job.modules:
@@ -116,16 +124,22 @@ class PlanCache:
         except (TypeError, RecursionError) as error:
             log.debug("the plan of job %s is not kept: %s", planned.name, error)
             return
-        needs = [(name, self._digest(catalog, name)) for name in sorted(encoder.tables | planned.uses)]
+        needs = [
+            (name, self._digest(catalog, name)) for name in sorted(encoder.tables | planned.uses)
+        ]
         entry = _Entry(needs, sorted(planned.uses), dict(planned.settings), sinks)
         with suppress(sqlite3.Error):  # a full disk, a busy file: it is planned again next time
-            self._held.execute("INSERT OR REPLACE INTO plans VALUES (?, ?)", (key, msgspec.msgpack.encode(entry)))
+            self._held.execute(
+                "INSERT OR REPLACE INTO plans VALUES (?, ?)", (key, msgspec.msgpack.encode(entry))
+            )
 
     def _functions(self, catalog: Catalog) -> Sequence[str]:
         """The names of all functions of users: a new one may be what a text means."""
         if self._objects is not catalog.objects:
             self._objects = catalog.objects
-            self._names = sorted(".".join(n) for n, o in catalog.objects.items() if isinstance(o, Function))
+            self._names = sorted(
+                ".".join(n) for n, o in catalog.objects.items() if isinstance(o, Function)
+            )
         return self._names
 
     def _digest(self, catalog: Catalog, name: Identifier) -> bytes | None:
@@ -139,17 +153,33 @@ class PlanCache:
 
 
 def _digest(item: CatalogObject) -> bytes:
-    """Of all that a definition says. Nothing in it is named only: it is encoded over an empty catalog."""
-    return blake2b(type(item).__name__.encode() + Encoder(Catalog()).encode(_parts(item)), digest_size=16).digest()
+    """Of all that a definition says. Nothing in it is named only: it is encoded over an empty
+    catalog."""
+    return blake2b(
+        type(item).__name__.encode() + Encoder(Catalog()).encode(_parts(item)), digest_size=16
+    ).digest()
 
 
 def _parts(item: CatalogObject) -> tuple[object, ...]:
     return tuple(getattr(item, name) for name in inspect.signature(type(item)).parameters)
 
 
-def _key(job: JobText, catalog: Catalog, settings: Mapping[str, str], functions: Sequence[str]) -> bytes:
+def _key(
+    job: JobText, catalog: Catalog, settings: Mapping[str, str], functions: Sequence[str]
+) -> bytes:
     options = (part for item in sorted(settings.items()) for part in item)
-    return _hash((_code(), job.name, job.file or "", catalog.catalog, catalog.database, job.sql, *functions, *options))
+    return _hash(
+        (
+            _code(),
+            job.name,
+            job.file or "",
+            catalog.catalog,
+            catalog.database,
+            job.sql,
+            *functions,
+            *options,
+        )
+    )
 
 
 def _hash(parts: Iterable[str]) -> bytes:

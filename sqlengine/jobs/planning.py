@@ -1,5 +1,5 @@
-"""From a job's text to its optimised plans and the objects that it defines. Pure, and everything here pickles: large
-changes are planned in a child process."""
+"""From a job's text to its optimised plans and the objects that it defines. Pure, and everything
+here pickles: large changes are planned in a child process."""
 
 from __future__ import annotations
 
@@ -26,13 +26,16 @@ from udf.user import UserFunction
 log = logging.getLogger("sqlengine")
 
 # A definition that others can name.
-_DEFINES = re.compile(r"\b(CREATE|REPLACE)\s+(TABLE|VIEW|FUNCTION|DATABASE|CATALOG)\b", re.IGNORECASE)
+_DEFINES = re.compile(
+    r"\b(CREATE|REPLACE)\s+(TABLE|VIEW|FUNCTION|DATABASE|CATALOG)\b", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
 class JobText:
-    """What somebody submitted under a name. `modules`: the contents of users' modules that it means, by what its CREATE
-    FUNCTION say; those that are not there are taken from `uploads` (sources by file name), or as their files are now."""
+    """What somebody submitted under a name. `modules`: the contents of users' modules that it
+    means, by what its CREATE FUNCTION say; those that are not there are taken from `uploads`
+    (sources by file name), or as their files are now."""
 
     name: str
     sql: str
@@ -43,8 +46,9 @@ class JobText:
 
 @dataclass(frozen=True)
 class PlannedJob:
-    """`sinks`: one optimised plan an INSERT; `objects`: what it defines for all; `uses`: what it names of others;
-    `modules`: the contents of the modules that its own functions come from; `functions`: all that it calls or defines."""
+    """`sinks`: one optimised plan an INSERT; `objects`: what it defines for all; `uses`: what it
+    names of others; `modules`: the contents of the modules that its own functions come from;
+    `functions`: all that it calls or defines."""
 
     name: str
     sinks: tuple[Sink, ...]
@@ -64,30 +68,45 @@ class BoundJob:
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
-def plan_job(job: JobText, catalog: Catalog, settings: Mapping[str, str], library: Library | None = None) -> PlannedJob:
+def plan_job(
+    job: JobText, catalog: Catalog, settings: Mapping[str, str], library: Library | None = None
+) -> PlannedJob:
     """Parses, binds and optimises one job. SqlError names the file and the place."""
     script = _run(job, catalog, settings, library)
     defined = {o.name for o in script.objects}
     uses = frozenset(u for u in script.uses - defined if u in catalog.objects)
     functions = tuple(script.functions.values())
     return PlannedJob(
-        job.name, tuple(script.sinks), tuple(script.objects), uses, script.settings, script.modules, functions
+        job.name,
+        tuple(script.sinks),
+        tuple(script.objects),
+        uses,
+        script.settings,
+        script.modules,
+        functions,
     )
 
 
-def bind_job(job: JobText, catalog: Catalog, settings: Mapping[str, str], library: Library | None = None) -> BoundJob:
+def bind_job(
+    job: JobText, catalog: Catalog, settings: Mapping[str, str], library: Library | None = None
+) -> BoundJob:
     """Parses and binds one job, for EXPLAIN."""
     script = _run(job, catalog, settings, library)
     return BoundJob(tuple(script.bound), disabled_passes(script.settings), script.settings)
 
 
-def _run(job: JobText, catalog: Catalog, settings: Mapping[str, str], library: Library | None) -> Script:
+def _run(
+    job: JobText, catalog: Catalog, settings: Mapping[str, str], library: Library | None
+) -> Script:
     try:
         if library is not None and job.modules:
             catalog = with_functions(catalog, library.pinned(job.modules))
         statements = parse(job.sql, file=job.file)
         if not statements:
-            raise JobError("the job has no statement", hint="a job is a text with at least one CREATE or INSERT INTO")
+            raise JobError(
+                "the job has no statement",
+                hint="a job is a text with at least one CREATE or INSERT INTO",
+            )
         script = Script(job.name, catalog, dict(settings), library, job.modules, job.uploads)
         for statement in statements:
             apply(script, statement)
@@ -107,8 +126,8 @@ def plan_jobs(
     library: Library | None = None,
     plan: PlanJob = plan_job,
 ) -> list[PlannedJob | SqlError]:
-    """Plans many jobs in the order of their dependencies; results in the order given. A job whose table is missing is
-    tried again after others have defined theirs."""
+    """Plans many jobs in the order of their dependencies; results in the order given. A job whose
+    table is missing is tried again after others have defined theirs."""
     results: dict[int, PlannedJob | SqlError] = {}
     waiting = sorted(range(len(jobs)), key=lambda i: (not _DEFINES.search(jobs[i].sql), i))
     while waiting:
@@ -126,12 +145,15 @@ def plan_jobs(
 
 
 def with_entry_points(catalog: Catalog, library: Library) -> Catalog:
-    """The catalog with the functions that installed packages offer. One that cannot be used is left out, and logged."""
+    """The catalog with the functions that installed packages offer. One that cannot be used is left
+    out, and logged."""
     found = dict(library.entry_points())
     for name, error in found.items():
         if isinstance(error, SqlError):
             log.error("function %s of an installed package cannot be used: %s", name, error)
-    return with_functions(catalog, ((n, f) for n, f in found.items() if isinstance(f, UserFunction)))
+    return with_functions(
+        catalog, ((n, f) for n, f in found.items() if isinstance(f, UserFunction))
+    )
 
 
 def with_functions(catalog: Catalog, functions: Iterable[tuple[str, UserFunction]]) -> Catalog:
@@ -142,14 +164,19 @@ def with_functions(catalog: Catalog, functions: Iterable[tuple[str, UserFunction
 
 
 def with_objects(catalog: Catalog, job: PlannedJob) -> Catalog:
-    """The catalog with what the job defines (it was planned against this catalog, so nothing clashes)."""
+    """The catalog with what the job defines (it was planned against this catalog, so nothing
+    clashes)."""
     for item in job.objects:
         catalog = catalog.put(item)
     return catalog
 
 
 def _try(
-    plan: PlanJob, job: JobText, catalog: Catalog, settings: Mapping[str, str], library: Library | None
+    plan: PlanJob,
+    job: JobText,
+    catalog: Catalog,
+    settings: Mapping[str, str],
+    library: Library | None,
 ) -> PlannedJob | SqlError:
     try:
         return plan(job, catalog, settings, library)

@@ -1,4 +1,5 @@
-"""What the statements of one job say, one after the other: definitions, settings, and the plans of its INSERTs."""
+"""What the statements of one job say, one after the other: definitions, settings, and the plans of
+its INSERTs."""
 
 from __future__ import annotations
 
@@ -43,7 +44,14 @@ from planner.graph.takeover import policy_of
 from planner.logical import Sink
 from planner.optimizer import disabled_passes
 from planner.settings import RUNTIME_MODE, configured, is_batch, late_table_name
-from sqlengine.catalog.changes import after, check_place, database_of, described, has_catalog, unknown_database
+from sqlengine.catalog.changes import (
+    after,
+    check_place,
+    database_of,
+    described,
+    has_catalog,
+    unknown_database,
+)
 from sqlengine.connectors.python_ import with_function
 from sqlengine.connectors.registry import declared, delivered, validate
 from sqlengine.executors.memory_limits import LIMIT, limit_in
@@ -73,7 +81,9 @@ class Script:
     def load(self, statement: CreateFunction) -> UserFunction:
         """What a CREATE FUNCTION names; one module has one content throughout the job."""
         if self.library is None:
-            raise UnsupportedError("functions of users cannot be loaded here", position=statement.position)
+            raise UnsupportedError(
+                "functions of users cannot be loaded here", position=statement.position
+            )
         user = self.library.load(statement, {**self.pinned, **self.modules}, self.uploads)
         self.modules[key_of(statement)] = user.content
         self.functions[user.identity] = user
@@ -106,7 +116,9 @@ def apply(script: Script, statement: Statement) -> None:
                 _insert(script, statement)
             case _:
                 kind = type(statement).__name__.upper()
-                raise UnsupportedError(f"{kind} has no place in a job", hint="run it with 'sql run' instead")
+                raise UnsupportedError(
+                    f"{kind} has no place in a job", hint="run it with 'sql run' instead"
+                )
     except SqlError as error:
         raise error.at(statement.position) from None
 
@@ -120,7 +132,9 @@ def _set(script: Script, key: str, value: str) -> None:
         limits_in(script.settings)
     if key == RUNTIME_MODE and is_batch(script.settings):
         hint = "run the script with 'sql run'"
-        raise UnsupportedError("batch mode is not supported for jobs: their input has no end", hint=hint)
+        raise UnsupportedError(
+            "batch mode is not supported for jobs: their input has no end", hint=hint
+        )
 
 
 def use(catalog: Catalog, statement: Use) -> Catalog:
@@ -146,7 +160,8 @@ def drop_temporary(catalog: Catalog, statement: Drop) -> Catalog:
         if statement.if_exists:
             return catalog
         raise UnknownObject(
-            f"{statement.kind.lower()} '{'.'.join(statement.name)}' does not exist", position=statement.subject
+            f"{statement.kind.lower()} '{'.'.join(statement.name)}' does not exist",
+            position=statement.subject,
         )
     if not held.temporary:
         raise JobError(
@@ -160,7 +175,9 @@ def held_object(catalog: Catalog, statement: Drop) -> CatalogObject | None:
     """What DROP names, if it is there."""
     if statement.kind == "FUNCTION":
         name = catalog.resolve_function(statement.name, system=statement.system)
-        return catalog.temporary.get(name) or (None if statement.temporary else catalog.objects.get(name))
+        return catalog.temporary.get(name) or (
+            None if statement.temporary else catalog.objects.get(name)
+        )
     held = catalog.get(statement.name)
     kinds: dict[str, type[CatalogObject]] = {"TABLE": Table, "VIEW": View}
     return held if isinstance(held, kinds[statement.kind]) else None
@@ -203,7 +220,8 @@ def _use_database(script: Script, name: Identifier) -> None:
 
 
 def _split(script: Script, statement: CreateTable) -> Insert:
-    """Defines the table of CREATE TABLE … AS; what is left to do. The job that made it may replace it."""
+    """Defines the table of CREATE TABLE … AS; what is left to do. The job that made it may replace
+    it."""
     table, insert = bind_create_as(statement, script.catalog, script.settings, job=script.name)
     held = script.catalog.permanent(statement.name)
     own = next((o for o in script.objects if held is not None and o.name == held.name), None)
@@ -215,7 +233,9 @@ def _split(script: Script, statement: CreateTable) -> Insert:
     elif own is None and not statement.create:
         hint = "write CREATE OR REPLACE TABLE"
         raise UnknownObject(
-            f"table '{'.'.join(statement.name)}' does not exist", hint=hint, position=statement.position
+            f"table '{'.'.join(statement.name)}' does not exist",
+            hint=hint,
+            position=statement.position,
         )
     _define(script, table)
     return insert
@@ -249,8 +269,9 @@ def _alter(script: Script, statement: Alter) -> None:
 
 
 def _validate(table: Table, statement: CreateTable | None) -> None:
-    """Flink finds a wrong option when the table is used; the author of a job wants to know now, and where it stands. An
-    option of a format is called without the name of the format. A table without any option is one for LIKE."""
+    """Flink finds a wrong option when the table is used; the author of a job wants to know now, and
+    where it stands. An option of a format is called without the name of the format. A table without
+    any option is one for LIKE."""
     if not table.options:
         return
     check_connector(table)
@@ -318,7 +339,8 @@ def called(query: exp.Expression, catalog: Catalog) -> list[Function]:
 
 
 def _names(query: exp.Expression, catalog: Catalog) -> set[Identifier]:
-    """Tables and views that a query names (names of its own CTEs are among them, but stand for no object)."""
+    """Tables and views that a query names (names of its own CTEs are among them, but stand for no
+    object)."""
     found = set()
     for table in query.find_all(exp.Table):
         parts = tuple(p.name for p in table.parts if isinstance(p, exp.Identifier))

@@ -10,6 +10,10 @@ from sqlengine.connectors.registry import delivered
 
 
 def with_late_rows(sinks: Iterable[Sink], settings: Mapping[str, str]) -> list[Sink]:
-    """Each optimised statement, and behind it what writes its late rows to their table. SqlError where the table does not
-    take them."""
-    return [s for sink in sinks for s in (sink, *(delivered(late, settings) for late in late_sinks(sink)))]
+    """Each optimised statement, and behind it what writes its late rows to their table. SqlError
+    where the table does not take them."""
+    return [
+        s
+        for sink in sinks
+        for s in (sink, *(delivered(late, settings) for late in late_sinks(sink)))
+    ]

@@ -1,8 +1,8 @@
-"""Large changes are parsed and planned in a short-lived child process, so that the stream beside them keeps its pace:
-parsing holds the interpreter's lock, and hundreds of rules take seconds.
+"""Large changes are parsed and planned in a short-lived child process, so that the stream beside
+them keeps its pace: parsing holds the interpreter's lock, and hundreds of rules take seconds.
 
-The child is a plain interpreter that imports this module. `multiprocessing` would import the caller's main module
-again, which in a program that embeds the engine may be anything."""
+The child is a plain interpreter that imports this module. `multiprocessing` would import the
+caller's main module again, which in a program that embeds the engine may be anything."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ from sqlengine.functions.library import Library
 from sqlengine.jobs.plan_cache import PlanCache
 from sqlengine.jobs.planning import JobText, PlannedJob, plan_jobs
 
-# Up to so many texts are planned in the calling thread: a child costs as much CPU time for its start as 300 rules do
-# (0.7 s). So many where there is no stream to hold up.
+# Up to so many texts are planned in the calling thread: a child costs as much CPU time for its
+# start as 300 rules do (0.7 s). So many where there is no stream to hold up.
 INLINE, INLINE_ALONE = 20, 300
 
 
 @dataclass
 class Planner:
-    """Plans texts for one engine, under its settings and with its users' functions. `cache`: where plans are kept (None:
-    nowhere); `counters`: plans from the cache (hits) and made anew (misses)."""
+    """Plans texts for one engine, under its settings and with its users' functions. `cache`: where
+    plans are kept (None: nowhere); `counters`: plans from the cache (hits) and made anew
+    (misses)."""
 
     settings: Mapping[str, str]
     library: Library | None = None
@@ -38,10 +39,16 @@ class Planner:
     counters: Counter[str] = field(default_factory=Counter)
 
     def plan(
-        self, jobs: Sequence[JobText], catalog: Catalog, *, child: bool | None = None, alone: bool = False
+        self,
+        jobs: Sequence[JobText],
+        catalog: Catalog,
+        *,
+        child: bool | None = None,
+        alone: bool = False,
     ) -> list[PlannedJob | SqlError]:
-        """Plans jobs in the order of their dependencies, here or in a child process (by number, unless `child` says;
-        `alone`: there is no stream to hold up). The functions of users that they call can be called here afterwards."""
+        """Plans jobs in the order of their dependencies, here or in a child process (by number,
+        unless `child` says; `alone`: there is no stream to hold up). The functions of users that
+        they call can be called here afterwards."""
         apart = len(jobs) > (INLINE_ALONE if alone else INLINE) if child is None else child
         work = _Work(tuple(jobs), catalog, self.settings, self.library, self.cache)
         plans, counters = (_in_child if apart else _plan)(work)
@@ -70,7 +77,9 @@ def _plan(work: _Work) -> _Done:
     if work.cache is None:
         return plan_jobs(work.jobs, work.catalog, work.settings, work.library), Counter()
     with PlanCache(work.cache) as cache:
-        return plan_jobs(work.jobs, work.catalog, work.settings, work.library, cache.plan), cache.counters
+        return plan_jobs(
+            work.jobs, work.catalog, work.settings, work.library, cache.plan
+        ), cache.counters
 
 
 def _in_child(work: _Work) -> _Done:
@@ -80,11 +89,14 @@ def _in_child(work: _Work) -> _Done:
         f"forget_pandas()\nwith importing():\n    from {__name__} import main\nmain()"
     )
     command = [sys.executable, "-P", "-c", program]
-    done = subprocess.run(command, input=pickle.dumps(work), capture_output=True, env=environment, check=False)
+    done = subprocess.run(
+        command, input=pickle.dumps(work), capture_output=True, env=environment, check=False
+    )
     if done.returncode != 0:
         raise ServiceError(
             f"the planning process ended with code {done.returncode}",
-            detail=done.stderr.decode("utf-8", "replace").strip()[-500:] or "it said nothing (out of memory?)",
+            detail=done.stderr.decode("utf-8", "replace").strip()[-500:]
+            or "it said nothing (out of memory?)",
             hint="submit fewer statements at a time",
         )
     plans: _Done = pickle.loads(done.stdout)  # noqa: S301

@@ -7,7 +7,8 @@ from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Context, Operator
 
 
 class AbsentOperator:
-    """What it would say of no rows at all (as that their number is 0) is said where its rows are."""
+    """What it would say of no rows at all (as that their number is 0) is said where its rows
+    are."""
 
     def __init__(self, operator: Operator) -> None:
         self.operator = operator

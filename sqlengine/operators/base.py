@@ -1,8 +1,9 @@
 """The one form of an operator, for every way of running it.
 
-An operator does no I/O, starts no thread, reads no clock, no random source and no `hash`: all that it depends on is in
-its arguments and in the tables that its context gave it. So the embedded loop calls it in process, a Spark task calls
-it on its buckets, an instance on its shards, a simulation on a clock of its own."""
+An operator does no I/O, starts no thread, reads no clock, no random source and no `hash`: all that
+it depends on is in its arguments and in the tables that its context gave it. So the embedded loop
+calls it in process, a Spark task calls it on its buckets, an instance on its shards, a simulation
+on a clock of its own."""
 
 from __future__ import annotations
 
@@ -14,22 +15,28 @@ from parser.types import BIGINT, STRING, Column, Schema
 from sqlengine.batch import Batch
 from sqlengine.state.table import KeyedTable
 
-# Rows that could not be processed leave by this port, as `DEAD_LETTER` rows; all other ports count from 0.
+# Rows that could not be processed leave by this port, as `DEAD_LETTER` rows; all other ports count
+# from 0.
 ERROR_PORT = -1
-# By this one leave rows of the same form for which a job cannot go on; they are among the dead letters, too.
+# By this one leave rows of the same form for which a job cannot go on; they are among the dead
+# letters, too.
 GIVE_UP_PORT = -2
 
-# owner: the job, or '' for a table's records that all its jobs read; place: line:column in the job's text, or
-# shard@offset; subject: the expression or the table; reason: in words; payload: the row's values as JSON, or the record.
-# shard, offset: the record that the row came from, NULL where nobody knows. The executor adds what it knows besides: the
-# table in full, its topic or path, and the scan's id in the graph.
+# owner: the job, or '' for a table's records that all its jobs read; place: line:column in the
+# job's text, or shard@offset; subject: the expression or the table; reason: in words; payload: the
+# row's values as JSON, or the record. shard, offset: the record that the row came from, NULL where
+# nobody knows. The executor adds what it knows besides: the table in full, its topic or path, and
+# the scan's id in the graph.
 _SAID = ("owner", "place", "subject", "reason", "payload")
 _FROM = (Column("shard", STRING), Column("offset", BIGINT))
 _ADDRESS = ("table", "stored", "source")
-DEAD_LETTER = Schema((*(Column(n, STRING) for n in _SAID), *_FROM, *(Column(n, STRING) for n in _ADDRESS)))
+DEAD_LETTER = Schema(
+    (*(Column(n, STRING) for n in _SAID), *_FROM, *(Column(n, STRING) for n in _ADDRESS))
+)
 
 Output = list[tuple[int, Batch]]
-# The same, made as it is asked for: who asks takes all of it before it gives the operator the next batch.
+# The same, made as it is asked for: who asks takes all of it before it gives the operator the next
+# batch.
 Stream = Iterable[tuple[int, Batch]]
 
 
@@ -38,10 +45,13 @@ class Context(Protocol):
 
     counters: Counter[str]
 
-    def table(self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...] | None) -> KeyedTable:
-        """The operator's state under `name`, filled from a checkpoint when there is one. `exchange` are the key
-        columns whose hash is the row's bucket; none means bucket 0. None itself: the rows belong to no bucket, and every
-        instance of the operator has them all (how far the time is)."""
+    def table(
+        self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...] | None
+    ) -> KeyedTable:
+        """The operator's state under `name`, filled from a checkpoint when there is one. `exchange`
+        are the key columns whose hash is the row's bucket; none means bucket 0. None itself: the
+        rows belong to no bucket, and every instance of the operator has them all (how far the time
+        is)."""
 
 
 @runtime_checkable
@@ -69,10 +79,12 @@ class Gathering(Protocol):
 
 
 class Operator(Protocol):
-    """`open` comes once, before anything else; `process` any number of times from one thread; `close` once.
+    """`open` comes once, before anything else; `process` any number of times from one thread;
+    `close` once.
 
-    `process` takes a batch of input `port` and gives batches by output port, in order. It never raises for data: such
-    rows leave by `ERROR_PORT`. A batch without rows that carries time is a tick: there is no other entry point."""
+    `process` takes a batch of input `port` and gives batches by output port, in order. It never
+    raises for data: such rows leave by `ERROR_PORT`. A batch without rows that carries time is a
+    tick: there is no other entry point."""
 
     def open(self, context: Context) -> None: ...
 
@@ -82,7 +94,8 @@ class Operator(Protocol):
 
 
 def outputs(operator: Operator, parts: Sequence[tuple[int, Batch]]) -> Iterator[Stream]:
-    """What comes of the batches that wait for an operator, by input port: one after the other or, for what can, together."""
+    """What comes of the batches that wait for an operator, by input port: one after the other or,
+    for what can, together."""
     if len(parts) > 1 and isinstance(operator, Gathering):  # which is slow to ask
         yield operator.gather(parts)
         return

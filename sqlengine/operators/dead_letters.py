@@ -22,8 +22,17 @@ def dead_letters(
     subject: str | Sequence[str],
     reason: str | Sequence[str],
 ) -> Batch:
-    """One dead letter per row of `rows`, with the row's values as JSON (cut at 64 KiB). A text alone holds for all rows."""
-    return letters(rows, owner, place, subject, reason, [describe(rows, i) for i in range(rows.num_rows)], rows.offsets)
+    """One dead letter per row of `rows`, with the row's values as JSON (cut at 64 KiB). A text
+    alone holds for all rows."""
+    return letters(
+        rows,
+        owner,
+        place,
+        subject,
+        reason,
+        [describe(rows, i) for i in range(rows.num_rows)],
+        rows.offsets,
+    )
 
 
 def letters(
@@ -35,15 +44,22 @@ def letters(
     payload: Sequence[str],
     offsets: IntArray | None = None,
 ) -> Batch:
-    """A DEAD_LETTER batch at the time of `like`; `offsets` are those of the records in the shard that `like` is from."""
+    """A DEAD_LETTER batch at the time of `like`; `offsets` are those of the records in the shard
+    that `like` is from."""
     count = len(payload)
-    known = np.zeros(count, np.bool_) if offsets is None or not like.origin else offsets != NO_OFFSET
+    known = (
+        np.zeros(count, np.bool_) if offsets is None or not like.origin else offsets != NO_OFFSET
+    )
     shard = pa.array([like.origin] * count, pa.string(), mask=~known)
     offset = pa.array(np.zeros(count, np.int64) if offsets is None else offsets, mask=~known)
-    texts = ([t] * count if isinstance(t, str) else t for t in (owner, place, subject, reason, payload))
+    texts = (
+        [t] * count if isinstance(t, str) else t for t in (owner, place, subject, reason, payload)
+    )
     said = [pa.array(t, pa.string()) for t in texts]
     address = [pa.array([""] * count, pa.string())] * 3
-    return Batch(DEAD_LETTER, (*said, shard, offset, *address), count, like.proctime, like.watermark)
+    return Batch(
+        DEAD_LETTER, (*said, shard, offset, *address), count, like.proctime, like.watermark
+    )
 
 
 def describe(batch: Batch, row: int) -> str:
@@ -57,4 +73,8 @@ def _plain(one: pa.Array) -> object:
     try:
         return one[0].as_py()
     except ValueError:
-        return one.cast(pa.string())[0].as_py() if pa.types.is_temporal(one.type) else one.to_string(indent=0)
+        return (
+            one.cast(pa.string())[0].as_py()
+            if pa.types.is_temporal(one.type)
+            else one.to_string(indent=0)
+        )

@@ -1,7 +1,8 @@
 """Two inputs that come from one source take turns where rows are late.
 
-A late row meets what is held when it comes, so it matters what has come before it on the other side. A batch of the source
-reaches the inputs one after the other; cut around each late row, they see its rows in the order in which they came."""
+A late row meets what is held when it comes, so it matters what has come before it on the other
+side. A batch of the source reaches the inputs one after the other; cut around each late row, they
+see its rows in the order in which they came."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from sqlengine.state.columns import BoolArray
 
 
 def in_turn(batches: Sequence[Batch], late: Sequence[BoolArray]) -> Iterator[tuple[int, Batch]]:
-    """The parts of one batch of the source, by port, in pieces of which each late row is one; whole where no row is late,
-    or where nobody knows which rows of the source they were."""
+    """The parts of one batch of the source, by port, in pieces of which each late row is one; whole
+    where no row is late, or where nobody knows which rows of the source they were."""
     places = _places(batches)
     if places is None or not any(flags.any() for flags in late):
         yield from enumerate(batches)
@@ -39,8 +40,8 @@ def _piece(batch: Batch, start: int, end: int, since: int, watermark: int) -> Ba
 def _cuts(
     places: Sequence[IntArray], batches: Sequence[Batch], late: Sequence[BoolArray]
 ) -> list[tuple[int, Literal["left", "right"], int]]:
-    """Before and behind each late row of any input: its place in the source, and the watermark that holds there, which it
-    does not change."""
+    """Before and behind each late row of any input: its place in the source, and the watermark that
+    holds there, which it does not change."""
     told: dict[int, int] = {}
     for at, batch, flags in zip(places, batches, late, strict=True):
         told.update(zip(at[flags].tolist(), batch.watermarks()[flags].tolist(), strict=True))

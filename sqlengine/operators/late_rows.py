@@ -18,8 +18,8 @@ BEHIND = "late: it came behind the watermark"
 
 
 class LateGate:
-    """Counts late rows of input `port` (`late_rows`); where the job asks for them, they leave as its dead letters, or by
-    a port of their own for the table that takes them."""
+    """Counts late rows of input `port` (`late_rows`); where the job asks for them, they leave as
+    its dead letters, or by a port of their own for the table that takes them."""
 
     def __init__(self, node: Stateful, owner: str, port: int = 0, reason: str = REASON) -> None:
         self._letters = node.tells_late
@@ -41,13 +41,18 @@ class LateGate:
             output.append((self._port, batch.take(rows)))
         elif self._letters:
             letters = dead_letters(
-                batch.take(rows), owner=self._owner, place="", subject=self._subject, reason=self._reason
+                batch.take(rows),
+                owner=self._owner,
+                place="",
+                subject=self._subject,
+                reason=self._reason,
             )
             output.append((ERROR_PORT, letters))
 
 
 class LateRowsOperator:
-    """Late rows on their way to their table, with what had passed before each of them and who dropped it."""
+    """Late rows on their way to their table, with what had passed before each of them and who
+    dropped it."""
 
     def __init__(self, node: LateRows, columns: Sequence[str]) -> None:
         self._schema = node.schema.select(tuple(columns))
@@ -57,7 +62,10 @@ class LateRowsOperator:
     def open(self, context: Context) -> None: ...
 
     def process(self, port: int, batch: Batch) -> Output:
-        columns = [batch.column(n) if n in self._known else self._told(n, batch) for n in self._schema.names]
+        columns = [
+            batch.column(n) if n in self._known else self._told(n, batch)
+            for n in self._schema.names
+        ]
         return [(0, batch.with_columns(self._schema, columns))]
 
     def close(self) -> None: ...

@@ -21,8 +21,8 @@ ALL: Final = -1  # the key of what all inputs have reached together
 
 
 class PortTimes:
-    """The watermark of each input, and of the operator: the least of those that are not idle, which never falls. The state
-    is one table."""
+    """The watermark of each input, and of the operator: the least of those that are not idle, which
+    never falls. The state is one table."""
 
     def __init__(self, context: Context, inputs: int) -> None:
         self._table: KeyedTable = context.table(WATERMARKS, _KEYS, _VALUES, None)
@@ -48,8 +48,9 @@ class PortTimes:
         return bool(self._table.columns["idle"][self._all])
 
     def advance(self, port: int, batch: Batch) -> Batch:
-        """Takes the time of a batch. It comes back with the operator's: its watermark behind the batch, before each row,
-        and before the batch. When all inputs are idle, time stands still and the operator is idle, too."""
+        """Takes the time of a batch. It comes back with the operator's: its watermark behind the
+        batch, before each row, and before the batch. When all inputs are idle, time stands still
+        and the operator is idle, too."""
         since = self.reached
         self._write(self._slots[port], batch.watermark, batch.idle)
         times, idle = self._table.columns["watermark"], self._table.columns["idle"]
@@ -62,7 +63,14 @@ class PortTimes:
         rows = batch.row_watermarks
         before = None if rows is None else np.maximum(np.minimum(rows, least), since)
         steps = None if batch.steps is None else np.maximum(np.minimum(batch.steps, least), since)
-        return replace(batch, watermark=watermark, row_watermarks=before, since=since, steps=steps, idle=all_idle)
+        return replace(
+            batch,
+            watermark=watermark,
+            row_watermarks=before,
+            since=since,
+            steps=steps,
+            idle=all_idle,
+        )
 
     def _write(self, slot: int, watermark: int, idle: bool) -> None:
         columns = self._table.columns
@@ -72,7 +80,8 @@ class PortTimes:
 
 
 def reached(watermark: int) -> pa.Table:
-    """The table of an operator whose inputs have reached that together, and none of which has said anything since."""
+    """The table of an operator whose inputs have reached that together, and none of which has said
+    anything since."""
     table = KeyedTable(WATERMARKS, _KEYS, _VALUES, None)
     slots, _ = table.slots_for([pa.array([ALL], pa.int32())], 1)
     table.columns["watermark"][slots] = watermark

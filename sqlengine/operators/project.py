@@ -19,8 +19,8 @@ from udf.vector import Errors, merge_errors
 
 
 class ProjectOperator:
-    """Computes those items of the projection that somebody reads (`columns`). A row in which one of them has no value
-    leaves by the error port and has no other output."""
+    """Computes those items of the projection that somebody reads (`columns`). A row in which one of
+    them has no value leaves by the error port and has no other output."""
 
     def __init__(self, node: Project, columns: Sequence[str], owner: str = "") -> None:
         items = [(n, e) for n, e in node.items if n in set(columns)]
@@ -37,12 +37,16 @@ class ProjectOperator:
         vectors = [compute(batch) for _, _, compute in self._items]
         columns = [v.array(batch.num_rows) for v in vectors]
         result = batch.with_columns(
-            self.schema, [_plain(c, f.type) for c, f in zip(columns, self.schema.arrow, strict=True)]
+            self.schema,
+            [_plain(c, f.type) for c, f in zip(columns, self.schema.arrow, strict=True)],
         )
         errors = merge_errors([v.errors for v in vectors])
         if errors is None:
             return [(0, result)]
-        return [(ERROR_PORT, self._failed(batch, errors, vectors)), (0, drop_rows(result, errors.mask))]
+        return [
+            (ERROR_PORT, self._failed(batch, errors, vectors)),
+            (0, drop_rows(result, errors.mask)),
+        ]
 
     def _failed(self, batch: Batch, errors: Errors, vectors: Sequence[object]) -> Batch:
         rows = np.flatnonzero(errors.mask)

@@ -14,8 +14,8 @@ _ROWS = 1 << 16
 
 
 class RowByRowOperator:
-    """The same operator, so that its rows come as they would if each batch had one. What comes out for a batch is one
-    batch again, unless it is long."""
+    """The same operator, so that its rows come as they would if each batch had one. What comes out
+    for a batch is one batch again, unless it is long."""
 
     def __init__(self, operator: Operator) -> None:
         self.operator = operator
@@ -51,7 +51,8 @@ def _as_of(made: Batch, before: int) -> Batch:
 
 
 def joined(output: Output) -> Output:
-    """The batches of each output port as one, errors first. Ticks between rows go: the last time stays."""
+    """The batches of each output port as one, errors first. Ticks between rows go: the last time
+    stays."""
     by_port: dict[int, list[Batch]] = {}
     for port, batch in output:
         by_port.setdefault(port, []).append(batch)

@@ -1,7 +1,8 @@
 """All filters over one input as one set of rules, and the projections behind them as templates.
 
-Nothing here costs in proportion to the number of rules: the set finds the (row, rule) pairs, and rows whose
-projections differ in literals only are built together, literals being looked up by the route's number."""
+Nothing here costs in proportion to the number of rules: the set finds the (row, rule) pairs, and
+rows whose projections differ in literals only are built together, literals being looked up by the
+route's number."""
 
 from __future__ import annotations
 
@@ -48,8 +49,8 @@ class CompiledRule:
 
 @dataclass(frozen=True)
 class CompiledRules:
-    """A set of rules ready to run, immutable: the next version is made beside the stream from this one. `compiled` is the
-    number of rules that were not taken over from the one before."""
+    """A set of rules ready to run, immutable: the next version is made beside the stream from this
+    one. `compiled` is the number of rules that were not taken over from the one before."""
 
     plan: RulesPlan
     ruleset: RuleSet
@@ -57,7 +58,9 @@ class CompiledRules:
     compiled: int
 
 
-def compile_rules(plan: RulesPlan, ruleset: RuleSet, previous: CompiledRules | None = None) -> CompiledRules:
+def compile_rules(
+    plan: RulesPlan, ruleset: RuleSet, previous: CompiledRules | None = None
+) -> CompiledRules:
     """Compiles the difference to `previous` (or everything, into `ruleset`)."""
     known: Chunked[PlannedRule] = previous.plan.rules if previous else Chunked()
     held: Chunked[CompiledRule] = previous.rules if previous else Chunked()
@@ -69,13 +72,17 @@ def compile_rules(plan: RulesPlan, ruleset: RuleSet, previous: CompiledRules | N
             continue
         if old is None:
             conditions[name], residual = _split(rule.predicate)
-        rules[name] = CompiledRule(old.residual if old else residual, tuple(map(place, rule.routes)))
+        rules[name] = CompiledRule(
+            old.residual if old else residual, tuple(map(place, rule.routes))
+        )
     gone = [name for name in changed if name not in plan.rules]
     base = previous.ruleset if previous else ruleset
     try:
         base = base.change(conditions, gone) if conditions or gone else base
     except SqlError as error:
-        raise _in_statement(error, {name: plan.rules[name].predicate for name in conditions}) from None
+        raise _in_statement(
+            error, {name: plan.rules[name].predicate for name in conditions}
+        ) from None
     return CompiledRules(plan, base, held.changed(rules, gone), len(rules))
 
 
@@ -91,18 +98,23 @@ def _in_statement(error: SqlError, predicates: Mapping[str, Scalar]) -> SqlError
     for name, predicate in predicates.items():
         if error.hint == f"the rule is '{name}'":
             hint = f"the condition is {str(predicate)[:200]}"
-            return PlanError(error.message, detail=error.detail, hint=hint, position=find_position(predicate))
+            return PlanError(
+                error.message, detail=error.detail, hint=hint, position=find_position(predicate)
+            )
     return error
 
 
 class RulesOperator:
-    """A port for each sink of `plan.targets`: its rows, ordered by event and then by (job, place). A port for each rule
-    of `plan.onward`, whose rows go on to other operators, which also get a tick when no row matched."""
+    """A port for each sink of `plan.targets`: its rows, ordered by event and then by (job, place).
+    A port for each rule of `plan.onward`, whose rows go on to other operators, which also get a
+    tick when no row matched."""
 
     def __init__(self, compiled: CompiledRules) -> None:
         self.compiled = compiled
         self.rows_by_job: Counter[str] = Counter()
-        self.tested: Counter[str] = Counter()  # rows whose residual condition was evaluated, by rule
+        self.tested: Counter[str] = (
+            Counter()
+        )  # rows whose residual condition was evaluated, by rule
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
@@ -124,11 +136,16 @@ class RulesOperator:
         order = np.argsort(matches.rules, kind="stable")
         numbers, starts = np.unique(matches.rules[order], return_index=True)
         parts = np.split(matches.rows[order].astype(np.int64), starts[1:])
-        found = {str(ruleset.ids[n]): rows for n, rows in zip(numbers, parts, strict=True)} if len(numbers) else {}
+        found = (
+            {str(ruleset.ids[n]): rows for n, rows in zip(numbers, parts, strict=True)}
+            if len(numbers)
+            else {}
+        )
         return self._residuals(batch, found, output)
 
     def _unanswered(self, batch: Batch, matches: Matches, output: Output) -> None:
-        """Rows that a regular expression took too long for; the jobs of one that was given up cannot go on."""
+        """Rows that a regular expression took too long for; the jobs of one that was given up
+        cannot go on."""
         failed: dict[str, list[tuple[int, str]]] = {}
         for row, name, reason in matches.errors:
             failed.setdefault(name, []).append((row, reason))
@@ -156,7 +173,11 @@ class RulesOperator:
         return {name: rows for name, rows in found.items() if len(rows)}
 
     def _sinks(self, batch: Batch, rows_of: Mapping[str, Index], output: Output) -> None:
-        routes = [(route, rows) for name, rows in rows_of.items() for route in self.compiled.rules[name].routes]
+        routes = [
+            (route, rows)
+            for name, rows in rows_of.items()
+            for route in self.compiled.rules[name].routes
+        ]
         if not routes:
             return
         routes.sort(key=lambda r: r[0].order)
@@ -186,7 +207,15 @@ class RulesOperator:
         for i in np.flatnonzero(errors.mask):
             route = routes[which[i]].route
             text = ", ".join(str(e) for _, e in route.items)
-            self._letter(batch, rows[i : i + 1], route.job, route.items[0][1], text, [errors.reason(int(i))], output)
+            self._letter(
+                batch,
+                rows[i : i + 1],
+                route.job,
+                route.items[0][1],
+                text,
+                [errors.reason(int(i))],
+                output,
+            )
         kept = np.flatnonzero(~errors.mask)
         return built.take(kept), kept
 
@@ -197,16 +226,33 @@ class RulesOperator:
             for name, port in self.compiled.plan.onward.items()
         ]
 
-    def _fail(self, batch: Batch, rows: Index, rule: str, at: Scalar, reasons: Sequence[str], output: Output) -> None:
+    def _fail(
+        self,
+        batch: Batch,
+        rows: Index,
+        rule: str,
+        at: Scalar,
+        reasons: Sequence[str],
+        output: Output,
+    ) -> None:
         for job in sorted(self.compiled.plan.rules[rule].owners):
             self._letter(batch, rows, job, at, str(at), reasons, output)
 
     def _letter(
-        self, batch: Batch, rows: Index, job: str, at: Scalar, text: str, reasons: Sequence[str], output: Output
+        self,
+        batch: Batch,
+        rows: Index,
+        job: str,
+        at: Scalar,
+        text: str,
+        reasons: Sequence[str],
+        output: Output,
     ) -> None:
         self._counters["rows_in_error"] += len(rows)
         place = str(find_position(at) or "")
-        letters = dead_letters(batch.take(rows), owner=job, place=place, subject=text, reason=list(reasons))
+        letters = dead_letters(
+            batch.take(rows), owner=job, place=place, subject=text, reason=list(reasons)
+        )
         output.append((ERROR_PORT, letters))
 
     def close(self) -> None: ...

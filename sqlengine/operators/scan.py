@@ -24,14 +24,16 @@ METADATA_PREFIX = "@"
 
 
 def raw_schema(metadata: Schema) -> Schema:
-    """What a scan takes: the record's bytes, its offset in the shard, and the metadata columns by key behind an @."""
+    """What a scan takes: the record's bytes, its offset in the shard, and the metadata columns by
+    key behind an @."""
     keys = tuple(Column(METADATA_PREFIX + c.name, c.type) for c in metadata)
     return Schema((Column(RECORD, BYTES), Column(OFFSET, BIGINT), *keys))
 
 
 class ScanOperator:
-    """Decodes the columns that somebody reads. Malformed records leave by the error port, owned by the table and not by
-    its jobs; the rows beside them go on. Batches that a connector made itself (no `record` column) pass as they are."""
+    """Decodes the columns that somebody reads. Malformed records leave by the error port, owned by
+    the table and not by its jobs; the rows beside them go on. Batches that a connector made itself
+    (no `record` column) pass as they are."""
 
     def __init__(self, table: Table, columns: Sequence[str], decoder: Decoder) -> None:
         wanted = set(columns)
@@ -69,7 +71,8 @@ class ScanOperator:
         return [(ERROR_PORT, self._bad(batch, bad)), (0, rows)]
 
     def _metadata(self, batch: Batch, decoded: Decoded) -> list[pa.Array]:
-        """The columns that the connector tells, by record, and those that the format tells, by row."""
+        """The columns that the connector tells, by record, and those that the format tells, by
+        row."""
         told = iter(decoded.metadata)
         rows = None if decoded.rows is None else pa.array(decoded.rows)
         columns = []
@@ -91,7 +94,10 @@ class ScanOperator:
     def _bad(self, batch: Batch, bad: Sequence[BadRecord]) -> Batch:
         self._counters["records_malformed"] += len(bad)
         where = pa.array(np.array([b.row for b in bad]))
-        payloads = [p[:MAX_PAYLOAD].decode("utf-8", "replace") for p in batch.column(RECORD).take(where).to_pylist()]
+        payloads = [
+            p[:MAX_PAYLOAD].decode("utf-8", "replace")
+            for p in batch.column(RECORD).take(where).to_pylist()
+        ]
         offsets = batch.column(OFFSET).take(where).to_pylist()
         return letters(
             batch,

@@ -21,7 +21,8 @@ _COUNTS = Schema.of(left=BIGINT.with_nullable(False), right=BIGINT.with_nullable
 
 
 class SetOperationOperator:
-    """For each batch and row value, +I or -D as often as the result has the row more or less often than before."""
+    """For each batch and row value, +I or -D as often as the result has the row more or less often
+    than before."""
 
     def __init__(self, node: SetOperation) -> None:
         self._node = node
@@ -39,11 +40,16 @@ class SetOperationOperator:
     def close(self) -> None: ...
 
     def _change(self, port: int, batch: Batch) -> Batch | None:
-        back, columns = takes_back(batch), [batch.column(n) for n in self._node.inputs[port].schema.names]
+        back, columns = (
+            takes_back(batch),
+            [batch.column(n) for n in self._node.inputs[port].schema.names],
+        )
         slots, _ = self._table.slots_for(columns, batch.num_rows)
         touched = first_seen(slots)
         before = self._times_there(touched)
-        np.add.at(self._table.columns[_SIDES[port]], slots, 1 if back is None else np.where(back, -1, 1))
+        np.add.at(
+            self._table.columns[_SIDES[port]], slots, 1 if back is None else np.where(back, -1, 1)
+        )
         self._table.mark(touched)
         more = self._times_there(touched) - before
         result = self._told(batch, touched, more) if more.any() else None
@@ -59,7 +65,9 @@ class SetOperationOperator:
         return found.astype(np.int64)
 
     def _gone(self, slots: IntArray) -> BoolArray:
-        gone: BoolArray = (self._table.columns["left"][slots] == 0) & (self._table.columns["right"][slots] == 0)
+        gone: BoolArray = (self._table.columns["left"][slots] == 0) & (
+            self._table.columns["right"][slots] == 0
+        )
         return gone
 
     def _told(self, batch: Batch, touched: IntArray, more: IntArray) -> Batch:

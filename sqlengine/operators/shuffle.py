@@ -1,5 +1,5 @@
-"""Both ends of a crossing between the parts of a divided graph. What crosses is batches in bytes: rows with their kinds and
-the times before and behind them."""
+"""Both ends of a crossing between the parts of a divided graph. What crosses is batches in bytes:
+rows with their kinds and the times before and behind them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from parser.types import BIGINT, INT, STRING, Schema
 from planner.logical import OTHERS, OWN, ShuffleIn, ShuffleOut, ShuffleScan
 from planner.logical.shuffle import KEY
 from sqlengine.batch import MIN_WATERMARK, Batch, IntArray, concat, joined_steps, together
-from sqlengine.formats.shuffle_records import PARCELS, Parcel, Stamp, decode_parcel, decode_stamp, encode_parcel
+from sqlengine.formats.shuffle_records import (
+    PARCELS,
+    Parcel,
+    Stamp,
+    decode_parcel,
+    decode_stamp,
+    encode_parcel,
+)
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.ports import PortTimes
 from sqlengine.operators.scan import METADATA_PREFIX, OFFSET, RECORD
@@ -33,7 +40,9 @@ class _Told:
 
     def __init__(self, context: Context) -> None:
         keys = Schema.of(what=INT)
-        self._table: KeyedTable = context.table("told", keys, Schema.of(watermark=_NUMBER, idle=_NUMBER), None)
+        self._table: KeyedTable = context.table(
+            "told", keys, Schema.of(watermark=_NUMBER, idle=_NUMBER), None
+        )
         self._slots, is_new = self._table.slots_for([pa.array([0], pa.int32())], 1)
         if is_new[0]:
             self._write(MIN_WATERMARK, False)
@@ -53,9 +62,9 @@ class _Told:
 
 
 class ShuffleOutOperator:
-    """Gives parcels for the sink, and the part's own rows as they are, with the part as their origin. A part that gets no
-    rows of a batch is told of the time where that is new. `rows_shuffled`, `parcels` and `ticks_shuffled` (those without
-    rows) count what goes."""
+    """Gives parcels for the sink, and the part's own rows as they are, with the part as their
+    origin. A part that gets no rows of a batch is told of the time where that is new.
+    `rows_shuffled`, `parcels` and `ticks_shuffled` (those without rows) count what goes."""
 
     def __init__(self, node: ShuffleOut, encode: Encode) -> None:
         self._node = node
@@ -72,7 +81,11 @@ class ShuffleOutOperator:
         """What came in one epoch crosses together."""
         news = [(b, self._told.news(b.watermark, b.idle)) for _, b in parts]
         told = any(moved for _, moved in news)
-        return [out for b in together([b for b, moved in news if b.num_rows or moved]) for out in self._send(b, told)]
+        return [
+            out
+            for b in together([b for b, moved in news if b.num_rows or moved])
+            for out in self._send(b, told)
+        ]
 
     def _send(self, batch: Batch, moved: bool) -> Output:
         if not batch.num_rows and not moved:
@@ -80,19 +93,26 @@ class ShuffleOutOperator:
         names = tuple(n for n in self._node.columns.names if n in batch.schema)
         owners = self._owners(batch)
         rows = batch.with_columns(batch.schema.select(names), [batch.column(n) for n in names])
-        told = [batch.steps, None if batch.row_watermarks is None else np.unique(batch.row_watermarks)]
+        told = [
+            batch.steps,
+            None if batch.row_watermarks is None else np.unique(batch.row_watermarks),
+        ]
         rest = replace(rows, offsets=None, origin="", proctime=0, steps=joined_steps(told))
         shares = ((part, np.flatnonzero(owners == part)) for part in range(self._node.parts))
         sent = {part: self._share(rest, mine, batch) for part, mine in shares if len(mine) or moved}
         own = sent.pop(self._node.index, None)
-        parcels = [encode_parcel(Parcel(self._node.crossing, self._encode(b))) for b in sent.values()]
+        parcels = [
+            encode_parcel(Parcel(self._node.crossing, self._encode(b))) for b in sent.values()
+        ]
         self._counters["rows_shuffled"] += batch.num_rows
         self._counters["parcels"] += len(sent)
         self._counters["ticks_shuffled"] += sum(not b.num_rows for b in sent.values())
         columns = (pa.array(list(sent), pa.int32()), pa.array(parcels, pa.binary()))
         output: Output = [(OTHERS, Batch(PARCELS, columns, len(parcels), batch.proctime))]
         if own is not None:
-            output.append((OWN, replace(own, origin=str(self._node.index), proctime=batch.proctime)))
+            output.append(
+                (OWN, replace(own, origin=str(self._node.index), proctime=batch.proctime))
+            )
         return output
 
     def _owners(self, batch: Batch) -> IntArray:
@@ -100,7 +120,9 @@ class ShuffleOutOperator:
         keys = self._node.keys
         if not keys:
             return np.full(batch.num_rows, self._node.index if keys is None else 0, np.int64)
-        buckets = buckets_of([batch.schema.type(k) for k in keys], [batch.column(k) for k in keys], batch.num_rows)
+        buckets = buckets_of(
+            [batch.schema.type(k) for k in keys], [batch.column(k) for k in keys], batch.num_rows
+        )
         owners: IntArray = buckets.astype(np.int64) * self._node.parts // BUCKETS
         return owners
 
@@ -113,8 +135,8 @@ class ShuffleOutOperator:
 
 
 class ShuffleScanOperator:
-    """Opens parcels: each batch leaves by the port of its crossing, with the part that sent it as its origin. Those of
-    crossings that are no more are dropped (`parcels_dropped`)."""
+    """Opens parcels: each batch leaves by the port of its crossing, with the part that sent it as
+    its origin. Those of crossings that are no more are dropped (`parcels_dropped`)."""
 
     def __init__(self, node: ShuffleScan, decode: Decode) -> None:
         self._ports: Mapping[str, int] = {c: port for port, c in enumerate(node.crossings)}
@@ -137,12 +159,18 @@ class ShuffleScanOperator:
             tick = Batch(Schema(()), (), 0, batch.proctime)
             return [(to, tick) for to in self._ports.values()]
         output: Output = []
-        keys, records, offsets = (batch.column(n).to_pylist() for n in (METADATA_PREFIX + KEY, RECORD, OFFSET))
+        keys, records, offsets = (
+            batch.column(n).to_pylist() for n in (METADATA_PREFIX + KEY, RECORD, OFFSET)
+        )
         stamps = {key: decode_stamp(key) for key in dict.fromkeys(keys)}
         self._senders.check(stamps.values())
         for key, record, offset in zip(keys, records, offsets, strict=True):
             stamp, parcel = stamps[key], decode_parcel(record)
-            ports = [self._ports[c] for c in self._heirs.of(parcel.crossing, stamp.version) if c in self._ports]
+            ports = [
+                self._ports[c]
+                for c in self._heirs.of(parcel.crossing, stamp.version)
+                if c in self._ports
+            ]
             if not ports:
                 self._counters["parcels_dropped"] += 1
                 continue
@@ -160,10 +188,14 @@ class _Senders:
     """The last epoch of each part that something came from: they only grow."""
 
     def __init__(self, context: Context) -> None:
-        self._table: KeyedTable = context.table("senders", Schema.of(part=INT), Schema.of(epoch=_NUMBER), None)
+        self._table: KeyedTable = context.table(
+            "senders", Schema.of(part=INT), Schema.of(epoch=_NUMBER), None
+        )
         rows = self._table.live()
         parts = self._table.key_arrays(rows)[0].to_pylist()
-        self._known: dict[int, int] = dict(zip(parts, self._table.columns["epoch"][rows].tolist(), strict=True))
+        self._known: dict[int, int] = dict(
+            zip(parts, self._table.columns["epoch"][rows].tolist(), strict=True)
+        )
         self._slots: dict[int, int] = dict(zip(parts, rows.tolist(), strict=True))
 
     def check(self, stamps: Iterable[Stamp]) -> None:
@@ -171,7 +203,9 @@ class _Senders:
         for stamp in stamps:
             known = came.get(stamp.part, self._known.get(stamp.part, -1))
             if stamp.epoch < known:
-                raise ValueError(f"part {stamp.part} sent epoch {stamp.epoch} behind its epoch {known}")
+                raise ValueError(
+                    f"part {stamp.part} sent epoch {stamp.epoch} behind its epoch {known}"
+                )
             came[stamp.part] = stamp.epoch
         for part in came.keys() - self._slots.keys():
             self._slots[part] = int(self._table.slots_for([pa.array([part], pa.int32())], 1)[0][0])
@@ -213,8 +247,8 @@ class _Heirs:
 
 @dataclass
 class ShuffleInOperator:
-    """Puts the times of all parts together: rows come with the one that all have reached. Every part holds the others back
-    until it has told of a time of its own."""
+    """Puts the times of all parts together: rows come with the one that all have reached. Every
+    part holds the others back until it has told of a time of its own."""
 
     node: ShuffleIn
 
@@ -225,8 +259,8 @@ class ShuffleInOperator:
         return [(0, made) for made in _in_time(self._aligned(batch))]
 
     def gather(self, parts: Sequence[tuple[int, Batch]]) -> Output:
-        """What several parts sent, or one in several epochs, goes on together: an operation takes one batch of many rows in
-        less time than many of few."""
+        """What several parts sent, or one in several epochs, goes on together: an operation takes
+        one batch of many rows in less time than many of few."""
         came = [self._aligned(batch) for _, batch in parts]
         rows = [b for b in came[:-1] if b.num_rows]
         if any(b.schema != came[-1].schema for b in rows):

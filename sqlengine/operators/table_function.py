@@ -21,13 +21,16 @@ from udf.vector import BoolArray, Errors, merge_errors
 
 
 class TableFunctionOperator:
-    """Gives the columns that somebody reads (`columns`). A row for which the function fails leaves by the error port and
-    has no other output. Rows of one input row come in the order in which the function gave them."""
+    """Gives the columns that somebody reads (`columns`). A row for which the function fails leaves
+    by the error port and has no other output. Rows of one input row come in the order in which the
+    function gave them."""
 
     def __init__(self, node: TableFunction, columns: Sequence[str], owner: str = "") -> None:
         bind = lookup_table(node.call.function)
         if bind is None:
-            raise PlanError(f"unknown table function '{node.call.function}'", position=node.call.position)
+            raise PlanError(
+                f"unknown table function '{node.call.function}'", position=node.call.position
+            )
         self.schema = node.schema.select(tuple(columns))
         self._node = node
         self._owner = owner
@@ -56,7 +59,8 @@ class TableFunctionOperator:
         return result if errors is None else [(ERROR_PORT, self._failed(batch, errors)), *result]
 
     def _chosen(self, batch: Batch, expanded: Expanded) -> tuple[Expanded, Errors | None]:
-        """Those for which the condition is TRUE, and the errors of input rows for which it has no value."""
+        """Those for which the condition is TRUE, and the errors of input rows for which it has no
+        value."""
         if self._condition is None:
             return expanded, None
         count = len(expanded.rows)
@@ -67,14 +71,25 @@ class TableFunctionOperator:
             else _typed(expanded.columns[self._places[c.name]], c.type.arrow)
             for c in self._seen
         ]
-        found = self._condition(replace(taken, schema=self._seen, columns=tuple(columns), num_rows=count))
+        found = self._condition(
+            replace(taken, schema=self._seen, columns=tuple(columns), num_rows=count)
+        )
         chosen = np.flatnonzero(truth(found, count))
         kept = pa.array(chosen)
-        narrowed = replace(expanded, rows=expanded.rows[chosen], columns=tuple(c.take(kept) for c in expanded.columns))
-        return narrowed, None if found.errors is None else _by_row(found.errors, expanded.rows, batch.num_rows)
+        narrowed = replace(
+            expanded,
+            rows=expanded.rows[chosen],
+            columns=tuple(c.take(kept) for c in expanded.columns),
+        )
+        return narrowed, None if found.errors is None else _by_row(
+            found.errors, expanded.rows, batch.num_rows
+        )
 
-    def _rows(self, expanded: Expanded, count: int, errors: Errors | None) -> tuple[IntArray, IntArray]:
-        """For each output row its input row, and its place in what the function gave (-1: nothing, in an outer join)."""
+    def _rows(
+        self, expanded: Expanded, count: int, errors: Errors | None
+    ) -> tuple[IntArray, IntArray]:
+        """For each output row its input row, and its place in what the function gave (-1: nothing,
+        in an outer join)."""
         rows, index = expanded.rows, np.arange(len(expanded.rows))
         if errors is not None and len(rows):
             good = ~errors.mask[rows]
@@ -94,7 +109,9 @@ class TableFunctionOperator:
         taken = batch.take(rows)
         places = pa.array(index, mask=index < 0)
         columns = [
-            taken.column(c.name) if made is None else _typed(expanded.columns[made].take(places), c.type.arrow)
+            taken.column(c.name)
+            if made is None
+            else _typed(expanded.columns[made].take(places), c.type.arrow)
             for c, made in zip(self.schema, self._made, strict=True)
         ]
         return replace(taken.with_columns(self.schema, columns), watermark=batch.watermark)

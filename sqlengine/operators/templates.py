@@ -24,8 +24,8 @@ Index: TypeAlias = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Template:
-    """What routes of one `shape` have in common: `items[i]` is an evaluator over the input's columns `reads`, or the type
-    of a literal that each route has of its own."""
+    """What routes of one `shape` have in common: `items[i]` is an evaluator over the input's
+    columns `reads`, or the type of a literal that each route has of its own."""
 
     shape: str
     target: str
@@ -37,7 +37,8 @@ class Template:
     def build(
         self, batch: Batch, rows: Index, routes: Sequence[PlacedRoute], which: Index
     ) -> tuple[Batch, Errors | None]:
-        """One output row per pair of an input row and the place in `routes` of the route that wants it."""
+        """One output row per pair of an input row and the place in `routes` of the route that wants
+        it."""
         part = batch.take(rows, self.reads)
         part = replace(part, seed=part.seed ^ self.seed)
         columns, errors = [], []
@@ -50,13 +51,16 @@ class Template:
             vector = item(part)
             errors.append(vector.errors)
             array = vector.array(part.num_rows)
-            columns.append(array if array.type.equals(field.type) else array.cast(field.type, safe=False))
+            columns.append(
+                array if array.type.equals(field.type) else array.cast(field.type, safe=False)
+            )
         return part.with_columns(self.schema, columns), merge_errors(errors)
 
 
 @dataclass(frozen=True, eq=False)
 class PlacedRoute:
-    """A route, and the literals that it puts into its template. An event's rows come in the order of `order`."""
+    """A route, and the literals that it puts into its template. An event's rows come in the order
+    of `order`."""
 
     route: Route
     template: Template
@@ -87,7 +91,9 @@ def _shape(route: Route) -> str:
 
 
 def _template(shape: str, route: Route) -> Template:
-    items = tuple(e.type.arrow if isinstance(e, Literal) else compile_expression(e) for _, e in route.items)
+    items = tuple(
+        e.type.arrow if isinstance(e, Literal) else compile_expression(e) for _, e in route.items
+    )
     reads = tuple(sorted(set().union(*(columns_of(e) for _, e in route.items))))
     schema = Schema(tuple(Column(name, e.type) for name, e in route.items))
     return Template(shape, route.target, schema, items, reads, crc32(shape.encode()))

@@ -14,11 +14,13 @@ from sqlengine.operators.ports import PortTimes
 
 
 class UnionOperator:
-    """Renames columns by position. The watermark of each input is state: a row's watermark is the least of them.
+    """Renames columns by position. The watermark of each input is state: a row's watermark is the
+    least of them.
 
-    `aligned` inputs come from one source, batch for batch: what held before a row there holds for all of them. Only the
-    time behind the last row waits until every input has had its part of the batch. `gather` takes these parts together
-    and puts their rows in the order of the source: no window is over before all inputs have given it their rows."""
+    `aligned` inputs come from one source, batch for batch: what held before a row there holds for
+    all of them. Only the time behind the last row waits until every input has had its part of the
+    batch. `gather` takes these parts together and puts their rows in the order of the source: no
+    window is over before all inputs have given it their rows."""
 
     def __init__(self, schema: Schema, inputs: int, aligned: bool) -> None:
         self.schema = schema
@@ -42,7 +44,9 @@ class UnionOperator:
         made = [batch for _, batch in output]
         together, times = concat(made), [b.watermarks() for b in made]
         order = np.argsort(together.watermarks(), kind="stable")
-        if len(times[0]) and all(np.array_equal(times[0], t) for t in times):  # each row has become one in every part
+        if len(times[0]) and all(
+            np.array_equal(times[0], t) for t in times
+        ):  # each row has become one in every part
             order = np.arange(together.num_rows).reshape(len(made), -1).T.ravel()
         return [(0, replace(together.take(order), watermark=together.watermark))]
 

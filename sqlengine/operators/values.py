@@ -21,8 +21,8 @@ _ONE = Schema(())
 
 
 class ValuesOperator:
-    """A source without shards: the executor sends one tick, which becomes the rows. A row in which an expression has no
-    value leaves by the error port."""
+    """A source without shards: the executor sends one tick, which becomes the rows. A row in which
+    an expression has no value leaves by the error port."""
 
     def __init__(self, node: Values, owner: str = "") -> None:
         self._node = node
@@ -36,12 +36,20 @@ class ValuesOperator:
         cells = [[compile_expression(e)(one) for e in row] for row in self._node.rows]
         good = [row for row in cells if all(v.errors is None for v in row)]
         schema = self._node.row_schema
-        columns = tuple(_column([row[i] for row in good], f.type) for i, f in enumerate(schema.arrow))
+        columns = tuple(
+            _column([row[i] for row in good], f.type) for i, f in enumerate(schema.arrow)
+        )
         before = np.full(len(good), MIN_WATERMARK)
-        rows = replace(batch.result(schema, columns, len(good)), watermark=MAX_WATERMARK, row_watermarks=before)
+        rows = replace(
+            batch.result(schema, columns, len(good)), watermark=MAX_WATERMARK, row_watermarks=before
+        )
         if len(good) == len(cells):
             return [(0, rows)]
-        failed = [first for row in zip(self._node.rows, cells, strict=True) for first in _first_error(*row)]
+        failed = [
+            first
+            for row in zip(self._node.rows, cells, strict=True)
+            for first in _first_error(*row)
+        ]
         return [(ERROR_PORT, self._failed(batch, failed)), (0, rows)]
 
     def _failed(self, batch: Batch, failed: list[tuple[Scalar, str]]) -> Batch:
@@ -62,6 +70,12 @@ def _column(cells: list[Vector], kind: pa.DataType) -> pa.Array:
     return pa.concat_arrays([c.array(1).cast(kind) for c in cells]) if cells else pa.array([], kind)
 
 
-def _first_error(expressions: Sequence[Scalar], cells: Sequence[Vector]) -> list[tuple[Scalar, str]]:
+def _first_error(
+    expressions: Sequence[Scalar], cells: Sequence[Vector]
+) -> list[tuple[Scalar, str]]:
     """The first expression of a row that has no value, and why; empty where all have one."""
-    return [(e, v.errors.reason(0)) for e, v in zip(expressions, cells, strict=True) if v.errors is not None][:1]
+    return [
+        (e, v.errors.reason(0))
+        for e, v in zip(expressions, cells, strict=True)
+        if v.errors is not None
+    ][:1]

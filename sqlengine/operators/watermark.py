@@ -1,4 +1,5 @@
-"""Gives rows the watermark before them, row by row, so that no result depends on where a batch ends."""
+"""Gives rows the watermark before them, row by row, so that no result depends on where a batch
+ends."""
 
 from __future__ import annotations
 
@@ -33,17 +34,21 @@ _NONE: Final[IntArray] = np.empty(0, np.int64)
 
 
 class ShardTimes:
-    """The watermark of each shard, and of all of them together: the least of them, which never falls, not even when a
-    shard appears. A shard that is known but silent holds the others back, for `idle_ms` of processing time where that is
-    not 0; when all are silent, time stands still. The state is one table."""
+    """The watermark of each shard, and of all of them together: the least of them, which never
+    falls, not even when a shard appears. A shard that is known but silent holds the others back,
+    for `idle_ms` of processing time where that is not 0; when all are silent, time stands still.
+    The state is one table."""
 
     def __init__(self, context: Context, idle_ms: int = 0) -> None:
         self._table: KeyedTable = context.table(WATERMARKS, _KEYS, _VALUES, None)
         self._idle_ms = idle_ms
 
-    def advance(self, shard: str, before: IntArray, after: int, now: int = 0) -> tuple[IntArray, int]:
-        """Takes what rows of one shard, in order, say about its watermark at the processing time `now`: before each row,
-        and `after` the last. Returns the watermark of all shards before each row, and after the last."""
+    def advance(
+        self, shard: str, before: IntArray, after: int, now: int = 0
+    ) -> tuple[IntArray, int]:
+        """Takes what rows of one shard, in order, say about its watermark at the processing time
+        `now`: before each row, and `after` the last. Returns the watermark of all shards before
+        each row, and after the last."""
         table = self._table
         slots, is_new = table.slots_for([pa.array([shard, _COMBINED], pa.string())], 2)
         times = table.columns["watermark"]
@@ -62,8 +67,8 @@ class ShardTimes:
         return rows, combined
 
     def _awake(self, slots: IntArray, now: int, *, stirs: bool) -> IntArray:
-        """The slots of the shards for which the others wait. Where nobody looked for twice that time (the process was
-        not running), counting begins anew."""
+        """The slots of the shards for which the others wait. Where nobody looked for twice that
+        time (the process was not running), counting begins anew."""
         live = self._table.live()
         shards: IntArray = live[live != slots[1]]
         if not self._idle_ms:
@@ -105,10 +110,11 @@ class ShardTimes:
 
 
 class WatermarkOperator:
-    """`batch.origin` is the shard of its rows; a tick from a shard makes the shard known, a tick with the greatest
-    watermark is the end of input. NULL does not advance a watermark. Rows without a row time, or for which the
-    watermark's expression fails, leave by the error port; they belong to the table, not to one job. With
-    `at_end` only the end of input is told, and every row goes on."""
+    """`batch.origin` is the shard of its rows; a tick from a shard makes the shard known, a tick
+    with the greatest watermark is the end of input. NULL does not advance a watermark. Rows without
+    a row time, or for which the watermark's expression fails, leave by the error port; they belong
+    to the table, not to one job. With `at_end` only the end of input is told, and every row goes
+    on."""
 
     def __init__(self, node: AssignWatermark, evaluate: Evaluate) -> None:
         self._node = node
@@ -117,7 +123,9 @@ class WatermarkOperator:
     def open(self, context: Context) -> None:
         self._counters = context.counters
         self._times = ShardTimes(context, self._node.idle_ms)
-        self._pace = WatermarkPace(context, self._node.interval_ms) if self._node.interval_ms else None
+        self._pace = (
+            WatermarkPace(context, self._node.interval_ms) if self._node.interval_ms else None
+        )
 
     def process(self, port: int, batch: Batch) -> Output:
         if not batch.num_rows:
@@ -145,7 +153,9 @@ class WatermarkOperator:
             since=since,
             memo=batch.memo,
         )
-        return self._without(result, ~validity(batch.column(self._node.watermark.column)), vector.errors)
+        return self._without(
+            result, ~validity(batch.column(self._node.watermark.column)), vector.errors
+        )
 
     def timer(self) -> int | None:
         timers = (self._times.next_idle(), None if self._pace is None else self._pace.timer())
@@ -161,7 +171,13 @@ class WatermarkOperator:
             _, watermark = self._times.advance(batch.origin, _NONE, MIN_WATERMARK, batch.proctime)
         if self._pace is not None:
             since, _, watermark = self._pace.advance(_NONE, watermark, batch.proctime)
-        return replace(batch, schema=self._schema(batch), watermark=watermark, since=since, idle=self._times.idle)
+        return replace(
+            batch,
+            schema=self._schema(batch),
+            watermark=watermark,
+            since=since,
+            idle=self._times.idle,
+        )
 
     def _schema(self, batch: Batch) -> Schema:
         """The columns that came, the row time as an attribute."""
@@ -174,7 +190,10 @@ class WatermarkOperator:
             return [(0, batch)]
         rows = np.flatnonzero(bad)
         self._counters["rows_in_error"] += len(rows)
-        reasons = [NULL_ROWTIME if missing[r] or errors is None else errors.reason(int(r)) for r in rows.tolist()]
+        reasons = [
+            NULL_ROWTIME if missing[r] or errors is None else errors.reason(int(r))
+            for r in rows.tolist()
+        ]
         subject = f"WATERMARK FOR {self._node.label}"
         letters = dead_letters(
             batch.take(rows),

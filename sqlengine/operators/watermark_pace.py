@@ -22,9 +22,9 @@ _VALUES = Schema.of(told=_NUMBER, reached=_NUMBER, since=_NUMBER)
 
 
 class WatermarkPace:
-    """As in Flink a watermark goes on at once where it is more than the interval ahead of the one that went on before, and
-    otherwise when it has waited for the interval. The state is one row: what was told, what was reached, and the processing
-    time since which that waits."""
+    """As in Flink a watermark goes on at once where it is more than the interval ahead of the one
+    that went on before, and otherwise when it has waited for the interval. The state is one row:
+    what was told, what was reached, and the processing time since which that waits."""
 
     def __init__(self, context: Context, interval_ms: int) -> None:
         self._interval_ms = interval_ms
@@ -35,8 +35,8 @@ class WatermarkPace:
             self._write(BEGINNING, BEGINNING, 0)
 
     def advance(self, before: IntArray, after: int, now: int) -> tuple[int, IntArray, int]:
-        """Takes the watermark before each row, and after the last. Returns what was told before this, before each row, and
-        after the last."""
+        """Takes the watermark before each row, and after the last. Returns what was told before
+        this, before each row, and after the last."""
         told, reached, since = self._read()
         first = told
         if (due := self.timer()) is not None and due <= now:
@@ -63,7 +63,11 @@ class WatermarkPace:
 
     def _read(self) -> tuple[int, int, int]:
         columns = self._table.columns
-        return int(columns["told"][self._slot]), int(columns["reached"][self._slot]), int(columns["since"][self._slot])
+        return (
+            int(columns["told"][self._slot]),
+            int(columns["reached"][self._slot]),
+            int(columns["since"][self._slot]),
+        )
 
     def _write(self, *values: int) -> None:
         for name, value in zip(_VALUES.names, values, strict=True):

@@ -1,4 +1,5 @@
-"""Local time and instants, by Flink's rules for the hours that a clock shows twice or not at all."""
+"""Local time and instants, by Flink's rules for the hours that a clock shows twice or not at
+all."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ def to_local(instants: IntArray, zone: str) -> IntArray:
 
 
 def to_instants(local: IntArray, zone: str) -> IntArray:
-    """The instants (ms) at which a clock in `zone` shows `local`: the first of two, and where the clock skips them,
-    as many ms after the skip as `local` lies in it."""
+    """The instants (ms) at which a clock in `zone` shows `local`: the first of two, and where the
+    clock skips them, as many ms after the skip as `local` lies in it."""
     if zone == "UTC":
         return local
     shown = pa.array(local).view(pa.timestamp("ms"))
@@ -33,8 +34,8 @@ def to_instants(local: IntArray, zone: str) -> IntArray:
 
 
 def timer_instants(local: IntArray, zone: str) -> IntArray:
-    """The instants at which a timer for `local` goes off: the last of two, and where the clock skips them, the hour in
-    which it does."""
+    """The instants at which a timer for `local` goes off: the last of two, and where the clock
+    skips them, the hour in which it does."""
     first = to_instants(local, zone)
     if zone == "UTC":
         return first

@@ -42,8 +42,8 @@ def open_runner(data: Path, rows_per_read: int = 4096, where: str = "embedded") 
 
 @contextmanager
 def script_library(data: Path, file: str | None) -> Iterator[Library]:
-    """Where a script's functions come from: beside it, from where it is started, and from what is installed. Their
-    workers end with it."""
+    """Where a script's functions come from: beside it, from where it is started, and from what is
+    installed. Their workers end with it."""
     beside = (Path(file).resolve().parent,) if file else ()
     yield Library(data / "modules", tuple(dict.fromkeys((*beside, Path.cwd()))), anywhere=True)
     POOL.stop()

@@ -1,4 +1,5 @@
-"""The three ways in which `sql run` shows results: a table to read, JSON rows, and the oracle's events."""
+"""The three ways in which `sql run` shows results: a table to read, JSON rows, and the oracle's
+events."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from parser.types import Schema
 from sqlengine.batch import Batch
 from sqlengine.formats.results import event, rows_of, schema_event
 
-# A table is drawn after so many rows, and again for the next ones: an endless result must not wait for its end.
+# A table is drawn after so many rows, and again for the next ones: an endless result must not wait
+# for its end.
 ROWS_PER_TABLE = 200
 
 

@@ -71,7 +71,8 @@ SCRIPT = "script"
 
 
 class Output(Protocol):
-    """Where the results of statements go, by the statement's number in the script, counted from 0."""
+    """Where the results of statements go, by the statement's number in the script, counted from
+    0."""
 
     def schema(self, stmt: int, schema: Schema) -> None: ...
 
@@ -85,14 +86,17 @@ class Output(Protocol):
 class Runner(Protocol):
     """How a session runs statements: embedded here, or on Spark."""
 
-    def run(self, sinks: Sequence[Sink], settings: Mapping[str, str], emit: Callable[[Batch], None]) -> int:
+    def run(
+        self, sinks: Sequence[Sink], settings: Mapping[str, str], emit: Callable[[Batch], None]
+    ) -> int:
         """Runs until all sources are read to their end; gives the number of rows read."""
 
 
 @dataclass
 class EmbeddedRunner:
-    """Runs a graph in this thread, without epoch log and checkpoints: a killed script begins anew. Each run writes as a
-    writer of its own, since its epochs begin at 1 and sinks drop epochs that a writer repeats."""
+    """Runs a graph in this thread, without epoch log and checkpoints: a killed script begins anew.
+    Each run writes as a writer of its own, since its epochs begin at 1 and sinks drop epochs that a
+    writer repeats."""
 
     environment: Environment
     factory: OperatorFactory
@@ -100,7 +104,9 @@ class EmbeddedRunner:
     idle: Callable[[], None] = lambda: None
     _runs: Iterator[int] = field(default_factory=count)
 
-    def run(self, sinks: Sequence[Sink], settings: Mapping[str, str], emit: Callable[[Batch], None]) -> int:
+    def run(
+        self, sinks: Sequence[Sink], settings: Mapping[str, str], emit: Callable[[Batch], None]
+    ) -> int:
         fails = settings.get("job.on-error", "fail") != "dead-letter"
         runner = GraphRunner(
             SCRIPT,
@@ -132,7 +138,8 @@ class EmbeddedRunner:
 
 @dataclass
 class Session:
-    """What the statements of a script have said so far. Mini-batch is off unless the script sets it."""
+    """What the statements of a script have said so far. Mini-batch is off unless the script sets
+    it."""
 
     runner: Runner
     output: Output
@@ -179,7 +186,9 @@ class Session:
             case Set():
                 pass
             case Reset():
-                self.settings = {k: v for k, v in self.settings.items() if statement.key and k != statement.key}
+                self.settings = {
+                    k: v for k, v in self.settings.items() if statement.key and k != statement.key
+                }
             case Use():
                 self.catalog = use(self.catalog, statement)
             case UseModules() | LoadModule() | UnloadModule():
@@ -222,7 +231,8 @@ class Session:
         return table
 
     def _split(self, statement: CreateTable) -> Insert:
-        """Creates the table of CREATE TABLE … AS; what is left to do. One that is there already takes the rows."""
+        """Creates the table of CREATE TABLE … AS; what is left to do. One that is there already
+        takes the rows."""
         assert statement.query is not None
         self._activate([statement.query])
         settings = {MINI_BATCH: "false", **self.settings}
@@ -241,14 +251,18 @@ class Session:
         elif not statement.create:
             name = ".".join(statement.name)
             hint = "write CREATE OR REPLACE TABLE"
-            raise UnknownObject(f"table '{name}' does not exist", hint=hint, position=statement.position)
+            raise UnknownObject(
+                f"table '{name}' does not exist", hint=hint, position=statement.position
+            )
 
     def _create_as(self, number: int, statement: CreateTable) -> None:
         self._insert(number, self._split(statement))
 
     def _load(self, statement: CreateFunction) -> UserFunction:
         if self.library is None:
-            raise UnsupportedError("functions of users cannot be loaded here", position=statement.position)
+            raise UnsupportedError(
+                "functions of users cannot be loaded here", position=statement.position
+            )
         return self.library.load(statement, {})
 
     def _activate(self, queries: Iterable[exp.Expression]) -> None:
@@ -261,18 +275,33 @@ class Session:
         held = held_object(self.catalog, statement)
         if held is not None and held.temporary is statement.temporary:
             catalog = self.catalog.drop(held.name)
-            self.catalog = refreshed(catalog, held.name, self._bound_in) if isinstance(held, Table | View) else catalog
+            self.catalog = (
+                refreshed(catalog, held.name, self._bound_in)
+                if isinstance(held, Table | View)
+                else catalog
+            )
         elif held is not None and held.temporary:
             hint = f"write DROP TEMPORARY {statement.kind.words}"
-            raise PlanError(f"'{statement.name[-1]}' is temporary", hint=hint, position=statement.subject)
+            raise PlanError(
+                f"'{statement.name[-1]}' is temporary", hint=hint, position=statement.subject
+            )
         elif not statement.if_exists:
             name = ".".join(statement.name)
-            raise UnknownObject(f"{statement.kind.lower()} '{name}' does not exist", position=statement.subject)
+            raise UnknownObject(
+                f"{statement.kind.lower()} '{name}' does not exist", position=statement.subject
+            )
 
     def _plan(self, statement: Query | Insert | StatementSet) -> list[Sink]:
-        self._activate(s.query for s in (statement.inserts if isinstance(statement, StatementSet) else (statement,)))
-        optimised = [optimize(p, disabled=disabled_passes(self.settings)) for p in self._bound(statement)]
-        sinks = [replace(p, job=SCRIPT, place=i) for i, p in enumerate(optimised) if isinstance(p, Sink)]
+        self._activate(
+            s.query
+            for s in (statement.inserts if isinstance(statement, StatementSet) else (statement,))
+        )
+        optimised = [
+            optimize(p, disabled=disabled_passes(self.settings)) for p in self._bound(statement)
+        ]
+        sinks = [
+            replace(p, job=SCRIPT, place=i) for i, p in enumerate(optimised) if isinstance(p, Sink)
+        ]
         return with_late_rows(sinks, self.settings)
 
     def _bound(self, statement: Statement) -> list[Sink]:
@@ -280,7 +309,9 @@ class Session:
         settings = {MINI_BATCH: "false", **self.settings}
         plans = bind(statement, self.catalog, settings, job=SCRIPT)
         assert isinstance(plans, tuple)
-        if is_batch(settings):  # every row is there once and for all: none is to be put in the place of another
+        if is_batch(
+            settings
+        ):  # every row is there once and for all: none is to be put in the place of another
             settings |= {MATERIALIZE: "NONE"}
         return [configured(delivered(p, settings), settings) for p in plans]
 
@@ -299,7 +330,9 @@ class Session:
             bound = self._bound(self._split(told) if isinstance(told, CreateTable) else told)
         finally:
             self.catalog = held
-        text = explain_sinks(bound, disabled_passes(self.settings), settings={MINI_BATCH: "false", **self.settings})
+        text = explain_sinks(
+            bound, disabled_passes(self.settings), settings={MINI_BATCH: "false", **self.settings}
+        )
         self._table(number, one_column("result", [text]))
 
     def _show(self, statement: Show | ShowCreate | Describe) -> Batch:
@@ -320,5 +353,7 @@ def _setting(key: str, value: str) -> str:
     """The value, where the key has a meaning for a script."""
     if key in PATHS:
         hint = "submit the script to a server: 'sql submit'"
-        raise UnsupportedError("a script cannot start from a savepoint: it keeps no state", hint=hint)
+        raise UnsupportedError(
+            "a script cannot start from a savepoint: it keeps no state", hint=hint
+        )
     return value

@@ -1,4 +1,5 @@
-"""When a graph's checkpoint is made, what it says besides the tables, and what was restored from the last one."""
+"""When a graph's checkpoint is made, what it says besides the tables, and what was restored from
+the last one."""
 
 from __future__ import annotations
 
@@ -17,16 +18,18 @@ from sqlengine.state.table import KeyedTable
 from sqlengine.system.format_numbers import check_number
 
 POSITION_FORMAT = 3
-# What operators keep in their tables: raised by one with every change of it (`tests/state/test_layouts.py` tells when).
+# What operators keep in their tables: raised by one with every change of it
+# (`tests/state/test_layouts.py` tells when).
 LAYOUT = 6
 
 
 @dataclass(frozen=True)
 class Position:
-    """Where a graph stood. `log_offset` is behind the epoch's record; `positions`: next offsets by source and shard;
-    `jobs`: the running version of each; `stateful`: (node id, birth) of each job's state; `born`: the version that each
-    node with tables came with; `began`: the epoch and the offsets with which the reading of each source began; `logged`:
-    whether the epochs behind it are in the epoch log; `answers_offset`: behind what functions had answered."""
+    """Where a graph stood. `log_offset` is behind the epoch's record; `positions`: next offsets by
+    source and shard; `jobs`: the running version of each; `stateful`: (node id, birth) of each
+    job's state; `born`: the version that each node with tables came with; `began`: the epoch and
+    the offsets with which the reading of each source began; `logged`: whether the epochs behind it
+    are in the epoch log; `answers_offset`: behind what functions had answered."""
 
     graph: str
     epoch: int
@@ -46,9 +49,9 @@ class Position:
 
 
 class Checkpoints:
-    """The checkpoints of one graph: the next one is due after `rows` changed rows, or `ms` after the last when anything
-    has happened since. `position` and `restored` are what the store held when this was made. `before` puts on disk what a
-    checkpoint builds on."""
+    """The checkpoints of one graph: the next one is due after `rows` changed rows, or `ms` after
+    the last when anything has happened since. `position` and `restored` are what the store held
+    when this was made. `before` puts on disk what a checkpoint builds on."""
 
     def __init__(
         self,
@@ -70,10 +73,13 @@ class Checkpoints:
         self.counters = self._writer.counters
 
     def adopt(self, tables: Mapping[str, KeyedTable]) -> None:
-        """The tables are now what the store holds: the next checkpoint writes only what changes from here on."""
+        """The tables are now what the store holds: the next checkpoint writes only what changes
+        from here on."""
         if self.position is not None:
             self._writer.adopt(msgspec.to_builtins(self.position), tables)
-        for name in self.restored.keys() - tables.keys():  # the process died before it could forget them
+        for name in (
+            self.restored.keys() - tables.keys()
+        ):  # the process died before it could forget them
             self._store.drop(name)
         self.restored = {}
 
@@ -101,7 +107,8 @@ class Checkpoints:
         return now_ms - self._last >= self._ms or self._writer.changed_rows(tables) >= self._rows
 
     def begin(self, position: Position, tables: Mapping[str, KeyedTable], now_ms: int) -> None:
-        """Copies what changed and starts to write it; nothing happens while the last one is still being written."""
+        """Copies what changed and starts to write it; nothing happens while the last one is still
+        being written."""
         if self._writer.begin(msgspec.to_builtins(position), tables):
             self._last, self._epoch = now_ms, position.epoch
 
@@ -120,7 +127,8 @@ class Checkpoints:
 
 
 def _position(loaded: Loaded) -> Position:
-    """What a checkpoint says. ServiceError for one of another format, or of operators that keep other state."""
+    """What a checkpoint says. ServiceError for one of another format, or of operators that keep
+    other state."""
     for what, number in {"format": POSITION_FORMAT, "layout": LAYOUT}.items():
         check_number(loaded.position.get(what), number, "a checkpoint", what)
     return msgspec.convert(loaded.position, Position)

@@ -1,5 +1,6 @@
-"""What jobs take along from one graph to another: its tables, how far its sources are read, and which of its constant rows
-have come. Everything is known by what it computes and not by its node: nodes have other names in another graph."""
+"""What jobs take along from one graph to another: its tables, how far its sources are read, and
+which of its constant rows have come. Everything is known by what it computes and not by its node:
+nodes have other names in another graph."""
 
 from __future__ import annotations
 
@@ -39,10 +40,11 @@ class SourceAt:
 
 @dataclass(frozen=True)
 class Belongings:
-    """Those of jobs (with their versions) behind an epoch of the graph that they leave. `sources` by the digests of their scans; `given`: the
-    digests of constant rows that have come; `tables` by the digest of their operation and their name; `unsent`: what its
-    sinks had no space for, in the order of epochs; `versions`: the lines that were read of files in which rows are looked up,
-    by the digests of their scans: each graph counts them in its own way."""
+    """Those of jobs (with their versions) behind an epoch of the graph that they leave. `sources`
+    by the digests of their scans; `given`: the digests of constant rows that have come; `tables` by
+    the digest of their operation and their name; `unsent`: what its sinks had no space for, in the
+    order of epochs; `versions`: the lines that were read of files in which rows are looked up, by
+    the digests of their scans: each graph counts them in its own way."""
 
     jobs: dict[str, int]
     graph: str
@@ -66,12 +68,15 @@ class Belongings:
 
 def nodes_of(graph: Graph, jobs: Iterable[str]) -> list[GraphNode]:
     """The nodes of some jobs, each once, inputs before those that read them."""
-    return [graph.nodes[name] for name in dict.fromkeys(name for job in jobs for name in graph.jobs[job])]
+    return [
+        graph.nodes[name]
+        for name in dict.fromkeys(name for job in jobs for name in graph.jobs[job])
+    ]
 
 
 def capture(runner: GraphRunner, *jobs: str) -> Belongings:
-    """What jobs would take along now, as copies (in the graph's thread). TryAgain where rows cannot leave, and are not
-    theirs alone."""
+    """What jobs would take along now, as copies (in the graph's thread). TryAgain where rows cannot
+    leave, and are not theirs alone."""
     unsent = runner.unsent(jobs)
     nodes = nodes_of(runner.graph, jobs)
     scans = {n.plan.digest: runner.inputs.running[n.id] for n in nodes if isinstance(n.plan, Scan)}
@@ -82,7 +87,11 @@ def capture(runner: GraphRunner, *jobs: str) -> Belongings:
         runner.epoch,
         {digest: SourceAt(dict(s.positions), s.ended) for digest, s in scans.items()},
         [n.plan.digest for n in nodes if isinstance(n.plan, Values) and n.id not in unstarted],
-        {(n.plan.digest, name): t.dump() for n in nodes for name, t in runner.executor.tables_of(n.id).items()},
+        {
+            (n.plan.digest, name): t.dump()
+            for n in nodes
+            for name, t in runner.executor.tables_of(n.id).items()
+        },
         unsent,
         {digest: _version(s) for digest, s in scans.items() if s.reloading is not None},
     )
@@ -104,8 +113,8 @@ def bring(
     handover: str,
     ends: Mapping[str, pa.Table] = MappingProxyType({}),
 ) -> Brought:
-    """The belongings for the jobs' nodes in `graph`: that to which the runner is to change, which has the jobs. `ends`: tables
-    of nodes that only the plan of a part has."""
+    """The belongings for the jobs' nodes in `graph`: that to which the runner is to change, which
+    has the jobs. `ends`: tables of nodes that only the plan of a part has."""
     mine = belongings.nodes(graph)
     fresh = {n.plan.digest: n.id for n in mine if n.id not in runner.executor.running}
     held = {key: rows for key, rows in belongings.tables.items() if key[0] in fresh}
@@ -117,21 +126,24 @@ def bring(
         dict.fromkeys([*(fresh[digest] for digest, _ in held), *ends], graph.version),
         {name: source.positions for name, source in scans.items()},
         frozenset(name for name, source in scans.items() if source.ended),
-        frozenset(n.id for n in mine if isinstance(n.plan, Values) and n.plan.digest in belongings.given),
+        frozenset(
+            n.id for n in mine if isinstance(n.plan, Values) and n.plan.digest in belongings.given
+        ),
         runner.outputs.open_owed(lower(graph), belongings.unsent) if belongings.unsent else {},
     )
 
 
 def common_positions(graph: Graph, runner: GraphRunner, job: str) -> dict[str, dict[str, int]]:
-    """How far the sources are read, by scan and shard, that a job of `graph` reads and the runner, too: those of which all
-    graphs count alike."""
+    """How far the sources are read, by scan and shard, that a job of `graph` reads and the runner,
+    too: those of which all graphs count alike."""
     scans = [(n, runner.inputs.running[n]) for n in graph.jobs[job] if n in runner.inputs.running]
     return {name: dict(source.positions) for name, source in scans if source.reloading is None}
 
 
 def obstacles(belongings: Belongings, graph: Graph, runner: GraphRunner) -> Iterator[str]:
-    """Why the jobs cannot go on here between two epochs: what they share with others must stand where they stand.
-    `graph` as for `bring`. In a part time is told of each shard; how far all of them are, others know, too."""
+    """Why the jobs cannot go on here between two epochs: what they share with others must stand
+    where they stand. `graph` as for `bring`. In a part time is told of each shard; how far all of
+    them are, others know, too."""
     alone = INCOMING not in runner.inputs.running
     for node in belongings.nodes(graph):
         if node.id in runner.inputs.running:
@@ -147,15 +159,20 @@ def _stands(source: RunningSource, mine: SourceAt, version: pa.Table | None) -> 
     """Whether a source that jobs share is read as far as the job has read it."""
     if source.reloading is None or version is None:
         return (source.positions, source.ended) == (mine.positions, mine.ended)
-    return bool(_version(source)[LINE].sort() == version[LINE].sort()) and source.ended == mine.ended
+    return (
+        bool(_version(source)[LINE].sort() == version[LINE].sort()) and source.ended == mine.ended
+    )
 
 
 def take_up(
     belongings: Belongings, sources: Mapping[str, RunningSource], runner: GraphRunner
 ) -> dict[str, dict[str, int]] | None:
-    """Where new `sources` of the runner go on that are files in which rows are looked up, by scan and shard: behind the
-    version that the jobs have, which is the last one here then, too. None where others here look up in another one."""
-    shared = {s.reloading.versions for s in runner.inputs.running.values() if s.reloading is not None}
+    """Where new `sources` of the runner go on that are files in which rows are looked up, by scan
+    and shard: behind the version that the jobs have, which is the last one here then, too. None
+    where others here look up in another one."""
+    shared = {
+        s.reloading.versions for s in runner.inputs.running.values() if s.reloading is not None
+    }
     starts = {}
     for name, source in sources.items():
         version = belongings.versions.get(source.scan.digest)
@@ -169,8 +186,8 @@ def take_up(
 
 
 def _same(table: KeyedTable, rows: pa.Table | None, alone: bool) -> bool:
-    """Whether a table that jobs share holds what the job brings. When a shard spoke last each graph knows by its own
-    clock: that is no difference."""
+    """Whether a table that jobs share holds what the job brings. When a shard spoke last each graph
+    knows by its own clock: that is no difference."""
     if rows is None:
         return False
     count = len(table)
@@ -179,13 +196,19 @@ def _same(table: KeyedTable, rows: pa.Table | None, alone: bool) -> bool:
             return True
         rows = rows.filter(pc.is_valid(rows["shard"]))
         count -= table.array("shard", table.live()).null_count
-    return count == rows.num_rows and all(_holds(table, batch) for batch in rows.combine_chunks().to_batches())
+    return count == rows.num_rows and all(
+        _holds(table, batch) for batch in rows.combine_chunks().to_batches()
+    )
 
 
 def _holds(table: KeyedTable, rows: pa.RecordBatch) -> bool:
-    slots, _ = table.slots_for([rows.column(n) for n in table.keys.names], rows.num_rows, insert=False)
+    slots, _ = table.slots_for(
+        [rows.column(n) for n in table.keys.names], rows.num_rows, insert=False
+    )
     names = [n for n in table.values.names if n not in _BY_THE_CLOCK]
-    return bool((slots >= 0).all()) and all(_equal(table.array(n, slots), rows.column(n)) for n in names)
+    return bool((slots >= 0).all()) and all(
+        _equal(table.array(n, slots), rows.column(n)) for n in names
+    )
 
 
 def _equal(here: pa.Array, there: pa.Array) -> bool:
@@ -195,5 +218,8 @@ def _equal(here: pa.Array, there: pa.Array) -> bool:
 
 def renamed(belongings: Belongings, names: Mapping[str, str]) -> Belongings:
     """The same with other digests of its operations."""
-    tables = {(names.get(digest, digest), name): rows for (digest, name), rows in belongings.tables.items()}
+    tables = {
+        (names.get(digest, digest), name): rows
+        for (digest, name), rows in belongings.tables.items()
+    }
     return replace(belongings, tables=tables)

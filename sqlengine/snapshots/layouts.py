@@ -18,15 +18,17 @@ class _Probe:
         self.counters: Counter[str] = Counter()
         self.tables: dict[str, KeyedTable] = {}
 
-    def table(self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...] | None) -> KeyedTable:
+    def table(
+        self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...] | None
+    ) -> KeyedTable:
         if name not in self.tables:
             self.tables[name] = KeyedTable(name, keys, values, exchange)
         return self.tables[name]
 
 
 def layouts_of(node: PhysicalNode, factory: OperatorFactory) -> dict[str, str]:
-    """The layout of each table that the node's operator keeps, by the table's name: of an operator built for the
-    question, which never runs."""
+    """The layout of each table that the node's operator keeps, by the table's name: of an operator
+    built for the question, which never runs."""
     probe = _Probe()
     operator = factory.build(node, None)
     operator.open(probe)
@@ -35,7 +37,8 @@ def layouts_of(node: PhysicalNode, factory: OperatorFactory) -> dict[str, str]:
 
 
 def difference(old: Mapping[str, str], new: Mapping[str, str]) -> str | None:
-    """What keeps an operator of layouts `new` from reading tables of `old`, in words; None where nothing does."""
+    """What keeps an operator of layouts `new` from reading tables of `old`, in words; None where
+    nothing does."""
     for name in dict.fromkeys((*old, *new)):
         if name not in new:
             return f"it keeps no table '{name}' any more"

@@ -1,5 +1,6 @@
-"""Where the belongings of jobs are kept that go from one graph to another: written before the job leaves the one, and
-kept until the other needs them no more. In a topic of the broker, so that they are as durable as what tells of them."""
+"""Where the belongings of jobs are kept that go from one graph to another: written before the job
+leaves the one, and kept until the other needs them no more. In a topic of the broker, so that they
+are as durable as what tells of them."""
 
 from __future__ import annotations
 
@@ -22,8 +23,9 @@ _ROWS = 1 << 16  # of a piece of a table
 
 
 class _Header(msgspec.Struct):
-    """What is known of belongings besides their tables, which are in pieces by number and number of the piece. `tables`:
-    digest and name of each; `versions`: the digests of the tables behind those; `job`, `version`: of the only job, where an older version wrote it."""
+    """What is known of belongings besides their tables, which are in pieces by number and number of
+    the piece. `tables`: digest and name of each; `versions`: the digests of the tables behind
+    those; `job`, `version`: of the only job, where an older version wrote it."""
 
     graph: str
     epoch: int
@@ -39,8 +41,8 @@ class _Header(msgspec.Struct):
 
 
 class Handovers:
-    """Those of one engine, by name; `names` are those that there are. With `sync` they are on disk when `put` returns,
-    and all that was appended before them."""
+    """Those of one engine, by name; `names` are those that there are. With `sync` they are on disk
+    when `put` returns, and all that was appended before them."""
 
     def __init__(self, broker: Broker, clock: Callable[[], int], *, sync: bool = False) -> None:
         self._broker = broker
@@ -49,7 +51,8 @@ class Handovers:
         self.names = set(self._stores.names())
 
     def put(self, name: str, belongings: Belongings) -> None:
-        """Writes them down: they are there, whole, when this returns. ServiceError when they cannot be written."""
+        """Writes them down: they are there, whole, when this returns. ServiceError when they cannot
+        be written."""
         self.names.add(name)
         header = msgspec.to_builtins(_header(belongings))
         store = self._stores.open(name)
@@ -61,14 +64,18 @@ class Handovers:
             self._broker.sync()
 
     def get(self, name: str) -> Belongings | None:
-        """None where there are none, or their writer died over them. ServiceError for those of another format."""
+        """None where there are none, or their writer died over them. ServiceError for those of
+        another format."""
         loaded = self._stores.open(name).load()
         if loaded is None or not loaded.position:
             return None
         check_number(loaded.position.get("format"), FORMAT, "a handover")
         header = msgspec.convert(loaded.position, _Header)
         tables = {key: _whole(n, loaded.tables) for n, key in enumerate(header.tables)}
-        versions = {digest: _whole(n, loaded.tables) for n, digest in enumerate(header.versions, len(tables))}
+        versions = {
+            digest: _whole(n, loaded.tables)
+            for n, digest in enumerate(header.versions, len(tables))
+        }
         jobs = header.jobs or {header.job: header.version}
         about = (jobs, header.graph, header.epoch, header.sources, header.given)
         return Belongings(*about, tables, tuple(header.unsent), versions)
@@ -79,7 +86,16 @@ class Handovers:
 
 
 def _header(b: Belongings) -> _Header:
-    return _Header(b.graph, b.epoch, b.sources, b.given, list(b.tables), list(b.unsent), list(b.versions), b.jobs)
+    return _Header(
+        b.graph,
+        b.epoch,
+        b.sources,
+        b.given,
+        list(b.tables),
+        list(b.unsent),
+        list(b.versions),
+        b.jobs,
+    )
 
 
 def _pieces(number: int, rows: pa.Table) -> Iterator[tuple[str, Changes]]:

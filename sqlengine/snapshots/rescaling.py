@@ -1,8 +1,10 @@
-"""What a job has in all parts of a divided graph, put together, and the share of one part of what it has as a whole.
+"""What a job has in all parts of a divided graph, put together, and the share of one part of what
+it has as a whole.
 
-Rows of state belong to a bucket and each bucket to one part, so they are only dealt out and gathered. How far the time is
-must be found out anew: where parts send each other rows it is the least of all parts, and each has a table for that which
-a graph that is not divided does without. All parts must stand still, with nothing on its way between them."""
+Rows of state belong to a bucket and each bucket to one part, so they are only dealt out and
+gathered. How far the time is must be found out anew: where parts send each other rows it is the
+least of all parts, and each has a table for that which a graph that is not divided does without.
+All parts must stand still, with nothing on its way between them."""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ from sqlengine.snapshots.job_snapshot import Belongings, SourceAt, capture
 from sqlengine.state.keys import BUCKETS
 from sqlengine.state.table import BUCKET, SEQUENCE
 
-# A table of an operation, by its digest and name. That of what parts send to port n of it is called "in.n".
+# A table of an operation, by its digest and name. That of what parts send to port n of it is called
+# "in.n".
 Key: TypeAlias = tuple[str, str]
 _IN: Final = "in."
 # Tables whose rows belong to no bucket, and the columns of them that are times.
@@ -35,7 +38,8 @@ _TOGETHER: Final = (None, ALL, 0)
 
 
 def piece_of(runner: GraphRunner, job: str) -> Belongings:
-    """What a job has in one part, which stands (in its thread), with the time of all parts wherever rows come from them."""
+    """What a job has in one part, which stands (in its thread), with the time of all parts wherever
+    rows come from them."""
     belongings = capture(runner, job)
     return replace(belongings, tables={**belongings.tables, **dict(_crossings(runner, job))})
 
@@ -48,7 +52,8 @@ def _crossings(runner: GraphRunner, job: str) -> Iterator[tuple[Key, pa.Table]]:
 
 
 def together(pieces: Sequence[Belongings], graph: Graph) -> Belongings:
-    """The pieces of all parts, in their order, as one for a graph that is not divided. `graph` has the job as the parts have it."""
+    """The pieces of all parts, in their order, as one for a graph that is not divided. `graph` has
+    the job as the parts have it."""
     first = pieces[0]
     nodes = {n.plan.digest: n for n in first.nodes(graph)}
     known = dict.fromkeys(key for piece in pieces for key in piece.tables)
@@ -60,7 +65,9 @@ def together(pieces: Sequence[Belongings], graph: Graph) -> Belongings:
             tables[key] = least(found, told.get(key[0], MIN_WATERMARK))
         elif not key[1].startswith(_IN):
             tables[key] = in_order(pa.concat_tables(found))
-    sources = {digest: _source([piece.sources[digest] for piece in pieces]) for digest in first.sources}
+    sources = {
+        digest: _source([piece.sources[digest] for piece in pieces]) for digest in first.sources
+    }
     given = [d for d in first.given if all(d in piece.given for piece in pieces)]
     unsent = tuple(u for piece in pieces for u in piece.unsent)
     epoch = max(p.epoch for p in pieces)
@@ -71,19 +78,28 @@ def share_of(belongings: Belongings, share: Share) -> Belongings:
     """The belongings of one part."""
     tables = {key: _rows_of(key, table, share) for key, table in belongings.tables.items()}
     sources = {
-        digest: replace(s, positions={shard: at for shard, at in s.positions.items() if share.has(int(shard))})
+        digest: replace(
+            s, positions={shard: at for shard, at in s.positions.items() if share.has(int(shard))}
+        )
         for digest, s in belongings.sources.items()
     }
     return replace(belongings, sources=sources, tables=tables)
 
 
-def times_at_ends(belongings: Belongings, graph: Graph, nodes: Iterable[str]) -> dict[str, pa.Table]:
-    """For each of the nodes where rows come from other parts its table, which says how far the time is in front of it."""
+def times_at_ends(
+    belongings: Belongings, graph: Graph, nodes: Iterable[str]
+) -> dict[str, pa.Table]:
+    """For each of the nodes where rows come from other parts its table, which says how far the time
+    is in front of it."""
     found = {}
     for end, (name, port) in ends_among(nodes).items():
         clock = _clock(graph, graph.nodes[graph.nodes[name].inputs[port]])
         digest = "" if clock is None else clock.plan.digest
-        told = [_combined(belongings.tables[digest, name]) for name in TIMES if (digest, name) in belongings.tables]
+        told = [
+            _combined(belongings.tables[digest, name])
+            for name in TIMES
+            if (digest, name) in belongings.tables
+        ]
         ended = digest in belongings.given
         found[end] = reached(MAX_WATERMARK if ended else min(told, default=MIN_WATERMARK))
     return found
@@ -111,11 +127,14 @@ def _rows_of(key: Key, table: pa.Table, share: Share) -> pa.Table:
     return table.filter(pa.array(mine, pa.bool_()))
 
 
-# ---- time ----------------------------------------------------------------------------------------------------------
+# ---- time ----------------------------------------------------------------------------------------
 
 
-def _told(pieces: Sequence[Belongings], graph: Graph, nodes: Mapping[str, GraphNode]) -> dict[str, int]:
-    """By the digest of an operation that keeps a time: how far it was told to those that take rows of all parts."""
+def _told(
+    pieces: Sequence[Belongings], graph: Graph, nodes: Mapping[str, GraphNode]
+) -> dict[str, int]:
+    """By the digest of an operation that keeps a time: how far it was told to those that take rows
+    of all parts."""
     found: dict[str, int] = {}
     for piece in pieces:
         for (digest, name), table in piece.tables.items():
@@ -129,8 +148,8 @@ def _told(pieces: Sequence[Belongings], graph: Graph, nodes: Mapping[str, GraphN
 
 
 def _clock(graph: Graph, node: GraphNode) -> GraphNode | None:
-    """The operation from which a node has its time: itself, or the first one below it that keeps any, or constant rows,
-    behind which time is over."""
+    """The operation from which a node has its time: itself, or the first one below it that keeps
+    any, or constant rows, behind which time is over."""
     while not _keeps_time(node.plan):
         if not node.inputs:
             return None
@@ -143,7 +162,8 @@ def _keeps_time(plan: LogicalPlan) -> bool:
 
 
 def _combined(table: pa.Table) -> int:
-    """The time of all shards, or inputs, together: in a row without a shard, or with a number that no input has."""
+    """The time of all shards, or inputs, together: in a row without a shard, or with a number that
+    no input has."""
     rows = {next(iter(row.values())): row for row in table.to_pylist()}
     row = rows.get(_together_in(rows), {})
     return next((int(row[c]) for c in _COLUMNS if c in row), MIN_WATERMARK)
@@ -154,8 +174,8 @@ def _together_in(keys: Collection[object]) -> object:
 
 
 def least(tables: Sequence[pa.Table], reached: int) -> pa.Table:
-    """The times of all parts in one table: of each shard its own, of an input the least of those for which one waits; of
-    all together no less than was told."""
+    """The times of all parts in one table: of each shard its own, of an input the least of those
+    for which one waits; of all together no less than was told."""
     rows: dict[object, dict[str, int]] = {}
     for row in (row for table in tables for row in table.to_pylist()):
         key = next(iter(row.values()))

@@ -1,4 +1,5 @@
-"""A savepoint on disk: a folder with what it says (`_metadata`, JSON) and a file of Arrow data for each table.
+"""A savepoint on disk: a folder with what it says (`_metadata`, JSON) and a file of Arrow data for
+each table.
 
 The folder appears whole or not at all, and nobody changes it afterwards."""
 
@@ -22,7 +23,8 @@ from sqlengine.system.disk import Disk, make_folders, write_file
 
 FORMAT: Final = 1
 METADATA: Final = "_metadata"
-# Settings for the folder of new ones, and for the one to start from: Flink's names, the newer one of each first.
+# Settings for the folder of new ones, and for the one to start from: Flink's names, the newer one
+# of each first.
 FOLDERS: Final = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
 PATHS: Final = ("execution.state-recovery.path", "execution.savepoint.path")
 
@@ -41,7 +43,8 @@ class SavedTable:
 
 @dataclass(frozen=True)
 class SavedOperation:
-    """An operation and its tables. `job_state`: it is state of the job; else how far the time of its sources is."""
+    """An operation and its tables. `job_state`: it is state of the job; else how far the time of
+    its sources is."""
 
     operation: Operation
     job_state: bool
@@ -50,8 +53,9 @@ class SavedOperation:
 
 @dataclass(frozen=True)
 class SavedSource:
-    """A source: the next offset of each shard. `scan` is the digest of the table as it was read; `version`: the lines that it
-    had of a file in which rows are looked up, since each graph counts versions in its own way."""
+    """A source: the next offset of each shard. `scan` is the digest of the table as it was read;
+    `version`: the lines that it had of a file in which rows are looked up, since each graph counts
+    versions in its own way."""
 
     scan: str
     table: str
@@ -64,10 +68,10 @@ class SavedSource:
 
 @dataclass(frozen=True)
 class Savepoint:
-    """All that one job's savepoint says besides the rows. `fingerprint`: of the statements' plans; `constants`: VALUES
-    that have given their rows; `drained`: before it all windows were told, as if the sources had ended; `path`: where it
-    is, which it does not say itself. `layout`, `state_format` and
-    `bucket_hash` are the numbers of what is in the tables."""
+    """All that one job's savepoint says besides the rows. `fingerprint`: of the statements' plans;
+    `constants`: VALUES that have given their rows; `drained`: before it all windows were told, as
+    if the sources had ended; `path`: where it is, which it does not say itself. `layout`,
+    `state_format` and `bucket_hash` are the numbers of what is in the tables."""
 
     job: str
     version: int
@@ -104,28 +108,38 @@ class Savepoint:
 
 # What ends so, behind a dot, is not complete yet.
 _WRITING: Final = ".writing"
-# The rows of each table, by the number of its operation and its name; the lines of a source by its scan.
+# The rows of each table, by the number of its operation and its name; the lines of a source by its
+# scan.
 Rows = Mapping[tuple[int, str] | str, pa.Table]
 
 
 def write(disk: Disk, folder: Path, savepoint: Savepoint, rows: Rows) -> Savepoint:
-    """Writes it into a new folder. ServiceError when it cannot be written; then there is no folder."""
+    """Writes it into a new folder. ServiceError when it cannot be written; then there is no
+    folder."""
     scratch = folder.with_name(f".{folder.name}{_WRITING}")
     try:
         make_folders(disk, folder.parent, lasting=True)
         disk.remove_folder(scratch)
         disk.make_folder(scratch)
-        operations = tuple(_write_operation(disk, scratch, n, o, rows) for n, o in enumerate(savepoint.operations))
-        sources = tuple(_write_source(disk, scratch, n, s, rows) for n, s in enumerate(savepoint.sources))
+        operations = tuple(
+            _write_operation(disk, scratch, n, o, rows) for n, o in enumerate(savepoint.operations)
+        )
+        sources = tuple(
+            _write_source(disk, scratch, n, s, rows) for n, s in enumerate(savepoint.sources)
+        )
         done = replace(savepoint, operations=operations, sources=sources)
-        write_file(disk, scratch / METADATA, _sealed(msgspec.json.format(msgspec.json.encode(done))))
+        write_file(
+            disk, scratch / METADATA, _sealed(msgspec.json.format(msgspec.json.encode(done)))
+        )
         disk.sync_folder(scratch)
         disk.rename(scratch, folder)
         disk.sync_folder(folder.parent)
     except OSError as error:
         disk.remove_folder(scratch)
         hint = "free some space, or name another folder: SET 'state.savepoints.dir' = '…'"
-        raise ServiceError(f"savepoint '{folder}' cannot be written", detail=str(error), hint=hint) from error
+        raise ServiceError(
+            f"savepoint '{folder}' cannot be written", detail=str(error), hint=hint
+        ) from error
     return replace(done, path=str(folder))
 
 
@@ -142,7 +156,9 @@ def read(disk: Disk, folder: Path) -> Savepoint:
         data = disk.read(folder / METADATA)
     except OSError as error:
         raise JobError(
-            f"savepoint '{folder}' does not exist", detail=str(error), hint="'sql savepoint list' shows those there are"
+            f"savepoint '{folder}' does not exist",
+            detail=str(error),
+            hint="'sql savepoint list' shows those there are",
         ) from None
     if _is_broken(data):
         raise _damaged(folder, f"'{METADATA}' is not as it was written")
@@ -173,15 +189,19 @@ def _is_broken(data: bytes) -> bool:
 
 
 def unreadable(savepoint: Savepoint) -> JobError | None:
-    """What keeps operators of this version from reading the tables, by their numbers; None where nothing does."""
+    """What keeps operators of this version from reading the tables, by their numbers; None where
+    nothing does."""
     wanted = {"layout": LAYOUT, "state_format": STATE_FORMAT, "bucket_hash": BUCKET_HASH_VERSION}
     for what, number in wanted.items():
         held = getattr(savepoint, what)
         if held != number:
             return JobError(
-                f"the state in savepoint '{savepoint.path}' has {what} {held}, this version reads {number}",
-                hint="start the job from it with the version that wrote it; SET 'job.state' = 'reset' takes its"
-                " positions alone",
+                f"the state in savepoint '{savepoint.path}' has {what} {held}, this version reads"
+                f" {number}",
+                hint=(
+                    "start the job from it with the version that wrote it; SET 'job.state' ="
+                    " 'reset' takes its positions alone"
+                ),
             )
     return None
 
@@ -220,10 +240,14 @@ def _format_of(folder: Path, data: bytes) -> object:
 
 
 def _damaged(folder: Path, detail: str) -> JobError:
-    return JobError(f"savepoint '{folder}' is damaged", detail=detail, hint="start the job from another one")
+    return JobError(
+        f"savepoint '{folder}' is damaged", detail=detail, hint="start the job from another one"
+    )
 
 
-def _write_operation(disk: Disk, folder: Path, number: int, operation: SavedOperation, rows: Rows) -> SavedOperation:
+def _write_operation(
+    disk: Disk, folder: Path, number: int, operation: SavedOperation, rows: Rows
+) -> SavedOperation:
     tables = tuple(
         _write_table(disk, folder / f"{number:03}-{i}.arrow", table, rows[number, table.name])
         for i, table in enumerate(operation.tables)
@@ -231,7 +255,9 @@ def _write_operation(disk: Disk, folder: Path, number: int, operation: SavedOper
     return replace(operation, tables=tables)
 
 
-def _write_source(disk: Disk, folder: Path, number: int, source: SavedSource, rows: Rows) -> SavedSource:
+def _write_source(
+    disk: Disk, folder: Path, number: int, source: SavedSource, rows: Rows
+) -> SavedSource:
     if source.version is None:
         return source
     path = folder / f"source-{number:03}.arrow"
@@ -240,7 +266,9 @@ def _write_source(disk: Disk, folder: Path, number: int, source: SavedSource, ro
 
 def _write_table(disk: Disk, path: Path, table: SavedTable, rows: pa.Table) -> SavedTable:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+    with pa.ipc.new_stream(
+        sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")
+    ) as writer:
         writer.write_table(rows, max_chunksize=1 << 16)
     data = memoryview(sink.getvalue())
     write_file(disk, path, data)

@@ -1,4 +1,5 @@
-"""From a running job to its savepoint, and from a savepoint to the checkpoint of a graph in which the job goes on."""
+"""From a running job to its savepoint, and from a savepoint to the checkpoint of a graph in which
+the job goes on."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ from sqlengine.system.disk import Disk
 
 @dataclass(frozen=True)
 class About:
-    """What a savepoint says of its job besides what runs. `drained`: its sources ended where it was stopped."""
+    """What a savepoint says of its job besides what runs. `drained`: its sources ended where it was
+    stopped."""
 
     sql: str
     version: int
@@ -49,8 +51,8 @@ class About:
 
 
 def capture(runner: GraphRunner, job: str, about: About) -> tuple[Savepoint, Rows]:
-    """The job as it is behind the epoch that ran last, with copies of its rows (in the graph's thread). All output of
-    that epoch is out."""
+    """The job as it is behind the epoch that ran last, with copies of its rows (in the graph's
+    thread). All output of that epoch is out."""
     runner.complete()
     return savepoint_of(belongings_of(runner, job), runner.graph, runner.executor.layouts, about)
 
@@ -111,8 +113,9 @@ def _saved_source(scan: Scan, has: Belongings) -> SavedSource:
 
 @dataclass(frozen=True)
 class Restoration:
-    """The checkpoint that a job begins with, but for the name of its graph and the place in the log of epochs. `versions`: the
-    lines that sources go on from which read files in which rows are looked up."""
+    """The checkpoint that a job begins with, but for the name of its graph and the place in the log
+    of epochs. `versions`: the lines that sources go on from which read files in which rows are
+    looked up."""
 
     savepoint: Savepoint
     graph: Graph
@@ -124,7 +127,12 @@ class Restoration:
     versions: Mapping[str, pa.Array]
 
     def position(
-        self, name: str, job: str, version: int, log_offset: int, taken_up: Positions = MappingProxyType({})
+        self,
+        name: str,
+        job: str,
+        version: int,
+        log_offset: int,
+        taken_up: Positions = MappingProxyType({}),
     ) -> Position:
         """`taken_up`: where sources go on that have `versions`."""
         positions = {name: dict(at) for name, at in {**self.positions, **taken_up}.items()}
@@ -152,8 +160,8 @@ def restoration(
     policy: Policy = Policy.AUTO,
     ignore_unclaimed: bool = False,
 ) -> Restoration:
-    """What a job of these plans takes up. JobError where it leaves something of the savepoint, unless it may, and for a
-    savepoint that cannot be read."""
+    """What a job of these plans takes up. JobError where it leaves something of the savepoint,
+    unless it may, and for a savepoint that cannot be read."""
     why_not = unreadable(savepoint)
     if why_not is not None and policy is not Policy.RESET:
         raise why_not
@@ -165,7 +173,9 @@ def restoration(
         _check_claimed(savepoint, decisions, list(sources.values()))
     anew = _read_anew(graph, decisions)
     sources = {name: source for name, source in sources.items() if name not in anew}
-    versions = {name: source.version for name, source in sources.items() if source.version is not None}
+    versions = {
+        name: source.version for name, source in sources.items() if source.version is not None
+    }
     return Restoration(
         savepoint,
         graph,
@@ -174,7 +184,10 @@ def restoration(
         tuple(name for name, s in sources.items() if s.ended and not savepoint.drained),
         tuple(_unstarted(savepoint, graph)),
         _tables(disk, savepoint, decisions, graph.version) if why_not is None else {},
-        {name: read_rows(disk, savepoint, v)[LINE].combine_chunks() for name, v in versions.items()},
+        {
+            name: read_rows(disk, savepoint, v)[LINE].combine_chunks()
+            for name, v in versions.items()
+        },
     )
 
 
@@ -192,19 +205,23 @@ def _operators(graph: Graph) -> Iterator[PhysicalNode]:
 def _decisions(
     savepoint: Savepoint, graph: Graph, layouts: Mapping[str, Mapping[str, str]], policy: Policy
 ) -> Iterator[Decision]:
-    """Those for the job's state, and those for how far the time is, which `reset` does not touch: as in Flink it begins
-    anew, but where it says which rows are late."""
+    """Those for the job's state, and those for how far the time is, which `reset` does not touch:
+    as in Flink it begins anew, but where it says which rows are late."""
     held = {o.operation.id: {t.name: t.layout for t in o.tables} for o in savepoint.operations}
 
     def obstacle(source: Operation, wanted: Operation) -> str | None:
         return difference(held[source.id], layouts[wanted.id])
 
     for own in (True, False):
-        taken = own or (_judges(graph) and not savepoint.drained)  # what was drained stands at the end of time
+        taken = own or (
+            _judges(graph) and not savepoint.drained
+        )  # what was drained stands at the end of time
         old = [o.operation for o in savepoint.operations if o.job_state is own] if taken else []
         nodes = [n for n in graph.in_order if n.id in layouts and n.plan.stateful is own]
         new = [operation_of(n.plan, n.id, n.plan.digest) for n in nodes]
-        yield from decide(old, new, Policy.AUTO if policy is Policy.RESET and not own else policy, obstacle)
+        yield from decide(
+            old, new, Policy.AUTO if policy is Policy.RESET and not own else policy, obstacle
+        )
 
 
 def _judges(graph: Graph) -> bool:
@@ -214,7 +231,9 @@ def _judges(graph: Graph) -> bool:
 def _sources(savepoint: Savepoint, graph: Graph) -> dict[str, SavedSource]:
     """Those of the scans of a graph that it has."""
     scans = (node for node in graph.in_order if isinstance(node.plan, Scan))
-    return {node.id: found for node in scans if (found := _source_of(node.plan, savepoint)) is not None}
+    return {
+        node.id: found for node in scans if (found := _source_of(node.plan, savepoint)) is not None
+    }
 
 
 def _source_of(plan: LogicalPlan, savepoint: Savepoint) -> SavedSource | None:
@@ -224,23 +243,33 @@ def _source_of(plan: LogicalPlan, savepoint: Savepoint) -> SavedSource | None:
         if source.scan == plan.digest:
             return source
     place = stored(plan.table.options)
-    same = [s for s in savepoint.sources if place and (s.connector, s.stored) == (plan.table.connector, place)]
+    same = [
+        s
+        for s in savepoint.sources
+        if place and (s.connector, s.stored) == (plan.table.connector, place)
+    ]
     return same[0] if same else None
 
 
-def _check_claimed(savepoint: Savepoint, decisions: Iterable[Decision], sources: Sequence[SavedSource]) -> None:
+def _check_claimed(
+    savepoint: Savepoint, decisions: Iterable[Decision], sources: Sequence[SavedSource]
+) -> None:
     lost = [
         f"{d.source.name}: {d.reason}"
         for d in decisions
         if d.source is not None and d.outcome is not Outcome.KEPT and _is_state(savepoint, d.source)
     ]
-    lost += [f"table {s.table}: the job does not read it" for s in savepoint.sources if s not in sources]
+    lost += [
+        f"table {s.table}: the job does not read it" for s in savepoint.sources if s not in sources
+    ]
     if lost:
         raise JobError(
             f"the job does not take up all that is in savepoint '{savepoint.path}'",
             detail="; ".join(lost),
-            hint="SET 'job.state' = 'keep' takes up state over changed input, and"
-            " SET 'execution.state-recovery.ignore-unclaimed-state' = 'true' leaves the rest behind",
+            hint=(
+                "SET 'job.state' = 'keep' takes up state over changed input, and SET"
+                " 'execution.state-recovery.ignore-unclaimed-state' = 'true' leaves the rest behind"
+            ),
         )
 
 
@@ -260,7 +289,9 @@ def _unstarted(savepoint: Savepoint, graph: Graph) -> Iterator[str]:
     return (n.id for n in values if n.plan.digest not in savepoint.constants)
 
 
-def _tables(disk: Disk, savepoint: Savepoint, decisions: Iterable[Decision], version: int) -> dict[str, Changes]:
+def _tables(
+    disk: Disk, savepoint: Savepoint, decisions: Iterable[Decision], version: int
+) -> dict[str, Changes]:
     """The tables of operations that are kept, by the names that they have in the new graph."""
     found = {}
     held = {o.operation.id: o for o in savepoint.operations}

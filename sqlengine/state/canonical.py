@@ -1,28 +1,26 @@
-"""The canonical form of values as keys: equal values have equal bytes, on every machine and in every version to come.
-Part of what `keys.BUCKET_HASH_VERSION` numbers. Version 1: a tag byte and a payload; integers are little-endian.
+"""The canonical form of values as keys: equal values have equal bytes, on every machine and in
+every version to come. Part of what `keys.BUCKET_HASH_VERSION` numbers. Version 1: a tag byte and a
+payload; integers are little-endian.
 
-    00                                  NULL, of any type
-    01 u8                               BOOLEAN
-    02 i64                              exact number without a fraction that fits 64 bits: TINYINT to BIGINT, DECIMAL
-    03 u8 scale, u8 length, i(length)   any other DECIMAL: unscaled value without trailing zeros, shortest two's complement
-    04 f64                              FLOAT (widened) and DOUBLE; -0.0 is not 0.0, as in Flink, and there is one NaN (7ff8…)
-    05 u32 length, UTF-8                CHAR and VARCHAR, as the text is: Flink tells CHAR(3) 'a' from 'a  ' too
-    06 u32 length, bytes                BINARY and VARBINARY
-    07 i32                              DATE, days
-    08 i64                              TIME, nanoseconds
-    09 i64 seconds, u32 nanoseconds     TIMESTAMP
-    0a i64 seconds, u32 nanoseconds     TIMESTAMP_LTZ
-    0b i64                              INTERVAL SECOND, milliseconds
-    0c i64                              INTERVAL MONTH, months
-    0d u32 count, elements              ARRAY
-    0e u32 count, keys with values      MAP, and MULTISET with the number of each; in the order of the keys' bytes
-    0f u32 count, fields                ROW and STRUCTURED, without the fields' names
-    10 u32 length, UTF-8                VARIANT, in its written form
-    11 u32 length, UTF-8                BITMAP, in its written form
+    00                                  NULL, of any type 01 u8
+    BOOLEAN 02 i64                              exact number without a fraction that fits 64 bits:
+    TINYINT to BIGINT, DECIMAL 03 u8 scale, u8 length, i(length)   any other DECIMAL: unscaled value
+    without trailing zeros, shortest two's complement 04 f64                              FLOAT
+    (widened) and DOUBLE; -0.0 is not 0.0, as in Flink, and there is one NaN (7ff8…) 05 u32 length,
+    UTF-8                CHAR and VARCHAR, as the text is: Flink tells CHAR(3) 'a' from 'a  ' too 06
+    u32 length, bytes                BINARY and VARBINARY 07 i32                              DATE,
+    days 08 i64                              TIME, nanoseconds 09 i64 seconds, u32 nanoseconds
+    TIMESTAMP 0a i64 seconds, u32 nanoseconds     TIMESTAMP_LTZ 0b i64
+    INTERVAL SECOND, milliseconds 0c i64                              INTERVAL MONTH, months 0d u32
+    count, elements              ARRAY 0e u32 count, keys with values      MAP, and MULTISET with
+    the number of each; in the order of the keys' bytes 0f u32 count, fields                ROW and
+    STRUCTURED, without the fields' names 10 u32 length, UTF-8                VARIANT, in its
+    written form 11 u32 length, UTF-8                BITMAP, in its written form
 
-What is within a nested value has the same form, NULL included. So INT 1, BIGINT 1 and DECIMAL 1.00 are one key, ARRAY[1]
-and ARRAY[1.00] too, and equal maps are one key in whatever order their entries came. An exact and an approximate number
-are never compared without a cast, which the planner makes; nor are two different times of the list."""
+What is within a nested value has the same form, NULL included. So INT 1, BIGINT 1 and DECIMAL 1.00
+are one key, ARRAY[1] and ARRAY[1.00] too, and equal maps are one key in whatever order their
+entries came. An exact and an approximate number are never compared without a cast, which the
+planner makes; nor are two different times of the list."""
 
 from __future__ import annotations
 
@@ -69,14 +67,17 @@ def distinct_forms(kind: DataType, column: pa.Array) -> tuple[pa.Array, list[byt
         return dictionary, _encode_values(kind, dictionary), codes
     encoded = _encode_nested(kind, column)
     numbers: dict[bytes, int] = {}
-    codes = np.fromiter((numbers.setdefault(e, len(numbers)) for e in encoded), np.int64, len(encoded))
+    codes = np.fromiter(
+        (numbers.setdefault(e, len(numbers)) for e in encoded), np.int64, len(encoded)
+    )
     _, first = np.unique(codes, return_index=True)
     return column.take(pa.array(first)), list(numbers), codes
 
 
 def comparable(kind: DataType, values: pa.Array) -> tuple[SlotColumn, BoolArray]:
-    """Values as `to_numpy` gives them, but such that `==` tells equal ones also where they are nested: entries of maps in
-    the order of their keys' bytes, and one NaN. Nested zeros of both signs differ by their hash alone."""
+    """Values as `to_numpy` gives them, but such that `==` tells equal ones also where they are
+    nested: entries of maps in the order of their keys' bytes, and one NaN. Nested zeros of both
+    signs differ by their hash alone."""
     ordered = _in_order(kind, values) if _holds(kind, _ENTRIES) else values
     items, valid = to_numpy(kind, ordered)
     if kind.root in NESTED and _holds(kind, _FLOATS):
@@ -184,7 +185,10 @@ def _encode_nested(kind: DataType, column: pa.Array) -> list[bytes]:
     lists = lists_of(column, len(column))
     if kind.root is Root.ARRAY:
         elements = _elements(kinds[0], lists.values, lists)
-        return [_head(13, len(e)) + b"".join(e) if ok else _NULL for e, ok in zip(elements, present, strict=True)]
+        return [
+            _head(13, len(e)) + b"".join(e) if ok else _NULL
+            for e, ok in zip(elements, present, strict=True)
+        ]
     keys, values = _elements(kinds[0], column.keys, lists), _elements(kinds[1], column.items, lists)
     entries = (sorted(zip(k, v, strict=True)) for k, v in zip(keys, values, strict=True))
     forms = (_head(14, len(e)) + b"".join(k + v for k, v in e) for e in entries)
@@ -195,7 +199,9 @@ def _elements(kind: DataType, values: pa.Array, lists: Lists) -> Iterator[list[b
     """The canonical bytes of each row's elements."""
     encoded = _encode_all(kind, values.take(pa.array(elements_in(lists))))
     ends = np.cumsum(lists.lengths).tolist()
-    return (encoded[end - size : end] for end, size in zip(ends, lists.lengths.tolist(), strict=True))
+    return (
+        encoded[end - size : end] for end, size in zip(ends, lists.lengths.tolist(), strict=True)
+    )
 
 
 def _holds(kind: DataType, roots: tuple[Root, ...]) -> bool:

@@ -1,4 +1,5 @@
-"""Which rows of a table have some of its key columns in common: an index in memory, beside the table."""
+"""Which rows of a table have some of its key columns in common: an index in memory, beside the
+table."""
 
 from __future__ import annotations
 
@@ -18,9 +19,9 @@ _NONE = -1
 
 
 class KeyChains:
-    """Groups the rows of `table` by the key columns `names`. A group has a number while it has rows; it is an affair of
-    memory, and no result may depend on it. Who adds or removes rows of the table says so (`enter`, `leave`); rows that
-    come or go otherwise are noticed (`refresh`)."""
+    """Groups the rows of `table` by the key columns `names`. A group has a number while it has
+    rows; it is an affair of memory, and no result may depend on it. Who adds or removes rows of the
+    table says so (`enter`, `leave`); rows that come or go otherwise are noticed (`refresh`)."""
 
     def __init__(self, table: KeyedTable, names: Sequence[str]) -> None:
         self._table = table
@@ -38,7 +39,8 @@ class KeyChains:
         self._load()
 
     def refresh(self) -> None:
-        """To be called before anything else in a step: makes the index anew where the table was filled from outside."""
+        """To be called before anything else in a step: makes the index anew where the table was
+        filled from outside."""
         if self._generation != self._table.generation:
             self._load()
 
@@ -71,10 +73,15 @@ class KeyChains:
             return
         columns = self._columns(keys)
         hashes = hash_rows(columns, len(slots))
-        groups, _ = self._index.find(hashes, self._same(columns), lambda rows: self._begin(slots[rows], hashes[rows]))
+        groups, _ = self._index.find(
+            hashes, self._same(columns), lambda rows: self._begin(slots[rows], hashes[rows])
+        )
         missing = len(self._table.arrivals) - len(self._group)
         if missing > 0:
-            self._group, self._next = np.pad(self._group, (0, missing)), np.pad(self._next, (0, missing))
+            self._group, self._next = (
+                np.pad(self._group, (0, missing)),
+                np.pad(self._next, (0, missing)),
+            )
         self._group[slots] = groups
         self._link(slots, groups)
 
@@ -98,7 +105,9 @@ class KeyChains:
     def _load(self) -> None:
         self._generation = self._table.generation
         self._index = HashIndex()
-        self._group, self._next, self._head, self._first, self._free = (np.empty(0, np.int64) for _ in range(5))
+        self._group, self._next, self._head, self._first, self._free = (
+            np.empty(0, np.int64) for _ in range(5)
+        )
         self._hash = np.empty(0, np.uint64)
         self._count = 0
         live = self._table.live()
@@ -108,7 +117,9 @@ class KeyChains:
         """New groups."""
         reused = min(len(self._free), len(slots))
         fresh = len(slots) - reused
-        groups = np.concatenate([self._free[len(self._free) - reused :], np.arange(self._count, self._count + fresh)])
+        groups = np.concatenate(
+            [self._free[len(self._free) - reused :], np.arange(self._count, self._count + fresh)]
+        )
         self._free = self._free[: len(self._free) - reused]
         self._count += fresh
         if self._count > len(self._head):
@@ -143,14 +154,19 @@ class KeyChains:
             slots, held = self._first[groups], self._table.columns
             result = np.ones(len(rows), np.bool_)
             for name, column in zip(self._names, columns, strict=True):
-                result &= column.same(rows, held[name][slots], held[name + "?"][slots].astype(np.bool_, copy=False))
+                result &= column.same(
+                    rows, held[name][slots], held[name + "?"][slots].astype(np.bool_, copy=False)
+                )
             return result
 
         return same
 
 
-def distinct_keys(types: Sequence[DataType], keys: Sequence[pa.Array], num_rows: int) -> tuple[IntArray, IntArray]:
-    """The number of each row's key among the distinct ones, and the first row of each of these, in their order."""
+def distinct_keys(
+    types: Sequence[DataType], keys: Sequence[pa.Array], num_rows: int
+) -> tuple[IntArray, IntArray]:
+    """The number of each row's key among the distinct ones, and the first row of each of these, in
+    their order."""
     columns = [key_column(t, k) for t, k in zip(types, keys, strict=True)]
 
     def same(rows: IntArray, firsts: IntArray) -> BoolArray:

@@ -1,4 +1,5 @@
-"""Checkpoints beside the stream: changed rows are copied between two epochs, and written while the next ones run."""
+"""Checkpoints beside the stream: changed rows are copied between two epochs, and written while the
+next ones run."""
 
 from __future__ import annotations
 
@@ -19,10 +20,11 @@ CHECKPOINT_WRITE_US: Final = "checkpoint_write_us"
 
 
 class Checkpointer:
-    """Writes the tables of one graph into one store; at most one write is in flight. All methods are called from the
-    graph's thread. `writer` runs the writes, None in the calling thread (simulated runs). A write that failed raises
-    its error once, from the next call; what it did not write is part of the next checkpoint. `before` is done
-    before each write, beside the stream, too."""
+    """Writes the tables of one graph into one store; at most one write is in flight. All methods
+    are called from the graph's thread. `writer` runs the writes, None in the calling thread
+    (simulated runs). A write that failed raises its error once, from the next call; what it did not
+    write is part of the next checkpoint. `before` is done before each write, beside the stream,
+    too."""
 
     def __init__(
         self,
@@ -52,8 +54,8 @@ class Checkpointer:
         return sum(table.writes - self._writes.get(name, 0) for name, table in tables.items())
 
     def begin(self, position: Position, tables: Mapping[str, KeyedTable]) -> bool:
-        """Copies what changed and starts to write it with `position`. Tables that are no longer given are dropped.
-        False, and nothing happens, while another write is in flight."""
+        """Copies what changed and starts to write it with `position`. Tables that are no longer
+        given are dropped. False, and nothing happens, while another write is in flight."""
         if not self.finished():
             return False
         started = self._clock()
@@ -61,12 +63,18 @@ class Checkpointer:
         self._writes = {name: table.writes for name, table in tables.items()}
         gone = self._since.keys() - tables.keys()
         self.counters[CHECKPOINT_PAUSE_US] += int((self._clock() - started) * 1e6)
-        self.counters[CHECKPOINT_ROWS] += sum(c.puts.num_rows + c.removed.num_rows for c in changes.values())
+        self.counters[CHECKPOINT_ROWS] += sum(
+            c.puts.num_rows + c.removed.num_rows for c in changes.values()
+        )
         if self._writer is None:
             self._write(position, changes, gone)
             self._note(position, changes)
         else:
-            self._flight = self._writer.submit(self._write, position, changes, gone), position, changes
+            self._flight = (
+                self._writer.submit(self._write, position, changes, gone),
+                position,
+                changes,
+            )
         return True
 
     def wait(self) -> None:

@@ -35,9 +35,9 @@ _INTEGERS = (
 
 
 def storage(kind: DataType) -> np.dtype[np.generic]:
-    """The NumPy type that holds values of `kind`: int64 for integers, dates, times and intervals (in the unit of their
-    Arrow type), float64, bool, and objects (`as_py` values) for all others; within those, too, dates and times are
-    integers, since Python has no nanoseconds."""
+    """The NumPy type that holds values of `kind`: int64 for integers, dates, times and intervals
+    (in the unit of their Arrow type), float64, bool, and objects (`as_py` values) for all others;
+    within those, too, dates and times are integers, since Python has no nanoseconds."""
     if kind.root in _INTEGERS:
         return np.dtype(np.int64)
     if kind.root in _FLOATS:
@@ -52,7 +52,11 @@ def objects(values: Iterable[object], count: int) -> npt.NDArray[np.object_]:
 
 def blank(kind: DataType, count: int) -> SlotColumn:
     """What new rows hold: 0, 0.0, False or None."""
-    return objects(repeat(None, count), count) if storage(kind).kind == "O" else np.zeros(count, storage(kind))
+    return (
+        objects(repeat(None, count), count)
+        if storage(kind).kind == "O"
+        else np.zeros(count, storage(kind))
+    )
 
 
 def longer(array: npt.NDArray[Kind], more: int) -> npt.NDArray[Kind]:
@@ -68,7 +72,8 @@ def validity(array: pa.Array) -> BoolArray:
 
 
 def to_numpy(kind: DataType, array: pa.Array) -> tuple[SlotColumn, BoolArray]:
-    """Values in `storage(kind)` and where they are not NULL; the value of a NULL is 0, 0.0, False or None."""
+    """Values in `storage(kind)` and where they are not NULL; the value of a NULL is 0, 0.0, False
+    or None."""
     valid = validity(array)
     dtype = storage(kind)
     if dtype.kind == "O":

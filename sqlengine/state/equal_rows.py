@@ -20,13 +20,16 @@ class _Given:
 
     held: KeyedTable
 
-    def table(self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...]) -> KeyedTable:
+    def table(
+        self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...]
+    ) -> KeyedTable:
         return self.held
 
 
 class EqualRows(RowsTable):
-    """A `RowsTable` whose rows are taken back by what they hold, `content`: of equal ones the first that came. Each keeps the
-    place in the order with which it came, where a `RowsTable` has one row with a count for them all."""
+    """A `RowsTable` whose rows are taken back by what they hold, `content`: of equal ones the first
+    that came. Each keeps the place in the order with which it came, where a `RowsTable` has one row
+    with a count for them all."""
 
     def __init__(
         self,
@@ -39,10 +42,22 @@ class EqualRows(RowsTable):
         order_by: str | Sorting | None = None,
     ) -> None:
         self._content = content
-        super().__init__(context, name, key, Schema((*content, Column(ARRIVAL, COUNTED))), values, exchange, order_by)
+        super().__init__(
+            context,
+            name,
+            key,
+            Schema((*content, Column(ARRIVAL, COUNTED))),
+            values,
+            exchange,
+            order_by,
+        )
 
     def put(
-        self, key: Sequence[pa.Array], identity: Sequence[pa.Array], values: Sequence[pa.Array], num_rows: int
+        self,
+        key: Sequence[pa.Array],
+        identity: Sequence[pa.Array],
+        values: Sequence[pa.Array],
+        num_rows: int,
     ) -> tuple[IntArray, BoolArray]:
         """Adds rows; all of them are new."""
         self._check()
@@ -52,8 +67,11 @@ class EqualRows(RowsTable):
         self._alike.enter(slots)
         return slots, is_new
 
-    def take(self, key: Sequence[pa.Array], identity: Sequence[pa.Array], num_rows: int) -> IntArray:
-        """Takes rows back: the slot of each, -1 where no such row is left. They are there until `drop`."""
+    def take(
+        self, key: Sequence[pa.Array], identity: Sequence[pa.Array], num_rows: int
+    ) -> IntArray:
+        """Takes rows back: the slot of each, -1 where no such row is left. They are there until
+        `drop`."""
         self._check()
         counts = self.table.columns[COUNT]
         copies: dict[int, Iterator[int]] = {}
@@ -78,4 +96,6 @@ class EqualRows(RowsTable):
         live = self.table.live()
         self._following = 1 + int(self.table.columns[ARRIVAL][live].max(initial=-1))
         key = Schema((*self.key, *self._content))
-        self._alike = RowsTable(_Given(self.table), self.table.name, key, Schema(()), Schema(()), self.table.exchange)
+        self._alike = RowsTable(
+            _Given(self.table), self.table.name, key, Schema(()), Schema(()), self.table.exchange
+        )

@@ -23,8 +23,9 @@ _SMALLEST = 64
 
 
 class HashIndex:
-    """Maps keys to slots by linear probing; at least half of the cells are free. It knows hashes only: `same` compares
-    the keys themselves on every hit, so that equal hashes of different keys are kept apart."""
+    """Maps keys to slots by linear probing; at least half of the cells are free. It knows hashes
+    only: `same` compares the keys themselves on every hit, so that equal hashes of different keys
+    are kept apart."""
 
     def __init__(self) -> None:
         self._slots = np.full(_SMALLEST, _FREE, np.int64)
@@ -39,12 +40,15 @@ class HashIndex:
     def nbytes(self) -> int:
         return self._slots.nbytes + self._hashes.nbytes
 
-    def find(self, hashes: HashArray, same: Same, create: Create | None = None) -> tuple[SlotArray, BoolArray]:
-        """The slot of each row, and which rows created theirs: of several rows with one new key, the first. Without
-        `create`, rows whose key is not there have slot -1.
+    def find(
+        self, hashes: HashArray, same: Same, create: Create | None = None
+    ) -> tuple[SlotArray, BoolArray]:
+        """The slot of each row, and which rows created theirs: of several rows with one new key,
+        the first. Without `create`, rows whose key is not there have slot -1.
 
-        All rows probe in step. Where several meet at a free cell the first takes it, and the others compare with what
-        it put there. Rows with one key have one hash, so they meet at the same cells until one of them is served."""
+        All rows probe in step. Where several meet at a free cell the first takes it, and the others
+        compare with what it put there. Rows with one key have one hash, so they meet at the same
+        cells until one of them is served."""
         if create is not None:
             self._reserve(len(hashes))
         slots = np.full(len(hashes), -1, np.int64)
@@ -86,9 +90,14 @@ class HashIndex:
         following: SlotArray = (cells + 1) & (len(self._slots) - 1)
         return following
 
-    def _claim(self, rows: SlotArray, cells: SlotArray, hashes: HashArray, create: Create) -> SlotArray:
-        """Gives each of the free `cells` to the first of the `rows` that ask for it; returns those rows."""
-        self._slots[cells[::-1]] = rows[::-1]  # of repeated indices the last written stays: the first row
+    def _claim(
+        self, rows: SlotArray, cells: SlotArray, hashes: HashArray, create: Create
+    ) -> SlotArray:
+        """Gives each of the free `cells` to the first of the `rows` that ask for it; returns those
+        rows."""
+        self._slots[cells[::-1]] = rows[
+            ::-1
+        ]  # of repeated indices the last written stays: the first row
         won = self._slots[cells] == rows
         first: SlotArray = rows[won]
         cells = cells[won]

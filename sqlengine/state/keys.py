@@ -1,7 +1,8 @@
 """Keys: their canonical bytes, their bucket, and how a table compares them.
 
-A key is the concatenation of its columns in canonical form (`sqlengine.state.canonical`). The form and the hash over it
-have one version number, `BUCKET_HASH_VERSION`, which stands in all that is stored by bucket."""
+A key is the concatenation of its columns in canonical form (`sqlengine.state.canonical`). The form
+and the hash over it have one version number, `BUCKET_HASH_VERSION`, which stands in all that is
+stored by bucket."""
 
 from __future__ import annotations
 
@@ -46,7 +47,9 @@ def encode(types: Sequence[DataType], columns: Sequence[pa.Array], num_rows: int
     return [rows[c] for c in codes.tolist()]
 
 
-def buckets_of(types: Sequence[DataType], columns: Sequence[pa.Array], num_rows: int) -> npt.NDArray[np.uint8]:
+def buckets_of(
+    types: Sequence[DataType], columns: Sequence[pa.Array], num_rows: int
+) -> npt.NDArray[np.uint8]:
     """The bucket of each row."""
     if not columns:
         return np.zeros(num_rows, np.uint8)
@@ -54,7 +57,9 @@ def buckets_of(types: Sequence[DataType], columns: Sequence[pa.Array], num_rows:
     return np.fromiter(map(bucket_of, rows), np.uint8, len(rows))[codes]
 
 
-def _distinct(types: Sequence[DataType], columns: Sequence[pa.Array]) -> tuple[list[bytes], IntArray]:
+def _distinct(
+    types: Sequence[DataType], columns: Sequence[pa.Array]
+) -> tuple[list[bytes], IntArray]:
     """The encoded distinct keys, and for each row its number among them."""
     rows: list[bytes] = []
     codes = np.zeros(0, np.int64)
@@ -70,8 +75,8 @@ def _distinct(types: Sequence[DataType], columns: Sequence[pa.Array]) -> tuple[l
 
 @dataclass(frozen=True, slots=True)
 class KeyColumn:
-    """One key column of a batch as a table compares it: equal keys have equal `values` (floats: equal bits), where
-    `valid`; and each row's part of the hash."""
+    """One key column of a batch as a table compares it: equal keys have equal `values` (floats:
+    equal bits), where `valid`; and each row's part of the hash."""
 
     values: SlotColumn
     valid: BoolArray
@@ -82,7 +87,9 @@ class KeyColumn:
         mine = self.values[rows]
         if mine.dtype.kind == "f":
             mine, values = mine.view(np.int64), values.view(np.int64)
-        equal: BoolArray = np.equal(mine, values).astype(np.bool_, copy=False) & (self.valid[rows] == valid)
+        equal: BoolArray = np.equal(mine, values).astype(np.bool_, copy=False) & (
+            self.valid[rows] == valid
+        )
         return equal
 
 

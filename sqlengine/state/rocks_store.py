@@ -32,7 +32,9 @@ class RocksStore(BlobStore):
             raise
 
     def close(self) -> None:
-        with nullcontext() if self._sound else suppress(Exception):  # it tells of the failed write once more
+        with (
+            nullcontext() if self._sound else suppress(Exception)
+        ):  # it tells of the failed write once more
             self._db.close()
 
     def _get(self, key: bytes) -> bytes | None:
@@ -55,10 +57,13 @@ class RocksStore(BlobStore):
         except Exception as error:  # the library has no class of its own for what the disk says
             self._sound = False
             hint = "where the disk is full, free some space: it is tried again"
-            raise ServiceError("the checkpoint could not be written", detail=str(error), hint=hint) from error
+            raise ServiceError(
+                "the checkpoint could not be written", detail=str(error), hint=hint
+            ) from error
 
     def _revive(self) -> None:
-        """After a write that failed RocksDB takes no other, even with space again, until it is opened anew."""
+        """After a write that failed RocksDB takes no other, even with space again, until it is
+        opened anew."""
         if self._sound:
             return
         self.close()

@@ -1,7 +1,8 @@
 """Keyed state: several rows per key, in an order.
 
-The second of the two forms of state. A `KeyedTable` holds the rows, each known by its key and what tells it from the
-other rows of that key; beside it, in memory, an index leads from a key to its rows."""
+The second of the two forms of state. A `KeyedTable` holds the rows, each known by its key and what
+tells it from the other rows of that key; beside it, in memory, an index leads from a key to its
+rows."""
 
 from __future__ import annotations
 
@@ -37,8 +38,9 @@ _SHORT = 256
 
 @dataclass(frozen=True)
 class Sorting:
-    """The order of a key's rows by several columns: `keys` makes of their values one for each row that compares as the
-    order wants. Of rows with equal ones the first that came is first, or the last with `latest_first`."""
+    """The order of a key's rows by several columns: `keys` makes of their values one for each row
+    that compares as the order wants. Of rows with equal ones the first that came is first, or the
+    last with `latest_first`."""
 
     columns: tuple[str, ...]
     keys: Callable[[Sequence[pa.Array], int], list[bytes]]
@@ -48,19 +50,22 @@ class Sorting:
 class Tables(Protocol):
     """Gives an operator its tables; what `operators.base.Context` does."""
 
-    def table(self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...]) -> KeyedTable: ...
+    def table(
+        self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...]
+    ) -> KeyedTable: ...
 
 
 class RowsTable:
-    """`key` columns -> rows of `identity` and `values` columns, in the order of the column `order_by` (not NULL; a value
-    never changes) and then of arrival; or in that of several columns.
+    """`key` columns -> rows of `identity` and `values` columns, in the order of the column
+    `order_by` (not NULL; a value never changes) and then of arrival; or in that of several columns.
 
-    `identity` tells rows of a key apart: columns that are unique there, all columns where rows are taken back by what
-    they hold, none where rows are never taken back: then each has a number of its own. Rows that are equal in key and
-    identity are one row with a count, and the last `values` win.
+    `identity` tells rows of a key apart: columns that are unique there, all columns where rows are
+    taken back by what they hold, none where rows are never taken back: then each has a number of
+    its own. Rows that are equal in key and identity are one row with a count, and the last `values`
+    win.
 
-    `table` holds it all: operators read and write `table.columns` by slot, and `table.mark` what they wrote. A key with
-    NULL is a key like others: who joins by it leaves it out."""
+    `table` holds it all: operators read and write `table.columns` by slot, and `table.mark` what
+    they wrote. A key with NULL is a key like others: who joins by it leaves it out."""
 
     def __init__(
         self,
@@ -84,10 +89,14 @@ class RowsTable:
         """Rows, equal ones counted once."""
         return len(self.table)
 
-    # ---- writing -----------------------------------------------------------------------------------------------
+    # ---- writing ---------------------------------------------------------------------------------
 
     def put(
-        self, key: Sequence[pa.Array], identity: Sequence[pa.Array], values: Sequence[pa.Array], num_rows: int
+        self,
+        key: Sequence[pa.Array],
+        identity: Sequence[pa.Array],
+        values: Sequence[pa.Array],
+        num_rows: int,
     ) -> tuple[IntArray, BoolArray]:
         """Adds rows; their slots, and which of them were not there."""
         self._check()
@@ -103,9 +112,11 @@ class RowsTable:
             self.enter(fresh)
         return slots, is_new
 
-    def take(self, key: Sequence[pa.Array], identity: Sequence[pa.Array], num_rows: int) -> IntArray:
-        """Takes rows back, one of each count. The slot of each, -1 where there is no such row; slots whose count is 0 then
-        still hold the row until `drop` is called with them."""
+    def take(
+        self, key: Sequence[pa.Array], identity: Sequence[pa.Array], num_rows: int
+    ) -> IntArray:
+        """Takes rows back, one of each count. The slot of each, -1 where there is no such row;
+        slots whose count is 0 then still hold the row until `drop` is called with them."""
         self._check()
         slots, _ = self.table.slots_for([*key, *identity], num_rows, insert=False)
         counts = self.table.columns[COUNT]
@@ -141,15 +152,18 @@ class RowsTable:
         self.table.remove(self.table.live())
         self._load()
 
-    # ---- reading -----------------------------------------------------------------------------------------------
+    # ---- reading ---------------------------------------------------------------------------------
 
-    def find(self, key: Sequence[pa.Array], identity: Sequence[pa.Array], num_rows: int) -> IntArray:
+    def find(
+        self, key: Sequence[pa.Array], identity: Sequence[pa.Array], num_rows: int
+    ) -> IntArray:
         """The slot of each row, -1 where it is not there."""
         self._check()
         return self.table.slots_for([*key, *identity], num_rows, insert=False)[0]
 
     def groups(self, key: Sequence[pa.Array], num_rows: int) -> IntArray:
-        """A number for each row's key, -1 where the key has no rows. It holds until the next `put` or `drop`."""
+        """A number for each row's key, -1 where the key has no rows. It holds until the next `put`
+        or `drop`."""
         self._check()
         columns = self._columns(key)
         return self._index.find(hash_rows(columns, num_rows), self._same(columns))[0]
@@ -163,7 +177,8 @@ class RowsTable:
         return iter(self._members[group])
 
     def first(self, group: int, count: int) -> list[int]:
-        """The slots of a key's first rows in order, one as often as the row is there, `count` at most."""
+        """The slots of a key's first rows in order, one as often as the row is there, `count` at
+        most."""
         held = self._members[group]
         if self._numbered:
             return held[:count]
@@ -176,7 +191,8 @@ class RowsTable:
         return found[:count]
 
     def last_until(self, group: int, value: int) -> int | None:
-        """The greatest value of the column that orders a key's rows which is not above `value`; None if all are."""
+        """The greatest value of the column that orders a key's rows which is not above `value`;
+        None if all are."""
         assert isinstance(self._order_by, str)
         held, column = self._members[group], self.table.columns[self._order_by]
         at = bisect_right(held, value, key=column.__getitem__)
@@ -189,7 +205,10 @@ class RowsTable:
     def places(self, slots: IntArray) -> list[tuple[int, int]]:
         """The group of each row, and its place in the order there."""
         groups = self._group_of[slots].tolist()
-        return [(g, self._place(self._members[g], s)) for g, s in zip(groups, slots.tolist(), strict=True)]
+        return [
+            (g, self._place(self._members[g], s))
+            for g, s in zip(groups, slots.tolist(), strict=True)
+        ]
 
     def between(self, group: int, start: int, end: int) -> list[int]:
         """The slots of a key's rows from the place `start` to `end` (excluded)."""
@@ -201,8 +220,8 @@ class RowsTable:
         return (members[p] for p in range(place - 1, -1, -1))
 
     def peers(self, group: int, place: int) -> tuple[int, int]:
-        """The places of the rows that `Sorting.keys` makes equal to the one at this place: the first, and that behind the
-        last."""
+        """The places of the rows that `Sorting.keys` makes equal to the one at this place: the
+        first, and that behind the last."""
         members, keys = self._members[group], self._keys
         key = keys[members[place]]
         first = bisect_left(members, key, 0, place, key=keys.__getitem__)
@@ -221,9 +240,12 @@ class RowsTable:
         return len(self._members[group])
 
     def beside(self, slots: IntArray) -> tuple[IntArray, IntArray]:
-        """The slots before and behind each of these in the order of their key; -1 where there is none."""
+        """The slots before and behind each of these in the order of their key; -1 where there is
+        none."""
         before, behind = np.full(len(slots), -1), np.full(len(slots), -1)
-        for i, (slot, group) in enumerate(zip(slots.tolist(), self._group_of[slots].tolist(), strict=True)):
+        for i, (slot, group) in enumerate(
+            zip(slots.tolist(), self._group_of[slots].tolist(), strict=True)
+        ):
             members = self._members[group]
             place = self._place(members, slot)
             if place:
@@ -233,13 +255,16 @@ class RowsTable:
         return before, behind
 
     def matches(self, key: Sequence[pa.Array], num_rows: int) -> tuple[IntArray, IntArray]:
-        """All pairs of one of the `num_rows` keys and a row that it has: the key's number and the row's slot, in the
-        order of the keys, then of the rows."""
+        """All pairs of one of the `num_rows` keys and a row that it has: the key's number and the
+        row's slot, in the order of the keys, then of the rows."""
         numbers, slots, _ = self.first_matches(key, num_rows, None)
         return numbers, slots
 
-    def first_matches(self, key: Sequence[pa.Array], num_rows: int, most: int | None) -> tuple[IntArray, IntArray, int]:
-        """The pairs of the first keys, no more than `most` (but all of one key), and of how many keys they are."""
+    def first_matches(
+        self, key: Sequence[pa.Array], num_rows: int, most: int | None
+    ) -> tuple[IntArray, IntArray, int]:
+        """The pairs of the first keys, no more than `most` (but all of one key), and of how many
+        keys they are."""
         groups = self.groups(key, num_rows)
         found = np.flatnonzero(groups >= 0)
         lists = [self._members[g] for g in groups[found].tolist()]
@@ -257,7 +282,7 @@ class RowsTable:
         """Columns of the rows at `slots`."""
         return [self._array(name, slots) for name in names]
 
-    # ---- the index -----------------------------------------------------------------------------------------------
+    # ---- the index -------------------------------------------------------------------------------
 
     def _check(self) -> None:
         """The table was filled or emptied from outside: the index is made anew."""
@@ -273,7 +298,9 @@ class RowsTable:
         self._group_of: IntArray = np.empty(0, np.int64)  # by slot
         self._keys: dict[int, bytes] = {}  # by slot, what `Sorting.keys` made of the row
         live = self.table.live()
-        self._next = 1 + int(self.table.columns[ARRIVAL][live].max(initial=-1)) if self._numbered else 0
+        self._next = (
+            1 + int(self.table.columns[ARRIVAL][live].max(initial=-1)) if self._numbered else 0
+        )
         if len(live):
             self.enter(self.table.in_order(live))
 
@@ -281,9 +308,13 @@ class RowsTable:
         """Puts rows into the index, in order of arrival."""
         columns = self._columns([self._array(n, slots) for n in self.key.names])
         hashes = hash_rows(columns, len(slots))
-        groups, _ = self._index.find(hashes, self._same(columns), lambda rows: self._begin(slots[rows]))
+        groups, _ = self._index.find(
+            hashes, self._same(columns), lambda rows: self._begin(slots[rows])
+        )
         if len(self._group_of) < len(self.table.columns[COUNT]):
-            self._group_of = np.pad(self._group_of, (0, len(self.table.columns[COUNT]) - len(self._group_of)))
+            self._group_of = np.pad(
+                self._group_of, (0, len(self.table.columns[COUNT]) - len(self._group_of))
+            )
         self._group_of[slots] = groups
         members = self._members
         if self._order_by is None:  # rows enter in order of arrival
@@ -295,7 +326,9 @@ class RowsTable:
     def _sort_in(self, groups: IntArray, slots: IntArray) -> None:
         if isinstance(self._order_by, Sorting):
             columns = [self._array(n, slots) for n in self._order_by.columns]
-            self._keys.update(zip(slots.tolist(), self._order_by.keys(columns, len(slots)), strict=True))
+            self._keys.update(
+                zip(slots.tolist(), self._order_by.keys(columns, len(slots)), strict=True)
+            )
         for group, slot in zip(groups.tolist(), slots.tolist(), strict=True):
             held = self._members[group]
             if held and self._rank(slot) < self._rank(held[-1]):
@@ -310,7 +343,9 @@ class RowsTable:
         start = len(self._members)
         self._members += [[] for _ in range(more)]
         if len(self._first) < len(self._members):
-            self._first = np.pad(self._first, (0, max(len(self._members), 2 * len(self._first)) - len(self._first)))
+            self._first = np.pad(
+                self._first, (0, max(len(self._members), 2 * len(self._first)) - len(self._first))
+            )
         groups = np.array([*reused, *range(start, start + more)], np.int64)
         self._first[groups] = slots
         return groups
@@ -344,7 +379,9 @@ class RowsTable:
             slots, held = self._first[groups], self.table.columns
             result = np.ones(len(rows), np.bool_)
             for name, column in zip(self.key.names, columns, strict=True):
-                result &= column.same(rows, held[name][slots], held[name + "?"][slots].astype(np.bool_, copy=False))
+                result &= column.same(
+                    rows, held[name][slots], held[name + "?"][slots].astype(np.bool_, copy=False)
+                )
             return result
 
         return same

@@ -1,4 +1,5 @@
-"""Keys for sorted state: bytes that compare as the values of several columns do, one key for each row."""
+"""Keys for sorted state: bytes that compare as the values of several columns do, one key for each
+row."""
 
 from __future__ import annotations
 
@@ -18,10 +19,11 @@ _ZERO, _ESCAPED, _END = b"\0", b"\0\xff", b"\0\0"
 
 
 def sort_keys(columns: Sequence[tuple[pa.Array, bool, bool]], count: int) -> list[bytes]:
-    """A key for each of `count` rows. Of each column its values, whether they descend, whether NULL comes first.
+    """A key for each of `count` rows. Of each column its values, whether they descend, whether NULL
+    comes first.
 
-    Texts are compared by their UTF-8 bytes; NaN is greater than all numbers; -0.0 is 0.0; rows and arrays are compared
-    part by part, NULL being the smallest in them."""
+    Texts are compared by their UTF-8 bytes; NaN is greater than all numbers; -0.0 is 0.0; rows and
+    arrays are compared part by part, NULL being the smallest in them."""
     parts = [_encoded(values, descends, first) for values, descends, first in columns]
     if len(parts) == 1:
         return parts[0]
@@ -49,7 +51,8 @@ def _rows(found: _Bytes) -> list[bytes]:
 
 
 def _fixed(values: pa.Array, there: BoolArray) -> _Bytes | None:
-    """Big-endian bytes of one width that compare as the values do, zero for NULL; None where widths vary."""
+    """Big-endian bytes of one width that compare as the values do, zero for NULL; None where widths
+    vary."""
     kind = values.type
     if pa.types.is_boolean(kind):
         return np.asarray(values.cast(pa.uint8()).fill_null(0))[:, None]
@@ -58,7 +61,9 @@ def _fixed(values: pa.Array, there: BoolArray) -> _Bytes | None:
     if pa.types.is_temporal(kind):
         values = values.view(pa.int32() if kind.bit_width == 32 else pa.int64())
     if pa.types.is_integer(values.type):
-        found = np.asarray(values.fill_null(0)).astype(np.int64).view(np.uint64) ^ np.uint64(1 << 63)
+        found = np.asarray(values.fill_null(0)).astype(np.int64).view(np.uint64) ^ np.uint64(
+            1 << 63
+        )
     elif pa.types.is_floating(values.type):
         bits = (np.asarray(values.fill_null(0)).astype(np.float64) + 0.0).view(np.uint64)
         bits = np.where(np.isnan(bits.view(np.float64)), np.uint64(0x7FF8 << 48), bits)
@@ -72,7 +77,11 @@ def _fixed(values: pa.Array, there: BoolArray) -> _Bytes | None:
 def _decimals(values: pa.Array, there: BoolArray) -> _Bytes:
     held = pa.concat_arrays([values])  # its offset is 0
     buffer = held.buffers()[1]
-    found = np.frombuffer(buffer, np.uint8, 16 * len(held), 16 * held.offset).reshape(-1, 16)[:, ::-1].copy()
+    found = (
+        np.frombuffer(buffer, np.uint8, 16 * len(held), 16 * held.offset)
+        .reshape(-1, 16)[:, ::-1]
+        .copy()
+    )
     found[:, 0] ^= 128
     found[~there] = 0
     return found
@@ -82,7 +91,9 @@ def _varying(values: pa.Array) -> list[bytes]:
     kind = values.type
     if pa.types.is_struct(kind):
         fields = [_encoded(f, False, True) for f in values.flatten()]
-        return [b"".join(row) for row in zip(*fields, strict=True)] if fields else [b""] * len(values)
+        return (
+            [b"".join(row) for row in zip(*fields, strict=True)] if fields else [b""] * len(values)
+        )
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
         return [_listed(item.values) if item.is_valid else b"" for item in values]
     texts = values.cast(pa.binary()).to_pylist()

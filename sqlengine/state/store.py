@@ -1,5 +1,5 @@
-"""Where checkpoints are kept: the interface of two calls, and what stores have in common; `rocks_store` and `topic_store` keep
-them."""
+"""Where checkpoints are kept: the interface of two calls, and what stores have in common;
+`rocks_store` and `topic_store` keep them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ STORE_FORMAT: Final = 1
 # Anything that JSON can say; the store does not look into it.
 Position: TypeAlias = Mapping[str, object]
 
-# Below so many rows a table's deltas are not worth folding; so many there are at most, whatever they weigh: each is read on
-# its own, and told of with each checkpoint.
+# Below so many rows a table's deltas are not worth folding; so many there are at most, whatever
+# they weigh: each is read on its own, and told of with each checkpoint.
 _FOLD_AT_LEAST = 4096
 _MOST_DELTAS = 16
 _ROWS_PER_BLOB = 65536
@@ -32,18 +32,21 @@ _ROWS_PER_BLOB = 65536
 
 @dataclass(frozen=True)
 class Loaded:
-    """A checkpoint: where it stood, and the rows of every table in order of arrival, ready for `KeyedTable.load`."""
+    """A checkpoint: where it stood, and the rows of every table in order of arrival, ready for
+    `KeyedTable.load`."""
 
     position: Position
     tables: Mapping[str, pa.Table]
 
 
 class CheckpointStore(Protocol):
-    """Keeps the newest checkpoint. `put` and `drop` come from one thread at a time; `load` before the first of them."""
+    """Keeps the newest checkpoint. `put` and `drop` come from one thread at a time; `load` before
+    the first of them."""
 
     def put(self, position: Position, changes: Mapping[str, Changes]) -> None:
-        """Adds what changed since the last `put`, by table. It takes effect together with the position or not at all,
-        and is safe against the death of the process when this returns. ServiceError when it cannot be written."""
+        """Adds what changed since the last `put`, by table. It takes effect together with the
+        position or not at all, and is safe against the death of the process when this returns.
+        ServiceError when it cannot be written."""
 
     def load(self) -> Loaded | None:
         """The checkpoint that was put last; None when there is none."""
@@ -63,8 +66,8 @@ class _Part:
 
 
 def fold(parts: Sequence[_Part]) -> pa.Table:
-    """The rows that are left of a table's parts, in order of arrival: of each identity what was said last, one sort for
-    all."""
+    """The rows that are left of a table's parts, in order of arrival: of each identity what was
+    said last, one sort for all."""
     puts = pa.concat_tables([part.puts for part in parts]).combine_chunks()
     said: list[IntArray] = []
     rows: list[IntArray] = []  # where the row is, -1 for one that is gone
@@ -88,8 +91,8 @@ def together(parts: Sequence[_Part]) -> _Part:
 
 
 def latest(rows: Sequence[int], own: int) -> int:
-    """How many of additions with so many rows become one with that which comes: half of them, and then each that is no
-    larger than all behind it. So a row is written again only a few times."""
+    """How many of additions with so many rows become one with that which comes: half of them, and
+    then each that is no larger than all behind it. So a row is written again only a few times."""
     count = len(rows) // 2
     total = own + sum(rows[len(rows) - count :])
     while count < len(rows) and rows[-count - 1] <= total:
@@ -120,14 +123,20 @@ class MemoryStore:
         self._position = json.dumps(position)
         for name, change in changes.items():
             parts = self._parts.setdefault(name, [])
-            parts.append(_Part(pa.Table.from_batches([change.puts]), pa.Table.from_batches([change.removed])))
-            if outgrown(parts[0].puts.num_rows, sum(p.puts.num_rows + p.removed.num_rows for p in parts[1:])):
+            parts.append(
+                _Part(pa.Table.from_batches([change.puts]), pa.Table.from_batches([change.removed]))
+            )
+            if outgrown(
+                parts[0].puts.num_rows, sum(p.puts.num_rows + p.removed.num_rows for p in parts[1:])
+            ):
                 self._parts[name] = [_Part(fold(parts), parts[0].removed.slice(0, 0))]
 
     def load(self) -> Loaded | None:
         if self._position is None:
             return None
-        return Loaded(json.loads(self._position), {name: fold(parts) for name, parts in self._parts.items()})
+        return Loaded(
+            json.loads(self._position), {name: fold(parts) for name, parts in self._parts.items()}
+        )
 
     def drop(self, table: str) -> None:
         self._parts.pop(table, None)
@@ -172,9 +181,10 @@ class _Writes:
 
 
 class BlobStore(ABC):
-    """Checkpoints as blobs of Arrow data under keys, one or more per checkpoint and table, beside one head that tells of
-    all; when a table's additions outgrow its rows they are folded into a new base, in the same atomic write. What keeps
-    the blobs implements `_get`, `_write` and `close`. `name` is what errors call it."""
+    """Checkpoints as blobs of Arrow data under keys, one or more per checkpoint and table, beside
+    one head that tells of all; when a table's additions outgrow its rows they are folded into a new
+    base, in the same atomic write. What keeps the blobs implements `_get`, `_write` and `close`.
+    `name` is what errors call it."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -186,7 +196,8 @@ class BlobStore(ABC):
 
     @abstractmethod
     def _write(self, puts: Mapping[bytes, bytes], gone: Collection[bytes]) -> None:
-        """Puts some and forgets others, together or not at all. ServiceError when it cannot be written."""
+        """Puts some and forgets others, together or not at all. ServiceError when it cannot be
+        written."""
 
     @abstractmethod
     def close(self) -> None: ...
@@ -203,9 +214,13 @@ class BlobStore(ABC):
             held = tables.get(name, [])
             if held and not change.puts.num_rows and not change.removed.num_rows:
                 continue
-            part = _Part(pa.Table.from_batches([change.puts]), pa.Table.from_batches([change.removed]))
+            part = _Part(
+                pa.Table.from_batches([change.puts]), pa.Table.from_batches([change.removed])
+            )
             base = sum(b.rows for b in held if b.base)
-            added = sum(b.rows for b in held if not b.base) + part.puts.num_rows + part.removed.num_rows
+            added = (
+                sum(b.rows for b in held if not b.base) + part.puts.num_rows + part.removed.num_rows
+            )
             if held and outgrown(base, added):
                 tables[name] = self._fold(work, held, part)
             else:
@@ -270,8 +285,15 @@ def _read_head(name: str, data: bytes | None) -> _Head:
 
 
 def _encode_head(head: _Head) -> bytes:
-    tables = {name: [[b.number, b.rows, b.base] for b in blobs] for name, blobs in head.tables.items()}
-    about = {"format": STORE_FORMAT, "position": head.position, "tables": tables, "next_number": head.next_number}
+    tables = {
+        name: [[b.number, b.rows, b.base] for b in blobs] for name, blobs in head.tables.items()
+    }
+    about = {
+        "format": STORE_FORMAT,
+        "position": head.position,
+        "tables": tables,
+        "next_number": head.next_number,
+    }
     return json.dumps(about).encode()
 
 
@@ -293,7 +315,9 @@ def _decode(data: bytes) -> _Part:
 
 def _ipc(rows: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+    with pa.ipc.new_stream(
+        sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")
+    ) as writer:
         writer.write_table(rows)
     data: bytes = sink.getvalue().to_pybytes()
     return data

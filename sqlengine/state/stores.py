@@ -30,8 +30,9 @@ _GONE = ".gone-"
 
 
 class RocksStores:
-    """A RocksDB folder for each, in `folder`; `fsync` as for `RocksStore`. One that is removed loses its name first: what a death leaves of a folder is
-    no store, and goes with the next start."""
+    """A RocksDB folder for each, in `folder`; `fsync` as for `RocksStore`. One that is removed
+    loses its name first: what a death leaves of a folder is no store, and goes with the next
+    start."""
 
     def __init__(self, folder: Path, fsync: Fsync = "none") -> None:
         self._folder = folder

@@ -1,7 +1,8 @@
 """Keyed state: one row per key, in columns.
 
-A table holds all buckets that its operator owns. Slots are an affair of memory: a slot is used again after its row was
-removed, and no result may depend on its number. The order of rows is that of their keys' arrival."""
+A table holds all buckets that its operator owns. Slots are an affair of memory: a slot is used
+again after its row was removed, and no result may depend on its number. The order of rows is that
+of their keys' arrival."""
 
 from __future__ import annotations
 
@@ -17,7 +18,17 @@ import pyarrow as pa
 
 from parser.errors import ServiceError
 from parser.types import Column, Schema
-from sqlengine.state.columns import BoolArray, IntArray, SlotColumn, blank, longer, objects, storage, to_arrow, to_numpy
+from sqlengine.state.columns import (
+    BoolArray,
+    IntArray,
+    SlotColumn,
+    blank,
+    longer,
+    objects,
+    storage,
+    to_arrow,
+    to_numpy,
+)
 from sqlengine.state.index import HashIndex
 from sqlengine.state.keys import (
     BUCKET_HASH_VERSION,
@@ -32,19 +43,21 @@ from sqlengine.system.format_numbers import check_number
 
 STATE_FORMAT: Final = 1
 METADATA_KEY: Final = b"sqlengine.state"
-# A row's arrival number and its bucket: hidden columns of a dump. Together they identify the row in its table.
+# A row's arrival number and its bucket: hidden columns of a dump. Together they identify the row in
+# its table.
 SEQUENCE: Final = "#sequence"
 BUCKET: Final = "#bucket"
 
 _SMALLEST = 64
-# So many rows tell how large the objects in a column are, besides what each of them takes in Python.
+# So many rows tell how large the objects in a column are, besides what each of them takes in
+# Python.
 _SAMPLE, _OBJECT = 256, 48
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What happened to a table since a version: first forget the keys of `removed`, then store `puts` (both with the
-    hidden columns). `version` is the next question's `since`."""
+    """What happened to a table since a version: first forget the keys of `removed`, then store
+    `puts` (both with the hidden columns). `version` is the next question's `since`."""
 
     puts: pa.RecordBatch
     removed: pa.RecordBatch
@@ -54,15 +67,19 @@ class Changes:
 class KeyedTable:
     """Key columns -> a row of value columns.
 
-    `columns` has one array per key and value column, indexed by slot, in the NumPy type that `storage` gives for its
-    type; beside a key column and a nullable value column `x` the bool array `x?` is True where the value is not NULL.
-    New rows have 0, 0.0, False or None, NULL where nullable. Operators write value columns in place and then `mark`
-    the slots. The arrays are replaced when the table grows: fetch them after `slots_for`.
+    `columns` has one array per key and value column, indexed by slot, in the NumPy type that
+    `storage` gives for its type; beside a key column and a nullable value column `x` the bool array
+    `x?` is True where the value is not NULL. New rows have 0, 0.0, False or None, NULL where
+    nullable. Operators write value columns in place and then `mark` the slots. The arrays are
+    replaced when the table grows: fetch them after `slots_for`.
 
-    `exchange` are the key columns whose hash is a row's bucket. Without any all rows are in bucket 0; None: they belong
-    to no bucket (`everywhere`), and each instance of the operator has them all."""
+    `exchange` are the key columns whose hash is a row's bucket. Without any all rows are in bucket
+    0; None: they belong to no bucket (`everywhere`), and each instance of the operator has them
+    all."""
 
-    def __init__(self, name: str, keys: Schema, values: Schema, exchange: Sequence[str] | None = ()) -> None:
+    def __init__(
+        self, name: str, keys: Schema, values: Schema, exchange: Sequence[str] | None = ()
+    ) -> None:
         check_keys(keys)
         self.name = name
         self.keys = keys
@@ -96,12 +113,18 @@ class KeyedTable:
     @property
     def layout(self) -> str:
         """Its columns in words: what another table must have in common with it to hold its rows."""
-        keys, values = (", ".join(f"{c.name} {c.type}" for c in schema) for schema in (self.keys, self.values))
-        return f"{keys} -> {values} by {'everybody' if self.everywhere else ', '.join(self.exchange) or 'nothing'}"
+        keys, values = (
+            ", ".join(f"{c.name} {c.type}" for c in schema) for schema in (self.keys, self.values)
+        )
+        return (
+            f"{keys} -> {values} by"
+            f" {'everybody' if self.everywhere else ', '.join(self.exchange) or 'nothing'}"
+        )
 
     @property
     def bytes(self) -> int:
-        """What its arrays take in memory; text, lists and the like estimated from some of the rows."""
+        """What its arrays take in memory; text, lists and the like estimated from some of the
+        rows."""
         fixed = (self._alive, self._hash, self._sequence, self._bucket, self._modified)
         total = sum(a.nbytes for a in (*self.columns.values(), *fixed)) + self._index.nbytes
         some = self.live()[:: max(1, len(self) // _SAMPLE)]
@@ -117,16 +140,22 @@ class KeyedTable:
 
     def copy(self) -> KeyedTable:
         """Another table of the same rows."""
-        other = KeyedTable(self.name, self.keys, self.values, None if self.everywhere else self.exchange)
+        other = KeyedTable(
+            self.name, self.keys, self.values, None if self.everywhere else self.exchange
+        )
         other.load(self.dump())
         return other
 
     def slots_for(
-        self, keys: Sequence[pa.Array], num_rows: int, insert: bool = True, buckets: IntArray | None = None
+        self,
+        keys: Sequence[pa.Array],
+        num_rows: int,
+        insert: bool = True,
+        buckets: IntArray | None = None,
     ) -> tuple[IntArray, BoolArray]:
-        """The slot of each row's key, and True at the first row of each key that was inserted. Keys are arrays by the
-        key schema. Without `insert`, -1 for keys that are not there. `buckets`: those of the rows, where the columns of
-        the exchange are not among the keys."""
+        """The slot of each row's key, and True at the first row of each key that was inserted. Keys
+        are arrays by the key schema. Without `insert`, -1 for keys that are not there. `buckets`:
+        those of the rows, where the columns of the exchange are not among the keys."""
         columns = [key_column(c.type, k) for c, k in zip(self.keys, keys, strict=True)]
         hashes = hash_rows(columns, num_rows)
 
@@ -154,8 +183,8 @@ class KeyedTable:
         return self._sequence
 
     def identities(self, slots: IntArray) -> tuple[IntArray, IntArray]:
-        """A number that each of the rows keeps as long as it is there, wherever it is loaded, and its bucket: what rows of
-        another table name it by."""
+        """A number that each of the rows keeps as long as it is there, wherever it is loaded, and
+        its bucket: what rows of another table name it by."""
         buckets = self._bucket[slots].astype(np.int64)
         return self._sequence[slots] * 256 + buckets, buckets
 
@@ -165,7 +194,8 @@ class KeyedTable:
         return self._column(Column(name, schema.type(name)), slots)
 
     def write(self, slots: IntArray, columns: Mapping[str, pa.Array]) -> None:
-        """Writes value columns by name; of a slot that is named twice the last row stays. `mark` is still to come."""
+        """Writes value columns by name; of a slot that is named twice the last row stays. `mark` is
+        still to come."""
         for name, array in columns.items():
             self._write(Column(name, self.values.type(name)), slots, array)
 
@@ -196,14 +226,16 @@ class KeyedTable:
         return np.flatnonzero(self._alive[: self._high])
 
     def in_order(self, slots: IntArray, *by: str) -> IntArray:
-        """`slots` sorted by NOT NULL columns, then by the arrival of the keys. Keys that arrived elsewhere (`load`)
-        may have one arrival number in several buckets; then the bucket decides."""
+        """`slots` sorted by NOT NULL columns, then by the arrival of the keys. Keys that arrived
+        elsewhere (`load`) may have one arrival number in several buckets; then the bucket
+        decides."""
         arrival: list[SlotColumn] = [self._bucket[slots], self._sequence[slots]]
         return slots[np.lexsort([*arrival, *(self.columns[b][slots] for b in reversed(by))])]
 
     def due(self, column: str, upto: int) -> IntArray:
-        """The slots whose value in `column`, a date, time or integer, is not NULL and at most `upto` (in the unit of
-        the column's type), in no order. Costs next to nothing when there are none."""
+        """The slots whose value in `column`, a date, time or integer, is not NULL and at most
+        `upto` (in the unit of the column's type), in no order. Costs next to nothing when there are
+        none."""
         timers = self._timed(column)
         slots = self._schedule(column, timers.take(upto))
         return slots[self.columns[column][slots].astype(np.int64, copy=False) <= upto]
@@ -212,30 +244,38 @@ class KeyedTable:
         """The least value of a column that `due` could be asked for; None where no row has one."""
         timers = self._timed(column)
         while (end := timers.first_end()) is not None:
-            times = self.columns[column][self._present(column, timers.first())].astype(np.int64, copy=False)
+            times = self.columns[column][self._present(column, timers.first())].astype(
+                np.int64, copy=False
+            )
             if (least := int(times.min(initial=end))) < end:
                 return least
-            self._schedule(column, timers.take(end - 1))  # all have gone or moved on to later buckets
+            self._schedule(
+                column, timers.take(end - 1)
+            )  # all have gone or moved on to later buckets
         return None
 
     def changes(self, since: int) -> Changes:
-        """Copies the rows put and the keys removed after version `since`; 0 is the beginning, and after a recovery
-        `version` is what the store holds. What was removed up to `since` is forgotten: one reader only."""
+        """Copies the rows put and the keys removed after version `since`; 0 is the beginning, and
+        after a recovery `version` is what the store holds. What was removed up to `since` is
+        forgotten: one reader only."""
         put = np.flatnonzero(self._alive[: self._high] & (self._modified[: self._high] > since))
         self._removed = [entry for entry in self._removed if entry[0] > since]
         self._reported = self._next_sequence
         empty = self._records(self.keys, put[:0])
-        removed = pa.Table.from_batches([b for _, b in self._removed], empty.schema).combine_chunks()
+        removed = pa.Table.from_batches(
+            [b for _, b in self._removed], empty.schema
+        ).combine_chunks()
         return Changes(self._rows(put), (removed.to_batches() or [empty])[0], self.version)
 
     def dump(self, buckets: Collection[int] | None = None) -> pa.Table:
-        """All rows, or those of `buckets`, in order of arrival, with the hidden columns and a description of the table
-        in the schema's metadata. Equal tables give equal dumps, whatever their slots."""
+        """All rows, or those of `buckets`, in order of arrival, with the hidden columns and a
+        description of the table in the schema's metadata. Equal tables give equal dumps, whatever
+        their slots."""
         return pa.Table.from_batches([self._rows(self.in_order(self._of(buckets)))])
 
     def load(self, dump: pa.Table | pa.RecordBatch) -> None:
-        """Adds the rows of a dump, whose buckets must have none here, with their arrival numbers. ServiceError if it
-        is not a dump of a table such as this one."""
+        """Adds the rows of a dump, whose buckets must have none here, with their arrival numbers.
+        ServiceError if it is not a dump of a table such as this one."""
         self._check(dump)
         batches = dump.to_batches() if isinstance(dump, pa.Table) else [dump]
         for batch in batches:
@@ -245,7 +285,8 @@ class KeyedTable:
             slots, is_new = self.slots_for(keys, batch.num_rows, buckets=buckets)
             if not is_new.all():
                 raise ServiceError(
-                    f"state of table '{self.name}' was loaded twice", hint="drop the buckets before they are loaded"
+                    f"state of table '{self.name}' was loaded twice",
+                    hint="drop the buckets before they are loaded",
                 )
             self._sequence[slots] = batch.column(SEQUENCE).to_numpy()
             for column in self.values:
@@ -268,12 +309,16 @@ class KeyedTable:
         wanted[list(buckets)] = True
         return slots[wanted[self._bucket[slots]]]
 
-    def _create(self, columns: Sequence[KeyColumn], hashes: npt.NDArray[np.uint64], rows: IntArray) -> IntArray:
+    def _create(
+        self, columns: Sequence[KeyColumn], hashes: npt.NDArray[np.uint64], rows: IntArray
+    ) -> IntArray:
         """Slots for the keys of `rows`, written."""
         reused = min(len(self._free), len(rows))
         fresh = len(rows) - reused
         self._grow(self._high + fresh)
-        slots = np.concatenate([self._free[len(self._free) - reused :], np.arange(self._high, self._high + fresh)])
+        slots = np.concatenate(
+            [self._free[len(self._free) - reused :], np.arange(self._high, self._high + fresh)]
+        )
         self._free = self._free[: len(self._free) - reused]
         self._high += fresh
         for name, column in zip(self.keys.names, columns, strict=True):
@@ -287,7 +332,9 @@ class KeyedTable:
         self._alive[slots] = True
         return slots
 
-    def _register(self, keys: Sequence[pa.Array], slots: IntArray, first: IntArray, buckets: IntArray | None) -> None:
+    def _register(
+        self, keys: Sequence[pa.Array], slots: IntArray, first: IntArray, buckets: IntArray | None
+    ) -> None:
         """Gives the keys inserted by the rows `first` their arrival numbers and buckets."""
         if len(first) == 0:
             return
@@ -295,13 +342,17 @@ class KeyedTable:
         if buckets is None:
             index = pa.array(first)
             parts = [keys[self.keys.index(e)].take(index) for e in self.exchange]
-            self._bucket[new] = buckets_of([self.keys.type(e) for e in self.exchange], parts, len(first))
+            self._bucket[new] = buckets_of(
+                [self.keys.type(e) for e in self.exchange], parts, len(first)
+            )
         else:
             self._bucket[new] = buckets[first]
         self._sequence[new] = np.arange(self._next_sequence, self._next_sequence + len(first))
         self._next_sequence += len(first)
         self._touch(new)
-        for name in self._timers.keys() & set(self.keys.names):  # value columns are still to be written
+        for name in self._timers.keys() & set(
+            self.keys.names
+        ):  # value columns are still to be written
             self._schedule(name, new)
 
     def _touch(self, slots: IntArray) -> None:
@@ -332,7 +383,8 @@ class KeyedTable:
         return self._timers[column]
 
     def _schedule(self, name: str, slots: IntArray) -> IntArray:
-        """Puts the slots into the index of the column by their values of now; those that are there and not NULL."""
+        """Puts the slots into the index of the column by their values of now; those that are there
+        and not NULL."""
         slots = self._present(name, slots)
         self._timers[name].put(slots, self.columns[name][slots].astype(np.int64, copy=False))
         return slots

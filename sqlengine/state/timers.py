@@ -1,4 +1,5 @@
-"""When rows of a table are due: an index over a time column, so that asking costs what is due and not what is there."""
+"""When rows of a table are due: an index over a time column, so that asking costs what is due and
+not what is there."""
 
 from __future__ import annotations
 
@@ -14,8 +15,9 @@ _NEVER = 2**62
 
 
 class Timers:
-    """Slots in buckets of time. A slot stands in one bucket, at or before its time: one whose time has moved on is put
-    again when its bucket is looked at, so that touching a row again and again costs no memory."""
+    """Slots in buckets of time. A slot stands in one bucket, at or before its time: one whose time
+    has moved on is put again when its bucket is looked at, so that touching a row again and again
+    costs no memory."""
 
     def __init__(self) -> None:
         self._buckets: dict[int, list[IntArray]] = {}
@@ -53,7 +55,8 @@ class Timers:
         return (self._heap[0] + 1) << _SHIFT if self._heap else None
 
     def first(self) -> IntArray:
-        """The slots of the first bucket, where there is one; they stay there. Some may have gone or moved on."""
+        """The slots of the first bucket, where there is one; they stay there. Some may have gone or
+        moved on."""
         parts = self._buckets[self._heap[0]]
         if len(parts) > 1:
             parts[:] = [np.concatenate(parts)]

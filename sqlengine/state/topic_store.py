@@ -1,4 +1,5 @@
-"""Checkpoints in a compacted topic of the broker: where the broker is, they are, and nothing else needs a disk."""
+"""Checkpoints in a compacted topic of the broker: where the broker is, they are, and nothing else
+needs a disk."""
 
 from __future__ import annotations
 
@@ -16,9 +17,10 @@ _HEAD: Final = b"/head"
 
 
 class TopicStore(BlobStore):
-    """The store of one graph in a shard of `topic`. Its records have the graph's name and the blob's key as theirs; those of
-    one checkpoint are one batch of the topic, which is there whole or not at all. In memory it has the offset of each of
-    them. `fence` proves that the graph is run here: who lost it writes nothing more."""
+    """The store of one graph in a shard of `topic`. Its records have the graph's name and the
+    blob's key as theirs; those of one checkpoint are one batch of the topic, which is there whole
+    or not at all. In memory it has the offset of each of them. `fence` proves that the graph is run
+    here: who lost it writes nothing more."""
 
     def __init__(
         self,
@@ -61,11 +63,20 @@ class TopicStore(BlobStore):
         try:
             values = [*puts.values(), *([None] * len(gone))]
             done = self._broker.append(
-                self._topic, self._shard, values, keys=keys, timestamp_ms=self._clock(), fence=self._fence()
+                self._topic,
+                self._shard,
+                values,
+                keys=keys,
+                timestamp_ms=self._clock(),
+                fence=self._fence(),
             )
         except BrokerError as error:
-            raise ServiceError("the checkpoint could not be written", detail=str(error), hint=error.hint) from error
-        self._offsets |= zip(keys[: len(puts)], range(done.first_offset, done.next_offset), strict=False)
+            raise ServiceError(
+                "the checkpoint could not be written", detail=str(error), hint=error.hint
+            ) from error
+        self._offsets |= zip(
+            keys[: len(puts)], range(done.first_offset, done.next_offset), strict=False
+        )
         for key in keys[len(puts) :]:
             self._offsets.pop(key, None)
 
@@ -103,7 +114,10 @@ def _offsets(broker: Broker, topic: str, prefix: bytes, shard: int = 0) -> dict[
         assert records.keys is not None or not records.num_rows
         kept = records.values.is_valid().to_pylist()
         for key, at, there in zip(
-            records.keys.to_pylist() if records.keys is not None else (), records.offsets.tolist(), kept, strict=True
+            records.keys.to_pylist() if records.keys is not None else (),
+            records.offsets.tolist(),
+            kept,
+            strict=True,
         ):
             if key.startswith(prefix):
                 found.pop(key, None)

@@ -1,5 +1,6 @@
-"""Files, as the parts see them that keep something durable. They are given a disk, so that a simulated one can stand in
-the place of the machine's: one that knows what was synced, and loses what was not."""
+"""Files, as the parts see them that keep something durable. They are given a disk, so that a
+simulated one can stand in the place of the machine's: one that knows what was synced, and loses
+what was not."""
 
 from __future__ import annotations
 
@@ -19,9 +20,11 @@ Data: TypeAlias = bytes | memoryview
 class Disk(Protocol):
     """A file that is open is a number. All raise OSError where and as the functions of `os` do."""
 
-    def open(self, path: Path, *, make: bool = False, empty: bool = False, mode: int = 0o600) -> int:
-        """Opens for reading and writing. `make`: a file that is not there comes into being; `empty`: one that is there
-        loses its content."""
+    def open(
+        self, path: Path, *, make: bool = False, empty: bool = False, mode: int = 0o600
+    ) -> int:
+        """Opens for reading and writing. `make`: a file that is not there comes into being;
+        `empty`: one that is there loses its content."""
 
     def close(self, file: int) -> None: ...
 
@@ -41,7 +44,8 @@ class Disk(Protocol):
     def truncate(self, file: int, size: int) -> None: ...
 
     def sync(self, file: int) -> None:
-        """Returns when the content of the file is on disk. Its name may not be: see `sync_folder`."""
+        """Returns when the content of the file is on disk. Its name may not be: see
+        `sync_folder`."""
 
     def sync_folder(self, folder: Path) -> None:
         """Returns when the names in the folder are on disk."""
@@ -53,7 +57,8 @@ class Disk(Protocol):
         """The first `size` bytes of a file, or all."""
 
     def map(self, path: Path) -> mmap.mmap | bytes:
-        """The content of a file that is not empty; what a file had when it was mapped stays valid when it goes."""
+        """The content of a file that is not empty; what a file had when it was mapped stays valid
+        when it goes."""
 
     def names(self, folder: Path) -> list[str]:
         """What is in a folder, in order; nothing when there is no folder."""
@@ -88,7 +93,9 @@ class MachineDisk:
     is_folder = staticmethod(os.path.isdir)
     random = staticmethod(os.urandom)
 
-    def open(self, path: Path, *, make: bool = False, empty: bool = False, mode: int = 0o600) -> int:
+    def open(
+        self, path: Path, *, make: bool = False, empty: bool = False, mode: int = 0o600
+    ) -> int:
         return os.open(path, os.O_RDWR | make * os.O_CREAT | empty * os.O_TRUNC, mode)
 
     def size(self, file: int | Path) -> int:
@@ -167,8 +174,9 @@ def write_file(disk: Disk, path: Path, data: Data) -> None:
 
 
 def make_folders(disk: Disk, path: Path, *, lasting: bool, mode: int = 0o777) -> None:
-    """A folder with those above it, if they are not there. With `lasting` their names are on disk when this returns, and
-    those of folders that are there: the process before may have died between making one and syncing it."""
+    """A folder with those above it, if they are not there. With `lasting` their names are on disk
+    when this returns, and those of folders that are there: the process before may have died between
+    making one and syncing it."""
     disk.make_folder(path, parents=True, mode=mode)
     if not lasting:
         return

@@ -1,4 +1,5 @@
-"""Whatever is kept carries the number of its format. Under another number nothing more is read: all else may be otherwise."""
+"""Whatever is kept carries the number of its format. Under another number nothing more is read: all
+else may be otherwise."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ class _Numbered(msgspec.Struct):
     format: int = 1
 
 
-def check_number(found: object, known: int, what: str, number: str = "format", hint: str = _HINT) -> None:
+def check_number(
+    found: object, known: int, what: str, number: str = "format", hint: str = _HINT
+) -> None:
     """ServiceError where `what` carries another number than the one that is known."""
     if found != known:
         raise ServiceError(f"{what} has {number} {found}, this version reads {known}", hint=hint)

@@ -1,5 +1,5 @@
-"""What a small process does without: a library that it never uses, memory that is free but not given back, and memory
-that is given back to be asked for again at once."""
+"""What a small process does without: a library that it never uses, memory that is free but not
+given back, and memory that is given back to be asked for again at once."""
 
 from __future__ import annotations
 
@@ -23,15 +23,18 @@ _SET_OUTSIDE = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")
 
 
 class _NoPandas(importlib.abc.MetaPathFinder):
-    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         if name == "pandas":
             raise ImportError("pandas is not wanted yet", name=name)
         return None
 
 
 def forget_pandas() -> None:
-    """Keeps Arrow from loading pandas (35 MB, 0.2 s), which it does wherever it is installed when the first value is
-    converted, only to recognise its objects. It looks once; `to_pandas` finds it all the same."""
+    """Keeps Arrow from loading pandas (35 MB, 0.2 s), which it does wherever it is installed when
+    the first value is converted, only to recognise its objects. It looks once; `to_pandas` finds it
+    all the same."""
     if "pandas" in sys.modules:
         return
     finder = _NoPandas()
@@ -44,8 +47,8 @@ def forget_pandas() -> None:
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """For imports that are for good: the cyclic collector, which finds nothing there, neither runs meanwhile (a fifth of
-    their time) nor looks at what came of them afterwards."""
+    """For imports that are for good: the cyclic collector, which finds nothing there, neither runs
+    meanwhile (a fifth of their time) nor looks at what came of them afterwards."""
     gc.disable()
     try:
         yield
@@ -55,9 +58,10 @@ def importing() -> Iterator[None]:
 
 
 def keep_for_reuse() -> None:
-    """Lets malloc keep up to 32 MB that are free. A batch needs the same few megabytes as the one before; glibc gives
-    them back to the system each time, and the system clears their pages again: a third of the time of reading JSON. Who
-    sets `MALLOC_TRIM_THRESHOLD_` or `MALLOC_MMAP_THRESHOLD_` keeps what they say."""
+    """Lets malloc keep up to 32 MB that are free. A batch needs the same few megabytes as the one
+    before; glibc gives them back to the system each time, and the system clears their pages again:
+    a third of the time of reading JSON. Who sets `MALLOC_TRIM_THRESHOLD_` or
+    `MALLOC_MMAP_THRESHOLD_` keeps what they say."""
     if sys.platform != "linux" or any(name in os.environ for name in _SET_OUTSIDE):
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc alone has it
@@ -67,7 +71,8 @@ def keep_for_reuse() -> None:
 
 
 def give_back() -> None:
-    """Returns to the system what compiling rules has used and freed. A few ms per 100 MB, so not for small changes."""
+    """Returns to the system what compiling rules has used and freed. A few ms per 100 MB, so not
+    for small changes."""
     gc.collect()
     pa.default_memory_pool().release_unused()
     if sys.platform == "linux":

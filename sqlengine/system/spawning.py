@@ -1,4 +1,5 @@
-"""Processes that a server starts for its instances: what they are sent, and how they come to run."""
+"""Processes that a server starts for its instances: what they are sent, and how they come to
+run."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from sqlengine.config import Config
 
 @dataclass(frozen=True)
 class Place:
-    """What an instance is told when it is made: its name, which is its own among the instances of `graph`, and how long it
-    may be silent."""
+    """What an instance is told when it is made: its name, which is its own among the instances of
+    `graph`, and how long it may be silent."""
 
     name: str
     graph: str
@@ -25,7 +26,8 @@ class Place:
 
 @dataclass(frozen=True)
 class Work:
-    """What the child is sent. `socket`: where the server's broker answers; `parent`: the server's process."""
+    """What the child is sent. `socket`: where the server's broker answers; `parent`: the server's
+    process."""
 
     place: Place
     config: Config
@@ -57,8 +59,8 @@ class Door(Protocol):
 
 
 def spawn(work: Work) -> Process:
-    """An interpreter of its own, killed when the thread that called this ends. What it logs goes where the server's log
-    goes."""
+    """An interpreter of its own, killed when the thread that called this ends. What it logs goes
+    where the server's log goes."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)}
     program = (
         "from sqlengine.system.memory import forget_pandas, importing\n"

@@ -1,5 +1,5 @@
-"""What runs beside what: lines of work, threads that go on and on, work at a time. They are asked for here, so that a
-simulation can do all of it in one thread, in an order of its own."""
+"""What runs beside what: lines of work, threads that go on and on, work at a time. They are asked
+for here, so that a simulation can do all of it in one thread, in an order of its own."""
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ class Threads(Protocol):
 
 
 class Background(ABC):
-    """A thread beside the engine, which `_run` leaves when `_stopping` is set. `patience_s`: how long `stop` waits for it."""
+    """A thread beside the engine, which `_run` leaves when `_stopping` is set. `patience_s`: how
+    long `stop` waits for it."""
 
     patience_s: ClassVar[float | None] = 60
 

@@ -1,4 +1,5 @@
-"""Records that are not what their table says: each is one dead letter with its place, and the records beside it go on."""
+"""Records that are not what their table says: each is one dead letter with its place, and the
+records beside it go on."""
 
 from __future__ import annotations
 
@@ -30,10 +31,22 @@ NOT_ROWS = {
 }
 ODD_ROWS = {
     "fields are missing": ({}, {"id": None, "word": None, "amount": None}),
-    "fields too many": ({"id": 1001, "more": [1, {"x": 2}]}, {"id": 1001, "word": None, "amount": None}),
-    "an escaped NUL": ({"id": 1002, "word": "a\x00b"}, {"id": 1002, "word": "a\x00b", "amount": None}),
-    "an emoji": ({"id": 1003, "word": "\U0001f600"}, {"id": 1003, "word": "\U0001f600", "amount": None}),
-    "a line separator": ({"id": 1004, "word": "a\u2028b"}, {"id": 1004, "word": "a\u2028b", "amount": None}),
+    "fields too many": (
+        {"id": 1001, "more": [1, {"x": 2}]},
+        {"id": 1001, "word": None, "amount": None},
+    ),
+    "an escaped NUL": (
+        {"id": 1002, "word": "a\x00b"},
+        {"id": 1002, "word": "a\x00b", "amount": None},
+    ),
+    "an emoji": (
+        {"id": 1003, "word": "\U0001f600"},
+        {"id": 1003, "word": "\U0001f600", "amount": None},
+    ),
+    "a line separator": (
+        {"id": 1004, "word": "a\u2028b"},
+        {"id": 1004, "word": "a\u2028b", "amount": None},
+    ),
     "text that is a number": ({"id": "1005", "word": 5}, {"id": 1005, "word": "5", "amount": None}),
 }
 COPY = """
@@ -67,15 +80,17 @@ def test_one_letter_for_a_bad_record_whatever_the_number_of_jobs(user: User, rec
 def test_one_letter_for_each_table_that_reads_the_topic(user: User) -> None:
     user.submit(
         "second",
-        "CREATE TABLE events2 (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json');"
-        "INSERT INTO alerts SELECT 'second', id FROM events2",
+        "CREATE TABLE events2 (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'events', 'format'"
+        " = 'json');INSERT INTO alerts SELECT 'second', id FROM events2",
     )
     offset = user.write("events", b"nonsense")
     assert sorted(x["subject"] for x in letters_at(user, offset)) == ["events", "events2"]
 
 
 @pytest.mark.parametrize(("given", "row"), ODD_ROWS.values(), ids=ODD_ROWS)
-def test_odd_records_that_are_rows(user: User, given: dict[str, object], row: dict[str, object]) -> None:
+def test_odd_records_that_are_rows(
+    user: User, given: dict[str, object], row: dict[str, object]
+) -> None:
     user.topic("copies")
     user.submit("copy", COPY)
     offset = user.write("events", given)
@@ -96,7 +111,9 @@ def test_records_of_ten_megabytes(user: User) -> None:
 def test_a_thousand_bad_records_among_good_ones(user: User) -> None:
     before = user.metric("sqlengine_dead_letters_total")
     events = [user.event("x") for _ in range(1000)]
-    first = user.write("events", *(r for e in events for r in (b"nonsense", json.dumps(e).encode(), b"")))
+    first = user.write(
+        "events", *(r for e in events for r in (b"nonsense", json.dumps(e).encode(), b""))
+    )
     for event in (events[0], events[-1]):
         assert user.alerts(event["id"]) == set()
     user.fired()
@@ -156,14 +173,21 @@ def test_a_sink_that_refuses_rows_fails_only_its_jobs(user: User, tmp_path: Path
 
 def test_an_output_file_that_somebody_deletes(user: User, tmp_path: Path) -> None:
     folder = tmp_path / "out"
-    table = f"CREATE TABLE gone (word STRING) WITH ('connector' = 'filesystem', 'path' = '{folder}', 'format' = 'csv');"
+    table = (
+        f"CREATE TABLE gone (word STRING) WITH ('connector' = 'filesystem', 'path' = '{folder}',"
+        " 'format' = 'csv');"
+    )
     user.submit("gone", table + "INSERT INTO gone SELECT word FROM events")
     user.fired("before")
     for path in folder.iterdir():
         path.unlink()
     user.fired("after")
     user.fired("last")
-    eventually(lambda: user.job("gone")["state"] == "failed" or read_lines(folder)[-2:] == ["after", "last"])
+    eventually(
+        lambda: (
+            user.job("gone")["state"] == "failed" or read_lines(folder)[-2:] == ["after", "last"]
+        )
+    )
 
 
 def read_lines(folder: Path) -> list[str]:
@@ -174,8 +198,13 @@ def read_lines(folder: Path) -> list[str]:
 def test_a_folder_that_cannot_be_written_is_refused_at_submit(user: User, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     for path in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/nothing")):
-        table = f"CREATE TABLE bad (id BIGINT) WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'csv');"
-        error = user.refused(partial(user.submit, "bad", table + "INSERT INTO bad SELECT id FROM events"))
+        table = (
+            f"CREATE TABLE bad (id BIGINT) WITH ('connector' = 'filesystem', 'path' = '{path}',"
+            " 'format' = 'csv');"
+        )
+        error = user.refused(
+            partial(user.submit, "bad", table + "INSERT INTO bad SELECT id FROM events")
+        )
         assert str(path) in str(error)
         assert error.status in (400, 500), error
         assert "internal" not in str(error)

@@ -1,4 +1,5 @@
-"""What attackers and impatient people send: every answer is a problem that says what is wrong, and nothing else happens."""
+"""What attackers and impatient people send: every answer is a problem that says what is wrong, and
+nothing else happens."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ NAMES = [
 
 def listing(data: Path) -> set[Path]:
     """Everything around the data folder, without the segments that grow."""
-    return {p for p in data.parent.rglob("*") if "graphs" not in p.parts and "patterns" not in p.parts}
+    return {
+        p for p in data.parent.rglob("*") if "graphs" not in p.parts and "patterns" not in p.parts
+    }
 
 
 @pytest.mark.parametrize("name", NAMES, ids=lambda n: repr(n)[:30])
@@ -65,13 +68,17 @@ def test_names_of_jobs(user: User, data: Path, name: str) -> None:
     assert user.fired() == set()
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n != ".hidden" and n != ".."], ids=lambda n: repr(n)[:30])
+@pytest.mark.parametrize(
+    "name", [n for n in NAMES if n != ".hidden" and n != ".."], ids=lambda n: repr(n)[:30]
+)
 def test_names_of_topics(user: User, data: Path, name: str) -> None:
     files = listing(data)
     status, _, answer = ask(user, "POST", "/api/v1/topics", json.dumps({"name": name}).encode())
     assert status == 400, answer
     for method, path in (("GET", ""), ("DELETE", ""), ("GET", "/records"), ("POST", "/records")):
-        status, headers, answer = ask(user, method, f"/api/v1/topics/{quote(name, safe='')}{path}", b"x")
+        status, headers, answer = ask(
+            user, method, f"/api/v1/topics/{quote(name, safe='')}{path}", b"x"
+        )
         assert 400 <= status < 500, (method, path, answer)
         assert headers["Content-Type"] == "application/problem+json"
     assert listing(data) == files
@@ -136,7 +143,11 @@ BODIES: dict[str, tuple[str, str, Any]] = {
     "a rollback to nothing": ("POST", "/api/v1/jobs/all/rollback?version=x", b""),
     "a rollback to a superscript": ("POST", f"/api/v1/jobs/all/rollback?version={quote('²')}", b""),
     "a command without an id": ("POST", "/api/v1/topics/_commands/records", {"op": "list"}),
-    "a command with a number for an id": ("POST", "/api/v1/topics/_commands/records", {"id": 5, "op": "list"}),
+    "a command with a number for an id": (
+        "POST",
+        "/api/v1/topics/_commands/records",
+        {"id": 5, "op": "list"},
+    ),
     "a command that is no json": ("POST", "/api/v1/topics/_commands/records", b"remove all"),
 }
 
@@ -171,7 +182,10 @@ def test_a_request_that_is_no_http_and_one_that_never_ends(user: User) -> None:
     slow = [http.client.HTTPConnection(host) for _ in range(30)]
     for one in slow:  # more than there are threads: each begins a request and says no more
         one.connect()
-        one.sock.sendall(b"POST /api/v1/jobs?name=x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nINSERT")
+        one.sock.sendall(
+            b"POST /api/v1/jobs?name=x HTTP/1.1\r\nHost: localhost\r\nContent-Length:"
+            b" 100\r\n\r\nINSERT"
+        )
     assert user.fired() == set()
     for one in slow:
         one.close()

@@ -12,8 +12,8 @@ import pytest
 from tests.service.harness import User, rule
 from tests.support import eventually
 
-# RE2 does not take it, and Hyperscan only without the look-behind. With backtracking, each further `a` of a value of
-# nothing but `a` takes longer by half.
+# RE2 does not take it, and Hyperscan only without the look-behind. With backtracking, each further
+# `a` of a value of nothing but `a` takes longer by half.
 EVIL = "^(a|aa)+b?(?<!a)$"
 READ = "; INSERT INTO alerts SELECT 'x', id FROM k"
 USE = "; INSERT INTO k SELECT id FROM events"
@@ -26,16 +26,22 @@ BROKEN = {
     "too few columns": ("INSERT INTO alerts SELECT id FROM events", "1:"),
     "a pattern that cannot compile": (rule("x", "REGEXP(word, 'a(')"), "a("),
     "a topic that is missing": (
-        "CREATE TABLE k (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'event', 'format' = 'json')" + READ,
+        "CREATE TABLE k (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'event', 'format' ="
+        " 'json')" + READ,
         "topic 'event' of table 'k' does not exist",
     ),
-    "an unknown connector": ("CREATE TABLE k (id BIGINT) WITH ('connector' = 'kafak')" + USE, "kafak"),
+    "an unknown connector": (
+        "CREATE TABLE k (id BIGINT) WITH ('connector' = 'kafak')" + USE,
+        "kafak",
+    ),
     "an unknown option": (
-        "CREATE TABLE k (id BIGINT) WITH ('connector' = 'topic', 'topik' = 'x', 'format' = 'json')" + USE,
+        "CREATE TABLE k (id BIGINT) WITH ('connector' = 'topic', 'topik' = 'x', 'format' = 'json')"
+        + USE,
         "topik",
     ),
     "writing to a system topic": (
-        "CREATE TABLE k (id BIGINT) WITH ('connector' = 'topic', 'topic' = '_jobs', 'format' = 'json')" + USE,
+        "CREATE TABLE k (id BIGINT) WITH ('connector' = 'topic', 'topic' = '_jobs', 'format' ="
+        " 'json')" + USE,
         "topic '_jobs' belongs to the system",
     ),
     "a zero byte": (rule("x", "word = '\x00") + "nonsense", "1:"),
@@ -57,7 +63,10 @@ def test_a_broken_rule_says_what_is_wrong(user: User, sql: str, told: str) -> No
 def test_a_rule_of_1100_operands(user: User) -> None:
     words = [f"w{n}" for n in range(1100)]
     user.submit("wide", rule("wide", " OR ".join(f"LOWER(word) LIKE '%{w}z%'" for w in words)))
-    user.submit("deep", rule("deep", "NOT (" + " AND NOT (".join(f"amount <> {n}" for n in range(25)) + ")" * 25))
+    user.submit(
+        "deep",
+        rule("deep", "NOT (" + " AND NOT (".join(f"amount <> {n}" for n in range(25)) + ")" * 25),
+    )
     assert user.fired("a W1099Z b") == {"wide"}
     assert user.fired("a w1099 b") == set()
     user.submit("wide", rule("wide", " OR ".join(f"word = '{w}'" for w in words)))
@@ -83,7 +92,8 @@ def test_a_catastrophic_pattern_is_given_up_and_the_others_go_on(user: User) -> 
 
 
 def test_many_values_for_a_catastrophic_pattern_do_not_hold_up_the_others(user: User) -> None:
-    """It is given up after a few of them: its job fails, none of its events is lost, and the others go on."""
+    """It is given up after a few of them: its job fails, none of its events is lost, and the others
+    go on."""
     user.submit("evil", rule("evil", f"REGEXP(word, '{EVIL}')"))
     user.submit("good", rule("good", "word LIKE 'a%'"))
     events = [user.event("a" * (40 + n)) for n in range(200)]
@@ -101,7 +111,8 @@ def test_many_values_for_a_catastrophic_pattern_do_not_hold_up_the_others(user: 
 
 
 def test_a_pattern_that_needs_no_second_try_takes_any_text(user: User) -> None:
-    """Nested repeats alone take time that grows with the text and no faster, whatever it ends in."""
+    """Nested repeats alone take time that grows with the text and no faster, whatever it ends
+    in."""
     user.submit("nested", rule("nested", "REGEXP(word, '^((a+)+|(a|aa)*b)+$')"))
     begin = time.process_time()
     for end, wanted in (("!", set()), ("!\r\n", set()), ("b\n", {"nested"})):
@@ -117,4 +128,8 @@ def test_hundreds_of_rules_of_which_one_is_broken(user: User) -> None:
     body: Any = user.client.post("/api/v1/jobs", {"jobs": jobs})
     refused = {j["name"] for j in body["jobs"] if j["status"] == "refused"}
     assert refused == {"r30", "r31"}
-    assert (user.fired(amount=29), user.fired(amount=30), user.fired(amount=31)) == ({"r29"}, set(), set())
+    assert (user.fired(amount=29), user.fired(amount=30), user.fired(amount=31)) == (
+        {"r29"},
+        set(),
+        set(),
+    )

@@ -1,4 +1,5 @@
-"""Without space the server stands still and says so; with space again it goes on, and nothing is lost or doubled."""
+"""Without space the server stands still and says so; with space again it goes on, and nothing is
+lost or doubled."""
 
 from __future__ import annotations
 
@@ -32,12 +33,16 @@ FROM TABLE(TUMBLE(TABLE timed, DESCRIPTOR(ts), INTERVAL '1' HOUR)) GROUP BY wind
 
 
 def fill(user: User) -> list[object]:
-    """Writes events, one by one, until the server stands still or has refused many; the numbers of those it took."""
+    """Writes events, one by one, until the server stands still or has refused many; the numbers of
+    those it took."""
     taken: list[object] = []
     refused = 0
     while ready(user) and refused < 50:
         event = user.event()
-        for topic, record in (("events", event), ("timed", {"id": event["id"], "ts": "2026-01-01 00:00:00"})):
+        for topic, record in (
+            ("events", event),
+            ("timed", {"id": event["id"], "ts": "2026-01-01 00:00:00"}),
+        ):
             error = user.try_to(partial(user.write, topic, record))
             if error is not None:
                 assert (error.status, "no space" in error.message) == (507, True), error
@@ -54,8 +59,11 @@ def ready(user: User) -> bool:
     return error is None
 
 
-def outlive(server: Process, shrink: Callable[[], object], relieve: Callable[[], object]) -> tuple[User, list[object]]:
-    """Fills the disk of a server, looks at it, makes space, and counts. Gives the events that were taken, too."""
+def outlive(
+    server: Process, shrink: Callable[[], object], relieve: Callable[[], object]
+) -> tuple[User, list[object]]:
+    """Fills the disk of a server, looks at it, makes space, and counts. Gives the events that were
+    taken, too."""
     user = server.user()
     user.prepare()
     user.submit("twice", rule("twice"))
@@ -63,9 +71,14 @@ def outlive(server: Process, shrink: Callable[[], object], relieve: Callable[[],
     user.fired()
     shrink()
     taken = fill(user)
-    if not ready(user):  # without space for another event there may be enough for what comes of the last one
+    if not ready(
+        user
+    ):  # without space for another event there may be enough for what comes of the last one
         told = user.refused(lambda: user.client.get("/readyz"))
-        assert any(t in told.message for t in ("no space to write to", "the checkpoint could not be written")), told
+        assert any(
+            t in told.message
+            for t in ("no space to write to", "the checkpoint could not be written")
+        ), told
     assert user.client.get("/healthz")["status"] == "ok"
     error = user.try_to(lambda: user.submit("late", rule("late")))
     assert error is None or error.status in (503, 507), error
@@ -114,7 +127,10 @@ def test_a_full_disk(tmp_path: Path) -> None:
     data.mkdir()
     mount = f"mount -t tmpfs -o size=16m none {data}"
     private = [unshare or "", "--mount", "sh", "-c"]
-    if unshare is None or subprocess.run([*private, mount], capture_output=True, check=False).returncode:
+    if (
+        unshare is None
+        or subprocess.run([*private, mount], capture_output=True, check=False).returncode
+    ):
         pytest.skip("a disk of its own needs unshare and mount")
     with Process(data, options=OFTEN, wrapper=[*private, f'{mount} && exec "$@"', "sh"]) as server:
         ballast = Path(f"/proc/{server.process.pid}/root{data}/ballast")

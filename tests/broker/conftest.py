@@ -63,10 +63,15 @@ def http_broker(folder: Path, clock: Clock) -> Iterator[RemoteBroker]:
 
 @pytest.fixture(params=["embedded", "carried", "http"])
 def any_broker(request: pytest.FixtureRequest, folder: Path, clock: Clock) -> Iterator[Broker]:
-    """In this process, behind questions and answers, and behind an HTTP server: callers see no difference."""
+    """In this process, behind questions and answers, and behind an HTTP server: callers see no
+    difference."""
     if request.param == "http":
         yield request.getfixturevalue("http_broker")
         return
     opened = EmbeddedBroker(folder, clock=clock, threads=clock)
-    yield opened if request.param == "embedded" else RemoteBroker(lambda question, _: answer(opened, question))
+    yield (
+        opened
+        if request.param == "embedded"
+        else RemoteBroker(lambda question, _: answer(opened, question))
+    )
     opened.close()

@@ -49,7 +49,9 @@ def test_compaction_keeps_the_table_its_offsets_and_epochs(folder: Path) -> None
         assert broker.offset_for_time("t", 0, 295) == 295
         broker.close()
         broker = open_at(folder)
-    assert broker.append("t", 0, [b"x"], keys=[b"k"], timestamp_ms=0, writer="w", epoch=299).duplicate
+    assert broker.append(
+        "t", 0, [b"x"], keys=[b"k"], timestamp_ms=0, writer="w", epoch=299
+    ).duplicate
     broker.append("t", 0, [b"new"], keys=[b"3"], timestamp_ms=400)
     assert broker.read_latest("t") == table | {b"3": b"new"}
     records = broker.read("t", 0, 295)
@@ -166,7 +168,9 @@ def test_a_death_at_any_step_leaves_the_table(folder: Path, tmp_path: Path) -> N
             life = tmp_path / f"life-{removed}-{named}"
             shutil.copytree(before, life)
             shutil.copy(growing, life / shard)
-            shutil.copy(fresh, life / shard / (fresh.name if named else fresh.with_suffix(".tmp").name))
+            shutil.copy(
+                fresh, life / shard / (fresh.name if named else fresh.with_suffix(".tmp").name)
+            )
             for path in old[:removed] if named else []:
                 (life / shard / path.name).unlink()
             survivor = open_at(life)

@@ -1,4 +1,5 @@
-"""Consumers of a group: what they commit is each record once, in the order of its shard, whoever falls away."""
+"""Consumers of a group: what they commit is each record once, in the order of its shard, whoever
+falls away."""
 
 from __future__ import annotations
 
@@ -27,7 +28,10 @@ def test_a_consumer_goes_on_where_its_forerunner_stopped(any_broker: Broker, clo
     fill(any_broker, 2, 4)
     first = Consumer(any_broker, "g", "a", "t", start="earliest", clock=clock)
     got = [first.poll(0, max_records=3), first.poll(0, max_records=3)]
-    assert [(r.shard, r.values.to_pylist()) for r in got if r] == [(0, [b"0", b"1", b"2"]), (1, [b"0", b"1", b"2"])]
+    assert [(r.shard, r.values.to_pylist()) for r in got if r] == [
+        (0, [b"0", b"1", b"2"]),
+        (1, [b"0", b"1", b"2"]),
+    ]
     first.commit()
     rest = first.poll(0)
     assert rest is not None
@@ -99,7 +103,10 @@ def test_what_was_read_of_a_shard_that_went_away_cannot_be_committed(
     assert got == {0: [0, 1, 2, 3, 4], 1: [4]}
 
 
-STEPS = st.lists(st.tuples(st.sampled_from(["poll", "poll", "commit", "die", "wait"]), st.integers(0, 2)), max_size=60)
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["poll", "poll", "commit", "die", "wait"]), st.integers(0, 2)),
+    max_size=60,
+)
 
 
 @settings(max_examples=50)
@@ -119,7 +126,9 @@ def test_what_was_committed_is_each_record_once_and_in_order(steps: list[tuple[s
                 if who == 9:  # the last one: all others fall silent
                     alive = {}
                     clock.up += 10_000
-                alive[who] = Consumer(broker, "g", f"life-{lives}", "t", start="earliest", session_ms=900, clock=clock)
+                alive[who] = Consumer(
+                    broker, "g", f"life-{lives}", "t", start="earliest", session_ms=900, clock=clock
+                )
                 held[who] = []
             consumer = alive[who]
             if act == "poll":

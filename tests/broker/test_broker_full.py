@@ -1,4 +1,5 @@
-"""Without space nothing is written, nothing is lost, and the same append works once there is space."""
+"""Without space nothing is written, nothing is lost, and the same append works once there is
+space."""
 
 from __future__ import annotations
 
@@ -76,7 +77,10 @@ def test_a_full_disk(tmp_path: Path) -> None:
     unshare = shutil.which("unshare")
     mount = f"mount -t tmpfs -o size=1m none {tmp_path}"
     private = [unshare or "", "--mount", "sh", "-c"]
-    if unshare is None or subprocess.run([*private, mount], capture_output=True, check=False).returncode:
+    if (
+        unshare is None
+        or subprocess.run([*private, mount], capture_output=True, check=False).returncode
+    ):
         pytest.skip("a disk of its own needs unshare and mount")
     done = subprocess.run(
         [*private, f'{mount} && exec "$@"', "sh", sys.executable, "-c", FILL, str(tmp_path), "disk"],

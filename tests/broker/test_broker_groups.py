@@ -18,7 +18,9 @@ from tests.broker.conftest import Clock
 
 def owned(broker: Broker, group: str = "g") -> dict[str, tuple[int, ...]]:
     """Member -> its shards of the topic `t`."""
-    return {m.name: m.shards.get("t", ()) for g in broker.groups() if g.name == group for m in g.members}
+    return {
+        m.name: m.shards.get("t", ()) for g in broker.groups() if g.name == group for m in g.members
+    }
 
 
 def test_shards_follow_who_joins_leaves_and_falls_silent(any_broker: Broker, clock: Clock) -> None:
@@ -27,7 +29,9 @@ def test_shards_follow_who_joins_leaves_and_falls_silent(any_broker: Broker, clo
     assert (a.generation, a.shards) == (1, {"t": (0, 1, 2, 3)})
     b = any_broker.join("g", "b", ["t"], session_ms=5000)
     assert (b.generation, b.shards) == (2, {"t": (2, 3)})
-    assert any_broker.heartbeat("g", "a", a.generation) == Membership("g", "a", 2, {"t": (0, 1)}, {"t": (1, 1)})
+    assert any_broker.heartbeat("g", "a", a.generation) == Membership(
+        "g", "a", 2, {"t": (0, 1)}, {"t": (1, 1)}
+    )
     c = any_broker.join("g", "c", ["t"], session_ms=5000)
     assert owned(any_broker) == {"a": (0, 1), "b": (2,), "c": (3,)}
     any_broker.leave("g", "c")
@@ -44,7 +48,9 @@ def test_shards_follow_who_joins_leaves_and_falls_silent(any_broker: Broker, clo
 
 
 @pytest.mark.parametrize("by", [-86_400_000, 86_400_000])
-def test_a_session_lasts_as_long_whatever_the_clock_is_set_to(any_broker: Broker, clock: Clock, by: int) -> None:
+def test_a_session_lasts_as_long_whatever_the_clock_is_set_to(
+    any_broker: Broker, clock: Clock, by: int
+) -> None:
     any_broker.create_topic("t", 2)
     any_broker.join("g", "a", ["t"], session_ms=1000)
     b = any_broker.join("g", "b", ["t"], session_ms=5000)
@@ -74,9 +80,13 @@ def test_what_an_old_owner_does_is_refused(any_broker: Broker, clock: Clock) -> 
     any_broker.leave("g", "b")
     # It got the shard back, but what it read before it lost it is another's.
     with pytest.raises(Fenced, match="belongs to 'a' since generation 3"):
-        any_broker.append("out", 0, [b"old"], timestamp_ms=0, writer="w", epoch=1, fence=a.fence("t", 1))
+        any_broker.append(
+            "out", 0, [b"old"], timestamp_ms=0, writer="w", epoch=1, fence=a.fence("t", 1)
+        )
     again = any_broker.heartbeat("g", "a", a.generation)
-    any_broker.append("out", 0, [b"again"], timestamp_ms=0, writer="w", epoch=1, fence=again.fence("t", 1))
+    any_broker.append(
+        "out", 0, [b"again"], timestamp_ms=0, writer="w", epoch=1, fence=again.fence("t", 1)
+    )
     records = any_broker.read("out", 0, 0)
     assert records is not None
     assert records.values.to_pylist() == [b"kept", b"new", b"again"]
@@ -108,7 +118,9 @@ def test_nobody_else_commits_while_there_are_owners(any_broker: Broker, clock: C
     any_broker.commit("g", "u", {0: 1})
     clock.up += 2000
     any_broker.commit("g", "t", {0: 1})
-    assert [(g.name, g.members, g.offsets) for g in any_broker.groups()] == [("g", (), {"t": {0: 1}, "u": {0: 1}})]
+    assert [(g.name, g.members, g.offsets) for g in any_broker.groups()] == [
+        ("g", (), {"t": {0: 1}, "u": {0: 1}})
+    ]
     any_broker.delete_group("g")
     assert any_broker.groups() == []
 
@@ -150,7 +162,11 @@ def test_owners_and_generations_survive_a_restart(folder: Path, clock: Clock) ->
 
 
 ACTS = st.lists(
-    st.tuples(st.sampled_from(["join", "leave", "beat", "commit", "wait"]), st.sampled_from("abc"), st.integers(0, 3)),
+    st.tuples(
+        st.sampled_from(["join", "leave", "beat", "commit", "wait"]),
+        st.sampled_from("abc"),
+        st.integers(0, 3),
+    ),
     max_size=30,
 )
 
@@ -158,7 +174,8 @@ ACTS = st.lists(
 @settings(max_examples=60)
 @given(ACTS)
 def test_a_shard_has_one_owner_and_offsets_never_go_back(acts: list[tuple[str, str, int]]) -> None:
-    """Each member reads on from the committed offset of what it is given: what it commits is never before that."""
+    """Each member reads on from the committed offset of what it is given: what it commits is never
+    before that."""
     clock = Clock()
     with tempfile.TemporaryDirectory() as folder:
         broker = EmbeddedBroker(Path(folder), clock=clock, threads=clock)
@@ -176,9 +193,13 @@ def test_a_shard_has_one_owner_and_offsets_never_go_back(acts: list[tuple[str, s
                     new = set(now.shards.get("t", ())) - set(told[name].shards.get("t", ()))
                     told[name] = now
                     at |= {(name, s): before.get(s, 0) for s in new}
-                elif act == "commit" and shard in told.get(name, Membership("", "", 0, {})).shards.get("t", ()):
+                elif act == "commit" and shard in told.get(
+                    name, Membership("", "", 0, {})
+                ).shards.get("t", ()):
                     at[name, shard] += 1
-                    broker.commit("g", "t", {shard: at[name, shard]}, fence=told[name].fence("t", shard))
+                    broker.commit(
+                        "g", "t", {shard: at[name, shard]}, fence=told[name].fence("t", shard)
+                    )
                 elif act == "leave":
                     broker.leave("g", name)
                 elif act == "wait":
@@ -196,7 +217,9 @@ def test_a_shard_has_one_owner_and_offsets_never_go_back(acts: list[tuple[str, s
 
 @given(
     st.dictionaries(st.sampled_from("tuv"), st.integers(1, 5), min_size=1),
-    st.dictionaries(st.sampled_from("abcd"), st.sets(st.sampled_from("tuv"), min_size=1), min_size=1),
+    st.dictionaries(
+        st.sampled_from("abcd"), st.sets(st.sampled_from("tuv"), min_size=1), min_size=1
+    ),
     st.data(),
 )
 def test_a_share_is_fair_and_moves_little(
@@ -211,4 +234,6 @@ def test_a_share_is_fair_and_moves_little(
     assert share(places, wishes, shared) == shared
     loads = {member: sum(owner == member for owner in shared.values()) for member in wishes}
     for place, member in shared.items():
-        assert all(loads[other] + 1 >= loads[member] for other, w in wishes.items() if place[0] in w)
+        assert all(
+            loads[other] + 1 >= loads[member] for other, w in wishes.items() if place[0] in w
+        )

@@ -1,5 +1,5 @@
-"""A server that is killed again and again, while processes write, read, and hand shards over to each other: each record is
-there once, in order, and what was made of it, too."""
+"""A server that is killed again and again, while processes write, read, and hand shards over to
+each other: each record is there once, in order, and what was made of it, too."""
 
 from __future__ import annotations
 
@@ -75,12 +75,17 @@ def _append(shard: int, number: int, values: list[bytes], broker: Broker) -> Non
 
 def produce(lives: Lives, shard: int) -> None:
     for number in range(BATCHES):
-        lives.use(partial(_append, shard, number, [b"%d-%d-%d" % (shard, number, row) for row in range(4)]))
+        lives.use(
+            partial(
+                _append, shard, number, [b"%d-%d-%d" % (shard, number, row) for row in range(4)]
+            )
+        )
 
 
 def copy_on(lives: Lives, name: str, done: threading.Event) -> None:
-    """A member: copies what its shards of `in` hold to the same of `out`. The output remembers how far it is, as the epoch
-    of the shard's writer, and the fence keeps out who has lost the shard."""
+    """A member: copies what its shards of `in` hold to the same of `out`. The output remembers how
+    far it is, as the epoch of the shard's writer, and the fence keeps out who has lost the
+    shard."""
     while not done.is_set():
         broker = connect(lives.server)
         try:
@@ -134,7 +139,9 @@ def test_nothing_is_lost_and_nothing_doubled_whatever_dies(tmp_path: Path, fsync
         lives.use(methodcaller("create_topic", topic, SHARDS, if_not_exists=True))
     done, away = threading.Event(), threading.Event()
     threads = [threading.Thread(target=produce, args=(lives, shard)) for shard in range(SHARDS)]
-    threads += [threading.Thread(target=copy_on, args=(lives, f"member-{n}", done)) for n in range(2)]
+    threads += [
+        threading.Thread(target=copy_on, args=(lives, f"member-{n}", done)) for n in range(2)
+    ]
     leaver = threading.Thread(target=copy_on, args=(lives, "leaver", away))
     for thread in [*threads, leaver]:
         thread.start()
@@ -151,7 +158,9 @@ def test_nothing_is_lost_and_nothing_doubled_whatever_dies(tmp_path: Path, fsync
         thread.join()
     broker = connect(lives.server)
     for shard in range(SHARDS):
-        expected = [b"%d-%d-%d" % (shard, number, row) for number in range(BATCHES) for row in range(4)]
+        expected = [
+            b"%d-%d-%d" % (shard, number, row) for number in range(BATCHES) for row in range(4)
+        ]
         for topic in ("in", "out"):
             records = broker.read(topic, shard, 0, until=len(expected))
             assert records is not None
@@ -159,6 +168,12 @@ def test_nothing_is_lost_and_nothing_doubled_whatever_dies(tmp_path: Path, fsync
             assert broker.end_offset(topic, shard) == len(expected)
     assert broker.committed("g", "in").keys() == set(range(SHARDS))
     with pytest.raises(BrokerError):
-        broker.append("out", 0, [b"late"], timestamp_ms=0, fence=Membership("g", "leaver", 1, {}).fence("in", 0))
+        broker.append(
+            "out",
+            0,
+            [b"late"],
+            timestamp_ms=0,
+            fence=Membership("g", "leaver", 1, {}).fence("in", 0),
+        )
     broker.close()
     lives.kill()

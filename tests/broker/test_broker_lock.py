@@ -14,7 +14,10 @@ from sqlengine.broker.errors import CorruptSegment, DataFolderLocked
 from sqlengine.broker.lock import FolderLock
 
 ROOT = Path(__file__).parents[2]
-HOLD = "import sys, sqlengine.broker.lock as l, pathlib; l.FolderLock(pathlib.Path(sys.argv[1])); print(flush=True); input()"
+HOLD = (
+    "import sys, sqlengine.broker.lock as l, pathlib; l.FolderLock(pathlib.Path(sys.argv[1]));"
+    " print(flush=True); input()"
+)
 
 
 def test_a_second_broker_is_refused_and_told_who_holds_the_folder(folder: Path) -> None:
@@ -28,7 +31,9 @@ def test_a_second_broker_is_refused_and_told_who_holds_the_folder(folder: Path) 
 
 def test_the_lock_goes_with_its_process(folder: Path) -> None:
     command = [sys.executable, "-c", HOLD, str(folder)]
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
         with pytest.raises(DataFolderLocked, match=f"in use by the process {holder.pid}"):

@@ -33,7 +33,9 @@ def holds(broker: Broker, count: int) -> None:
 
 @pytest.mark.parametrize("data", [False, True])
 @pytest.mark.parametrize("fsync", ["none", "epoch"])
-def test_a_shard_moves_while_it_is_used(folder: Path, tmp_path: Path, data: bool, fsync: str) -> None:
+def test_a_shard_moves_while_it_is_used(
+    folder: Path, tmp_path: Path, data: bool, fsync: str
+) -> None:
     broker = EmbeddedBroker(folder, segment_bytes=600, fsync=fsync)  # type: ignore[arg-type]
     broker.create_topic("t", 2)
     fill(broker, 0, 30)
@@ -49,7 +51,9 @@ def test_a_shard_moves_while_it_is_used(folder: Path, tmp_path: Path, data: bool
     holds(broker, 40)
     fill(broker, 40, 60)
     holds(broker, 60)
-    segments = {Path(place).parent.name: count for place, count in broker.shards("t")[0].folders.items()}
+    segments = {
+        Path(place).parent.name: count for place, count in broker.shards("t")[0].folders.items()
+    }
     assert segments.keys() == ({"disk-2"} if data else {"t.topic", "disk-2"})
     assert broker.shards("t")[0].end == 60
     assert broker.committed("g", "t") == {0: 11}
@@ -61,7 +65,8 @@ def test_a_shard_moves_while_it_is_used(folder: Path, tmp_path: Path, data: bool
 
 
 class Dying(MachineDisk):
-    """Refuses to rename once it has done so `left` times: what is there then is what a killed process leaves."""
+    """Refuses to rename once it has done so `left` times: what is there then is what a killed
+    process leaves."""
 
     left = 10**9
 

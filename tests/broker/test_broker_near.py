@@ -45,7 +45,9 @@ def test_threads_ask_at_once_and_learn_that_the_server_is_gone(tmp_path: Path) -
     broker.close()
 
 
-def test_the_folder_of_a_server_that_was_killed_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_of_a_server_that_was_killed_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     left = tmp_path / "sqlengine-broker-left"
     left.mkdir()
@@ -107,7 +109,9 @@ def test_who_looks_is_woken_by_what_he_reads_alone(tmp_path: Path) -> None:
 
     def look(timeout_s: float, *appends: str) -> bool:
         """Whether there is anything, with these appends on the way."""
-        later = threading.Timer(0.02, lambda: [broker.append(t, 0, [b"v"], timestamp_ms=0) for t in appends])
+        later = threading.Timer(
+            0.02, lambda: [broker.append(t, 0, [b"v"], timestamp_ms=0) for t in appends]
+        )
         later.start()
         found = ahead.look(timeout_s)
         ahead.read("mine", 0, 0)

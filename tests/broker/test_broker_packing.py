@@ -14,7 +14,9 @@ from sqlengine.broker.storage.codec import BINARY, encode
 from sqlengine.broker.storage.packing import COMPRESSIONS, Compression
 from sqlengine.broker.storage.reading import Limits
 
-LINES: list[bytes | None] = [b'{"user": "user-%d", "action": "login"}' % (number % 7) for number in range(1000)]
+LINES: list[bytes | None] = [
+    b'{"user": "user-%d", "action": "login"}' % (number % 7) for number in range(1000)
+]
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 16, 17])
@@ -73,10 +75,18 @@ def test_a_compacted_topic_is_packed_too(folder: Path) -> None:
     broker = EmbeddedBroker(folder)
     broker.create_topic("t", compacted=True, compression="lz4")
     for turn in range(3):
-        broker.append("t", 0, LINES, keys=[b"%d" % (number % 500) for number in range(1000)], timestamp_ms=turn)
+        broker.append(
+            "t",
+            0,
+            LINES,
+            keys=[b"%d" % (number % 500) for number in range(1000)],
+            timestamp_ms=turn,
+        )
     broker.compact("t")
     assert broker.topic("t").bytes < 20_000
-    assert broker.read_latest("t") == {b"%d" % (number % 500): line for number, line in enumerate(LINES)}
+    assert broker.read_latest("t") == {
+        b"%d" % (number % 500): line for number, line in enumerate(LINES)
+    }
     broker.close()
 
 
@@ -97,12 +107,18 @@ def test_options_are_changed_and_kept(folder: Path) -> None:
 
 def test_a_full_topic_takes_more_once_something_is_removed(any_broker: Broker) -> None:
     any_broker.create_topic("t", max_bytes=4000)
-    any_broker.append("t", 0, [bytes(2000)], timestamp_ms=0, writer="w", epoch=1, compression="none")
+    any_broker.append(
+        "t", 0, [bytes(2000)], timestamp_ms=0, writer="w", epoch=1, compression="none"
+    )
     for _ in range(2):
         with pytest.raises(TopicFull, match="topic 't' is full") as error:
-            any_broker.append("t", 0, [bytes(3000)], timestamp_ms=0, writer="w", epoch=2, compression="none")
+            any_broker.append(
+                "t", 0, [bytes(3000)], timestamp_ms=0, writer="w", epoch=2, compression="none"
+            )
     assert "may hold 4,000; nothing was written" in str(error.value.detail)
     assert any_broker.end_offset("t", 0) == 1
     any_broker.alter_topic("t", retention_ms=0)
     any_broker.apply_retention()
-    assert not any_broker.append("t", 0, [bytes(3000)], timestamp_ms=0, writer="w", epoch=2).duplicate
+    assert not any_broker.append(
+        "t", 0, [bytes(3000)], timestamp_ms=0, writer="w", epoch=2
+    ).duplicate

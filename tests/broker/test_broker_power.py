@@ -1,4 +1,5 @@
-"""What holds after a loss of power: all that was acknowledged in the mode 'epoch', also where a process before has died."""
+"""What holds after a loss of power: all that was acknowledged in the mode 'epoch', also where a
+process before has died."""
 
 from __future__ import annotations
 
@@ -126,7 +127,8 @@ def _check_found(seed: int, at: int) -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_a_segment_that_another_follows_ends_where_it_did(seed: int) -> None:
-    """What was written of a batch before there was no space is cut off; the next one may go elsewhere."""
+    """What was written of a batch before there was no space is cut off; the next one may go
+    elsewhere."""
     disk, _ = _disk(seed)
     broker = _open(disk)
     broker.create_topic("t")
@@ -175,7 +177,8 @@ def test_without_space_a_server_says_so_and_one_that_was_there_starts() -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_committed_lines_stay(seed: int) -> None:
-    """After a loss of power; and so does what a process has found that followed one which died before its sync."""
+    """After a loss of power; and so does what a process has found that followed one which died
+    before its sync."""
     disk, fate = _disk(seed)
     known = table({"connector": "filesystem", "path": "/out", "format": "json"})
 

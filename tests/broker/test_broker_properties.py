@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from sqlengine.broker.base import Broker
+from sqlengine.broker.base import Broker, Records
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import OffsetOutOfRange
 from sqlengine.broker.remote.answering import answer
@@ -22,7 +22,9 @@ from sqlengine.broker.storage.packing import COMPRESSIONS, Compression
 
 FEW = skimming.FEW
 PRESENT = st.one_of(st.binary(max_size=40), st.just(bytes(300)))
-VALUES = st.one_of(st.lists(PRESENT, max_size=6), st.lists(st.one_of(st.none(), PRESENT), max_size=6))
+VALUES = st.one_of(
+    st.lists(PRESENT, max_size=6), st.lists(st.one_of(st.none(), PRESENT), max_size=6)
+)
 SHARDS = st.integers(0, 1)
 KEYS = st.sampled_from([b"", b"a", b"b", b"c"])
 
@@ -35,7 +37,8 @@ class Row(NamedTuple):
 
 
 class Model:
-    """A shard as a list. `begin` moves by retention, `times` holds the latest timestamp so far per offset."""
+    """A shard as a list. `begin` moves by retention, `times` holds the latest timestamp so far per
+    offset."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
@@ -72,15 +75,30 @@ class BrokerMachine(RuleBasedStateMachine):
 
     def open(self) -> None:
         """What the rules see is the broker itself, or one that asks it as another process would."""
-        opened = EmbeddedBroker(self.root / str(self.lives), clock=lambda: self.now, segment_bytes=self.segment_bytes)
+        opened = EmbeddedBroker(
+            self.root / str(self.lives), clock=lambda: self.now, segment_bytes=self.segment_bytes
+        )
         self.embedded = opened
-        self.broker: Broker = RemoteBroker(lambda question, _: answer(opened, question)) if self.remote else opened
+        self.broker: Broker = (
+            RemoteBroker(lambda question, _: answer(opened, question)) if self.remote else opened
+        )
 
     @rule(
-        shard=SHARDS, values=VALUES, keyed=st.booleans(), data=st.data(), late=st.integers(0, 5), tick=st.integers(0, 5)
+        shard=SHARDS,
+        values=VALUES,
+        keyed=st.booleans(),
+        data=st.data(),
+        late=st.integers(0, 5),
+        tick=st.integers(0, 5),
     )
     def append(
-        self, shard: int, values: list[bytes | None], keyed: bool, data: st.DataObject, late: int, tick: int
+        self,
+        shard: int,
+        values: list[bytes | None],
+        keyed: bool,
+        data: st.DataObject,
+        late: int,
+        tick: int,
     ) -> None:
         self.now += tick
         model = self.models[shard]
@@ -92,7 +110,13 @@ class BrokerMachine(RuleBasedStateMachine):
         epoch = data.draw(st.integers(0, 6))
         timestamp = self.now - late
         appended = self.broker.append(
-            "t", shard, values, keys=keys, timestamp_ms=timestamp, writer=writer, epoch=epoch if writer else None
+            "t",
+            shard,
+            values,
+            keys=keys,
+            timestamp_ms=timestamp,
+            writer=writer,
+            epoch=epoch if writer else None,
         )
         assert appended.duplicate == (writer is not None and model.epochs.get(writer, -1) >= epoch)
         if not appended.duplicate:
@@ -116,8 +140,12 @@ class BrokerMachine(RuleBasedStateMachine):
         assert got is not None
         assert offset < got.next_offset <= model.end
         assert got.num_rows <= records
-        assert self.rows(got) == [row for row in model.rows if offset <= row.offset < got.next_offset]
-        assert got.num_rows <= 1 or sum(len(value or b"") for value in got.values.to_pylist()) <= size
+        assert self.rows(got) == [
+            row for row in model.rows if offset <= row.offset < got.next_offset
+        ]
+        assert (
+            got.num_rows <= 1 or sum(len(value or b"") for value in got.values.to_pylist()) <= size
+        )
         assert got.num_rows >= 1 or self.compacted
 
     @rule(shard=SHARDS, data=st.data())
@@ -140,18 +168,29 @@ class BrokerMachine(RuleBasedStateMachine):
         return found
 
     @staticmethod
-    def rows(records: object) -> list[Row]:
-        columns = [records.offsets.tolist(), records.values.to_pylist(), records.timestamps.tolist()]  # type: ignore[attr-defined]
-        keys = records.keys.to_pylist() if records.keys is not None else [None] * len(columns[0])  # type: ignore[attr-defined]
-        return [Row(offset, key, *rest) for offset, key, *rest in zip(columns[0], keys, *columns[1:], strict=True)]
+    def rows(records: Records) -> list[Row]:
+        columns = [
+            records.offsets.tolist(),
+            records.values.to_pylist(),
+            records.timestamps.tolist(),
+        ]
+        keys = records.keys.to_pylist() if records.keys is not None else [None] * len(columns[0])
+        return [
+            Row(offset, key, *rest)
+            for offset, key, *rest in zip(columns[0], keys, *columns[1:], strict=True)
+        ]
 
     @rule(shard=SHARDS, timestamp=st.integers(-10, 200))
     def seek(self, shard: int, timestamp: int) -> None:
         model = self.models[shard]
         got = self.broker.offset_for_time("t", shard, timestamp)
-        first = next((offset for offset, time in enumerate(model.times) if time >= timestamp), model.end)
+        first = next(
+            (offset for offset, time in enumerate(model.times) if time >= timestamp), model.end
+        )
         if self.compacted:
-            assert [row for row in model.rows if row.offset < got and row.timestamp >= timestamp] == []
+            assert [
+                row for row in model.rows if row.offset < got and row.timestamp >= timestamp
+            ] == []
         else:
             assert got == max(first, model.begin)
 
@@ -198,7 +237,9 @@ class BrokerMachine(RuleBasedStateMachine):
         assert self.broker.committed("g", "t") == self.commits
         for shard, model in enumerate(self.models):
             assert self.broker.end_offset("t", shard) == model.end
-            assert {name: self.broker.last_epoch("t", shard, name) for name in model.epochs} == model.epochs
+            assert {
+                name: self.broker.last_epoch("t", shard, name) for name in model.epochs
+            } == model.epochs
             begin = self.broker.begin_offset("t", shard)
             assert model.begin <= begin <= model.end
             gone = [row for row in model.rows if row.offset < begin]
@@ -231,7 +272,11 @@ class RemoteMachine(BrokerMachine):
 
 
 FEWER = settings(
-    max_examples=40, stateful_step_count=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    max_examples=40,
+    stateful_step_count=40,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
 )
 TestBroker = BrokerMachine.TestCase
 TestBroker.settings = FEWER

@@ -1,4 +1,5 @@
-"""What a log holds after its files were cut or damaged at any byte, or its process died at any moment."""
+"""What a log holds after its files were cut or damaged at any byte, or its process died at any
+moment."""
 
 from __future__ import annotations
 
@@ -16,11 +17,17 @@ from tests.support import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 
-BATCHES: list[list[bytes | None]] = [[b"one", b"two"], [b"", None, b"three" * 5], [b"four"], [b"five", b"six"]]
+BATCHES: list[list[bytes | None]] = [
+    [b"one", b"two"],
+    [b"", None, b"three" * 5],
+    [b"four"],
+    [b"five", b"six"],
+]
 
 
 def write_log(folder: Path) -> tuple[Path, list[int]]:
-    """The only segment of topic t with all BATCHES, and where each batch ends; the first end is that of the head."""
+    """The only segment of topic t with all BATCHES, and where each batch ends; the first end is
+    that of the head."""
     broker = EmbeddedBroker(folder)
     broker.create_topic("t")
     (path,) = (folder / "topics" / "t.topic" / "0").glob("*.seg")
@@ -43,7 +50,9 @@ def assert_holds(folder: Path, batches: int) -> None:
     records = broker.read("t", 0, 0)
     assert records is not None
     assert records.values.to_pylist() == [*expected, b"next"]
-    assert broker.topic("t").bytes == sum(path.stat().st_size for path in folder.glob("topics/t.topic/0/*"))
+    assert broker.topic("t").bytes == sum(
+        path.stat().st_size for path in folder.glob("topics/t.topic/0/*")
+    )
     broker.close()
 
 
@@ -103,7 +112,8 @@ def test_damage_in_an_older_segment_is_an_error_when_it_is_read(
 
 
 def test_a_batch_within_a_torn_payload_is_no_batch(folder: Path) -> None:
-    """Who appends the bytes of a log to a log must not make its torn end look like damage in the middle."""
+    """Who appends the bytes of a log to a log must not make its torn end look like damage in the
+    middle."""
     path, ends = write_log(folder)
     batch = path.read_bytes()[ends[0] : ends[1]]
     broker = EmbeddedBroker(folder)
@@ -141,7 +151,8 @@ def test_what_a_death_leaves_unfinished_is_removed(folder: Path) -> None:
     assert list((folder / "trash").iterdir()) == []
 
 
-# Forks writers and kills each at a random moment. What a writer has told by its pipe was acknowledged.
+# Forks writers and kills each at a random moment. What a writer has told by its pipe was
+# acknowledged.
 KILLS = """
 import os, random, signal, sys, time
 from sqlengine.broker.embedded import EmbeddedBroker
@@ -203,6 +214,8 @@ print(checked)
 @pytest.mark.parametrize(("fsync", "kills"), [("none", 20), ("epoch", 5)])
 def test_killed_writers_lose_nothing_acknowledged(folder: Path, fsync: str, kills: int) -> None:
     command = [sys.executable, "-c", KILLS, str(folder), fsync, str(kills), "7"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) >= kills

@@ -1,4 +1,5 @@
-"""What only a broker behind a server has: refusals, lost answers, what comes over the wire damaged."""
+"""What only a broker behind a server has: refusals, lost answers, what comes over the wire
+damaged."""
 
 from __future__ import annotations
 
@@ -53,7 +54,9 @@ def test_a_lost_answer_doubles_nothing_that_has_a_writer(broker: EmbeddedBroker)
     assert records(broker)[5:] == [b"5", b"6"]
     for act in (
         lambda: remote.append("t", 0, [b"once or never"], timestamp_ms=0),
-        lambda: remote.append_all([Addition("t", 0, [b"so here"], 0), Addition("t", 0, [b"7"], 0, None, "w", 7)]),
+        lambda: remote.append_all(
+            [Addition("t", 0, [b"so here"], 0), Addition("t", 0, [b"7"], 0, None, "w", 7)]
+        ),
     ):
         losing.turn = 0
         with pytest.raises(BrokerUnreachable):
@@ -64,7 +67,9 @@ def test_a_lost_answer_doubles_nothing_that_has_a_writer(broker: EmbeddedBroker)
 def test_where_one_of_many_appends_is_refused_those_before_it_stand(any_broker: Broker) -> None:
     any_broker.create_topic("t")
     with pytest.raises(BrokerError):
-        any_broker.append_all([Addition("t", 0, [b"a"], 0), Addition("t", 9, [b"b"], 0), Addition("t", 0, [b"c"], 0)])
+        any_broker.append_all(
+            [Addition("t", 0, [b"a"], 0), Addition("t", 9, [b"b"], 0), Addition("t", 0, [b"c"], 0)]
+        )
     assert any_broker.append_all([]) == []
     assert records(any_broker) == [b"a"]
 
@@ -85,7 +90,9 @@ def test_where_one_of_many_appends_is_refused_those_before_it_stand(any_broker: 
         Payload(2, 0, -1, 0, bytes(16)),
     ],
 )
-def test_a_batch_that_readers_would_trip_over_is_refused(broker: EmbeddedBroker, payload: Payload) -> None:
+def test_a_batch_that_readers_would_trip_over_is_refused(
+    broker: EmbeddedBroker, payload: Payload
+) -> None:
     broker.create_topic("t")
     question = msgspec.msgpack.encode(Append("t", 0, payload, 0))
     remote = RemoteBroker(lambda _, again: answer(broker, question))
@@ -94,7 +101,9 @@ def test_a_batch_that_readers_would_trip_over_is_refused(broker: EmbeddedBroker,
     assert records(broker) == []
 
 
-@pytest.mark.parametrize("question", [b"", b"\xc1", b"{}", msgspec.msgpack.encode({"type": "Steal"})])
+@pytest.mark.parametrize(
+    "question", [b"", b"\xc1", b"{}", msgspec.msgpack.encode({"type": "Steal"})]
+)
 def test_what_is_no_question_is_answered(broker: EmbeddedBroker, question: bytes) -> None:
     remote = RemoteBroker(lambda _, again: answer(broker, question))
     with pytest.raises(BrokerError, match="the request cannot be read"):
@@ -132,7 +141,9 @@ def test_many_threads_use_one_broker(http_broker: RemoteBroker) -> None:
 
     def work(shard: int) -> None:
         for number in range(30):
-            http_broker.append("t", shard, [b"%d" % number], timestamp_ms=0, writer=str(shard), epoch=number)
+            http_broker.append(
+                "t", shard, [b"%d" % number], timestamp_ms=0, writer=str(shard), epoch=number
+            )
 
     threads = [threading.Thread(target=work, args=(shard,)) for shard in range(4)]
     for thread in threads:
@@ -149,7 +160,9 @@ def stale(http_broker: RemoteBroker, monkeypatch: pytest.MonkeyPatch) -> Iterato
     send = HttpTransport._send
     broken: list[http.client.HTTPConnection] = []
 
-    def break_once(self: HttpTransport, connection: http.client.HTTPConnection, question: bytes) -> bytes:
+    def break_once(
+        self: HttpTransport, connection: http.client.HTTPConnection, question: bytes
+    ) -> bytes:
         if not broken:
             broken.append(connection)
             connection.close()

@@ -21,7 +21,9 @@ def test_size_keeps_the_newest_and_bounds_the_disk(folder: Path) -> None:
     broker = open_at(folder)
     broker.create_topic("t", retention_bytes=300_000)
     for epoch in range(1000):
-        broker.append("t", 0, [ROW], timestamp_ms=epoch, writer="w" if epoch < 100 else "v", epoch=epoch)
+        broker.append(
+            "t", 0, [ROW], timestamp_ms=epoch, writer="w" if epoch < 100 else "v", epoch=epoch
+        )
     info = broker.topic("t")
     assert 300_000 <= info.bytes <= 450_000
     assert info.end == (1000,)

@@ -1,4 +1,5 @@
-"""Appends that wait for the disk are written together: one sync for all that came while it was busy."""
+"""Appends that wait for the disk are written together: one sync for all that came while it was
+busy."""
 
 from __future__ import annotations
 
@@ -47,7 +48,12 @@ def test_who_waits_is_written_with_the_others(folder: Path, fails: bool) -> None
     def append(number: int) -> None:
         try:
             done[number] = broker.append(
-                "t", 0, [b"%d" % number] * 2, timestamp_ms=0, writer=str(number % 6), epoch=number // 6
+                "t",
+                0,
+                [b"%d" % number] * 2,
+                timestamp_ms=0,
+                writer=str(number % 6),
+                epoch=number // 6,
             )
         except BrokerError as error:
             refused.append(error.message)
@@ -79,7 +85,9 @@ def test_who_waits_is_written_with_the_others(folder: Path, fails: bool) -> None
         assert sorted(a.first_offset for a in done.values()) == list(range(0, 18, 2))
         records = broker.read("t", 0, 0)
         assert records is not None
-        assert [records.values[a.first_offset].as_py() for a in done.values()] == [b"%d" % n for n in done]
+        assert [records.values[a.first_offset].as_py() for a in done.values()] == [
+            b"%d" % n for n in done
+        ]
     broker.close()
 
 
@@ -102,7 +110,9 @@ def test_members_wait_for_the_disk_together_and_changes_come_between(folder: Pat
         return len(broker._log("t", 0)._queue) == count
 
     threads = [threading.Thread(target=append, args=(member,)) for member in members]
-    threads.append(threading.Thread(target=lambda: joined.append(broker.join("g", "c", ["t"]).generation)))
+    threads.append(
+        threading.Thread(target=lambda: joined.append(broker.join("g", "c", ["t"]).generation))
+    )
     for thread in threads:
         thread.start()
     eventually(lambda: disk.syncs == 2)

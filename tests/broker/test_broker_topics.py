@@ -26,12 +26,24 @@ def read(broker: Broker, offset: int, **limits: int) -> Records:
 
 def test_a_batch_comes_back_as_it_was_appended(any_broker: Broker) -> None:
     any_broker.create_topic("t", 2)
-    first = any_broker.append("t", 1, [b"a", None, b"", b"dd"], keys=[None, b"k", b"", b"l"], timestamp_ms=7)
+    first = any_broker.append(
+        "t", 1, [b"a", None, b"", b"dd"], keys=[None, b"k", b"", b"l"], timestamp_ms=7
+    )
     second = any_broker.append("t", 1, pa.array([b"x", b"y", b"z"])[1:], timestamp_ms=9)
-    assert (first.first_offset, first.next_offset, second.first_offset, second.next_offset) == (0, 4, 4, 6)
+    assert (first.first_offset, first.next_offset, second.first_offset, second.next_offset) == (
+        0,
+        4,
+        4,
+        6,
+    )
     records = any_broker.read("t", 1, 1)
     assert records is not None
-    assert (records.topic, records.shard, records.first_offset, records.next_offset) == ("t", 1, 1, 6)
+    assert (records.topic, records.shard, records.first_offset, records.next_offset) == (
+        "t",
+        1,
+        1,
+        6,
+    )
     assert records.values.to_pylist() == [None, b"", b"dd", b"y", b"z"]
     assert records.keys is not None
     assert records.keys.to_pylist() == [b"k", b"", b"l", None, None]
@@ -45,7 +57,12 @@ def test_a_batch_comes_back_as_it_was_appended(any_broker: Broker) -> None:
 def test_bytes_and_arrow_are_the_same(any_broker: Broker, count: int) -> None:
     values = [b"v" * (number % 23) for number in range(count)]
     any_broker.create_topic("t")
-    for same in (values, tuple(values), pa.array(values), pa.array([value.decode() for value in values])):
+    for same in (
+        values,
+        tuple(values),
+        pa.array(values),
+        pa.array([value.decode() for value in values]),
+    ):
         any_broker.append("t", 0, same, timestamp_ms=0)
     for number in range(4):
         assert read(any_broker, number * count, max_records=count).values.to_pylist() == values
@@ -55,9 +72,17 @@ def test_bytes_and_arrow_are_the_same(any_broker: Broker, count: int) -> None:
 def test_limits_cut_a_read_and_one_record_always_comes(any_broker: Broker) -> None:
     any_broker.create_topic("t")
     for start in (0, 4):
-        any_broker.append("t", 0, [b"%03d" % number for number in range(start, start + 4)], timestamp_ms=0)
+        any_broker.append(
+            "t", 0, [b"%03d" % number for number in range(start, start + 4)], timestamp_ms=0
+        )
     assert read(any_broker, 2, max_records=3).values.to_pylist() == [b"002", b"003", b"004"]
-    assert read(any_broker, 0, max_bytes=17).values.to_pylist() == [b"000", b"001", b"002", b"003", b"004"]
+    assert read(any_broker, 0, max_bytes=17).values.to_pylist() == [
+        b"000",
+        b"001",
+        b"002",
+        b"003",
+        b"004",
+    ]
     assert read(any_broker, 7, max_bytes=1).values.to_pylist() == [b"007"]
     exact = read(any_broker, 1, max_records=1, max_bytes=1, until=6)
     assert (exact.num_rows, exact.next_offset) == (5, 6)
@@ -89,7 +114,12 @@ def test_many_small_batches_are_read_together_as_they_are_one_by_one(folder: Pat
         values += rows
         times += [number] * len(rows)
         number += 1
-    for limits in ({}, {"max_records": 100}, {"max_bytes": 700}, {"max_records": 61, "max_bytes": 300}):
+    for limits in (
+        {},
+        {"max_records": 100},
+        {"max_bytes": 700},
+        {"max_records": 61, "max_bytes": 300},
+    ):
         offset, got = 0, 0
         while offset < len(values):
             records = read(broker, offset, **limits)
@@ -99,9 +129,9 @@ def test_many_small_batches_are_read_together_as_they_are_one_by_one(folder: Pat
             assert records.timestamps.tolist() == times[offset:behind]
             assert records.offsets.tolist() == list(range(offset, behind))
             assert records.num_rows <= limits.get("max_records", 10_000)
-            assert records.num_rows == 1 or records.values.nbytes - 4 * (behind - offset + 1) <= limits.get(
-                "max_bytes", 1 << 30
-            )
+            assert records.num_rows == 1 or records.values.nbytes - 4 * (
+                behind - offset + 1
+            ) <= limits.get("max_bytes", 1 << 30)
             offset, got = behind, got + 1
         assert got < 400
     broker.close()
@@ -152,7 +182,11 @@ def test_errors_name_the_topic_and_what_to_do(any_broker: Broker) -> None:
 
 def test_numbers_that_fit_nowhere_are_refused(any_broker: Broker) -> None:
     any_broker.create_topic("t")
-    for shards, largest, words in ((0, None, "at least one"), (1025, None, "at most 1024"), (1, 2**63, "2\\^63")):
+    for shards, largest, words in (
+        (0, None, "at least one"),
+        (1025, None, "at most 1024"),
+        (1, 2**63, "2\\^63"),
+    ):
         with pytest.raises(BrokerError, match=words):
             any_broker.create_topic("u", shards, max_bytes=largest)
     with pytest.raises(BrokerError, match="2\\^63"):
@@ -184,7 +218,12 @@ def test_good_names_are_topics_and_come_back(folder: Path, name: str) -> None:
     broker.close()
     broker = EmbeddedBroker(folder)
     assert broker.topic(name) == before
-    assert (before.begin, before.end, before.retention_ms, before.retention_bytes) == ((0, 0, 0), (0, 0, 1), 5, 6)
+    assert (before.begin, before.end, before.retention_ms, before.retention_bytes) == (
+        (0, 0, 0),
+        (0, 0, 1),
+        5,
+        6,
+    )
     broker.delete_topic(name)
     assert [topic.name for topic in broker.topics()] == ["_offsets"]
     broker.close()
@@ -193,7 +232,10 @@ def test_good_names_are_topics_and_come_back(folder: Path, name: str) -> None:
 
 def test_the_folder_is_private(broker: EmbeddedBroker, folder: Path) -> None:
     broker.create_topic("t")
-    modes = {path.stat().st_mode & 0o077 for path in (folder, *folder.rglob("*.seg"), *folder.rglob("topics/*"))}
+    modes = {
+        path.stat().st_mode & 0o077
+        for path in (folder, *folder.rglob("*.seg"), *folder.rglob("topics/*"))
+    }
     assert modes == {0}
 
 
@@ -202,11 +244,15 @@ def test_an_epoch_is_appended_once_over_restarts(folder: Path) -> None:
         broker = EmbeddedBroker(folder, segment_bytes=300)
         broker.create_topic("t", 2, if_not_exists=True)
         for epoch in range(5 * life + 5):
-            appended = broker.append("t", 0, [b"%d" % epoch], timestamp_ms=0, writer="graph", epoch=epoch)
+            appended = broker.append(
+                "t", 0, [b"%d" % epoch], timestamp_ms=0, writer="graph", epoch=epoch
+            )
             assert appended.duplicate == (epoch < 5 * life)
         assert broker.last_epoch("t", 0, "graph") == 5 * life + 4
         assert broker.last_epoch("t", 0, "other") is broker.last_epoch("t", 1, "graph") is None
-        assert read(broker, 0).values.to_pylist() == [b"%d" % epoch for epoch in range(5 * life + 5)]
+        assert read(broker, 0).values.to_pylist() == [
+            b"%d" % epoch for epoch in range(5 * life + 5)
+        ]
         broker.close()
 
 
@@ -261,7 +307,9 @@ def test_waiting_misses_no_append(any_broker: Broker) -> None:
     assert not any_broker.wait_for_data(0.01)
     any_broker.append("t", 0, [b"before the call"], timestamp_ms=0)
     assert any_broker.wait_for_data(PATIENCE_S)
-    timer = threading.Timer(0.05, lambda: any_broker.append("t", 0, [b"during the call"], timestamp_ms=0))
+    timer = threading.Timer(
+        0.05, lambda: any_broker.append("t", 0, [b"during the call"], timestamp_ms=0)
+    )
     timer.start()
     began = time.monotonic()
     assert any_broker.wait_for_data(PATIENCE_S)
@@ -269,7 +317,9 @@ def test_waiting_misses_no_append(any_broker: Broker) -> None:
     timer.join()
 
 
-@pytest.mark.parametrize(("fsync", "least", "most"), [("none", 0, 0), ("interval", 1, 10), ("epoch", 10, 10)])
+@pytest.mark.parametrize(
+    ("fsync", "least", "most"), [("none", 0, 0), ("interval", 1, 10), ("epoch", 10, 10)]
+)
 def test_a_mode_syncs_as_often_as_it_says(
     folder: Path, monkeypatch: pytest.MonkeyPatch, fsync: Fsync, least: int, most: int
 ) -> None:
@@ -287,7 +337,9 @@ def test_a_mode_syncs_as_often_as_it_says(
     broker.close()
 
 
-def test_an_append_that_cannot_be_synced_was_not_made(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_append_that_cannot_be_synced_was_not_made(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     broker = EmbeddedBroker(folder, fsync="epoch")
     broker.create_topic("t")
     broker.append("t", 0, [b"a"], timestamp_ms=0)
@@ -342,5 +394,7 @@ def test_threads_append_and_read_at_once(folder: Path, fsync: Fsync) -> None:
     assert seen[0] == seen[1]
     for name in range(3):
         mine = [value for value in seen[0] if value.startswith(b"%d:" % name)]
-        assert mine == [b"%d:%d:%d" % (name, number, row) for number in range(rounds) for row in range(5)]
+        assert mine == [
+            b"%d:%d:%d" % (name, number, row) for number in range(rounds) for row in range(5)
+        ]
     broker.close()

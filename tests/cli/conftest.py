@@ -19,8 +19,8 @@ Sql = Callable[..., Result]
 
 @pytest.fixture
 def sql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sql:
-    """Runs `sql` with these arguments in an empty folder, without a server. Any exception that is not shown as an error
-    is one of the test."""
+    """Runs `sql` with these arguments in an empty folder, without a server. Any exception that is
+    not shown as an error is one of the test."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SQLENGINE_SERVER", "http://127.0.0.1:9")
     monkeypatch.delenv("SQLENGINE_TOKEN", raising=False)

@@ -39,7 +39,9 @@ def files(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("command", ["submit", "validate"])
-def test_an_error_has_file_line_column_caret_and_hint(served: Sql, files: Path, command: str) -> None:
+def test_an_error_has_file_line_column_caret_and_hint(
+    served: Sql, files: Path, command: str
+) -> None:
     done = served(command, "bad.sql")
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr.splitlines() == SHOWN
@@ -54,9 +56,19 @@ def test_an_error_has_file_line_column_caret_and_hint(served: Sql, files: Path, 
 
 def test_submit_as_a_process_of_its_own(user: User, files: Path) -> None:
     def submit(*names: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "sqlengine.cli", "submit", "--server", user.client.server, *names]
+        command = [
+            sys.executable,
+            "-m",
+            "sqlengine.cli",
+            "submit",
+            "--server",
+            user.client.server,
+            *names,
+        ]
         environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
-        return subprocess.run(command, cwd=files, env=environment, capture_output=True, text=True, check=False)
+        return subprocess.run(
+            command, cwd=files, env=environment, capture_output=True, text=True, check=False
+        )
 
     done = submit("good.sql")
     assert (done.returncode, done.stdout[:21], done.stderr) == (0, "good: added, version ", "")
@@ -80,7 +92,9 @@ def test_names(served: Sql, files: Path) -> None:
         assert served("jobs", name).exit_code == 1
         assert served("remove", name).exit_code == 1
     assert served("submit", "my rule.sql", "--name", "my-rule").exit_code == 0
-    assert served("submit", "-", "--name", "piped", stdin=GOOD).stdout == "piped: added, version 1\n"
+    assert (
+        served("submit", "-", "--name", "piped", stdin=GOOD).stdout == "piped: added, version 1\n"
+    )
     done = served("submit", "-", "--name", "piped", stdin=BAD)
     assert done.stderr.splitlines() == [SHOWN[0].removeprefix("bad.sql:"), *SHOWN[1:]]
 
@@ -125,7 +139,10 @@ def test_a_folder_is_many_jobs(served: Sql, user: User, files: Path) -> None:
     for number in range(30):
         (files / "rules" / f"r{number}.sql").write_text(rule(f"r{number}"))
     done = served("submit", "rules")
-    assert (done.exit_code, done.stdout) == (1, "a: refused\n32 jobs: 30 added, 1 refused, 1 unchanged\n")
+    assert (done.exit_code, done.stdout) == (
+        1,
+        "a: refused\n32 jobs: 30 added, 1 refused, 1 unchanged\n",
+    )
     assert done.stderr.splitlines() == [SHOWN[0].replace("bad.sql", "rules/a.sql"), *SHOWN[1:]]
     assert len(json.loads(served("validate", "rules", "--output", "json").stdout)["jobs"]) == 32
     (files / "empty").mkdir()
@@ -145,14 +162,19 @@ def test_validate_knows_whose_job_it_is(served: Sql, files: Path) -> None:
     for command in ("validate", "submit"):
         done = served(command, "good.sql", "--name", "all")
         assert (done.exit_code, "job 'all' belongs to rest" in done.stderr) == (1, True)
-    assert served("validate", "good.sql", "--name", "all", "--take-over").stdout == "all: valid, version 2\n"
+    assert (
+        served("validate", "good.sql", "--name", "all", "--take-over").stdout
+        == "all: valid, version 2\n"
+    )
 
 
 def test_lists_in_a_pipe(served: Sql, files: Path) -> None:
     name = "x" * 190  # nothing is cut off
     served("submit", "good.sql", "--name", name)
     done = served("jobs")
-    assert any(line.startswith(f"{name}  running  1        cli") for line in done.stdout.splitlines())
+    assert any(
+        line.startswith(f"{name}  running  1        cli") for line in done.stdout.splitlines()
+    )
     assert re.search(r"^\d+ jobs: \d+ running, 2 defined$", done.stderr.splitlines()[0])
     done = served("jobs", "--state", "failed")
     assert (done.stdout, done.stderr.splitlines()[0]) == ("", "no jobs")
@@ -168,7 +190,9 @@ def commands(group: click.Group, *path: str) -> Iterator[tuple[tuple[str, ...], 
 
 def test_help_is_whole(sql: Sql) -> None:
     for path, command in commands(cli):
-        assert [p.name for p in command.params if isinstance(p, click.Option) and not p.help] == [], path
+        assert [
+            p.name for p in command.params if isinstance(p, click.Option) and not p.help
+        ] == [], path
     for group in ((), ("topic",)):
         shown = sql(*group, "--help").stdout
         assert "..." not in shown.partition("Commands:")[2]  # a first sentence that did not fit
@@ -192,7 +216,13 @@ def test_what_the_server_refuses_exits_1(served: Sql, files: Path) -> None:
 
 
 def test_no_server_exits_3(sql: Sql, files: Path) -> None:
-    for arguments in (["jobs"], ["submit", "good.sql"], ["topic", "list"], ["tail", "x"], ["explain", "x"]):
+    for arguments in (
+        ["jobs"],
+        ["submit", "good.sql"],
+        ["topic", "list"],
+        ["tail", "x"],
+        ["explain", "x"],
+    ):
         done = sql(*arguments)
         assert done.exit_code == 3
         assert "no server answers at http://127.0.0.1:9" in done.stderr
@@ -243,7 +273,8 @@ def test_other_servers_exit_3(sql: Sql, stranger: str, rude: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["localhost:8083", "ftp://x", "http://", "nonsense", "http://127.0.0.1:99999", "http://[::1"]
+    "url",
+    ["localhost:8083", "ftp://x", "http://", "nonsense", "http://127.0.0.1:99999", "http://[::1"],
 )
 def test_urls_that_are_none(sql: Sql, url: str) -> None:
     done = sql("jobs", "--server", url)
@@ -264,7 +295,10 @@ def test_tokens(sql: Sql, tmp_path: Path) -> None:
         (["jobs", "--token-file", "nowhere"], "the token file 'nowhere' cannot be read"),
         (["serve", "--token-file", "nowhere"], "the token file 'nowhere' cannot be read"),
         (["serve", "--token-file", "empty"], "the token file 'empty' holds no token"),
-        (["serve", "--host", "0.0.0.0", "--data", "d"], "refusing to listen on 0.0.0.0 without a token"),
+        (
+            ["serve", "--host", "0.0.0.0", "--data", "d"],
+            "refusing to listen on 0.0.0.0 without a token",
+        ),
     ):
         done = sql(*arguments)
         assert (done.exit_code, told in done.stderr) == (1, True), done.output
@@ -274,6 +308,10 @@ def test_tokens(sql: Sql, tmp_path: Path) -> None:
 def test_a_reader_that_goes_away(user: User, tmp_path: Path) -> None:
     user.topic("pipe")
     user.write("pipe", *(b"line" * 100 for _ in range(2000)))
-    command = f"{sys.executable} -m sqlengine.cli topic read pipe --server {user.client.server} | head -1"
-    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, check=False)
+    command = (
+        f"{sys.executable} -m sqlengine.cli topic read pipe --server {user.client.server} | head -1"
+    )
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert (done.stdout, done.stderr) == ("line" * 100 + "\n", "")

@@ -27,7 +27,11 @@ def script(tmp_path: Path) -> Path:
 def test_tables_for_people(sql: Sql, script: Path) -> None:
     done = sql("run", script, "-D", "LEAST=1")
     assert done.exit_code == 0, done.output
-    lines = [[c.strip() for c in line.split("│")[1:-1]] for line in done.stdout.splitlines() if line.startswith("│")]
+    lines = [
+        [c.strip() for c in line.split("│")[1:-1]]
+        for line in done.stdout.splitlines()
+        if line.startswith("│")
+    ]
     assert lines == [["1", "one", "1.50"], ["2", "NULL", "2.00"], ["2"]]
     assert done.stdout.count("rows") == 2
 
@@ -43,10 +47,24 @@ def test_json_for_programs(sql: Sql, script: Path) -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 4096])
 def test_events_with_the_number_of_the_statement(sql: Sql, script: Path, size: int) -> None:
-    done = sql("run", "-", "-D", "LEAST=1", "--output", "events", "--batch-size", size, stdin=script.read_bytes())
+    done = sql(
+        "run",
+        "-",
+        "-D",
+        "LEAST=1",
+        "--output",
+        "events",
+        "--batch-size",
+        size,
+        stdin=script.read_bytes(),
+    )
     assert done.exit_code == 0, done.output
     assert [json.loads(line) for line in done.stdout.splitlines()] == [
-        {"stmt": 1, "kind": "schema", "columns": [["id", "INT"], ["word", "STRING"], ["price", "DECIMAL(10, 2)"]]},
+        {
+            "stmt": 1,
+            "kind": "schema",
+            "columns": [["id", "INT"], ["word", "STRING"], ["price", "DECIMAL(10, 2)"]],
+        },
         {"stmt": 1, "kind": "row", "op": "+I", "row": [1, "one", "1.50"]},
         {"stmt": 1, "kind": "row", "op": "+I", "row": [2, None, "2.00"]},
         {"stmt": 2, "kind": "schema", "columns": [["n", "INT"]]},
@@ -54,9 +72,13 @@ def test_events_with_the_number_of_the_statement(sql: Sql, script: Path, size: i
     ]
 
 
-def test_a_failing_statement_is_shown_with_its_place_and_the_others_run(sql: Sql, tmp_path: Path) -> None:
+def test_a_failing_statement_is_shown_with_its_place_and_the_others_run(
+    sql: Sql, tmp_path: Path
+) -> None:
     path = tmp_path / "bad.sql"
-    path.write_text("SELECT 1 AS a;\n\nSELECT\n  wrod\nFROM (VALUES ('x')) AS t(word);\nSELECT 2 AS b;\n")
+    path.write_text(
+        "SELECT 1 AS a;\n\nSELECT\n  wrod\nFROM (VALUES ('x')) AS t(word);\nSELECT 2 AS b;\n"
+    )
     done = sql("run", path, "--output", "json")
     assert done.exit_code == 1
     assert [json.loads(line) for line in done.stdout.splitlines()] == [{"a": 1}, {"b": 2}]
@@ -66,7 +88,9 @@ def test_a_failing_statement_is_shown_with_its_place_and_the_others_run(sql: Sql
         "  |   ^^^^",
         "  hint: did you mean 'word'?",
     ]
-    events = [json.loads(line) for line in sql("run", path, "--output", "events").stdout.splitlines()]
+    events = [
+        json.loads(line) for line in sql("run", path, "--output", "events").stdout.splitlines()
+    ]
     (error,) = [e for e in events if e["kind"] == "error"]
     assert (error["stmt"], error["hint"]) == (1, "did you mean 'word'?")
 
@@ -159,4 +183,6 @@ def test_explain_what_cannot_be_planned(sql: Sql, tmp_path: Path) -> None:
     assert "x.sql:1:" in done.stderr
     assert "unknown table 'o'" in done.stderr
     (tmp_path / "folder").mkdir()
-    assert sql("explain", "folder").exit_code == 3  # no file: the name of a job, and there is no server
+    assert (
+        sql("explain", "folder").exit_code == 3
+    )  # no file: the name of a job, and there is no server

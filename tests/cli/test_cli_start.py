@@ -7,8 +7,13 @@ import sys
 
 
 def test_no_function_and_no_store_is_loaded_for_a_command_that_needs_none() -> None:
-    """Functions convert values when they are loaded, for which Arrow would load pandas before `serve` can keep it away:
-    35 MB for as long as the server runs."""
-    program = "import sys, sqlengine.cli; print(*sorted({'udf', 'pandas', 'rocksdict', 'flask'} & sys.modules.keys()))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    """Functions convert values when they are loaded, for which Arrow would load pandas before
+    `serve` can keep it away: 35 MB for as long as the server runs."""
+    program = (
+        "import sys, sqlengine.cli; print(*sorted({'udf', 'pandas', 'rocksdict', 'flask'} &"
+        " sys.modules.keys()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout.split() == []

@@ -49,16 +49,27 @@ def test_stop_with_savepoint_and_go_on(served: Sql, user: User, tmp_path: Path, 
     assert said.stdout == f"total: started, version 1\n  savepoint {path}\n"
     assert eventually(lambda: totals(user) == [2, 3])
 
-    assert served("savepoint", "list", "--folder", kept).stdout.splitlines()[1].startswith("total  1  ")
+    assert (
+        served("savepoint", "list", "--folder", kept)
+        .stdout.splitlines()[1]
+        .startswith("total  1  ")
+    )
     shown = served("savepoint", "show", path).stdout
     assert "GroupAggregate by word" in shown
     assert "next offset" in shown
     assert served("savepoint", "delete", path).stdout == f"{path} deleted\n"
     gone = served("savepoint", "show", path)
     assert (gone.exit_code, "does not exist" in gone.stderr) == (1, True)
-    for outside in (("list", "--folder", "/etc"), ("show", "/etc/x"), ("delete", kept / ".." / "x")):
+    for outside in (
+        ("list", "--folder", "/etc"),
+        ("show", "/etc/x"),
+        ("delete", kept / ".." / "x"),
+    ):
         refused = served("savepoint", *outside)
-        assert (refused.exit_code, "is not in a folder for savepoints" in refused.stderr) == (1, True)
+        assert (refused.exit_code, "is not in a folder for savepoints" in refused.stderr) == (
+            1,
+            True,
+        )
 
 
 def test_statements_of_flink_stop_jobs(served: Sql, user: User, tmp_path: Path, kept: Path) -> None:
@@ -98,4 +109,8 @@ def test_state_is_shown_as_tables(served: Sql, user: User, tmp_path: Path) -> No
     assert (operator["operation"], operator["rows"], operator["keys"]) == (1, 2, 2)
     assert "GroupAggregate by word" in served("state", "total").stdout
     lines = served("state", "total", "--operator", 1).stdout.splitlines()
-    assert [line.split() for line in lines] == [["word", "#rows", "0#count"], ["a", "2", "2"], ["b", "1", "1"]]
+    assert [line.split() for line in lines] == [
+        ["word", "#rows", "0#count"],
+        ["a", "2", "2"],
+        ["b", "1", "1"],
+    ]

@@ -1,4 +1,5 @@
-"""`sql topic` and `sql tail`, through a server and on a folder that no server uses: the same commands, the same answers."""
+"""`sql topic` and `sql tail`, through a server and on a folder that no server uses: the same
+commands, the same answers."""
 
 from __future__ import annotations
 
@@ -32,19 +33,35 @@ def test_the_life_of_a_topic(topic: Topic, request: pytest.FixtureRequest) -> No
     assert topic("topic", "create", name, "--shards", 2).stdout == f"{name}: 2 shards\n"
     assert topic("topic", "create", name).exit_code == 1
     assert topic("topic", "create", name, "--if-not-exists").exit_code == 0
-    assert topic("topic", "write", name, stdin=b"one\ntwo\n\nthree").stdout == f"{name}: 3 records\n"
-    assert topic("topic", "write", name, "--shard", 1, "--key", "k", stdin=b"\xff\n").stdout == f"{name}: 1 record\n"
+    assert (
+        topic("topic", "write", name, stdin=b"one\ntwo\n\nthree").stdout == f"{name}: 3 records\n"
+    )
+    assert (
+        topic("topic", "write", name, "--shard", 1, "--key", "k", stdin=b"\xff\n").stdout
+        == f"{name}: 1 record\n"
+    )
     assert topic("topic", "read", name).stdout == "one\ntwo\nthree\n/w==\n"
     assert topic("topic", "read", name, "--limit", 2).stdout == "one\ntwo\n"
     assert topic("topic", "read", name, "--limit", 0).stdout == ""
     assert topic("topic", "read", name, "--shard", 0, "--offset", 2).stdout == "three\n"
     assert topic("topic", "read", name, "--shard", 0, "--offset", "latest").stdout == ""
-    (record,) = map(json.loads, topic("topic", "read", name, "--shard", 1, "--output", "json").stdout.splitlines())
-    assert {**record, "timestamp": 0} == {"shard": 1, "offset": 0, "timestamp": 0, "key": "k", "value_base64": "/w=="}
+    (record,) = map(
+        json.loads,
+        topic("topic", "read", name, "--shard", 1, "--output", "json").stdout.splitlines(),
+    )
+    assert {**record, "timestamp": 0} == {
+        "shard": 1,
+        "offset": 0,
+        "timestamp": 0,
+        "key": "k",
+        "value_base64": "/w==",
+    }
     assert record["timestamp"] > 1_700_000_000_000
     assert topic("tail", name, "--from", "earliest", "--limit", 2).stdout == "one\ntwo\n"
     (listed,) = [
-        t for t in json.loads(topic("topic", "list", "--output", "json").stdout)["topics"] if t["name"] == name
+        t
+        for t in json.loads(topic("topic", "list", "--output", "json").stdout)["topics"]
+        if t["name"] == name
     ]
     assert (listed["shards"], listed["records"]) == (2, 4)
     assert name in topic("topic", "list").stdout
@@ -82,7 +99,9 @@ def test_what_goes_wrong(topic: Topic, arguments: list[str], told: str) -> None:
 def test_large_inputs_are_sent_in_parts(served: Sql, tmp_path: Path) -> None:
     served("topic", "create", "large")
     path = tmp_path / "lines"
-    path.write_bytes(b"".join(b"%d " % n + b"x" * 4_000_000 + b"\n" for n in range(9)) + b"short\n" * 12_000)
+    path.write_bytes(
+        b"".join(b"%d " % n + b"x" * 4_000_000 + b"\n" for n in range(9)) + b"short\n" * 12_000
+    )
     assert served("topic", "write", "large", path).stdout == "large: 12,009 records\n"
     assert served("topic", "read", "large", "--offset", 12_008).stdout == "short\n"
     assert served("topic", "read", "large", "--limit", 10).stdout.count("\n") == 10
@@ -114,7 +133,9 @@ def test_system_topics_can_be_read(served: Sql) -> None:
 
 def test_options_are_set_shown_and_changed(topic: Topic, request: pytest.FixtureRequest) -> None:
     name = f"options-{request.node.callspec.id}"
-    made = topic("topic", "create", name, "--retention", "7d", "--max-bytes", "1GB", "--compression", "zstd")
+    made = topic(
+        "topic", "create", name, "--retention", "7d", "--max-bytes", "1GB", "--compression", "zstd"
+    )
     assert made.stdout == f"{name}: 1 shard\n"
     described = json.loads(topic("topic", "describe", name, "--output", "json").stdout)
     assert (described["retention_ms"], described["max_bytes"], described["compression"]) == (
@@ -147,7 +168,10 @@ def test_seeking_by_time_and_key(topic: Topic, request: pytest.FixtureRequest) -
     assert topic("topic", "read", name, "--key", "c").stdout == ""
     assert topic("topic", "read", name, "--offset", "2020-01-01T00:00").stdout == "1\n2\n3\n4\n"
     assert topic("topic", "read", name, "--offset", "2999-01-01").stdout == ""
-    assert topic("tail", name, "--from", "2020-01-01T00:00+02:00", "--key", "b", "--limit", 1).stdout == "3\n"
+    assert (
+        topic("tail", name, "--from", "2020-01-01T00:00+02:00", "--key", "b", "--limit", 1).stdout
+        == "3\n"
+    )
 
 
 def test_compacting(topic: Topic, request: pytest.FixtureRequest) -> None:
@@ -173,7 +197,11 @@ def test_groups_are_shown_reset_and_deleted(topic: Topic, request: pytest.Fixtur
     described = topic("topic", "describe", name).stdout.splitlines()
     assert described[0] == f"{name}: 2 shards"
     assert described[-1].split() == [group, name, "1", "2", "3", "1"]
-    assert [line.split()[:3] for line in topic("topic", "groups", "list").stdout.splitlines() if group in line] == [
+    assert [
+        line.split()[:3]
+        for line in topic("topic", "groups", "list").stdout.splitlines()
+        if group in line
+    ] == [
         [group, name, "0"],
         [group, name, "1"],
     ]

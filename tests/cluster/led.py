@@ -58,7 +58,12 @@ class Led:
 
     def __init__(self, data: Path, parts: int | None = 2, instances: int = 1) -> None:
         self.config = Config(
-            data=data, instances=instances, parts=parts, session_ms=1000, checkpoint_ms=500, isolation=False
+            data=data,
+            instances=instances,
+            parts=parts,
+            session_ms=1000,
+            checkpoint_ms=500,
+            isolation=False,
         )
         self.engine = Engine(self.config, replace(THIS, spawn=lambda work: Idle()))
         self.engine.start()

@@ -1,4 +1,5 @@
-"""What one job in parts holds up, or spends, the others do not wait for: it leaves by itself, with all that it has."""
+"""What one job in parts holds up, or spends, the others do not wait for: it leaves by itself, with
+all that it has."""
 
 from __future__ import annotations
 
@@ -27,14 +28,17 @@ def slow(n: int) -> int:
 
 
 def test_jobs_whose_topics_are_full_leave_their_parts_with_what_they_owe(tmp_path: Path) -> None:
-    """A rule and an aggregate, which owe rows of several epochs of each part; instances and the server are killed on the
-    way. `minutes` has all its windows while the others wait."""
+    """A rule and an aggregate, which owe rows of several epochs of each part; instances and the
+    server are killed on the way. `minutes` has all its windows while the others wait."""
     server = Process(tmp_path / "data", options=OPTIONS)
     try:
         work = Workload(server.user(), random.Random(0))
         work.prepare()
         work.write(200)
-        eventually(lambda: work.alarms_found() == work.alarms() and work.totals_found() == work.totals(), server.said)
+        eventually(
+            lambda: work.alarms_found() == work.alarms() and work.totals_found() == work.totals(),
+            server.said,
+        )
         there = {topic: len(work.user.read(topic)) for topic in FULL}
         _bound(work, 1)
         for _ in range(3):
@@ -56,12 +60,18 @@ def test_jobs_whose_topics_are_full_leave_their_parts_with_what_they_owe(tmp_pat
         eventually(lambda: sum(work.minutes_found().values()) > 1000, server.said)
         assert {topic: len(work.user.read(topic)) for topic in FULL} == there
         _bound(work, None)
-        eventually(lambda: work.alarms_found() == work.alarms() and work.totals_found() == work.totals(), server.said)
+        eventually(
+            lambda: work.alarms_found() == work.alarms() and work.totals_found() == work.totals(),
+            server.said,
+        )
         for job in FULL:
             work.user.client.post(f"/api/v1/jobs/{job}/merge")
             eventually(partial(_is_shared, work.user, job), server.said)
         work.write(200)
-        eventually(lambda: work.alarms_found() == work.alarms() and work.totals_found() == work.totals(), server.said)
+        eventually(
+            lambda: work.alarms_found() == work.alarms() and work.totals_found() == work.totals(),
+            server.said,
+        )
         work.end()
         eventually(lambda: work.minutes_found() == work.minutes(), server.said)
         assert server.end(signal.SIGTERM) == 0
@@ -106,12 +116,14 @@ def _fed_until_gone(group: Led, job: str) -> int:
 
 
 def test_a_job_with_too_many_errors_leaves_its_parts(tmp_path: Path) -> None:
-    """They are counted in all parts together. One that is not to be moved stays, with all its errors."""
+    """They are counted in all parts together. One that is not to be moved stays, with all its
+    errors."""
     with led(tmp_path, "one", "two") as group:
         group.engine.submit("all", ALL)
         group.engine.submit("bad", "INSERT INTO found SELECT 1 / (id - id), word FROM events")
         group.engine.submit(
-            "kept", "SET 'job.isolation' = 'off';\nINSERT INTO found SELECT 1 / (id - id), '' FROM events"
+            "kept",
+            "SET 'job.isolation' = 'off';\nINSERT INTO found SELECT 1 / (id - id), '' FROM events",
         )
         fed = _fed_until_gone(group, "bad")
         job = group.engine.job("bad")

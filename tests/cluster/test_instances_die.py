@@ -1,4 +1,5 @@
-"""Instances as real processes that are killed, stopped, continued, started and ended while rows come: every row once."""
+"""Instances as real processes that are killed, stopped, continued, started and ended while rows
+come: every row once."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ class Life:
         self.signal(signal.SIGTERM)
 
     def stop_and_go_on(self) -> None:
-        """For a moment: shorter than its session, or so long that others have its parts and it is killed."""
+        """For a moment: shorter than its session, or so long that others have its parts and it is
+        killed."""
         pid = self.signal(signal.SIGSTOP)
         for _ in range(self.chance.randrange(1, 4)):
             self.work.write(40)
@@ -79,7 +81,9 @@ class Life:
         """A job comes and goes while something else happens."""
         self.signal(signal.SIGKILL)
         name = f"more{self.chance.randrange(1 << 30)}"
-        self.work.user.submit(name, "INSERT INTO alarms SELECT id, 'never' FROM readings WHERE id < 0")
+        self.work.user.submit(
+            name, "INSERT INTO alarms SELECT id, 'never' FROM readings WHERE id < 0"
+        )
         self.work.user.client.delete(f"/api/v1/jobs/{name}")
 
     def move(self) -> None:
@@ -98,7 +102,9 @@ class Life:
         self.signal(signal.SIGKILL)
         stopped: Any = self.work.user.client.post("/api/v1/jobs/totals/stop?savepoint=true")
         self.work.write(40)
-        self.work.user.client.post(f"/api/v1/jobs/totals/start?savepoint={quote(stopped['savepoint'])}")
+        self.work.user.client.post(
+            f"/api/v1/jobs/totals/start?savepoint={quote(stopped['savepoint'])}"
+        )
 
     def signal(self, number: int) -> int:
         pid = int(self.chance.choice(self.running(1))["pid"])
@@ -126,7 +132,8 @@ def live(data: Path, seed: int, happens: list[Callable[[Life], None]]) -> None:
 
 
 def check(work: Workload, said: Callable[[], str]) -> None:
-    """All rows are there, each once. Windows last: a row that ends them is a row of the others, too."""
+    """All rows are there, each once. Windows last: a row that ends them is a row of the others,
+    too."""
     alarms, totals = work.alarms(), work.totals()
     eventually(lambda: sum(work.alarms_found().values()) >= sum(alarms.values()), said)
     eventually(lambda: work.totals_found() == totals, lambda: (work.totals_found(), totals, said()))
@@ -145,7 +152,15 @@ def test_every_row_counts_once_whatever_happens_to_instances(tmp_path: Path) -> 
 @pytest.mark.parametrize("seed", range(5))
 def test_every_row_counts_once_in_long_lives(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
-    things = [Life.kill, Life.end, Life.stop_and_go_on, Life.silence, Life.kill_all, Life.restart, Life.change]
+    things = [
+        Life.kill,
+        Life.end,
+        Life.stop_and_go_on,
+        Life.silence,
+        Life.kill_all,
+        Life.restart,
+        Life.change,
+    ]
     things += [Life.move, Life.save]
     live(tmp_path / "data", seed, chance.choices(things, k=12))
 
@@ -154,4 +169,8 @@ def test_every_row_counts_once_in_long_lives(tmp_path: Path, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_every_row_counts_once_while_jobs_move(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
-    live(tmp_path / "data", seed, chance.choices([Life.move, Life.save, Life.kill, Life.kill_all], k=8))
+    live(
+        tmp_path / "data",
+        seed,
+        chance.choices([Life.move, Life.save, Life.kill, Life.kill_all], k=8),
+    )

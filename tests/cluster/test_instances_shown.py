@@ -39,10 +39,21 @@ def test_users_see_instances_and_the_parts_that_move(tmp_path: Path) -> None:
 
         eventually(seen, server.said)
         table = sql("instances").splitlines()
-        assert table[0].split() == "graph instance state pid parts rows/s lag memory since restarts".split()
-        assert [line.split()[:3] for line in table[1:]] == [["shared", "1", "running"], ["shared", "2", "running"]]
+        assert (
+            table[0].split()
+            == "graph instance state pid parts rows/s lag memory since restarts".split()
+        )
+        assert [line.split()[:3] for line in table[1:]] == [
+            ["shared", "1", "running"],
+            ["shared", "2", "running"],
+        ]
         eventually(lambda: user.job("alarms")["rows"] == sum(work.alarms().values()))
-        assert [line.split()[4] for line in sql("jobs").splitlines()[1:]] == ["shared", "shared", "main", "shared"]
+        assert [line.split()[4] for line in sql("jobs").splitlines()[1:]] == [
+            "shared",
+            "shared",
+            "main",
+            "shared",
+        ]
         sql("isolate", "totals")
         assert user.job("totals")["graph"].startswith("totals@")
         work.write(40)
@@ -67,9 +78,14 @@ def _group_has_a_process_of_its_own(work: Workload, server: Process) -> None:
     user = work.user
     user.topic("seen")
     user.submit(
-        "tables.seen", "CREATE TABLE seen (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'seen', 'format' = 'json')"
+        "tables.seen",
+        "CREATE TABLE seen (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'seen', 'format' ="
+        " 'json')",
     )
-    user.submit("own", "SET 'job.isolation' = 'team';\nINSERT INTO seen SELECT id FROM readings WHERE amount < 50")
+    user.submit(
+        "own",
+        "SET 'job.isolation' = 'team';\nINSERT INTO seen SELECT id FROM readings WHERE amount < 50",
+    )
     graph = user.job("own")["graph"]
     assert "in a process of its own" in user.client.get_text("/api/v1/jobs/own/explain")
 

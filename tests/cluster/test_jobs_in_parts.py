@@ -48,10 +48,17 @@ def test_a_savepoint_is_of_all_parts_and_no_number_of_them(tmp_path: Path) -> No
         eventually(lambda: counted(group)["w0"] == 3)
         stopped = group.engine.save_job("count", stop=True)
         assert group.engine.job("count").state is JobState.STOPPED
-        assert [s.rows for s in group.engine.savepoints.all() if not isinstance(s, Exception)] == [6, 7]
+        assert [s.rows for s in group.engine.savepoints.all() if not isinstance(s, Exception)] == [
+            6,
+            7,
+        ]
         group.write(0, 8)
         group.engine.start_job("count", stopped.savepoint)
-        eventually(lambda: counted(group) == {"w0": 4, **{f"w{n}": 2 for n in range(1, 6)}, "w7": 1, "w8": 1})
+        eventually(
+            lambda: (
+                counted(group) == {"w0": 4, **{f"w{n}": 2 for n in range(1, 6)}, "w7": 1, "w8": 1}
+            )
+        )
         group.engine.stop_job("count")
         group.engine.start_job("count", path)
         eventually(lambda: counted(group)["w0"] == 4 and counted(group)["w8"] == 1)

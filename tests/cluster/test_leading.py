@@ -37,12 +37,20 @@ def test_a_change_is_made_by_all_and_reads_from_where_it_was_made(tmp_path: Path
 
 def test_what_one_instance_refuses_none_makes(tmp_path: Path) -> None:
     (tmp_path / "data" / "functions").mkdir(parents=True)
-    (tmp_path / "data" / "functions" / "more.py").write_text("def more(n: int) -> int:\n    return n + 1\n")
+    (tmp_path / "data" / "functions" / "more.py").write_text(
+        "def more(n: int) -> int:\n    return n + 1\n"
+    )
     with led(tmp_path, "one") as group:
         group.engine.submit("all", ALL)
         group.engine.submit("more", "CREATE FUNCTION more AS 'more.more' LANGUAGE PYTHON")
-        group.start("poor", Config(data=tmp_path / "elsewhere"))  # it has not the sources of the function
-        eventually(lambda: "poor" in group.graph.heard.latest() and group.graph.heard.latest()["poor"].parts)
+        group.start(
+            "poor", Config(data=tmp_path / "elsewhere")
+        )  # it has not the sources of the function
+        eventually(
+            lambda: (
+                "poor" in group.graph.heard.latest() and group.graph.heard.latest()["poor"].parts
+            )
+        )
         with pytest.raises(SqlError) as refused:
             group.engine.submit("all", ALL.replace("id,", "more(id),"))
         assert refused.value.message != "internal error"
@@ -109,7 +117,9 @@ def test_a_switch_that_its_leader_cannot_write_down_counts(tmp_path: Path) -> No
         group.engine.submit("most", ALL)
         group.write(3)
         eventually(lambda: group.found() == [1, 2, 2, 3, 3, 3])
-        assert {name for name, (graph, _) in group.engine.fleet.running().items() if graph == SHARED} == {
+        assert {
+            name for name, (graph, _) in group.engine.fleet.running().items() if graph == SHARED
+        } == {
             "all",
             "more",
             "most",
@@ -123,7 +133,11 @@ def test_what_all_checkpoints_hold_is_forgotten(tmp_path: Path) -> None:
 
         def switches() -> list[int]:
             group.engine.broker.compact(group.graph.control.topic)
-            return [entry.version for _, entry in group.graph.control.read() if isinstance(entry, Switch)]
+            return [
+                entry.version
+                for _, entry in group.graph.control.read()
+                if isinstance(entry, Switch)
+            ]
 
         eventually(lambda: switches() == [3])
         group.stop("one")
@@ -157,7 +171,10 @@ def test_what_cannot_run_in_parts_says_so(tmp_path: Path) -> None:
 def test_a_job_that_fails_in_an_instance_fails_with_its_reason(tmp_path: Path) -> None:
     with led(tmp_path, "one", "two") as group:
         group.engine.submit("all", ALL)
-        strict = "SET 'job.on-error' = 'fail';\nINSERT INTO found SELECT 1 / (id - 4), word FROM events WHERE id > 3"
+        strict = (
+            "SET 'job.on-error' = 'fail';\nINSERT INTO found SELECT 1 / (id - 4), word FROM events"
+            " WHERE id > 3"
+        )
         group.engine.submit("strict", strict)
         group.engine.submit("lax", strict.replace("'fail'", "'dead-letter'"))
         group.write(1, 2, 3, 4)

@@ -1,4 +1,5 @@
-"""Hundreds of jobs that go into parts at once: in few steps, each with its own state, over a server that dies on the way."""
+"""Hundreds of jobs that go into parts at once: in few steps, each with its own state, over a server
+that dies on the way."""
 
 from __future__ import annotations
 
@@ -22,15 +23,20 @@ TABLE = """
 CREATE TEMPORARY TABLE counts (zero BIGINT, n BIGINT, PRIMARY KEY (zero) NOT ENFORCED)
 WITH ('connector' = 'topic', 'topic' = '{job}', 'format' = 'json', 'upsert' = 'true');
 """
-# Rows that have come since the last job came, whose aggregate is that of an earlier one, and not what it has counted.
+# Rows that have come since the last job came, whose aggregate is that of an earlier one, and not
+# what it has counted.
 LATE = 7
-# In which they all go: nearly all of them in one and the last one in another, or twice as many where the first fails.
+# In which they all go: nearly all of them in one and the last one in another, or twice as many
+# where the first fails.
 STEPS = 4
 
 
 def counting(job: str, where: str) -> JobText:
     """All rows that are so: equal conditions are equal aggregates."""
-    sql = f"INSERT INTO counts SELECT MOD(id, 1), COUNT(*) FROM events WHERE {where} GROUP BY MOD(id, 1)"
+    sql = (
+        f"INSERT INTO counts SELECT MOD(id, 1), COUNT(*) FROM events WHERE {where} GROUP BY"
+        " MOD(id, 1)"
+    )
     return JobText(job, TABLE.format(job=job) + sql)
 
 
@@ -38,10 +44,15 @@ def alone(folder: Path) -> Led:
     """A server without instances, with the jobs, which have read some rows."""
     held = Led(folder / "data", instances=0)
     held.prepare(folder)
-    texts = [JobText(f"rule{n}", f"INSERT INTO found SELECT id, word FROM events WHERE id = {n}") for n in range(RULES)]
+    texts = [
+        JobText(f"rule{n}", f"INSERT INTO found SELECT id, word FROM events WHERE id = {n}")
+        for n in range(RULES)
+    ]
     texts += [counting(f"count{n}", f"id >= {n}") for n in range(COUNTS)]
     done = held.engine.change(Request(Origin.SDK, {text.name: text for text in texts}))
-    assert {(outcome.status, str(outcome.error)) for outcome in done.values()} == {("added", "None")}
+    assert {(outcome.status, str(outcome.error)) for outcome in done.values()} == {
+        ("added", "None")
+    }
     written(held, *range(0, RULES, 10))
     held.engine.submit("late", counting("late", "id >= 0").sql)
     written(held, *range(LATE))
@@ -90,7 +101,8 @@ def test_hundreds_of_jobs_go_into_parts_in_few_steps(tmp_path: Path) -> None:
 def test_jobs_whose_server_dies_while_they_move_go_on_together(
     tmp_path: Path, has_left: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before they leave they stay; what has left goes on in a graph of its own, and from there into parts."""
+    """Before they leave they stay; what has left goes on in a graph of its own, and from there into
+    parts."""
     held = alone(tmp_path)
     numbers = held.numbers
     held.close()
@@ -98,7 +110,9 @@ def test_jobs_whose_server_dies_while_they_move_go_on_together(
     held.numbers = numbers
     held.start("one")
     _wait_for_parts(held)
-    owner, name = (held.graph.control, "append") if has_left else (held.engine._moves._handovers, "put")
+    owner, name = (
+        (held.graph.control, "append") if has_left else (held.engine._moves._handovers, "put")
+    )
     whole = getattr(owner, name)
 
     def die_instead(entry: object, *rest: object) -> object:
@@ -125,8 +139,13 @@ def test_jobs_whose_server_dies_while_they_move_go_on_together(
 
 
 def _wait_for_parts(held: Led) -> None:
-    """Until the leader has heard of all: before that no job goes to them, or only those that it looks at later."""
-    eventually(lambda: len(held.graph.heard.parts()) == held.graph.parts and held.graph.loop.problem is None)
+    """Until the leader has heard of all: before that no job goes to them, or only those that it
+    looks at later."""
+    eventually(
+        lambda: (
+            len(held.graph.heard.parts()) == held.graph.parts and held.graph.loop.problem is None
+        )
+    )
 
 
 def _end(held: Led) -> None:

@@ -24,8 +24,10 @@ WITH ('connector' = 'topic', 'topic' = 'minutes', 'format' = 'json');
 JOBS = {
     "alarms": "INSERT INTO alarms SELECT id, word FROM readings WHERE amount > 50",
     "totals": "INSERT INTO totals SELECT word, COUNT(*), SUM(amount) FROM readings GROUP BY word",
-    "minutes": """INSERT INTO minutes SELECT word, window_start, COUNT(*)
-        FROM TABLE(TUMBLE(TABLE readings, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY word, window_start, window_end""",
+    "minutes": (
+        """INSERT INTO minutes SELECT word, window_start, COUNT(*)
+        FROM TABLE(TUMBLE(TABLE readings, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY word, window_start, window_end"""
+    ),
 }
 # A row in each shard that ends all windows of the others; no job but `minutes` may see it.
 _END = "2030-01-01 00:00:00"
@@ -42,7 +44,11 @@ class Workload:
     def prepare(self) -> None:
         for topic in ("readings", "alarms", "totals", "minutes"):
             compacted = {"compacted": True} if topic == "totals" else {}
-            asked: dict[str, object] = {"name": topic, "shards": SHARDS if topic == "readings" else 1, **compacted}
+            asked: dict[str, object] = {
+                "name": topic,
+                "shards": SHARDS if topic == "readings" else 1,
+                **compacted,
+            }
             self.user.client.post("/api/v1/topics", asked)
         self.user.submit("tables", TABLES)
         for name, sql in JOBS.items():
@@ -65,7 +71,9 @@ class Workload:
     def end(self) -> None:
         """Ends all windows."""
         for shard in range(SHARDS):
-            self.user.write("readings", {"id": 0, "word": None, "amount": 0, "ts": _END}, shard=shard)
+            self.user.write(
+                "readings", {"id": 0, "word": None, "amount": 0, "ts": _END}, shard=shard
+            )
 
     def alarms(self) -> Counter[tuple[object, ...]]:
         return Counter((r["id"], r["word"]) for r in self.written if r["amount"] > 50)
@@ -86,7 +94,11 @@ class Workload:
         return Counter((r["id"], r["word"]) for r in self.user.read("alarms"))
 
     def totals_found(self) -> dict[object, tuple[int, int]]:
-        return {r["word"]: (r["n"], r["amount"]) for r in self.user.read("totals") if r["word"] is not None}
+        return {
+            r["word"]: (r["n"], r["amount"])
+            for r in self.user.read("totals")
+            if r["word"] is not None
+        }
 
     def minutes_found(self) -> Counter[tuple[object, ...]]:
         """Each row once with its number; a window that comes twice counts twice."""

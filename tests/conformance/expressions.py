@@ -1,9 +1,10 @@
 """Expressions one by one, as `oracle/flink_oracle.py --exprs` prints what real Flink says of them.
 
-A file of expectations is lines of JSON, each `{"expr", "type", "value", "error"}`. Further keys, if they are there:
-`table` (what stands behind FROM instead of one row of the constant 0 as x), `setup` (statements to run before, or the
-name of a file with some that lies beside), `values` (one per row, where the table has not just one). A first line
-without `expr` is a header. A file of plain expressions, one a line, has no expectations: comment lines
+A file of expectations is lines of JSON, each `{"expr", "type", "value", "error"}`. Further keys, if
+they are there: `table` (what stands behind FROM instead of one row of the constant 0 as x), `setup`
+(statements to run before, or the name of a file with some that lies beside), `values` (one per row,
+where the table has not just one). A first line without `expr` is a header. A file of plain
+expressions, one a line, has no expectations: comment lines
 
     -- setup: types.sql
     -- table: t
@@ -37,7 +38,8 @@ ONE_ROW = "(VALUES (0)) AS t(x)"
 
 @dataclass(frozen=True)
 class Case:
-    """An expression over a table, and (`known`) what Flink says of it: the type and a value for each row, or an error."""
+    """An expression over a table, and (`known`) what Flink says of it: the type and a value for
+    each row, or an error."""
 
     expr: str
     table: str = ONE_ROW
@@ -59,7 +61,12 @@ class Answer:
     def line(self, case: Case) -> dict[str, Any]:
         """In the oracle's form."""
         value = self.values[0] if self.values else None
-        found: dict[str, Any] = {"expr": case.expr, "type": self.type, "value": value, "error": self.error}
+        found: dict[str, Any] = {
+            "expr": case.expr,
+            "type": self.type,
+            "value": value,
+            "error": self.error,
+        }
         if len(case.values) > 1 or len(self.values) > 1:
             found["values"] = list(self.values)
         return found
@@ -90,14 +97,24 @@ def _expected(line: dict[str, Any], folder: Path) -> Case:
     setup = setup_text(line.get("setup") or "", folder)
     error = line.get("error")
     return Case(
-        line["expr"], line.get("table") or ONE_ROW, setup, line.get("type"), () if error else values, error, known=True
+        line["expr"],
+        line.get("table") or ONE_ROW,
+        setup,
+        line.get("type"),
+        () if error else values,
+        error,
+        known=True,
     )
 
 
 def setup_text(setup: str, folder: Path) -> str:
     """The statements of a setup, which is their text or the name of a file."""
     path = folder / setup
-    text = path.read_text(encoding="utf-8") if setup and "\n" not in setup and path.is_file() else setup
+    text = (
+        path.read_text(encoding="utf-8")
+        if setup and "\n" not in setup and path.is_file()
+        else setup
+    )
     return text.replace("${DATA}", str(folder))
 
 
@@ -123,7 +140,8 @@ class _Output:
 
 @dataclass
 class Evaluator:
-    """Evaluates expressions by queries, as `sql run` would; the definitions of a setup are made once."""
+    """Evaluates expressions by queries, as `sql run` would; the definitions of a setup are made
+    once."""
 
     runner: Runner
     settings: dict[str, str] = field(default_factory=dict)
@@ -133,7 +151,8 @@ class Evaluator:
         return next(self.answers([case]))
 
     def answers(self, cases: Sequence[Case]) -> Iterator[Answer]:
-        """One answer a case, in order. Neighbours go into one query; one that fails is halved until the fault is alone."""
+        """One answer a case, in order. Neighbours go into one query; one that fails is halved until
+        the fault is alone."""
         start = 0
         while start < len(cases):
             first, end = cases[start], start + 1
@@ -176,8 +195,14 @@ class Evaluator:
 
 
 def _alike(first: Case, other: Case) -> bool:
-    """Whether both may be asked in one query: over one table, and none of them is thought to fail."""
-    return (first.table, first.setup, None, None) == (other.table, other.setup, first.error, other.error)
+    """Whether both may be asked in one query: over one table, and none of them is thought to
+    fail."""
+    return (first.table, first.setup, None, None) == (
+        other.table,
+        other.setup,
+        first.error,
+        other.error,
+    )
 
 
 @contextmanager
@@ -218,8 +243,8 @@ def _parsed(kind: str | None) -> DataType | None:
 
 
 def canonical(value: Any, kind: DataType | None) -> str:
-    """A value as text that is equal for equal values: FLOAT by its 32 bits (Java prints more digits than the shortest
-    text needs), pairs of a MAP in any order; 1, 1.0 and TRUE are three."""
+    """A value as text that is equal for equal values: FLOAT by its 32 bits (Java prints more digits
+    than the shortest text needs), pairs of a MAP in any order; 1, 1.0 and TRUE are three."""
     if kind is None or value is None:
         return json.dumps(value, ensure_ascii=False)
     children = kind.children
@@ -251,7 +276,8 @@ class Report:
 
 
 def run_expressions(path: Path) -> Report:
-    """Evaluates a file's expressions. Of plain ones without expectations the report shows only what they are."""
+    """Evaluates a file's expressions. Of plain ones without expectations the report shows only what
+    they are."""
     report = Report()
     with open_evaluator() as evaluator:
         cases = read_cases(path)

@@ -32,7 +32,14 @@ from sqlengine.snapshots.checkpoints import Checkpoints
 from sqlengine.snapshots.savepoints import About, capture, restoration
 from sqlengine.state.store import MemoryStore
 from sqlengine.system.disk import MachineDisk
-from tests.conformance.program_values import Printed, batch_of, difference, joined, materialised, printed
+from tests.conformance.program_values import (
+    Printed,
+    batch_of,
+    difference,
+    joined,
+    materialised,
+    printed,
+)
 from tests.conformance.programs import Outcome, Program, TableStep, expected_rows, programs
 
 JOB = "program"
@@ -54,8 +61,8 @@ class Clock:
 
 @dataclass(frozen=True)
 class Way:
-    """How a program is run: rows read at a time, whether changes are folded, whether it is restored half-way, and
-    whether the kinds of its rows are to be Flink's."""
+    """How a program is run: rows read at a time, whether changes are folded, whether it is restored
+    half-way, and whether the kinds of its rows are to be Flink's."""
 
     name: str
     rows: int
@@ -117,21 +124,26 @@ def _ways(program: Program) -> list[Way]:
     restored = Way("restored", rows, folded, restored=True)
     if program.restores and any("CURRENT_WATERMARK" in s.upper() for s in program.statements):
         # There is none behind a restart.
-        return [restored, Way("restored in batches", DEFAULT_ROWS, mini_batch=True, restored=True, exact=False)]
+        return [
+            restored,
+            Way("restored in batches", DEFAULT_ROWS, mini_batch=True, restored=True, exact=False),
+        ]
     # Flink's bundles end where a checkpoint is made.
     ways = [
         Way("row by row", rows, folded, exact=not (folded and program.restores)),
         Way("in batches", DEFAULT_ROWS, mini_batch=True, exact=False),
     ]
-    if program.restores and "LookupJoin" in program.group:  # what a look-up finds depends on when it looks
+    if (
+        program.restores and "LookupJoin" in program.group
+    ):  # what a look-up finds depends on when it looks
         return [restored]
     return [*ways, restored] if program.restores else ways
 
 
 def _run_way(program: Program, way: Way, outcome: Outcome) -> None:
     faults = _faults(program, way, outcome)
-    # A bundle counts the rows that reach an operator, not those read; and which rows of two inputs are late depends, in
-    # Flink too, on how they come together.
+    # A bundle counts the rows that reach an operator, not those read; and which rows of two inputs
+    # are late depends, in Flink too, on how they come together.
     if faults and way.mini_batch and (way.exact or len(program.sources) > 1):
         faults = _faults(program, replace(way, rows=1), outcome)
     outcome.faults += faults
@@ -142,7 +154,9 @@ def _faults(program: Program, way: Way, outcome: Outcome) -> list[str]:
     faults = []
     for step in program.sinks:
         held = ran.memory.table(step.name).rows
-        found = [] if held is None else printed(_ordered(held, columns_of(step, ran.tables[step.name])))
+        found = (
+            [] if held is None else printed(_ordered(held, columns_of(step, ran.tables[step.name])))
+        )
         rows = [] if held is None else rows_of(held)
         outcome.rows[way.name, step.name] = [(kind, list(row)) for kind, row in rows]
         why = judge(step, ran, found, exact=way.exact)
@@ -152,8 +166,8 @@ def _faults(program: Program, way: Way, outcome: Outcome) -> list[str]:
 
 
 def judge(step: TableStep, ran: Ran, found: Sequence[Printed], *, exact: bool) -> str | None:
-    """What is wrong with the rows of a sink. `exact`: the kinds of its rows count, where it has one input only, and the
-    program does not tell what its result is in the end."""
+    """What is wrong with the rows of a sink. `exact`: the kinds of its rows count, where it has one
+    input only, and the program does not tell what its result is in the end."""
     table = ran.tables[step.name]
     columns = columns_of(step, table)
     typed = printed(batch_of(columns, [r for r in step.expected if not isinstance(r, str)]))
@@ -169,7 +183,9 @@ def judge(step: TableStep, ran: Ran, found: Sequence[Printed], *, exact: bool) -
 
 def inputs(job: PlannedJob, sink: str) -> int:
     """How many leaves the plans have that write to the sink."""
-    plans: list[LogicalPlan] = [s for s in job.sinks if s.table is not None and s.table.display == sink]
+    plans: list[LogicalPlan] = [
+        s for s in job.sinks if s.table is not None and s.table.display == sink
+    ]
     count = 0
     while plans:
         plan = plans.pop()
@@ -190,7 +206,8 @@ def _failing(program: Program, sql: str, message: str) -> Iterator[str]:
 
 
 def same_message(expected: str, found: str) -> bool:
-    """Whether an error says what Flink's first sentence does: all that it quotes, and most of its words."""
+    """Whether an error says what Flink's first sentence does: all that it quotes, and most of its
+    words."""
     first = expected.split(". ")[0].lower()
     ours = found.lower()
     if any(name not in ours for name in re.findall(r"'([^']*)'", first)):
@@ -223,7 +240,9 @@ def run(program: Program, way: Way, statements: Iterable[str]) -> Ran:
                 runner.close()
                 runner = _runner(ran, store, way, clock, RESTARTED)
         _go(ran, runner, program.sources, "after" if program.restores else "all")
-        if program.restores:  # the job of such a program goes on: its timers go off before its tables end
+        if (
+            program.restores
+        ):  # the job of such a program goes on: its timers go off before its tables end
             clock.now_ms += PAUSE_MS
             _end(ran, runner, program.sources)
     finally:
@@ -231,7 +250,9 @@ def run(program: Program, way: Way, statements: Iterable[str]) -> Ran:
     return ran
 
 
-def _planned(program: Program, statements: Iterable[str], settings: Mapping[str, str]) -> PlannedJob:
+def _planned(
+    program: Program, statements: Iterable[str], settings: Mapping[str, str]
+) -> PlannedJob:
     definitions = [s.definition for s in (*program.sources, *program.sinks)]
     statements = [_viewed(program, s) for s in statements]
     return plan_job(JobText(JOB, ";\n".join((*definitions, *statements))), Catalog(), settings)
@@ -257,9 +278,13 @@ def _stored(table: Table) -> tuple[Column, ...]:
 
 
 def columns_of(step: TableStep, table: Table) -> tuple[Column, ...]:
-    """The columns in the order of a program's values: metadata by the order in which its connector lists them."""
+    """The columns in the order of a program's values: metadata by the order in which its connector
+    lists them."""
     places = {key: i for i, key in enumerate(step.metadata)}
-    return (*table.physical, *(m.column for m in sorted(table.metadata, key=lambda m: places.get(m.key, len(places)))))
+    return (
+        *table.physical,
+        *(m.column for m in sorted(table.metadata, key=lambda m: places.get(m.key, len(places)))),
+    )
 
 
 def _ordered(rows: Batch, columns: Sequence[Column]) -> Batch:
@@ -267,7 +292,8 @@ def _ordered(rows: Batch, columns: Sequence[Column]) -> Batch:
 
 
 def _runner(ran: Ran, store: MemoryStore, way: Way, clock: Clock, name: str = JOB) -> GraphRunner:
-    """A runner with the program's statements, from the checkpoint in the store where there is one."""
+    """A runner with the program's statements, from the checkpoint in the store where there is
+    one."""
     runner = GraphRunner(
         name,
         EmbeddedExecutor(OperatorFactory()),
@@ -291,8 +317,12 @@ def _from_savepoint(ran: Ran, runner: GraphRunner, clock: Clock) -> MemoryStore:
     """The checkpoint of a job that starts from a savepoint of the running one."""
     disk, store = MachineDisk(), MemoryStore()
     with TemporaryDirectory() as folder:
-        saved = files.write(disk, Path(folder, "savepoint"), *capture(runner, JOB, About("", 1, {}, clock.now_ms)))
-        found = restoration(disk, files.read(disk, Path(saved.path)), JOB, ran.job.sinks, OperatorFactory())
+        saved = files.write(
+            disk, Path(folder, "savepoint"), *capture(runner, JOB, About("", 1, {}, clock.now_ms))
+        )
+        found = restoration(
+            disk, files.read(disk, Path(saved.path)), JOB, ran.job.sinks, OperatorFactory()
+        )
     for table in ran.memory.tables.values():
         table.overwritten = RESTARTED  # a job that goes on overwrites nothing
     store.put(msgspec.to_builtins(found.position(RESTARTED, JOB, 1, 0)), found.tables)

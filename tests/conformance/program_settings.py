@@ -1,5 +1,5 @@
-"""The settings of a test program. The corpus has their values only: which setting is meant follows from the value and
-from the kind of program."""
+"""The settings of a test program. The corpus has their values only: which setting is meant follows
+from the value and from the kind of program."""
 
 from __future__ import annotations
 
@@ -37,8 +37,11 @@ _SWITCHES: Mapping[str, str] = {
 }
 
 
-def settings_of(group: str, steps: Sequence[Mapping[str, object]]) -> tuple[dict[str, str], int | None]:
-    """The settings of a program of this class, and how many rows its mini-batches have (None: it has none)."""
+def settings_of(
+    group: str, steps: Sequence[Mapping[str, object]]
+) -> tuple[dict[str, str], int | None]:
+    """The settings of a program of this class, and how many rows its mini-batches have (None: it
+    has none)."""
     given = [(s.get("key"), s["value"]) for s in steps if s["step"] == "ConfigOptionTestStep"]
     values = [value for _, value in given]
     settings = {str(key): _text(value) for key, value in given if key}
@@ -50,7 +53,9 @@ def settings_of(group: str, steps: Sequence[Mapping[str, object]]) -> tuple[dict
     if switch and flags and (not batched or len(flags) > 1):
         settings[switch] = _text(flags[0])
     settings.setdefault(WATERMARK_INTERVAL, "200 ms")
-    if not group.startswith("SinkTest"):  # Flink restores compiled plans, which are not checked any more
+    if not group.startswith(
+        "SinkTest"
+    ):  # Flink restores compiled plans, which are not checked any more
         settings.setdefault("table.exec.sink.require-on-conflict", "false")
     if not batched:
         return settings, None

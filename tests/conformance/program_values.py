@@ -1,4 +1,5 @@
-"""Values of the test programs, which are JSON forms of Java's, as Arrow columns and as Flink prints them."""
+"""Values of the test programs, which are JSON forms of Java's, as Arrow columns and as Flink prints
+them."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ def batch_of(columns: Sequence[Column], rows: Sequence[tuple[str, Sequence[objec
         values = [_value(row[i] if i < len(row) else None, column.type) for _, row in rows]
         arrays.append(pa.array(values, column.type.arrow))
     kinds = np.array([KINDS[kind] for kind, _ in rows], np.int8)
-    return Batch(Schema(tuple(columns)), tuple(arrays), len(rows), kinds=kinds if kinds.any() else None)
+    return Batch(
+        Schema(tuple(columns)), tuple(arrays), len(rows), kinds=kinds if kinds.any() else None
+    )
 
 
 def _value(value: object, kind: DataType) -> object:
@@ -37,7 +40,9 @@ def _value(value: object, kind: DataType) -> object:
         case Root.ROW:
             assert isinstance(value, list | dict)
             fields = value if isinstance(value, list) else list(value.values())
-            return {n: _value(v, t) for n, v, t in zip(kind.names, fields, kind.children, strict=True)}
+            return {
+                n: _value(v, t) for n, v, t in zip(kind.names, fields, kind.children, strict=True)
+            }
         case Root.ARRAY:
             assert isinstance(value, list)
             return [_value(v, kind.children[0]) for v in value]
@@ -95,7 +100,8 @@ def joined(rows: Sequence[Printed]) -> Counter[str]:
 
 
 def materialised(rows: Sequence[Printed], key: Sequence[int]) -> Counter[str]:
-    """What is there after all changes: by `key` (places of its columns), or as a bag of rows where there is none."""
+    """What is there after all changes: by `key` (places of its columns), or as a bag of rows where
+    there is none."""
     if not key:
         bag: Counter[str] = Counter()
         for kind, values in rows:

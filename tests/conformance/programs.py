@@ -1,8 +1,10 @@
-"""Table test programs of Flink, run as Flink's own harness runs them: rows into sources, statements, rows out of sinks.
+"""Table test programs of Flink, run as Flink's own harness runs them: rows into sources,
+statements, rows out of sinks.
 
-A program passes when its rows come with Flink's kinds, as a multiset, when they are fed one at a time (with two or more
-inputs real Flink varies: then their materialised result); when the materialised result is the same at the default batch
-size; and when the rows are again the same after a restore from a savepoint, where it has rows for that."""
+A program passes when its rows come with Flink's kinds, as a multiset, when they are fed one at a
+time (with two or more inputs real Flink varies: then their materialised result); when the
+materialised result is the same at the default batch size; and when the rows are again the same
+after a restore from a savepoint, where it has rows for that."""
 
 from __future__ import annotations
 
@@ -29,8 +31,9 @@ Row = tuple[str, list[object]]
 
 @dataclass(frozen=True)
 class TableStep:
-    """A table of a program. `expected`: lists of typed rows or of printed ones, before and after a restore; `final`: the
-    rows that are there in the end, where the program tells them; `metadata`: keys in the order of the values."""
+    """A table of a program. `expected`: lists of typed rows or of printed ones, before and after a
+    restore; `final`: the rows that are there in the end, where the program tells them; `metadata`:
+    keys in the order of the values."""
 
     name: str
     definition: str
@@ -43,7 +46,8 @@ class TableStep:
 
 @dataclass(frozen=True)
 class Program:
-    """One program. `statements` run; each of `failing` (SQL, part of the message) is to fail behind them."""
+    """One program. `statements` run; each of `failing` (SQL, part of the message) is to fail behind
+    them."""
 
     id: str
     group: str
@@ -63,7 +67,8 @@ class Program:
 
 @dataclass
 class Outcome:
-    """What became of one program: `faults` in words (none: passed), and what came out by way and sink."""
+    """What became of one program: `faults` in words (none: passed), and what came out by way and
+    sink."""
 
     program: Program
     faults: list[str] = field(default_factory=list)
@@ -86,15 +91,19 @@ class Outcome:
         folder.mkdir(parents=True, exist_ok=True)
         first = next(iter(self.rows), ("", ""))[0]
         for (way, sink), rows in self.rows.items():
-            lines = (json.dumps({"op": kind, "row": row}, ensure_ascii=False) + "\n" for kind, row in rows)
+            lines = (
+                json.dumps({"op": kind, "row": row}, ensure_ascii=False) + "\n"
+                for kind, row in rows
+            )
             end = "" if way == first else f".{way.replace(' ', '-')}"
             name = f"{self.program.group}.{self.program.id.replace('#', '.')}.{sink}{end}.jsonl"
             (folder / name).write_text("".join(lines), encoding="utf-8")
 
 
 def programs(path: Path, only: str | None = None) -> list[Program]:
-    """The programs of a file, or those whose class or id is or begins with `only`. Equal ids are told apart by #2, #3 …
-    Those with rows for a restore run the statements of the first: Flink restores the plan that it keeps under the id."""
+    """The programs of a file, or those whose class or id is or begins with `only`. Equal ids are
+    told apart by #2, #3 … Those with rows for a restore run the statements of the first: Flink
+    restores the plan that it keeps under the id."""
     found: list[Program] = []
     seen: dict[str, list[Program]] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
@@ -103,19 +112,29 @@ def programs(path: Path, only: str | None = None) -> list[Program]:
             alike = seen.setdefault(program.name, [])
             if alike:
                 statements = alike[0].statements if program.restores else program.statements
-                program = replace(program, id=f"{program.id}#{len(alike) + 1}", statements=statements)
+                program = replace(
+                    program, id=f"{program.id}#{len(alike) + 1}", statements=statements
+                )
             alike.append(program)
             found.append(program)
-    return [p for p in found if only is None or p.group.startswith(only) or p.id.startswith(only) or p.name == only]
+    return [
+        p
+        for p in found
+        if only is None or p.group.startswith(only) or p.id.startswith(only) or p.name == only
+    ]
 
 
 def read_program(raw: Mapping[str, object]) -> Program:
     steps = [s for s in _list(raw["steps"]) if isinstance(s, dict)]
     sources = tuple(_table(s, SOURCE) for s in steps if s["step"] == SOURCE)
     sinks = tuple(_table(s, SINK) for s in steps if s["step"] == SINK)
-    texts = (t for s in steps if s["step"] in RUNS for t in _list(s.get("statements") or [s["sql"]]))
+    texts = (
+        t for s in steps if s["step"] in RUNS for t in _list(s.get("statements") or [s["sql"]])
+    )
     statements = tuple(_statement(str(t), sinks) for t in texts)
-    failing = tuple((str(s["sql"]), str(s["expectedErrorMessage"])) for s in steps if s["step"] == FAILS)
+    failing = tuple(
+        (str(s["sql"]), str(s["expectedErrorMessage"])) for s in steps if s["step"] == FAILS
+    )
     settings, batch = settings_of(str(raw["class"]), steps)
     return Program(
         str(raw["id"]),
@@ -144,12 +163,18 @@ def _statement(sql: str, sinks: Sequence[TableStep]) -> str:
 
 
 def _not_applicable(
-    steps: Sequence[Mapping[str, object]], statements: Sequence[str], failing: Sequence[tuple[str, str]]
+    steps: Sequence[Mapping[str, object]],
+    statements: Sequence[str],
+    failing: Sequence[tuple[str, str]],
 ) -> str | None:
     text = "\n".join(statements) + "\n".join(sql for sql, _ in failing)
     runs = any(not re.match(r"CREATE\b", s, re.IGNORECASE) for s in statements) or bool(failing)
     if not runs or "$00(" in text or any(s["step"] == "FunctionTestStep" for s in steps):
-        return JAVA if any(s["step"] in ("TableApiTestStep", "FunctionTestStep") for s in steps) else PLAN
+        return (
+            JAVA
+            if any(s["step"] in ("TableApiTestStep", "FunctionTestStep") for s in steps)
+            else PLAN
+        )
     if re.search(r"\bVECTOR_SEARCH\s*\(", text, re.IGNORECASE):
         return VECTORS
     models = r"\b(ML_PREDICT|ML_EVALUATE)\s*\(|\bCREATE\s+(TEMPORARY\s+)?MODEL\b"
@@ -172,7 +197,11 @@ def _table(step: Mapping[str, object], role: str) -> TableStep:
         f"CREATE TABLE `{name}` ({components}){partitioned} WITH ({options})",
         tuple(_rows(step.get("dataBeforeRestore"))),
         tuple(_rows(step.get("dataAfterRestore"))),
-        tuple(row for key in ("expectedBeforeRestore", "expectedAfterRestore") for row in _expected(step, key)),
+        tuple(
+            row
+            for key in ("expectedBeforeRestore", "expectedAfterRestore")
+            for row in _expected(step, key)
+        ),
         None if final is None else tuple(_rows(final)),
         tuple(_metadata(step)),
     )
@@ -196,7 +225,8 @@ def _rows(value: object) -> Iterator[Row]:
 
 
 def _options(step: Mapping[str, object], role: str) -> dict[str, str]:
-    """The options of Flink's test connector that have a meaning here, as those of a table in memory."""
+    """The options of Flink's test connector that have a meaning here, as those of a table in
+    memory."""
     given = {str(k): str(v) for k, v in map(_list, _list(step.get("options") or []))}
     options = {"connector": "memory", "name": str(step["name"])}
     mode = given.get("changelog-mode" if role == SOURCE else "sink-changelog-mode-enforced")

@@ -1,4 +1,5 @@
-"""A folder of event tables and rules, run end to end: JSON records into topics, rules as jobs, alerts out of a topic."""
+"""A folder of event tables and rules, run end to end: JSON records into topics, rules as jobs,
+alerts out of a topic."""
 
 from __future__ import annotations
 
@@ -74,12 +75,15 @@ def records(folder: Path, table: str) -> list[bytes]:
 def rules(folder: Path, table: str) -> list[Rule]:
     lines = (folder / f"{table}.rules.jsonl").read_text(encoding="utf-8").splitlines()
     found = [json.loads(line) for line in lines if line.strip()]
-    return [Rule(f"{table}.{i}", r["id"], r.get("level") or "", r["where"], table) for i, r in enumerate(found)]
+    return [
+        Rule(f"{table}.{i}", r["id"], r.get("level") or "", r["where"], table)
+        for i, r in enumerate(found)
+    ]
 
 
 def create_table(table: str, events: list[bytes], wanted: list[Rule]) -> str:
-    """The table's definition: BIGINT where all values are JSON integers, STRING else and for columns that only rules
-    name."""
+    """The table's definition: BIGINT where all values are JSON integers, STRING else and for
+    columns that only rules name."""
     integers: dict[str, bool] = {}
     for event in events:
         for name, value in json.loads(event).items():
@@ -103,7 +107,8 @@ def _columns(where: str) -> set[str]:
 
 
 def run_sigma(folder: Path, without: frozenset[str] = frozenset()) -> Report:
-    """Runs all rules of a folder as jobs over all its events and compares with the expected alerts."""
+    """Runs all rules of a folder as jobs over all its events and compares with the expected
+    alerts."""
     report = Report()
     switched: dict[str, Any] = dict.fromkeys(without, False)
     options = replace(Options(), **switched)
@@ -116,7 +121,9 @@ def run_sigma(folder: Path, without: frozenset[str] = frozenset()) -> Report:
             engine.start()
             for table, lines in events.items():
                 for start in range(0, len(lines), 1000):
-                    engine.broker.append(table, 0, lines[start : start + 1000], timestamp_ms=engine.now_ms())
+                    engine.broker.append(
+                        table, 0, lines[start : start + 1000], timestamp_ms=engine.now_ms()
+                    )
             drain(engine)
             report.alerts = sorted(read_alerts(engine))
             report.counters = counters(engine)
@@ -126,8 +133,11 @@ def run_sigma(folder: Path, without: frozenset[str] = frozenset()) -> Report:
     return report
 
 
-def submit(engine: Engine, wanted: dict[str, list[Rule]], events: dict[str, list[bytes]]) -> dict[str, str]:
-    """Submits tables and rules as one change; gives the reasons of those that were refused, by job."""
+def submit(
+    engine: Engine, wanted: dict[str, list[Rule]], events: dict[str, list[bytes]]
+) -> dict[str, str]:
+    """Submits tables and rules as one change; gives the reasons of those that were refused, by
+    job."""
     engine.broker.create_topic("alerts")
     texts = {"alerts": ALERTS}
     for table, found in wanted.items():
@@ -178,7 +188,9 @@ def counters(engine: Engine) -> dict[str, int]:
     return dict(totals)
 
 
-def _judge(report: Report, folder: Path, wanted: dict[str, list[Rule]], refused: dict[str, str]) -> None:
+def _judge(
+    report: Report, folder: Path, wanted: dict[str, list[Rule]], refused: dict[str, str]
+) -> None:
     found: dict[str, Counter[str]] = {}
     for rule_id, event in report.alerts:
         found.setdefault(rule_id, Counter())[event] += 1
@@ -193,14 +205,25 @@ def _judge(report: Report, folder: Path, wanted: dict[str, list[Rule]], refused:
             rule_id, _, event = line.partition("\t")
             expected.setdefault(rule_id, Counter())[event] += 1
         for rule in table_rules:
-            _verdict(report, rule, expected.get(rule.id, Counter()), found.get(rule.id, Counter()), refused)
+            _verdict(
+                report,
+                rule,
+                expected.get(rule.id, Counter()),
+                found.get(rule.id, Counter()),
+                refused,
+            )
 
 
-def _verdict(report: Report, rule: Rule, expected: Counter[str], found: Counter[str], refused: dict[str, str]) -> None:
+def _verdict(
+    report: Report, rule: Rule, expected: Counter[str], found: Counter[str], refused: dict[str, str]
+) -> None:
     name = f"{rule.table}/{rule.id}"
     why = refused.get(rule.job) or refused.get(f"table.{rule.table}")
     if why is None and found != expected:
-        missing, extra = sorted((expected - found).elements()), sorted((found - expected).elements())
+        missing, extra = (
+            sorted((expected - found).elements()),
+            sorted((found - expected).elements()),
+        )
         why = f"{len(missing)} alerts missing {missing[:3]}, {len(extra)} too many {extra[:3]}"
     if why is None:
         report.passed += 1

@@ -1,8 +1,10 @@
-"""SQL texts, each read into a tree, written from the tree alone and read again; also with other space, comments and case.
+"""SQL texts, each read into a tree, written from the tree alone and read again; also with other
+space, comments and case.
 
-A text passes when no string in its tree holds the text of more than one token, when what is written from the tree reads
-as an equal tree, when comments, white space and the case of reserved words change nothing in the tree, and when the text
-with the case of all its words changed can be written and read again, too."""
+A text passes when no string in its tree holds the text of more than one token, when what is written
+from the tree reads as an equal tree, when comments, white space and the case of reserved words
+change nothing in the tree, and when the text with the case of all its words changed can be written
+and read again, too."""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ _LITERALS = (
 
 @dataclass(frozen=True)
 class Text:
-    """One text of a file, counted from 1: what is written from its tree (None when there is none), and what is wrong."""
+    """One text of a file, counted from 1: what is written from its tree (None when there is none),
+    and what is wrong."""
 
     number: int
     file: str
@@ -50,7 +53,9 @@ class Text:
     @property
     def json(self) -> str:
         row = {"text": self.number, "file": self.file, "sql": self.written}
-        return json.dumps(row if not self.faults else {**row, "faults": list(self.faults)}, ensure_ascii=False)
+        return json.dumps(
+            row if not self.faults else {**row, "faults": list(self.faults)}, ensure_ascii=False
+        )
 
 
 def run_statements(path: Path) -> Iterator[Text]:
@@ -76,7 +81,8 @@ def check(sql: str, number: int = 1, file: str = "") -> Text:
 
 
 def _changed(what: str, sql: str, original: list[Statement] | None) -> Iterator[str]:
-    """What is wrong with a variant of the text, whose tree is to be `original`, if that is given."""
+    """What is wrong with a variant of the text, whose tree is to be `original`, if that is
+    given."""
     try:
         statements = parse(sql)
     except SqlError as error:
@@ -103,7 +109,8 @@ def _shown(error: SqlError) -> str:
 
 
 def atoms(value: object) -> list[object]:
-    """All that a tree consists of, from the top and from left to right, but for places in the text."""
+    """All that a tree consists of, from the top and from left to right, but for places in the
+    text."""
     found: list[object] = []
     pending: list[object] = [value]
     while pending:
@@ -166,7 +173,8 @@ def strings(value: object) -> Iterator[str]:
 
 
 def _continued(text: str, contents: set[str]) -> bool:
-    """Whether the text is made of strings that follow each other, or of an escaped one, so that no token is like it."""
+    """Whether the text is made of strings that follow each other, or of an escaped one, so that no
+    token is like it."""
     return any(len(c) > 0 and c in text for c in contents) or any("\\" in c for c in contents)
 
 

@@ -26,7 +26,9 @@ def test_rows_as_flink_prints_them_are_read() -> None:
 
 
 def test_what_is_there_after_all_changes() -> None:
-    rows = [parsed(t) for t in ("+I[a, 1]", "+I[b, 1]", "-U[a, 1]", "+U[a, 2]", "-D[b, 1]", "+I[a, 2]")]
+    rows = [
+        parsed(t) for t in ("+I[a, 1]", "+I[b, 1]", "-U[a, 1]", "+U[a, 2]", "-D[b, 1]", "+I[a, 2]")
+    ]
     assert materialised(rows, (0,)) == {"a, 2": 1}
     assert materialised(rows, ()) == {"a, 2": 2}
     assert joined(rows)["+I[a, 1]"] == 1

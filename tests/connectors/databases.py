@@ -1,4 +1,5 @@
-"""Databases for the tests of the connector 'jdbc': files of SQLite, and a real MariaDB from Debian's packages."""
+"""Databases for the tests of the connector 'jdbc': files of SQLite, and a real MariaDB from
+Debian's packages."""
 
 from __future__ import annotations
 
@@ -50,8 +51,15 @@ class Database:
             cursor.execute(f"SELECT * FROM {name} ORDER BY 1, 2")
             return [tuple(row) for row in cursor.fetchall()]
 
-    def table(self, name: str, schema: Schema = SCHEMA, key: tuple[str, ...] = (), retries: int = 3) -> Table:
-        given = {"connector": "jdbc", "url": self.url, "table-name": name, "sink.max-retries": str(retries)}
+    def table(
+        self, name: str, schema: Schema = SCHEMA, key: tuple[str, ...] = (), retries: int = 3
+    ) -> Table:
+        given = {
+            "connector": "jdbc",
+            "url": self.url,
+            "table-name": name,
+            "sink.max-retries": str(retries),
+        }
         if self.username is not None:
             given["username"] = self.username
         found = table(given, schema)
@@ -68,7 +76,9 @@ def sqlite(folder: Path) -> Database:
 def mariadb(folder: Path) -> Iterator[Database]:
     """A server of its own on loopback; skips where there is no package to take it from."""
     root = _unpacked(folder)
-    libraries = ":".join(str(root / p) for p in ("usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"))
+    libraries = ":".join(
+        str(root / p) for p in ("usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu")
+    )
     environment = {**os.environ, "LD_LIBRARY_PATH": libraries}
     data, port = folder / "data", _free_port()
     data.mkdir()
@@ -77,8 +87,15 @@ def mariadb(folder: Path) -> Iterator[Database]:
         f"--lc-messages-dir={root / 'usr/share/mysql'}", f"--user={os.environ.get('USER', 'root')}",
     ]  # fmt: skip
     made = [*server, "--bootstrap"]
-    subprocess.run(made, env=environment, input=b"CREATE DATABASE app;", check=True, capture_output=True)
-    running = [*server, f"--port={port}", "--bind-address=127.0.0.1", f"--socket={folder / 'socket'}"]
+    subprocess.run(
+        made, env=environment, input=b"CREATE DATABASE app;", check=True, capture_output=True
+    )
+    running = [
+        *server,
+        f"--port={port}",
+        "--bind-address=127.0.0.1",
+        f"--socket={folder / 'socket'}",
+    ]
     with (
         (folder / "log").open("wb") as log,
         subprocess.Popen(running, env=environment, stdout=log, stderr=log) as process,
@@ -96,10 +113,17 @@ def _unpacked(folder: Path) -> Path:
     if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
         pytest.skip("MariaDB comes from Debian's packages, and this is no Debian")
     got = subprocess.run(
-        ["apt-get", "download", "-q", *PACKAGES], cwd=folder, capture_output=True, text=True, check=False
+        ["apt-get", "download", "-q", *PACKAGES],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if got.returncode != 0:
-        pytest.skip(f"Debian's packages of MariaDB cannot be had here: {got.stderr.strip().splitlines()[-1:]}")
+        pytest.skip(
+            "Debian's packages of MariaDB cannot be had here:"
+            f" {got.stderr.strip().splitlines()[-1:]}"
+        )
     root = folder / "root"
     for package in folder.glob("*.deb"):
         subprocess.run(["dpkg", "-x", str(package), str(root)], check=True)

@@ -20,7 +20,9 @@ def table(
     virtual: bool = True,
 ) -> Table:
     """A table of `schema` and a metadata column per key in `metadata`."""
-    columns = tuple(MetadataColumn(Column(f"m_{k}", t), k, virtual) for k, t in (metadata or {}).items())
+    columns = tuple(
+        MetadataColumn(Column(f"m_{k}", t), k, virtual) for k, t in (metadata or {}).items()
+    )
     whole = Schema(schema.columns + tuple(m.column for m in columns))
     return Table(("default_catalog", "default_database", name), whole, schema, options, columns)
 
@@ -36,7 +38,10 @@ class Clock:
 
 
 def environment(
-    broker: object = None, writer: str = "g", clock: Clock | None = None, lines: list[str] | None = None
+    broker: object = None,
+    writer: str = "g",
+    clock: Clock | None = None,
+    lines: list[str] | None = None,
 ) -> Environment:
     out = lines if lines is not None else []
     return Environment(broker, clock or Clock(1000), writer, out.append)  # type: ignore[arg-type]

@@ -29,7 +29,9 @@ def broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
 
 def run(broker: EmbeddedBroker, text: str) -> Collected:
     output = Collected()
-    Session(EmbeddedRunner(Environment(broker, lambda: 0, "w"), OperatorFactory()), output).run(text)
+    Session(EmbeddedRunner(Environment(broker, lambda: 0, "w"), OperatorFactory()), output).run(
+        text
+    )
     return output
 
 
@@ -47,7 +49,11 @@ def test_the_last_row_of_each_key_is_in_the_topic(broker: EmbeddedBroker) -> Non
     assert records is not None
     assert records.keys is not None
     pairs = list(zip(records.keys.to_pylist(), records.values.to_pylist(), strict=True))
-    assert pairs == [(b'{"k":"a"}', b'{"k":"a","n":1}'), (b'{"k":"b"}', b'{"k":"b","n":1}'), (b'{"k":"a"}', None)]
+    assert pairs == [
+        (b'{"k":"a"}', b'{"k":"a","n":1}'),
+        (b'{"k":"b"}', b'{"k":"b","n":1}'),
+        (b'{"k":"a"}', None),
+    ]
     assert broker.topic("totals").compacted
     read = run(broker, TOTALS + "SELECT * FROM totals; SELECT SUM(n) FROM totals;")
     assert not read.errors
@@ -77,7 +83,10 @@ def test_what_upserts_need(broker: EmbeddedBroker, change: str, message: str) ->
     )
     text = TOTALS.replace(change, other)
     columns = "k, COUNT(*), 1" if "x INT" in other else "k, COUNT(*)"
-    errors = run(broker, text + f"INSERT INTO totals SELECT {columns} FROM (VALUES ('a')) AS v(k) GROUP BY k;").errors
+    errors = run(
+        broker,
+        text + f"INSERT INTO totals SELECT {columns} FROM (VALUES ('a')) AS v(k) GROUP BY k;",
+    ).errors
     assert message in errors[0]
 
 

@@ -56,7 +56,12 @@ def columns_of(chunk: Chunk | None) -> Mapping[str, pa.Array]:
 
 
 @settings(max_examples=50, deadline=None)
-@given(start=st.integers(0, 50), middle=st.integers(1, 30), rest=st.integers(1, 30), seed=st.integers(0, 2**40))
+@given(
+    start=st.integers(0, 50),
+    middle=st.integers(1, 30),
+    rest=st.integers(1, 30),
+    seed=st.integers(0, 2**40),
+)
 def test_a_replay_gives_the_same_rows(start: int, middle: int, rest: int, seed: int) -> None:
     """However rows are cut into reads, by whichever instance and whenever."""
     options = {
@@ -65,7 +70,9 @@ def test_a_replay_gives_the_same_rows(start: int, middle: int, rest: int, seed: 
         "fields__v__var-len": "true",
         "fields__t__max-past": "1 h",
     }
-    whole = source(ALL, Clock(5), **options).read("0", start, max_rows=1, until=start + middle + rest)
+    whole = source(ALL, Clock(5), **options).read(
+        "0", start, max_rows=1, until=start + middle + rest
+    )
     again = source(ALL, Clock(99), **options)
     parts = [
         again.read("0", start, max_rows=1, until=start + middle),
@@ -73,7 +80,9 @@ def test_a_replay_gives_the_same_rows(start: int, middle: int, rest: int, seed: 
     ]
     for name in ALL.names:
         assert columns_of(whole)[name].type == ALL.type(name).arrow
-        assert columns_of(whole)[name].to_pylist() == [v for p in parts for v in columns_of(p)[name].to_pylist()]
+        assert columns_of(whole)[name].to_pylist() == [
+            v for p in parts for v in columns_of(p)[name].to_pylist()
+        ]
 
 
 def test_options_bound_the_values() -> None:
@@ -86,7 +95,9 @@ def test_options_bound_the_values() -> None:
         "m__max": "9",
         "m__min": "0",
     }
-    read = source(ALL, **{f"fields__{k}": v for k, v in options.items()}).read("0", 0, max_rows=1, until=2000)
+    read = source(ALL, **{f"fields__{k}": v for k, v in options.items()}).read(
+        "0", 0, max_rows=1, until=2000
+    )
     columns = {name: c.to_pylist() for name, c in columns_of(read).items()}
     assert set(columns["i"]) == set(range(1, 7))
     assert all(-0.5 <= v <= 0.5 for v in columns["d"])
@@ -105,7 +116,10 @@ def test_a_sequence_bounds_the_table() -> None:
                     fields__s__kind="sequence", fields__s__start="1", fields__s__end="90")  # fmt: skip
     assert (opened.bounded, opened.end("0")) == (True, 5)
     read = opened.read("0", 0, max_rows=1, until=5)
-    assert [c.to_pylist() for c in columns_of(read).values()] == [[5, 6, 7, 8, 9], ["1", "2", "3", "4", "5"]]
+    assert [c.to_pylist() for c in columns_of(read).values()] == [
+        [5, 6, 7, 8, 9],
+        ["1", "2", "3", "4", "5"],
+    ]
 
 
 def test_rows_come_at_the_rate() -> None:
@@ -142,8 +156,12 @@ def test_options_of_parts_bound_what_is_in_arrays_rows_maps_and_multisets() -> N
     opened = source(NESTED, rows_per_second="1", **given)
     whole, later = (opened.read("0", first, max_rows=1, until=50) for first in (0, 20))
     columns = {name: c.to_pylist() for name, c in columns_of(whole).items()}
-    assert {name: c.type for name, c in columns_of(whole).items()} == {c.name: c.type.arrow for c in NESTED}
-    assert {name: c.to_pylist() for name, c in columns_of(later).items()} == {n: c[20:] for n, c in columns.items()}
+    assert {name: c.type for name, c in columns_of(whole).items()} == {
+        c.name: c.type.arrow for c in NESTED
+    }
+    assert {name: c.to_pylist() for name, c in columns_of(later).items()} == {
+        n: c[20:] for n, c in columns.items()
+    }
     assert {v for element in columns["a"] for v in element} == {1, 2}
     assert {len(v) for v in columns["a"]} == {3}
     assert {len(v) for r in columns["r"] for v in r["x"]} == {4}
@@ -156,11 +174,17 @@ def test_options_of_parts_bound_what_is_in_arrays_rows_maps_and_multisets() -> N
     ("kind", "options", "message"),
     [
         (map_of(INT, INT), {"fields__a__key__null-rate": "0.1"}, "a key is not NULL"),
-        (DataType(Root.MULTISET, children=(array(INT),)), {}, "datagen makes no keys of ARRAY<INT>"),
+        (
+            DataType(Root.MULTISET, children=(array(INT),)),
+            {},
+            "datagen makes no keys of ARRAY<INT>",
+        ),
         (array(INT), {"fields__a__element__kind": "sequence"}, "'a.element' cannot be a sequence"),
         (VARIANT, {}, "datagen makes no VARIANT"),
     ],
 )
-def test_what_cannot_be_made_is_refused(kind: DataType, options: dict[str, str], message: str) -> None:
+def test_what_cannot_be_made_is_refused(
+    kind: DataType, options: dict[str, str], message: str
+) -> None:
     with pytest.raises(UnsupportedError, match=message):
         source(Schema.of(a=kind), **options)

@@ -1,4 +1,5 @@
-"""Partitions of files: exactly once in each of them, and only those are read that a condition names."""
+"""Partitions of files: exactly once in each of them, and only those are read that a condition
+names."""
 
 from __future__ import annotations
 
@@ -27,7 +28,10 @@ TEXTS = st.text(st.characters(min_codepoint=1, max_codepoint=300), min_size=1, m
 
 
 def table(path: Path, columns: str = "id INT, k STRING", keys: str = "k", more: str = "") -> Table:
-    sql = f"CREATE TABLE t ({columns}) PARTITIONED BY ({keys}) WITH ('connector' = 'filesystem', 'path' = '{path}', "
+    sql = (
+        f"CREATE TABLE t ({columns}) PARTITIONED BY ({keys}) WITH ('connector' = 'filesystem',"
+        f" 'path' = '{path}', "
+    )
     (statement,) = parse(f"{sql}{more}'format' = 'json')")
     made = bind(statement, Catalog(), {})
     assert isinstance(made, Table)
@@ -53,7 +57,9 @@ def rows(of: Table, where: str = "") -> Counter[tuple[str, str]]:
         if chunk is not None:
             assert chunk.records is not None
             values = chunk.metadata["partition.k"].to_pylist()
-            found.update(zip(map(str, values), (r.decode() for r in chunk.records.to_pylist()), strict=True))
+            found.update(
+                zip(map(str, values), (r.decode() for r in chunk.records.to_pylist()), strict=True)
+            )
     source.close()
     return found
 
@@ -88,7 +94,9 @@ def test_more_partitions_than_files_may_be_open(tmp_path: Path) -> None:
     of = table(tmp_path / "t")
     sink = open_sink(of, environment())
     for epoch in (1, 2):
-        sink.write(from_pydict(of.schema, {"id": list(range(150)), "k": [f"k{i}" for i in range(150)]}))
+        sink.write(
+            from_pydict(of.schema, {"id": list(range(150)), "k": [f"k{i}" for i in range(150)]})
+        )
         assert sink.commit(epoch) == 150
     sink.close()
     assert set(rows(of).values()) == {2}
@@ -112,7 +120,11 @@ def test_conditions_leave_partitions_unread(tmp_path: Path) -> None:
     sink.write(from_pydict(of.schema, {"id": [1, 2, 3], "k": ["a", "b", None]}))
     sink.commit(1)
     sink.close()
-    for where, wanted in (("WHERE k = 'b'", "b"), ("WHERE k IS NULL", "None"), ("WHERE k > 'a'", "b")):
+    for where, wanted in (
+        ("WHERE k = 'b'", "b"),
+        ("WHERE k IS NULL", "None"),
+        ("WHERE k > 'a'", "b"),
+    ):
         assert [k for k, _ in rows(of, where)] == [wanted]
 
 
@@ -127,7 +139,10 @@ def test_a_name_that_is_no_value_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("columns", "keys", "said"),
-    [("id INT, k ARRAY<INT>", "k", "which no name can hold"), ("k INT", "k", "all columns of table 't' are partition")],
+    [
+        ("id INT, k ARRAY<INT>", "k", "which no name can hold"),
+        ("k INT", "k", "all columns of table 't' are partition"),
+    ],
 )
 def test_what_can_be_no_partition(columns: str, keys: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(SqlError, match=said):

@@ -1,4 +1,5 @@
-"""INSERT OVERWRITE into a folder: whoever reads it sees the old rows or the new ones, wherever a crash comes."""
+"""INSERT OVERWRITE into a folder: whoever reads it sees the old rows or the new ones, wherever a
+crash comes."""
 
 from __future__ import annotations
 
@@ -81,7 +82,8 @@ def test_two_statements_of_a_set_add_their_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize("moved", [False, True])
 @pytest.mark.parametrize("removed", range(4))
 def test_what_a_crash_has_left_is_completed(moved: bool, removed: int, tmp_path: Path) -> None:
-    """The list of files is there; the new file may have been moved, and some of the old ones removed."""
+    """The list of files is there; the new file may have been moved, and some of the old ones
+    removed."""
     filled(tmp_path / "t")
     shutil.copytree(tmp_path / "t", tmp_path / "before")
     target = overwriting(tmp_path / "t")

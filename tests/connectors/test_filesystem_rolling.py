@@ -41,7 +41,8 @@ def write(sink: Sink, epoch: int) -> int:
 def shown(disk: Disk, folder: Path = OUT) -> list[int]:
     """The ids in all files that show, in the order of their numbers."""
     names = sorted(
-        (n for n in disk.names(folder) if n[0] not in "._"), key=lambda n: int(n.split("-")[-1].split(".")[0])
+        (n for n in disk.names(folder) if n[0] not in "._"),
+        key=lambda n: int(n.split("-")[-1].split(".")[0]),
     )
     found: list[int] = []
     for name in names:
@@ -67,8 +68,11 @@ class Fate:
 
 
 def life(disk: SimulatedDisk, of: Table, fsync: bool) -> None:
-    """Repeats the last two epochs, as a recovery may, and goes on to the sixth; a file is complete behind each second."""
-    sink = RollingFileSink(of, OUT, "w", Policy(100, 1 << 40, 1 << 40), lambda: 0, fsync=fsync, disk=disk)
+    """Repeats the last two epochs, as a recovery may, and goes on to the sixth; a file is complete
+    behind each second."""
+    sink = RollingFileSink(
+        of, OUT, "w", Policy(100, 1 << 40, 1 << 40), lambda: 0, fsync=fsync, disk=disk
+    )
     for epoch in range(max((sink.last_epoch() or 0) - 1, 1), 7):
         write(sink, epoch)
         assert shown(disk) == list(range(2, 2 + len(shown(disk))))
@@ -107,7 +111,13 @@ def _used_up(left: list[int], _: str) -> bool:
 def test_a_full_disk_loses_nothing(format_name: str) -> None:
     disk = SimulatedDisk(World(1), "a", lambda: False)
     sink = RollingFileSink(
-        known(format_name), OUT, "w", Policy(100, 1 << 40, 1 << 40), lambda: 0, fsync=False, disk=disk
+        known(format_name),
+        OUT,
+        "w",
+        Policy(100, 1 << 40, 1 << 40),
+        lambda: 0,
+        fsync=False,
+        disk=disk,
     )
     for epoch in range(1, 7):
         left = [epoch % 4]
@@ -126,7 +136,8 @@ def test_a_full_disk_loses_nothing(format_name: str) -> None:
 def test_time_completes_a_file(tmp_path: Path) -> None:
     clock = Clock(0)
     sink = open_sink(
-        known("json", tmp_path, **{"sink.rolling-policy.rollover-interval": "10 s"}), environment(clock=clock)
+        known("json", tmp_path, **{"sink.rolling-policy.rollover-interval": "10 s"}),
+        environment(clock=clock),
     )
     assert isinstance(sink, Rolling)
     write(sink, 1)
@@ -164,8 +175,13 @@ def test_lines_of_complete_files_are_read_back(tmp_path: Path) -> None:
 
 def test_partitions_are_committed_with_all_their_rows(tmp_path: Path) -> None:
     clock = Clock(0)
-    options = "'sink.partition-commit.policy.kind' = 'success-file', 'sink.partition-commit.delay' = '5 s', "
-    of = partitioned(tmp_path / "t", more=options + "'sink.rolling-policy.rollover-interval' = '1 h', ")
+    options = (
+        "'sink.partition-commit.policy.kind' = 'success-file', 'sink.partition-commit.delay' = '5"
+        " s', "
+    )
+    of = partitioned(
+        tmp_path / "t", more=options + "'sink.rolling-policy.rollover-interval' = '1 h', "
+    )
     held = Environment(None, clock, "w")
 
     def there(folder: str) -> list[str]:
@@ -190,12 +206,17 @@ def test_partitions_are_committed_with_all_their_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"sink.partition-commit.policy.kind": "success-file"}, "has no partitions that could be committed"),
+        (
+            {"sink.partition-commit.policy.kind": "success-file"},
+            "has no partitions that could be committed",
+        ),
         ({"sink.partition-commit.success-file.name": "../_DONE"}, "begins with _"),
         ({"sink.partition-commit.trigger": "partition-time"}, "bad value 'partition-time'"),
         ({"sink.partition-commit.policy.kind": "metastore,success-file"}, "bad value 'metastore"),
     ],
 )
-def test_what_cannot_be_committed_is_refused(options: dict[str, str], said: str, tmp_path: Path) -> None:
+def test_what_cannot_be_committed_is_refused(
+    options: dict[str, str], said: str, tmp_path: Path
+) -> None:
     with pytest.raises(SqlError, match=said):
         open_sink(known("json", tmp_path, **options), environment())

@@ -40,7 +40,12 @@ def content(folder: Path) -> list[bytes]:
 def test_epochs_are_read_back_and_repeated_ones_add_nothing(tmp_path: Path) -> None:
     first = sink(tmp_path)
     assert first.last_epoch() is None
-    assert [write(first, 3, [1, 2]), write(first, 3, [1, 2]), write(first, 4, []), write(first, 5, [3])] == [2, 0, 0, 1]
+    assert [
+        write(first, 3, [1, 2]),
+        write(first, 3, [1, 2]),
+        write(first, 4, []),
+        write(first, 5, [3]),
+    ] == [2, 0, 0, 1]
     first.close()
     again = sink(tmp_path)
     assert again.last_epoch() == 5
@@ -50,8 +55,11 @@ def test_epochs_are_read_back_and_repeated_ones_add_nothing(tmp_path: Path) -> N
 
 @settings(max_examples=60, deadline=None)
 @given(cut=st.floats(0, 1), lost=st.integers(0, 40))
-def test_a_torn_epoch_is_cut_off(tmp_path_factory: pytest.TempPathFactory, cut: float, lost: int) -> None:
-    """The crash is anywhere between the first byte of the last epoch's rows and the last byte of its journal line."""
+def test_a_torn_epoch_is_cut_off(
+    tmp_path_factory: pytest.TempPathFactory, cut: float, lost: int
+) -> None:
+    """The crash is anywhere between the first byte of the last epoch's rows and the last byte of
+    its journal line."""
     folder = tmp_path_factory.mktemp("out")
     target = sink(folder)
     write(target, 1, [1, 2])
@@ -84,7 +92,9 @@ def test_a_journal_stays_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert content(tmp_path) == json_rows(range(100))
 
 
-def test_a_full_disk_leaves_the_epoch_to_be_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_the_epoch_to_be_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     target = sink(tmp_path)
     write(target, 1, [1])
     with monkeypatch.context() as full:
@@ -122,7 +132,9 @@ def test_lost_rows_are_noticed(tmp_path: Path) -> None:
 
 def test_a_record_with_a_line_break_is_refused(tmp_path: Path) -> None:
     """Where it would be read as two; between quotes it is one."""
-    target = open_sink(table(wanted(tmp_path, "csv", **{"csv.disable-quote-character": "true"})), environment())
+    target = open_sink(
+        table(wanted(tmp_path, "csv", **{"csv.disable-quote-character": "true"})), environment()
+    )
     with pytest.raises(ExecutionError, match="holds a line break"):
         target.write(from_pydict(SCHEMA, {"id": [1], "name": ["a\nb"]}))
     assert target.commit(1) == 0

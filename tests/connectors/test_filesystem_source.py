@@ -33,7 +33,11 @@ _line = st.binary(max_size=12).map(lambda b: b.replace(b"\n", b"").replace(b"\r"
     ended=st.booleans(),
 )
 def test_all_lines_are_read_in_any_portions(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], max_rows: int, window: int, ended: bool
+    tmp_path_factory: pytest.TempPathFactory,
+    lines: list[bytes],
+    max_rows: int,
+    window: int,
+    ended: bool,
 ) -> None:
     path = tmp_path_factory.mktemp("in") / "a.json"
     path.write_bytes(b"".join(line + b"\n" for line in lines) if ended else b"\n".join(lines))
@@ -124,10 +128,17 @@ def test_metadata(tmp_path: Path) -> None:
     path.write_text("{}\n{}\n")
     options = {"connector": "filesystem", "path": str(path), "format": "json"}
     metadata = {"file.path": STRING, "file.name": STRING, "file.size": BIGINT, "offset": BIGINT}
-    chunk = open_source(table(options, metadata=metadata), environment()).read(str(path), 0, max_rows=9)
+    chunk = open_source(table(options, metadata=metadata), environment()).read(
+        str(path), 0, max_rows=9
+    )
     assert chunk is not None
     found = {k: v.to_pylist() for k, v in chunk.metadata.items()}
-    assert found == {"file.path": [str(path)] * 2, "file.name": ["a.json"] * 2, "file.size": [6, 6], "offset": [0, 3]}
+    assert found == {
+        "file.path": [str(path)] * 2,
+        "file.name": ["a.json"] * 2,
+        "file.size": [6, 6],
+        "offset": [0, 3],
+    }
 
 
 def test_compressed_files_are_refused(tmp_path: Path) -> None:

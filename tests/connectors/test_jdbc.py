@@ -1,4 +1,5 @@
-"""Tables of databases: the rows of an epoch are there once and whole, values come back as they were."""
+"""Tables of databases: the rows of an epoch are there once and whole, values come back as they
+were."""
 
 from __future__ import annotations
 
@@ -46,7 +47,9 @@ ALL = Schema.of(
 
 
 @pytest.fixture(scope="module", params=["sqlite", pytest.param("mariadb", marks=pytest.mark.slow)])
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Database]:
     folder = tmp_path_factory.mktemp("database")
     if request.param == "sqlite":
         yield sqlite(folder)
@@ -58,16 +61,27 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 @pytest.fixture
 def database(server: Database) -> Database:
     key = server.dialect.text
-    server.execute(*[f"DROP TABLE IF EXISTS {t}" for t in ("totals", "events", "everything", "sqlengine_epochs")])
     server.execute(
-        f"CREATE TABLE totals (id BIGINT PRIMARY KEY, name {key})", f"CREATE TABLE events (id BIGINT, name {key})"
+        *[
+            f"DROP TABLE IF EXISTS {t}"
+            for t in ("totals", "events", "everything", "sqlengine_epochs")
+        ]
+    )
+    server.execute(
+        f"CREATE TABLE totals (id BIGINT PRIMARY KEY, name {key})",
+        f"CREATE TABLE events (id BIGINT, name {key})",
     )
     return server
 
 
 def changes(*found: tuple[int, int, str]) -> Batch:
     made = from_pydict(SCHEMA, {"id": [i for _, i, _ in found], "name": [n for _, _, n in found]})
-    return Batch(SCHEMA, made.columns, made.num_rows, kinds=pa.array([k for k, _, _ in found], pa.int8()).to_numpy())
+    return Batch(
+        SCHEMA,
+        made.columns,
+        made.num_rows,
+        kinds=pa.array([k for k, _, _ in found], pa.int8()).to_numpy(),
+    )
 
 
 def write(target: Sink, epoch: int, *found: tuple[int, int, str]) -> int:
@@ -78,11 +92,21 @@ def write(target: Sink, epoch: int, *found: tuple[int, int, str]) -> int:
 def test_epochs_are_written_once(database: Database) -> None:
     first = open_sink(database.table("events"), environment())
     assert first.last_epoch() is None
-    told = [write(first, 3, (INSERT, 1, "a"), (INSERT, 1, "a")), write(first, 3, (INSERT, 1, "a")), first.commit(4)]
+    told = [
+        write(first, 3, (INSERT, 1, "a"), (INSERT, 1, "a")),
+        write(first, 3, (INSERT, 1, "a")),
+        first.commit(4),
+    ]
     first.close()
     again = open_sink(database.table("events"), environment())
     assert again.last_epoch() == 3
-    assert [*told, write(again, 3, (INSERT, 1, "a")), write(again, 5, (INSERT, 2, "b"))] == [2, 0, 0, 0, 1]
+    assert [*told, write(again, 3, (INSERT, 1, "a")), write(again, 5, (INSERT, 2, "b"))] == [
+        2,
+        0,
+        0,
+        0,
+        1,
+    ]
     assert database.rows("events") == [(1, "a"), (1, "a"), (2, "b")]
 
 
@@ -102,15 +126,33 @@ def test_a_writer_that_is_gone_leaves_whole_epochs(database: Database) -> None:
 
 def test_writers_and_tables_have_epochs_of_their_own(database: Database) -> None:
     for writer in ("g1", "g2"):
-        assert write(open_sink(database.table("events"), environment(writer=writer)), 7, (INSERT, 1, writer)) == 1
-    assert write(open_sink(database.table("totals", key=KEY), environment(writer="g1")), 7, (INSERT, 1, "x")) == 1
+        assert (
+            write(
+                open_sink(database.table("events"), environment(writer=writer)),
+                7,
+                (INSERT, 1, writer),
+            )
+            == 1
+        )
+    assert (
+        write(
+            open_sink(database.table("totals", key=KEY), environment(writer="g1")),
+            7,
+            (INSERT, 1, "x"),
+        )
+        == 1
+    )
     assert database.rows("events") == [(1, "g1"), (1, "g2")]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     st.lists(
-        st.tuples(st.sampled_from([INSERT, UA, DELETE, UB]), st.integers(0, 3), st.sampled_from("abc")),
+        st.tuples(
+            st.sampled_from([INSERT, UA, DELETE, UB]), st.integers(0, 3), st.sampled_from("abc")
+        ),
         min_size=1,
         max_size=30,
     ),
@@ -178,7 +220,9 @@ def test_a_lock_is_not_waited_for_here_and_the_rows_stay(database: Database) -> 
     other.cursor().execute(database.dialect.begin)
     other.cursor().execute("DELETE FROM sqlengine_epochs")
     other.cursor().execute("INSERT INTO sqlengine_epochs VALUES ('another', 1)")
-    with pytest.raises(DatabaseBusy, match=r"table 'events' of the .* database is locked by another"):
+    with pytest.raises(
+        DatabaseBusy, match=r"table 'events' of the .* database is locked by another"
+    ):
         write(target, 1, (INSERT, 1, "a"))
     clock.now = 9_999
     with pytest.raises(DatabaseBusy):
@@ -204,7 +248,9 @@ def test_a_full_database_is_waited_for(tmp_path: Path) -> None:
     database.execute("CREATE TABLE events (id BIGINT, name TEXT)")
     target = open_sink(database.table("events"), environment())
     connection = target._connection  # type: ignore[attr-defined]
-    connection.execute(f"PRAGMA max_page_count = {connection.execute('PRAGMA page_count').fetchone()[0]}")
+    connection.execute(
+        f"PRAGMA max_page_count = {connection.execute('PRAGMA page_count').fetchone()[0]}"
+    )
     with pytest.raises(DatabaseFull, match="no space to write to table 'events'"):
         write(target, 1, *[(INSERT, i, "x" * 1000) for i in range(50)])
     assert target.commit(1) == 50  # a new connection has room
@@ -214,19 +260,48 @@ def test_a_full_database_is_waited_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "schema", "error", "message"),
     [
-        ({"url": "jdbc:oracle:thin:@x"}, SCHEMA, OptionError, "no database that the connector 'jdbc' knows"),
-        ({"url": "jdbc:mysql://u:secret@h:port/app"}, SCHEMA, OptionError, "knows: 'jdbc:mysql://…'"),
+        (
+            {"url": "jdbc:oracle:thin:@x"},
+            SCHEMA,
+            OptionError,
+            "no database that the connector 'jdbc' knows",
+        ),
+        (
+            {"url": "jdbc:mysql://u:secret@h:port/app"},
+            SCHEMA,
+            OptionError,
+            "knows: 'jdbc:mysql://…'",
+        ),
         ({"url": "jdbc:mysql://[h/app"}, SCHEMA, OptionError, "knows: 'jdbc:mysql://…'"),
-        ({"url": "jdbc:sqlite:/nowhere/x.db"}, SCHEMA, ExecutionError, "cannot open the SQLite database"),
-        ({"url": "jdbc:mysql://127.0.0.1:1/app"}, SCHEMA, ExecutionError, "cannot open the MySQL database"),
+        (
+            {"url": "jdbc:sqlite:/nowhere/x.db"},
+            SCHEMA,
+            ExecutionError,
+            "cannot open the SQLite database",
+        ),
+        (
+            {"url": "jdbc:mysql://127.0.0.1:1/app"},
+            SCHEMA,
+            ExecutionError,
+            "cannot open the MySQL database",
+        ),
         ({"table-name": "nothing"}, SCHEMA, ExecutionError, "cannot be written"),
         ({}, Schema.of(id=BIGINT, missing=INT), ExecutionError, "cannot be written"),
-        ({}, Schema.of(id=BIGINT, name=array(INT)), UnsupportedError, "which the connector 'jdbc' cannot keep"),
+        (
+            {},
+            Schema.of(id=BIGINT, name=array(INT)),
+            UnsupportedError,
+            "which the connector 'jdbc' cannot keep",
+        ),
         ({"sink.max-retries": "-1"}, SCHEMA, OptionError, "bad value '-1'"),
     ],
 )
 def test_mistakes_are_named(
-    database: Database, options: dict[str, str], schema: Schema, error: type[Exception], message: str
+    database: Database,
+    options: dict[str, str],
+    schema: Schema,
+    error: type[Exception],
+    message: str,
 ) -> None:
     with pytest.raises(error) as caught:
         open_sink(table({**database.table("events").options, **options}, schema), environment())
@@ -236,5 +311,7 @@ def test_mistakes_are_named(
 def test_a_value_that_the_column_cannot_hold_is_named(database: Database) -> None:
     write(open_sink(database.table("events"), environment()), 1, (INSERT, 1, "twelve"))
     wrong = table(dict(database.table("events").options), Schema.of(id=BIGINT, name=DATE))
-    with pytest.raises(ExecutionError, match="column 'name' of table 'events' holds a value that is no DATE"):
+    with pytest.raises(
+        ExecutionError, match="column 'name' of table 'events' holds a value that is no DATE"
+    ):
         open_source(wrong, environment())

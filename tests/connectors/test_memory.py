@@ -30,7 +30,10 @@ class Collected:
 
 def run(text: str) -> Collected:
     output = Collected()
-    Session(EmbeddedRunner(Environment(None, lambda: 0, "w", memory=Memory()), OperatorFactory()), output).run(text)
+    Session(
+        EmbeddedRunner(Environment(None, lambda: 0, "w", memory=Memory()), OperatorFactory()),
+        output,
+    ).run(text)
     return output
 
 
@@ -43,7 +46,10 @@ INSERT INTO totals SELECT k, COUNT(*) FROM events GROUP BY k;
 
 
 def test_a_changelog_is_written_and_read() -> None:
-    output = run(TABLES.format(mode="I,UB,UA,D") + "SELECT * FROM totals; SELECT n, COUNT(*) FROM totals GROUP BY n;")
+    output = run(
+        TABLES.format(mode="I,UB,UA,D")
+        + "SELECT * FROM totals; SELECT n, COUNT(*) FROM totals GROUP BY n;"
+    )
     assert not output.errors
     counts: list[Row] = [("+I", ["a", 1]), ("+I", ["b", 1]), ("-U", ["a", 1]), ("+U", ["a", 2])]
     by_count: list[Row] = [

@@ -1,4 +1,5 @@
-"""A statement that reads the table into which it writes meets the rows that were there when it began."""
+"""A statement that reads the table into which it writes meets the rows that were there when it
+began."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Parquet: every type comes back as it was written, files of others are read by their columns, and what does not fit is told."""
+"""Parquet: every type comes back as it was written, files of others are read by their columns, and
+what does not fit is told."""
 
 from __future__ import annotations
 
@@ -48,7 +49,10 @@ VALUES: dict[str, list[object]] = {
 
 
 def table(path: Path, columns: str = COLUMNS, more: str = "") -> Table:
-    sql = f"CREATE TABLE t ({columns}) WITH ('connector' = 'filesystem', 'path' = '{path}', {more}'format' = 'parquet')"
+    sql = (
+        f"CREATE TABLE t ({columns}) WITH ('connector' = 'filesystem', 'path' = '{path}',"
+        f" {more}'format' = 'parquet')"
+    )
     (statement,) = parse(sql)
     made = bind(statement, Catalog(), {})
     assert isinstance(made, Table)
@@ -73,7 +77,8 @@ def rows(source: Source, max_rows: int = 1000) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize(
-    "options", ["", "'parquet.write.int64.timestamp' = 'true', 'parquet.timestamp.time.unit' = 'nanos', "]
+    "options",
+    ["", "'parquet.write.int64.timestamp' = 'true', 'parquet.timestamp.time.unit' = 'nanos', "],
 )
 def test_every_type_comes_back(options: str, tmp_path: Path) -> None:
     of = table(tmp_path, more=options)
@@ -93,7 +98,8 @@ def test_types_in_the_file_are_those_of_flink(tmp_path: Path) -> None:
     sink.close()
     schema = pq.ParquetFile(next(tmp_path.glob("part-*"))).schema
     kinds = {
-        c.path: (c.physical_type, str(c.logical_type).partition("(")[0]) for c in map(schema.column, range(len(schema)))
+        c.path: (c.physical_type, str(c.logical_type).partition("(")[0])
+        for c in map(schema.column, range(len(schema)))
     }
     assert kinds["t"] == kinds["s"] == ("INT32", "Int")
     assert kinds["hour_"] == ("INT32", "Time")
@@ -105,7 +111,9 @@ def test_types_in_the_file_are_those_of_flink(tmp_path: Path) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(
-    sizes=st.lists(st.integers(0, 40), min_size=1, max_size=4), group=st.integers(1, 15), max_rows=st.integers(1, 25)
+    sizes=st.lists(st.integers(0, 40), min_size=1, max_size=4),
+    group=st.integers(1, 15),
+    max_rows=st.integers(1, 25),
 )
 def test_files_are_read_in_any_portions(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], group: int, max_rows: int
@@ -114,14 +122,21 @@ def test_files_are_read_in_any_portions(
     wanted = []
     for number, size in enumerate(sizes):
         ids = pa.array(range(1000 * number, 1000 * number + size), pa.int64())
-        pq.write_table(pa.table({"other": ids, "id": ids}), folder / f"{number}.parquet", row_group_size=group)
+        pq.write_table(
+            pa.table({"other": ids, "id": ids}), folder / f"{number}.parquet", row_group_size=group
+        )
         wanted += [{"id": i, "name": None} for i in ids.to_pylist()]
-    assert rows(open_source(table(folder, "id BIGINT, name STRING"), environment()), max_rows) == wanted
+    assert (
+        rows(open_source(table(folder, "id BIGINT, name STRING"), environment()), max_rows)
+        == wanted
+    )
 
 
 def test_more_files_than_are_read_at_once_come_in_turn(tmp_path: Path) -> None:
     for number in range(20):
-        pq.write_table(pa.table({"id": pa.array([number], pa.int64())}), tmp_path / f"{number:02}.parquet")
+        pq.write_table(
+            pa.table({"id": pa.array([number], pa.int64())}), tmp_path / f"{number:02}.parquet"
+        )
     source = open_source(table(tmp_path, "id BIGINT"), environment())
     read: dict[str, int] = dict.fromkeys(source.shards(), 0)
     first = [s for s in read if source.read(s, 0, max_rows=10) is not None]
@@ -136,7 +151,10 @@ def test_more_files_than_are_read_at_once_come_in_turn(tmp_path: Path) -> None:
 def test_new_files_are_found_at_the_interval(tmp_path: Path) -> None:
     clock = Clock(0)
     pq.write_table(pa.table({"id": pa.array([1], pa.int64())}), tmp_path / "a.parquet")
-    source = open_source(table(tmp_path, "id BIGINT", "'source.monitor-interval' = '1 s', "), environment(clock=clock))
+    source = open_source(
+        table(tmp_path, "id BIGINT", "'source.monitor-interval' = '1 s', "),
+        environment(clock=clock),
+    )
     assert not source.bounded
     pq.write_table(pa.table({"id": pa.array([2], pa.int64())}), tmp_path / "b.parquet")
     assert len(source.shards()) == 1
@@ -165,7 +183,11 @@ def test_types_that_mean_the_same_fit(tmp_path: Path) -> None:
     ],
 )
 def test_what_does_not_fit_is_told(columns: str, said: str, tmp_path: Path) -> None:
-    there = {"s": ["a", "b"], "i": pa.array([1, 1000], pa.int32()), "n": pa.array([1, None], pa.int32())}
+    there = {
+        "s": ["a", "b"],
+        "i": pa.array([1, 1000], pa.int32()),
+        "n": pa.array([1, None], pa.int32()),
+    }
     pq.write_table(pa.table(there), tmp_path / "a.parquet")
     with pytest.raises(SqlError, match=said):
         rows(open_source(table(tmp_path, columns), environment()))
@@ -193,13 +215,17 @@ def test_a_file_that_is_none_or_changes_is_told(tmp_path: Path) -> None:
         ("i INT", "'source.follow' = 'true', ", "do not grow"),
     ],
 )
-def test_what_parquet_has_not_is_refused(columns: str, more: str, said: str, tmp_path: Path) -> None:
+def test_what_parquet_has_not_is_refused(
+    columns: str, more: str, said: str, tmp_path: Path
+) -> None:
     with pytest.raises(SqlError, match=said):
         open_source(table(tmp_path, columns, more), environment())
 
 
 def test_a_topic_holds_no_files() -> None:
-    (statement,) = parse("CREATE TABLE t (i INT) WITH ('connector' = 'topic', 'topic' = 't', 'format' = 'parquet')")
+    (statement,) = parse(
+        "CREATE TABLE t (i INT) WITH ('connector' = 'topic', 'topic' = 't', 'format' = 'parquet')"
+    )
     made = bind(statement, Catalog(), {})
     assert isinstance(made, Table)
     with pytest.raises(SqlError, match="whole files, and not of records"):

@@ -1,4 +1,5 @@
-"""The print and blackhole sinks. How values are printed is in tests/formats/test_formats_written.py."""
+"""The print and blackhole sinks. How values are printed is in
+tests/formats/test_formats_written.py."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ def batch() -> Batch:
 
 def test_lines_are_printed_at_the_commit() -> None:
     lines: list[str] = []
-    sink = open_sink(table({"connector": "print", "print-identifier": "out"}), environment(lines=lines))
+    sink = open_sink(
+        table({"connector": "print", "print-identifier": "out"}), environment(lines=lines)
+    )
     sink.write(batch())
     assert lines == []
     assert sink.commit(1) == 3

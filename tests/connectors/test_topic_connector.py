@@ -19,7 +19,12 @@ from sqlengine.broker.errors import BrokerError
 from sqlengine.connectors.registry import open_sink, open_source
 from tests.connectors.tables import SCHEMA, Clock, environment, json_rows, read_all, table
 
-EARLIEST = {"connector": "topic", "topic": "x", "format": "json", "scan.startup.mode": "earliest-offset"}
+EARLIEST = {
+    "connector": "topic",
+    "topic": "x",
+    "format": "json",
+    "scan.startup.mode": "earliest-offset",
+}
 
 
 @pytest.fixture
@@ -30,7 +35,9 @@ def broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
 
 
 def batch(ids: list[int], proctime: int = 7) -> Batch:
-    return replace(from_pydict(SCHEMA, {"id": ids, "name": [f"n{i}" for i in ids]}), proctime=proctime)
+    return replace(
+        from_pydict(SCHEMA, {"id": ids, "name": [f"n{i}" for i in ids]}), proctime=proctime
+    )
 
 
 def append(broker: EmbeddedBroker, ids: list[int], timestamp_ms: int = 5) -> None:
@@ -47,19 +54,27 @@ def append(broker: EmbeddedBroker, ids: list[int], timestamp_ms: int = 5) -> Non
         ({"scan.startup.mode": "group-offsets", "properties.group.id": "none"}, 4),
     ],
 )
-def test_where_a_new_job_begins(broker: EmbeddedBroker, options: dict[str, str], begin: int) -> None:
+def test_where_a_new_job_begins(
+    broker: EmbeddedBroker, options: dict[str, str], begin: int
+) -> None:
     broker.create_topic("x")
     append(broker, [1, 2], 10)
     append(broker, [3, 4], 20)
     broker.commit("g", "x", {0: 3})
-    source = open_source(table({"connector": "topic", "topic": "x", "format": "json", **options}), environment(broker))
+    source = open_source(
+        table({"connector": "topic", "topic": "x", "format": "json", **options}),
+        environment(broker),
+    )
     assert [source.start(s) for s in source.shards()] == [begin]
     assert not source.bounded
 
 
 def test_options_that_need_each_other(broker: EmbeddedBroker) -> None:
     broker.create_topic("x")
-    for mode, missing in (("timestamp", "scan.startup.timestamp-millis"), ("group-offsets", "properties.group.id")):
+    for mode, missing in (
+        ("timestamp", "scan.startup.timestamp-millis"),
+        ("group-offsets", "properties.group.id"),
+    ):
         with pytest.raises(PlanError, match=f"needs the option '{missing}'"):
             open_source(table({**EARLIEST, "scan.startup.mode": mode}), environment(broker))
     with pytest.raises(PlanError, match="names no column 'nam'"):
@@ -74,7 +89,11 @@ def test_a_sink_packs_its_batches(broker: EmbeddedBroker) -> None:
         sink.write(batch(list(range(500))))
         assert sink.commit(1) == 500
         sizes[packed] = broker.topic(packed).bytes
-        reading = {**options, "scan.startup.mode": "earliest-offset", "scan.bounded.mode": "latest-offset"}
+        reading = {
+            **options,
+            "scan.startup.mode": "earliest-offset",
+            "scan.bounded.mode": "latest-offset",
+        }
         found = read_all(open_source(table(reading), environment(broker)))
         assert len(found) == 500
     assert sizes["zstd"] < sizes["lz4"] < sizes["none"] / 2
@@ -82,10 +101,14 @@ def test_a_sink_packs_its_batches(broker: EmbeddedBroker) -> None:
         open_sink(table({**EARLIEST, "compression": "rar"}), environment(broker))
 
 
-def test_a_bounded_table_ends_where_the_topic_ended_when_it_was_opened(broker: EmbeddedBroker) -> None:
+def test_a_bounded_table_ends_where_the_topic_ended_when_it_was_opened(
+    broker: EmbeddedBroker,
+) -> None:
     broker.create_topic("x")
     append(broker, [1, 2, 3])
-    source = open_source(table({**EARLIEST, "scan.bounded.mode": "latest-offset"}), environment(broker))
+    source = open_source(
+        table({**EARLIEST, "scan.bounded.mode": "latest-offset"}), environment(broker)
+    )
     append(broker, [4])
     assert source.bounded
     assert source.end("0") == 3
@@ -97,7 +120,9 @@ def test_metadata_and_tombstones(broker: EmbeddedBroker) -> None:
     broker.create_topic("x")
     broker.append("x", 0, [b"{}", None, b"{}"], keys=[b"a", b"b", None], timestamp_ms=9)
     metadata = {"timestamp": timestamp(6), "offset": BIGINT, "shard": INT, "key": BYTES}
-    chunk = open_source(table(EARLIEST, metadata=metadata), environment(broker)).read("0", 0, max_rows=9)
+    chunk = open_source(table(EARLIEST, metadata=metadata), environment(broker)).read(
+        "0", 0, max_rows=9
+    )
     assert chunk is not None
     assert chunk.offsets is not None
     assert (chunk.start, chunk.end, chunk.num_rows, chunk.offsets.tolist()) == (0, 3, 2, [0, 2])
@@ -113,7 +138,9 @@ def test_a_missing_topic(broker: EmbeddedBroker) -> None:
     assert "sql topic create click" in (caught.value.hint or "")
     assert caught.value.detail == "did you mean 'clicks'?"
     with pytest.raises(BrokerError):
-        open_sink(table({**EARLIEST, "topic": "a", "topic.auto-create": "false"}), environment(broker))
+        open_sink(
+            table({**EARLIEST, "topic": "a", "topic.auto-create": "false"}), environment(broker)
+        )
     open_sink(table({**EARLIEST, "topic": "a"}), environment(broker))
     open_source(table({**EARLIEST, "topic": "b", "topic.auto-create": "true"}), environment(broker))
     assert {"a", "b"} <= {t.name for t in broker.topics()}
@@ -186,9 +213,14 @@ class DyingBroker:
     deaths=st.lists(st.integers(0, 6), max_size=4),
 )
 def test_every_epoch_is_there_once_whenever_the_writer_dies(
-    tmp_path_factory: pytest.TempPathFactory, epochs: list[list[int]], shards: int, keyed: bool, deaths: list[int]
+    tmp_path_factory: pytest.TempPathFactory,
+    epochs: list[list[int]],
+    shards: int,
+    keyed: bool,
+    deaths: list[int],
 ) -> None:
-    """After each death a new sink repeats all epochs from the first, as a replay from an old checkpoint would."""
+    """After each death a new sink repeats all epochs from the first, as a replay from an old
+    checkpoint would."""
     broker = EmbeddedBroker(tmp_path_factory.mktemp("data"))
     broker.create_topic("x", shards)
     wanted = table({**EARLIEST, **({"key.fields": "id"} if keyed else {})})

@@ -1,4 +1,5 @@
-"""A job is drained: its windows are told before their time, once, also over deaths; then it stops with a savepoint."""
+"""A job is drained: its windows are told before their time, once, also over deaths; then it stops
+with a savepoint."""
 
 from __future__ import annotations
 
@@ -64,7 +65,10 @@ def test_all_windows_are_told_and_other_jobs_go_on(engine: Engine) -> None:
 def test_the_statement_says_where_the_savepoint_is(engine: Engine, tmp_path: Path) -> None:
     feed(engine, 100)
     folder = tmp_path / "kept"
-    _, answer = execute(engine, f"SET 'state.savepoints.dir' = '{folder}'; STOP JOB 'ends' WITH SAVEPOINT WITH DRAIN")
+    _, answer = execute(
+        engine,
+        f"SET 'state.savepoints.dir' = '{folder}'; STOP JOB 'ends' WITH SAVEPOINT WITH DRAIN",
+    )
     ((path,),) = answer.rows
     assert str(path).startswith(f"{folder}/savepoint-ends-")
     assert engine.savepoints.show(str(path)).drained
@@ -97,13 +101,18 @@ def test_a_job_that_does_not_run_or_a_folder_that_is_none_is_refused(engine: Eng
     engine.close()
 
 
-def test_where_no_savepoint_can_be_written_it_has_ended_and_is_stopped_later(engine: Engine, tmp_path: Path) -> None:
+def test_where_no_savepoint_can_be_written_it_has_ended_and_is_stopped_later(
+    engine: Engine, tmp_path: Path
+) -> None:
     feed(engine, 100)
     (tmp_path / "kept").write_text("no folder")
     with pytest.raises(SqlError, match="cannot be written"):
         engine.drain_job("ends", str(tmp_path / "kept"))
     job = engine.job("ends")
-    assert (job.state, job.reason) == (JobState.RUNNING, "it has ended, and was not stopped: stop it again, with drain")
+    assert (job.state, job.reason) == (
+        JobState.RUNNING,
+        "it has ended, and was not stopped: stop it again, with drain",
+    )
     feed(engine, 200, 1100)
     assert (of_job(engine, "ends"), of_job(engine, "other")) == ([1], [2])
     outcome = engine.drain_job("ends")
@@ -145,7 +154,13 @@ def dying(where: type, what: str, behind: bool, when: Callable[[object], bool]) 
 @pytest.mark.parametrize(("place", "where", "what", "behind"), DEATHS, ids=[d[0] for d in DEATHS])
 @pytest.mark.parametrize("checkpoint", [False, True])
 def test_deaths(
-    engine: Engine, tmp_path: Path, place: str, where: type, what: str, behind: bool, checkpoint: bool
+    engine: Engine,
+    tmp_path: Path,
+    place: str,
+    where: type,
+    what: str,
+    behind: bool,
+    checkpoint: bool,
 ) -> None:
     feed(engine, 100, 200, 1300, 1400)
     engine.isolate("ends")

@@ -41,7 +41,9 @@ class Recorder:
         self.changes.append(change)
 
     def wait(self, condition: Callable[[], bool]) -> None:
-        eventually(condition, lambda: f"jobs {self.jobs}, changes {self.changes}: what was waited for")
+        eventually(
+            condition, lambda: f"jobs {self.jobs}, changes {self.changes}: what was waited for"
+        )
 
     def becomes(self, **jobs: str) -> None:
         self.wait(lambda: self.jobs == jobs)
@@ -84,14 +86,20 @@ def settle() -> None:
 
 @pytest.mark.parametrize(
     ("path", "name"),
-    [("a.sql", "a"), ("team/alerts/x-1.sql", "team.alerts.x-1"), ("v1.2/a_b.sql", "v1.2.a_b"), ("a.sql.sql", "a.sql")],
+    [
+        ("a.sql", "a"),
+        ("team/alerts/x-1.sql", "team.alerts.x-1"),
+        ("v1.2/a_b.sql", "v1.2.a_b"),
+        ("a.sql.sql", "a.sql"),
+    ],
 )
 def test_job_name(path: str, name: str) -> None:
     assert job_name(Path("/jobs") / path, Path("/jobs")) == name
 
 
 @pytest.mark.parametrize(
-    "path", ["my rule.sql", "größe.sql", "a b/c.sql", "x" * 201 + ".sql", "d/" * 100 + "x.sql", "a\n.sql"]
+    "path",
+    ["my rule.sql", "größe.sql", "a b/c.sql", "x" * 201 + ".sql", "d/" * 100 + "x.sql", "a\n.sql"],
 )
 def test_a_file_without_a_job_name_is_refused_with_the_remedy(path: str) -> None:
     with pytest.raises(SqlError) as error:
@@ -103,7 +111,10 @@ def test_scan_gives_everything(folder: Path, recorder: Recorder) -> None:
     write(folder, a=ONE, team__b="\ufeffSELECT 'ü';\r\n")
     (folder / "bad name.sql").write_text(TWO)
     change = FolderWatcher(folder, recorder.apply).scan()
-    assert {name: file.text for name, file in change.upserts.items()} == {"a": ONE, "team.b": "SELECT 'ü';\r\n"}
+    assert {name: file.text for name, file in change.upserts.items()} == {
+        "a": ONE,
+        "team.b": "SELECT 'ü';\r\n",
+    }
     assert [path.name for path, _ in change.problems] == ["bad name.sql"]
     assert not change.removed
     assert not change.renamed
@@ -127,7 +138,9 @@ def test_create_edit_move_delete(watcher: FolderWatcher, folder: Path, recorder:
     assert not recorder.messages
 
 
-def test_what_happens_at_once_is_one_change(watcher: FolderWatcher, folder: Path, recorder: Recorder) -> None:
+def test_what_happens_at_once_is_one_change(
+    watcher: FolderWatcher, folder: Path, recorder: Recorder
+) -> None:
     before = len(recorder.changes)
     write(folder, **{f"r{i}": f"SELECT {i};" for i in range(100)})
     recorder.wait(lambda: len(recorder.jobs) == 100)
@@ -137,17 +150,25 @@ def test_what_happens_at_once_is_one_change(watcher: FolderWatcher, folder: Path
     recorder.wait(lambda: "s2" in recorder.jobs)
     assert len(recorder.changes) == before + 2
     last = recorder.changes[-1]
-    assert (last.removed, last.renamed, set(last.upserts)) == ({"r0"}, {"r1": "s1"}, {"r2", "s1", "s2"})
+    assert (last.removed, last.renamed, set(last.upserts)) == (
+        {"r0"},
+        {"r1": "s1"},
+        {"r2", "s1", "s2"},
+    )
 
 
-def test_half_written_files_are_never_seen(watcher: FolderWatcher, folder: Path, recorder: Recorder) -> None:
+def test_half_written_files_are_never_seen(
+    watcher: FolderWatcher, folder: Path, recorder: Recorder
+) -> None:
     parts = [f"-- part {i}\n" for i in range(12)] + [ONE]
     for name in map(str, range(20)):
         before = len(recorder.changes)
         in_time = write_in_parts(folder / f"{name}.sql", parts, QUIET_MS / 1000)
         recorder.wait(partial(lambda name: recorder.jobs.get(name) == "".join(parts), name))
         if in_time:
-            assert [set(change.upserts) for change in recorder.changes[before:] if change] == [{name}]
+            assert [set(change.upserts) for change in recorder.changes[before:] if change] == [
+                {name}
+            ]
             return
     pytest.skip(HELD_UP)
 
@@ -196,7 +217,8 @@ def test_editors(watcher: FolderWatcher, folder: Path, recorder: Recorder) -> No
 
 
 def test_links(watcher: FolderWatcher, folder: Path, recorder: Recorder, tmp_path: Path) -> None:
-    """Links within the folder count (a mounted ConfigMap is made of them), those that lead out of it do not."""
+    """Links within the folder count (a mounted ConfigMap is made of them), those that lead out of
+    it do not."""
     (tmp_path / "secret.sql").write_text(TWO)
     (tmp_path / "outside").mkdir()
     write(tmp_path / "outside", b=TWO)
@@ -238,12 +260,19 @@ def break_with_pipe(path: Path) -> None:
     [
         (break_with_bytes, "file 'a.sql' is not UTF-8"),
         (break_with_nothing, "file 'a.sql' is empty"),
-        (break_with_size, f"file 'a.sql' has {MAX_BYTES + 1} bytes, at most {MAX_BYTES} are allowed"),
+        (
+            break_with_size,
+            f"file 'a.sql' has {MAX_BYTES + 1} bytes, at most {MAX_BYTES} are allowed",
+        ),
         (break_with_pipe, "file 'a.sql' cannot be read"),
     ],
 )
 def test_a_bad_file_is_named_and_the_old_version_stays(
-    watcher: FolderWatcher, folder: Path, recorder: Recorder, damage: Callable[[Path], None], message: str
+    watcher: FolderWatcher,
+    folder: Path,
+    recorder: Recorder,
+    damage: Callable[[Path], None],
+    message: str,
 ) -> None:
     write(folder, a=ONE)
     recorder.becomes(a=ONE)
@@ -325,7 +354,10 @@ def test_folders_and_files_without_permission(recorder: Recorder) -> None:
 
 
 def test_nothing_is_lost_without_notifications(
-    folder: Path, recorder: Recorder, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    folder: Path,
+    recorder: Recorder,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     def out_of_watches(self: BaseObserver) -> None:
         raise OSError(28, "inotify watch limit reached")

@@ -1,5 +1,5 @@
-"""Everything durable carries the number of its format: a server that does not know the number says which, and what to do,
-and reads nothing of it wrong."""
+"""Everything durable carries the number of its format: a server that does not know the number says
+which, and what to do, and reads nothing of it wrong."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ INSERT INTO a SELECT host, COUNT(*) FROM events GROUP BY host"""
 
 
 def record(topic: str, key: bytes) -> Callable[[Path], None]:
-    """Puts a record of another format behind the others: nothing else of it is as this version knows it."""
+    """Puts a record of another format behind the others: nothing else of it is as this version
+    knows it."""
 
     def write(data: Path) -> None:
         broker = EmbeddedBroker(data, fsync="none", clock=lambda: 0)
@@ -55,10 +56,16 @@ def without_a_table(about: dict[str, Any]) -> None:
 
 
 CASES = {
-    "job log": (record("_jobs", b"job:x"), "record 'job:x' of the job log has format 99, this version reads 1"),
+    "job log": (
+        record("_jobs", b"job:x"),
+        "record 'job:x' of the job log has format 99, this version reads 1",
+    ),
     "epoch": (record("_epochs", b"main"), "an epoch record has format 99, this version reads 1"),
     "store": (head(lambda a: a.update(format=99)), "has format 99, this version reads 1"),
-    "checkpoint": (head(lambda a: a["position"].update(format=2)), "a checkpoint has format 2, this version reads 3"),
+    "checkpoint": (
+        head(lambda a: a["position"].update(format=2)),
+        "a checkpoint has format 2, this version reads 3",
+    ),
     "layout": (
         head(lambda a: a["position"].update(layout=1)),
         f"a checkpoint has layout 1, this version reads {LAYOUT}",
@@ -83,7 +90,9 @@ def test_another_number_is_refused_with_the_remedy(case: str, tmp_path: Path) ->
     assert "the version that wrote" in str(refused.value.hint)
 
 
-def test_rows_of_another_format_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_another_format_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plain = stores._encode
 
     def older(part: stores._Part) -> bytes:

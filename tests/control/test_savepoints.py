@@ -1,5 +1,5 @@
-"""A job is stopped with a savepoint, or saved while it runs, and goes on exactly there: what it writes is what it would
-have written without."""
+"""A job is stopped with a savepoint, or saved while it runs, and goes on exactly there: what it
+writes is what it would have written without."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ def test_a_window_goes_on_half_full_with_its_watermark(engine: Engine, tmp_path:
 
 def test_where_no_row_is_late_the_watermark_begins_anew(engine: Engine, tmp_path: Path) -> None:
     engine.submit(
-        "saved", "INSERT INTO outs SELECT 'saved', COALESCE(id, -1) FROM events WHERE CURRENT_WATERMARK(ts) IS NULL"
+        "saved",
+        "INSERT INTO outs SELECT 'saved', COALESCE(id, -1) FROM events WHERE CURRENT_WATERMARK(ts)"
+        " IS NULL",
     )
     feed(engine, 100, 200)
     path = stopped(engine, "saved")
@@ -124,7 +126,9 @@ def test_the_text_names_the_savepoint(engine: Engine, tmp_path: Path) -> None:
     engine.close()
 
 
-def test_a_changed_statement_is_refused_unless_it_says_what_becomes_of_state(engine: Engine) -> None:
+def test_a_changed_statement_is_refused_unless_it_says_what_becomes_of_state(
+    engine: Engine,
+) -> None:
     engine.submit("a", COUNT.format(0))
     feed(engine, 3, 6)
     path = stopped(engine, "a")
@@ -149,7 +153,9 @@ def test_a_dry_run_changes_nothing(engine: Engine) -> None:
     engine.submit("a", COUNT.format(0))
     feed(engine, 3)
     path = stopped(engine, "a")
-    request = Request(Origin.SDK, {"a": JobText("a", COUNT.format(0))}, dry_run=True, savepoints={"a": path})
+    request = Request(
+        Origin.SDK, {"a": JobText("a", COUNT.format(0))}, dry_run=True, savepoints={"a": path}
+    )
     outcome = engine.change(request)["a"]
     assert (outcome.status, [s.outcome for s in outcome.state]) == ("valid", ["kept"])
     assert engine.job("a").state is JobState.STOPPED
@@ -159,9 +165,16 @@ def test_a_dry_run_changes_nothing(engine: Engine) -> None:
 
 @pytest.mark.parametrize(
     ("number", "message"),
-    [("format", "has format 99"), ("layout", "has layout 99"), ("state_format", "99"), ("bucket_hash", "99")],
+    [
+        ("format", "has format 99"),
+        ("layout", "has layout 99"),
+        ("state_format", "99"),
+        ("bucket_hash", "99"),
+    ],
 )
-def test_a_savepoint_of_another_format_is_refused_by_its_number(engine: Engine, number: str, message: str) -> None:
+def test_a_savepoint_of_another_format_is_refused_by_its_number(
+    engine: Engine, number: str, message: str
+) -> None:
     engine.submit("a", COUNT.format(0))
     feed(engine, 3)
     path = Path(stopped(engine, "a")) / METADATA
@@ -175,7 +188,9 @@ def test_a_savepoint_of_another_format_is_refused_by_its_number(engine: Engine, 
 
 def test_a_savepoint_of_other_types_or_damaged_is_refused(engine: Engine) -> None:
     private = """CREATE TEMPORARY TABLE mine (id BIGINT, host {})
-WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json');""" + COUNT.replace("events", "mine").format(0)
+WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json');""" + COUNT.replace(
+        "events", "mine"
+    ).format(0)
     engine.submit("a", private.format("STRING"))
     feed(engine, 3)
     path = stopped(engine, "a")
@@ -214,7 +229,10 @@ def test_records_that_are_gone_are_told(engine: Engine) -> None:
     path = stopped(engine, "a")
     engine.broker.delete_topic("events")
     engine.broker.create_topic("events")
-    with pytest.raises(JobError, match=r"table 'events' cannot be read on from savepoint .*topic 'events' ends at 0"):
+    with pytest.raises(
+        JobError,
+        match=r"table 'events' cannot be read on from savepoint .*topic 'events' ends at 0",
+    ):
         engine.start_job("a", path)
     assert engine.start_job("a").status == "started"
     engine.close()
@@ -288,7 +306,9 @@ def test_a_crash_before_the_graph_is_there_is_made_good(
     again.close()
 
 
-def test_what_a_death_left_of_a_savepoint_goes_with_the_next_start(engine: Engine, tmp_path: Path) -> None:
+def test_what_a_death_left_of_a_savepoint_goes_with_the_next_start(
+    engine: Engine, tmp_path: Path
+) -> None:
     engine.submit("saved", WINDOW.format(name="saved"))
     path = Path(stopped(engine, "saved"))
     torn = path.with_name(f".{path.name}.writing")

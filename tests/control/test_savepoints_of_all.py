@@ -1,5 +1,5 @@
-"""Every kind of operator: a job that is stopped and goes on from its savepoint comes to the same as its twin that was left
-alone. They begin in one graph, beside each other."""
+"""Every kind of operator: a job that is stopped and goes on from its savepoint comes to the same as
+its twin that was left alone. They begin in one graph, beside each other."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ import pytest
 from sqlengine.engine import Engine
 from tests.engine.by_hand import open_engine, step
 
-TABLES, _, QUERIES = (Path(__file__).parents[1] / "state" / "layouts.sql").read_text().partition("\n\n")
+TABLES, _, QUERIES = (
+    (Path(__file__).parents[1] / "state" / "layouts.sql").read_text().partition("\n\n")
+)
 SINK = """CREATE TEMPORARY VIEW v AS {query};
 CREATE TABLE {name} WITH ('connector' = 'topic', 'topic' = '{name}', 'format' = 'debezium-json', 'topic.auto-create' = 'true')
 AS SELECT * FROM v"""
 
 
 def feed(engine: Engine, start: int, end: int) -> None:
-    """Rows whose times move on by a second each, by three minutes after each hundred, and back now and then."""
+    """Rows whose times move on by a second each, by three minutes after each hundred, and back now
+    and then."""
     chance = random.Random(start)
     for first in range(start, end, 10):
         for topic in ("events", "others", "changing"):
@@ -28,7 +31,10 @@ def feed(engine: Engine, start: int, end: int) -> None:
             for n in range(first, first + 10):
                 at = n + n // 100 * 180 - chance.choice((0, 0, 0, 3))
                 row: dict[str, object] = {"id": n % 37 if topic == "changing" else n // 2}
-                row |= {"ts": f"2026-01-01 00:{at // 60:02}:{at % 60:02}", "word": f"h{chance.randrange(4)}"}
+                row |= {
+                    "ts": f"2026-01-01 00:{at // 60:02}:{at % 60:02}",
+                    "word": f"h{chance.randrange(4)}",
+                }
                 row |= {"host": f"h{chance.randrange(3)}", "amount": chance.randrange(-2, 9)}
                 lines.append(json.dumps(row).encode())
                 keys.append(json.dumps({"id": row["id"]}).encode())
@@ -43,7 +49,9 @@ def result(engine: Engine, topic: str) -> Counter[str]:
     while (records := engine.broker.read(topic, 0, offset)) is not None:
         for change in map(json.loads, records.values.to_pylist()):
             found.update({json.dumps(change["after"]): 1} if change["after"] is not None else {})
-            found.subtract({json.dumps(change["before"]): 1} if change["before"] is not None else {})
+            found.subtract(
+                {json.dumps(change["before"]): 1} if change["before"] is not None else {}
+            )
         offset = records.next_offset
     return +found
 

@@ -20,9 +20,12 @@ SINK = "CREATE TEMPORARY TABLE {name} (host STRING, n BIGINT) WITH ('connector' 
 COUNT = SINK + "INSERT INTO {name} SELECT host, COUNT(*) FROM events GROUP BY host"
 MANY = (
     SINK
-    + "INSERT INTO {name} SELECT host || CAST(id AS STRING), COUNT(*) FROM events GROUP BY host || CAST(id AS STRING)"
+    + "INSERT INTO {name} SELECT host || CAST(id AS STRING), COUNT(*) FROM events GROUP BY host ||"
+    " CAST(id AS STRING)"
 )
-JOIN = SINK + "INSERT INTO {name} SELECT a.host, b.id FROM events a JOIN events b ON a.host = b.host"
+JOIN = (
+    SINK + "INSERT INTO {name} SELECT a.host, b.id FROM events a JOIN events b ON a.host = b.host"
+)
 
 
 def test_operators_and_their_rows(tmp_path: Path) -> None:
@@ -42,7 +45,11 @@ def test_operators_and_their_rows(tmp_path: Path) -> None:
     )
     assert count.state.bytes > 0
     (table,) = engine.state.rows("count", 2, 2)
-    assert (table.columns, table.rows, table.total) == (("host", "#rows", "0#count"), (("h1", 2, 2), ("h2", 1, 1)), 3)
+    assert (table.columns, table.rows, table.total) == (
+        ("host", "#rows", "0#count"),
+        (("h1", 2, 2), ("h2", 1, 1)),
+        3,
+    )
     join = engine.state.operations("join")[-1]
     assert ([t.rows for t in join.state.tables][1:], join.keys) == ([5, 5], 3)
     with pytest.raises(JobError, match="no operation 3"):
@@ -54,14 +61,18 @@ def test_operators_and_their_rows(tmp_path: Path) -> None:
 
 
 def feed(engine: Engine, start: int, end: int) -> None:
-    lines = [json.dumps({"id": n, "ms": n, "host": f"h{n % 3}"}).encode() for n in range(start, end)]
+    lines = [
+        json.dumps({"id": n, "ms": n, "host": f"h{n % 3}"}).encode() for n in range(start, end)
+    ]
     engine.broker.append("events", 0, lines, timestamp_ms=0)
 
 
 @pytest.mark.parametrize("whose", ["job", "server"])
 def test_a_job_above_its_limit_is_stopped_and_the_others_run_on(tmp_path: Path, whose: str) -> None:
     limit = 1 << 20
-    engine = Engine(Config(data=tmp_path, rows_per_read=500, memory_limit=limit if whose == "server" else None))
+    engine = Engine(
+        Config(data=tmp_path, rows_per_read=500, memory_limit=limit if whose == "server" else None)
+    )
     engine.broker.create_topic("events")
     engine.start()
     engine.submit("tables", EVENTS)
@@ -87,7 +98,13 @@ def test_a_job_above_its_limit_is_stopped_and_the_others_run_on(tmp_path: Path, 
 
 
 def test_sizes(tmp_path: Path) -> None:
-    assert [size(t) for t in ("7", "2 kb", "3MB", "1 g", "5 bytes")] == [7, 2048, 3 << 20, 1 << 30, 5]
+    assert [size(t) for t in ("7", "2 kb", "3MB", "1 g", "5 bytes")] == [
+        7,
+        2048,
+        3 << 20,
+        1 << 30,
+        5,
+    ]
     engine = open_engine(tmp_path)
     engine.submit("tables", EVENTS)
     with pytest.raises(OptionError, match=r"'memory.limit' cannot be '10 apples'"):

@@ -1,5 +1,5 @@
-"""What becomes of a job's state when its text changes: told by a dry run, done by the change, and done again after a
-crash."""
+"""What becomes of a job's state when its text changes: told by a dry run, done by the change, and
+done again after a crash."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def counts(engine: Engine, topic: str = "a") -> list[object]:
 
 
 def told(engine: Engine, text: str) -> list[tuple[str, str, str]]:
-    return [(s.operator.split(" ")[0], s.outcome, s.reason) for s in engine.validate("a", text).state]
+    return [
+        (s.operator.split(" ")[0], s.outcome, s.reason) for s in engine.validate("a", text).state
+    ]
 
 
 def change(engine: Engine, text: str) -> list[tuple[str, str, str]]:
@@ -85,7 +87,9 @@ def test_a_changed_filter(engine: Engine, tmp_path: Path, policy: str, after: in
 
 def test_reset_without_another_change_is_told(engine: Engine) -> None:
     engine.submit("a", COUNT.format(0))
-    assert told(engine, COUNT.format(0) + " ") == [("GroupAggregate", "kept", "nothing has changed below it")]
+    assert told(engine, COUNT.format(0) + " ") == [
+        ("GroupAggregate", "kept", "nothing has changed below it")
+    ]
     text = "SET 'job.state' = 'reset';" + COUNT.format(0)
     assert told(engine, text)[0] == ("GroupAggregate", "reset", "'job.state' is 'reset'")
     engine.close()
@@ -94,11 +98,11 @@ def test_reset_without_another_change_is_told(engine: Engine) -> None:
 def test_state_that_cannot_be_read_is_reset_though_it_should_be_kept(engine: Engine) -> None:
     engine.submit("a", COUNT.format(0))
     other = COUNT.format(0).replace("COUNT(*)", "MAX(ms)")
-    (outcome, reason) = told(engine, "SET 'job.state' = 'keep';" + other)[0][1:]
+    outcome, reason = told(engine, "SET 'job.state' = 'keep';" + other)[0][1:]
     assert outcome == "reset"
     assert "it was 'GroupAggregate by host: COUNT(*)" in reason
     ttl = "SET 'job.state' = 'keep'; SET 'table.exec.state.ttl' = '1 h';" + COUNT.format(0)
-    (outcome, reason) = told(engine, ttl)[0][1:]
+    outcome, reason = told(engine, ttl)[0][1:]
     assert outcome == "reset"
     assert reason.startswith("its state has other columns: (host STRING -> ")
     assert "#touched" in reason.split("is now")[1]
@@ -112,7 +116,7 @@ FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '{}' SECOND)) WHERE id 
     engine.submit("a", text.format(1, 0))
     keep = "SET 'job.state' = 'keep';"
     assert told(engine, keep + text.format(1, 5))[0][1] == "kept"
-    (outcome, reason) = told(engine, keep + text.format(2, 0))[0][1:]
+    outcome, reason = told(engine, keep + text.format(2, 0))[0][1:]
     assert outcome == "reset"
     assert "TUMBLE(ts, 1000 ms)' is now 'WindowAssign TUMBLE(ts, 2000 ms)'" in reason
     engine.close()
@@ -137,7 +141,8 @@ def test_a_job_that_shared_its_state_takes_a_copy(engine: Engine) -> None:
 def test_jobs_of_one_change_do_not_share_what_only_one_of_them_has(engine: Engine) -> None:
     engine.submit("a", COUNT.format(0))
     texts = {
-        n: JobText(n, "SET 'job.state' = 'keep';" + COUNT.format(1).replace("INTO a", f"INTO {n}")) for n in ("a", "b")
+        n: JobText(n, "SET 'job.state' = 'keep';" + COUNT.format(1).replace("INTO a", f"INTO {n}"))
+        for n in ("a", "b")
     }
     outcomes = engine.change(Request(Origin.SDK, texts))
     assert {o.status for o in outcomes.values()} == {"refused"}

@@ -1,5 +1,6 @@
-"""A time to live goes on over restarts: state that nobody touched is forgotten when its time is over, no matter how often
-and in which way the server ended meanwhile, or whether the job went on from a savepoint."""
+"""A time to live goes on over restarts: state that nobody touched is forgotten when its time is
+over, no matter how often and in which way the server ended meanwhile, or whether the job went on
+from a savepoint."""
 
 from __future__ import annotations
 
@@ -19,8 +20,14 @@ TABLES = EVENTS + "".join(
 WITH ('connector' = 'topic', 'topic' = '{name}', 'format' = 'json', 'upsert' = 'true');"""
     for name in ("counted", "hinted")
 )
-COUNTED = "SET 'table.exec.state.ttl' = '10 s'; INSERT INTO counted SELECT host, COUNT(*) FROM events GROUP BY host"
-HINTED = "INSERT INTO hinted SELECT /*+ STATE_TTL('events' = '30 s') */ host, COUNT(*) FROM events GROUP BY host"
+COUNTED = (
+    "SET 'table.exec.state.ttl' = '10 s'; INSERT INTO counted SELECT host, COUNT(*) FROM events"
+    " GROUP BY host"
+)
+HINTED = (
+    "INSERT INTO hinted SELECT /*+ STATE_TTL('events' = '30 s') */ host, COUNT(*) FROM events GROUP"
+    " BY host"
+)
 JOINED = """INSERT INTO outs SELECT /*+ STATE_TTL('a' = '10 s', 'b' = '30 s') */ a.host, b.id FROM
 (SELECT id, host FROM events WHERE id < 100) a JOIN (SELECT id, host FROM events WHERE id >= 100) b ON a.host = b.host"""
 
@@ -69,9 +76,16 @@ def saved(life: Life) -> None:
 
 
 @pytest.mark.parametrize("between", [nothing, closed, died, saved])
-def test_what_nobody_touches_is_forgotten_in_time(tmp_path: Path, between: Callable[[Life], None]) -> None:
+def test_what_nobody_touches_is_forgotten_in_time(
+    tmp_path: Path, between: Callable[[Life], None]
+) -> None:
     life = Life(tmp_path)
-    for name, text in (("tables", TABLES), ("counted", COUNTED), ("hinted", HINTED), ("joined", JOINED)):
+    for name, text in (
+        ("tables", TABLES),
+        ("counted", COUNTED),
+        ("hinted", HINTED),
+        ("joined", JOINED),
+    ):
         life.engine.submit(name, text)
     life.feed(3)  # host h0
     life.now += 6_000
@@ -83,7 +97,11 @@ def test_what_nobody_touches_is_forgotten_in_time(tmp_path: Path, between: Calla
     between(life)
     life.feed(105)
     assert (life.wrote("counted")[-1], life.wrote("hinted")[-1]) == (4, 4)
-    assert sorted(map(str, life.wrote("out"))) == ["102", "102", "105"]  # a's first row is forgotten
+    assert sorted(map(str, life.wrote("out"))) == [
+        "102",
+        "102",
+        "105",
+    ]  # a's first row is forgotten
     life.now += 11_000
     between(life)
     life.feed(9)

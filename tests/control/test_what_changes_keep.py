@@ -1,4 +1,5 @@
-"""What a change leaves as it was: state, state reports and settings of versions, over a rename and a crash."""
+"""What a change leaves as it was: state, state reports and settings of versions, over a rename and
+a crash."""
 
 from __future__ import annotations
 
@@ -40,7 +41,10 @@ def test_names_that_come_back_do_not_double_what_the_job_was(tmp_path: Path) -> 
     for turn in range(12):
         old, new = ("one", "two") if turn % 2 == 0 else ("two", "one")
         assert engine.change(Request(Origin.SDK, renames={old: new}))[new].status == "renamed"
-    assert [len(engine.history(name)) for name in ("one", "two")] == [8, 7]  # one more with each turn
+    assert [len(engine.history(name)) for name in ("one", "two")] == [
+        8,
+        7,
+    ]  # one more with each turn
     assert [v.sql[-6:] for v in engine.history("one")] == ["id > 1", *["id > 2"] * 7]
     assert engine.job("one").version == 8
     engine.rollback("one", 1)
@@ -52,12 +56,16 @@ def test_names_that_come_back_do_not_double_what_the_job_was(tmp_path: Path) -> 
     engine.close()
 
 
-def test_another_bound_of_a_top_n_resets_it_and_leaves_the_ranks_that_are_no_more(tmp_path: Path) -> None:
+def test_another_bound_of_a_top_n_resets_it_and_leaves_the_ranks_that_are_no_more(
+    tmp_path: Path,
+) -> None:
     engine = open_engine(tmp_path)
     engine.submit("tables", EVENTS + BEST)
     engine.submit("top", TOP.format(3))
     assert {s.outcome for s in engine.validate("top", TOP.format(3)).state} == {"kept"}
-    report = {s.operator.split(" of ")[0]: s.outcome for s in engine.validate("top", TOP.format(2)).state}
+    report = {
+        s.operator.split(" of ")[0]: s.outcome for s in engine.validate("top", TOP.format(2)).state
+    }
     assert report == {"Rank 1 to 2 by id DESC AS over$0": "reset", "the rows in best": "left"}
     engine.close()
 
@@ -95,12 +103,18 @@ def test_the_job_log_does_not_grow_with_every_start_and_stop(tmp_path: Path) -> 
     records = engine.broker.read("_jobs", 0, 0)
     assert records is not None
     assert records.keys is not None
-    kept = [key for key, value in zip(records.keys.to_pylist(), records.values.to_pylist(), strict=True) if value]
+    kept = [
+        key
+        for key, value in zip(records.keys.to_pylist(), records.values.to_pylist(), strict=True)
+        if value
+    ]
     assert sorted(kept) == [b"job:a", b"job:tables", b"version:a@1", b"version:tables@1"]
     engine.close()
 
 
-@pytest.mark.parametrize("only", ["host = 'h1'", "host LIKE '%1%'", "host IS NOT NULL", "ms > 5", "UPPER(host) = 'H1'"])
+@pytest.mark.parametrize(
+    "only", ["host = 'h1'", "host LIKE '%1%'", "host IS NOT NULL", "ms > 5", "UPPER(host) = 'H1'"]
+)
 def test_a_rule_that_alone_read_a_column_leaves_the_others_alone(tmp_path: Path, only: str) -> None:
     """After a restart both are compiled as one, and the column is read no more."""
     engine = open_engine(tmp_path)

@@ -1,4 +1,5 @@
-"""The demo's made-up events: the same for the same seed, sensible, with the attacks where they were asked for."""
+"""The demo's made-up events: the same for the same seed, sensible, with the attacks where they were
+asked for."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ def test_attacks_begin_where_they_were_put(events: list[Event]) -> None:
 
 
 def test_parents_exist(events: list[Event]) -> None:
-    """A parent that was created in sight is the program that its children say it is; no pid is used twice."""
+    """A parent that was created in sight is the program that its children say it is; no pid is used
+    twice."""
     seen: dict[tuple[object, object], Event] = {}
     for event in events:
         if event["event_type"] == "process_creation":
@@ -59,5 +61,9 @@ def test_parents_exist(events: list[Event]) -> None:
     ("field", "least", "most"), [("command_line", 0.6, 0.85), ("hashes", 0.9, 1), ("host", 0.99, 1)]
 )
 def test_values_repeat(events: list[Event], field: str, least: float, most: float) -> None:
-    values = [event[field] for event in events if event["event_type"] == "process_creation" and event[field]]
+    values = [
+        event[field]
+        for event in events
+        if event["event_type"] == "process_creation" and event[field]
+    ]
     assert least <= 1 - len(set(values)) / len(values) <= most

@@ -1,4 +1,5 @@
-"""Watching this machine: real processes, real connections, and a /proc that falls apart while it is read."""
+"""Watching this machine: real processes, real connections, and a /proc that falls apart while it is
+read."""
 
 from __future__ import annotations
 
@@ -49,7 +50,10 @@ def test_a_process_and_its_parent() -> None:
 def test_a_connection_both_ways() -> None:
     machine = Machine()
     machine.look()
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()),
+    ):
         port = server.getsockname()[1]
         accepted, _ = server.accept()
         with accepted:

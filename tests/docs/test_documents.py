@@ -1,5 +1,5 @@
-"""The SQL in the documents runs: every block is submitted as a job to an engine, after those before it;
-a script in batch mode is run."""
+"""The SQL in the documents runs: every block is submitted as a job to an engine, after those before
+it; a script in batch mode is run."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ TOPIC = re.compile(r"'topic'\s*=\s*'([^']+)'\s*,")
 
 
 def jobs_of(text: str) -> list[str]:
-    """The blocks of SQL that are jobs. A query alone is none: it is the example of a function, and tested with that; nor is
-    a script in batch mode."""
+    """The blocks of SQL that are jobs. A query alone is none: it is the example of a function, and
+    tested with that; nor is a script in batch mode."""
     return [b for b in BLOCK.findall(text) if not b.startswith(("SELECT", BATCH))]
 
 
@@ -41,7 +41,9 @@ WITH_SQL = [d for d in DOCUMENTS if jobs_of(d.read_text(encoding="utf-8"))]
 
 
 @pytest.mark.parametrize("document", WITH_SQL, ids=lambda p: p.name)
-def test_sql_of_the_document_runs(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sql_of_the_document_runs(
+    document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     text = document.read_text(encoding="utf-8")
     for name, source in SQLITE.findall(text):
@@ -61,7 +63,9 @@ def test_sql_of_the_document_runs(document: Path, tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("document", WITH_SCRIPTS, ids=lambda p: p.name)
-def test_scripts_of_the_document_run(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scripts_of_the_document_run(
+    document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     for number, block in enumerate(scripts_of(document.read_text(encoding="utf-8"))):
         collected = Collected(block)

@@ -23,8 +23,11 @@ GROUP BY window_start, window_end
 
 
 def open_engine(folder: Path, shards: int = 1) -> Engine:
-    """An engine with the topics `events` and `out`. It writes a checkpoint when it is closed or told to, and else none."""
-    engine = Engine(Config(data=folder / "data", checkpoint_ms=1 << 60, savepoints=(folder / "kept",)))
+    """An engine with the topics `events` and `out`. It writes a checkpoint when it is closed or
+    told to, and else none."""
+    engine = Engine(
+        Config(data=folder / "data", checkpoint_ms=1 << 60, savepoints=(folder / "kept",))
+    )
     engine.broker.create_topic("events", shards, if_not_exists=True)
     engine.broker.create_topic("out", if_not_exists=True)
     return engine
@@ -46,7 +49,11 @@ def step(engine: Engine) -> None:
 def rows(engine: Engine, topic: str = "out") -> list[list[object]]:
     """The rows of a topic, in order."""
     records = engine.broker.read(topic, 0, 0)
-    return [list(json.loads(v).values()) for v in records.values.to_pylist()] if records is not None else []
+    return (
+        [list(json.loads(v).values()) for v in records.values.to_pylist()]
+        if records is not None
+        else []
+    )
 
 
 def of_job(engine: Engine, job: str) -> list[object]:

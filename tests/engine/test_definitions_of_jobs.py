@@ -1,4 +1,5 @@
-"""Jobs whose texts make databases, derive tables from others, alter them and fill new ones: submit, replace, restart."""
+"""Jobs whose texts make databases, derive tables from others, alter them and fill new ones: submit,
+replace, restart."""
 
 from __future__ import annotations
 
@@ -41,13 +42,18 @@ def engine(data: Path) -> Iterator[Engine]:
 
 def test_jobs_live_on_with_what_they_define(tmp_path: Path) -> None:
     with engine(tmp_path) as first:
-        assert [first.submit(n, t).status for n, t in (("shop", SHOP), ("split", SPLIT))] == ["added"] * 2
+        assert [first.submit(n, t).status for n, t in (("shop", SHOP), ("split", SPLIT))] == [
+            "added"
+        ] * 2
         first.submit("fill", FILL)
         eventually(lambda: first.rows_of("split") == 3, lambda: str(first.rows_by_job()))
         assert first.job("split").uses == ("default_catalog.shop", "default_catalog.shop.orders")
         assert first.submit("split", SPLIT.replace("5", "6")).status == "replaced"
     with engine(tmp_path) as again:
-        assert {j.name: (j.state.value, j.reason) for j in again.jobs()}["split"] == ("running", None)
+        assert {j.name: (j.state.value, j.reason) for j in again.jobs()}["split"] == (
+            "running",
+            None,
+        )
         again.submit("more", FILL)
         eventually(lambda: again.rows_of("split") == 3, lambda: str(again.rows_by_job()))
         assert again.submit("shop", SHOP).status == "unchanged"
@@ -59,7 +65,10 @@ def test_jobs_live_on_with_what_they_define(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("ALTER TABLE shop.orders ADD d INT;", "belongs to the job that defines it"),
-        ("CREATE TABLE nowhere.t (a INT) WITH ('connector' = 'blackhole');", "database .* does not exist"),
+        (
+            "CREATE TABLE nowhere.t (a INT) WITH ('connector' = 'blackhole');",
+            "database .* does not exist",
+        ),
         ("USE nowhere;", "database .* does not exist"),
         ("CREATE DATABASE shop COMMENT 'another';", "exists already with another definition"),
         ("DROP DATABASE shop;", "has no place in a job"),

@@ -1,4 +1,5 @@
-"""A job that asks for records which the shared graph has read already reads alone, and sees all of them once."""
+"""A job that asks for records which the shared graph has read already reads alone, and sees all of
+them once."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ WITH ('connector' = 'topic', 'topic' = 'alerts', 'format' = 'json');
 
 
 def append(engine: Engine, start: int, end: int) -> None:
-    engine.broker.append("events", 0, [json.dumps({"id": i}).encode() for i in range(start, end)], timestamp_ms=0)
+    engine.broker.append(
+        "events", 0, [json.dumps({"id": i}).encode() for i in range(start, end)], timestamp_ms=0
+    )
 
 
 def has_all(engine: Engine, rule: str) -> bool:

@@ -33,12 +33,17 @@ def test_lateness_is_judged_by_the_row(rows: int, tmp_path: Path) -> None:
     with open_runner(tmp_path / "data", rows) as runner:
         assert Session(runner, EventOutput(out)).run(SCRIPT.format(path=path))
     found = [json.loads(line)["row"] for line in out.getvalue().splitlines()[1:]]
-    in_time = [(t, e["k"]) for i, (t, e) in enumerate(zip(TIMES, events, strict=True)) if _in_time(i)]
-    expected = {(t // 3 * 3, k) for t, k in in_time} | {(t // 3 * 3, "all") for t, k in in_time if k != "c"}
+    in_time = [
+        (t, e["k"]) for i, (t, e) in enumerate(zip(TIMES, events, strict=True)) if _in_time(i)
+    ]
+    expected = {(t // 3 * 3, k) for t, k in in_time} | {
+        (t // 3 * 3, "all") for t, k in in_time if k != "c"
+    }
     assert {(int(r[0][-2:] if r[0].count(":") == 2 else 0), r[1]) for r in found} == expected
 
 
 def _in_time(number: int) -> bool:
-    """Whether the window of the row is open when it comes: its last second is not behind the watermark."""
+    """Whether the window of the row is open when it comes: its last second is not behind the
+    watermark."""
     before = max(TIMES[:number], default=-10) - 2
     return TIMES[number] // 3 * 3 + 3 - 0.001 > before

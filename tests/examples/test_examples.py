@@ -1,6 +1,7 @@
 """Every script in examples/sql runs, and gives what a real Flink gave for it.
 
-`pytest tests/examples -m oracle` compares the recorded results with a real Flink; with `--update` it records them.
+`pytest tests/examples -m oracle` compares the recorded results with a real Flink; with `--update`
+it records them.
 """
 
 from __future__ import annotations
@@ -37,15 +38,23 @@ pytestmark = pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.st
 
 def test_example(script: Path, tmp_path: Path) -> None:
     header, expected = recorded(script)
-    assert header["sha256"] == fingerprint(script), "script or data changed: record it again, see above"
+    assert header["sha256"] == fingerprint(script), (
+        "script or data changed: record it again, see above"
+    )
     assert run_here(script, tmp_path) == expected
 
 
 @pytest.mark.oracle
-def test_recorded_result_is_that_of_flink(script: Path, flink: Any, update: bool, tmp_path: Path) -> None:
+def test_recorded_result_is_that_of_flink(
+    script: Path, flink: Any, update: bool, tmp_path: Path
+) -> None:
     results = run_on_flink(script, flink, tmp_path)
     if update:
-        header = {"script": script.name, "flink": flink_version(flink), "sha256": fingerprint(script)}
+        header = {
+            "script": script.name,
+            "flink": flink_version(flink),
+            "sha256": fingerprint(script),
+        }
         lines = [json.dumps(header), *sorted(results.elements())]
         (EXPECTED / f"{script.stem}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     assert recorded(script)[1] == results
@@ -86,7 +95,9 @@ def run_here(script: Path, folder: Path) -> Results:
         f"OUT={folder}/out",
     ]
     command += ["--output", "events", "--data", str(folder / "data")]
-    run = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", timeout=PATIENCE_S)
+    run = subprocess.run(
+        command, cwd=folder, capture_output=True, encoding="utf-8", timeout=PATIENCE_S
+    )
     assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"
     lines = run.stdout.splitlines()
     events = [json.loads(line) for line in lines if line.startswith("{")]
@@ -103,15 +114,22 @@ def run_on_flink(script: Path, flink: Any, folder: Path) -> Results:
     events = list(flink.run(text.replace("${DATA}", str(DATA)).replace("${OUT}", f"{folder}/out")))
     assert not [event for event in events if event["kind"] == "error"]
     printed = log.read_bytes()[before:].decode().splitlines()
-    return gather(events, [line for line in printed if line.startswith("large> ")], folder / "out", [])
+    return gather(
+        events, [line for line in printed if line.startswith("large> ")], folder / "out", []
+    )
 
 
-def gather(events: Iterable[dict[str, Any]], printed: Iterable[str], out: Path, topic: Iterable[str]) -> Results:
-    """All that a run gave, as a multiset of lines: rows by statement, lines in files by folder, printed lines."""
+def gather(
+    events: Iterable[dict[str, Any]], printed: Iterable[str], out: Path, topic: Iterable[str]
+) -> Results:
+    """All that a run gave, as a multiset of lines: rows by statement, lines in files by folder,
+    printed lines."""
     rows = [{name: e[name] for name in ("stmt", "op", "row")} for e in events if e["kind"] == "row"]
     files = [{"sink": sink, "row": row(line)} for sink, line in file_lines(out)]
     topics = [{"sink": "alerts", "row": row(line)} for line in topic]
-    return Counter(canonical(one) for one in [*rows, *files, *topics, *({"printed": line} for line in printed)])
+    return Counter(
+        canonical(one) for one in [*rows, *files, *topics, *({"printed": line} for line in printed)]
+    )
 
 
 def canonical(value: object) -> str:
@@ -119,7 +137,8 @@ def canonical(value: object) -> str:
 
 
 def row(line: str) -> object:
-    """A file's line. JSON has many words for one number (Flink writes 9315 and 9.27E+3 into a DECIMAL column)."""
+    """A file's line. JSON has many words for one number (Flink writes 9315 and 9.27E+3 into a
+    DECIMAL column)."""
     return json.loads(line, parse_int=float) if line.startswith("{") else line
 
 
@@ -138,7 +157,10 @@ def topic_lines(script: Path, data: Path) -> list[str]:
     broker = EmbeddedBroker(data, fsync="none")
     try:
         shards = range(broker.topic("alerts").shards)
-        parts = [broker.read("alerts", shard, 0, until=broker.end_offset("alerts", shard)) for shard in shards]
+        parts = [
+            broker.read("alerts", shard, 0, until=broker.end_offset("alerts", shard))
+            for shard in shards
+        ]
         return [value.decode() for part in parts if part for value in part.values.to_pylist()]
     finally:
         broker.close()

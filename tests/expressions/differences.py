@@ -2,9 +2,9 @@
 
     python -m tests.expressions.differences
 
-evaluates all recorded expressions and writes `ours.jsonl` (our answers where they differ) and `differences.md`. The
-reasons are in `differences.json`: topic -> [pattern of expressions, reason]. An expression that differs without one is
-an error."""
+evaluates all recorded expressions and writes `ours.jsonl` (our answers where they differ) and
+`differences.md`. The reasons are in `differences.json`: topic -> [pattern of expressions, reason].
+An expression that differs without one is an error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.conformance.expressions import Answer, Case, difference, open_evaluator, read_cases, shown
+from tests.conformance.expressions import (
+    Answer,
+    Case,
+    difference,
+    open_evaluator,
+    read_cases,
+    shown,
+)
 
 FOLDER = Path(__file__).parent
 OURS = FOLDER / "ours.jsonl"
@@ -60,12 +67,21 @@ def differences(path: Path) -> Iterator[Difference]:
     with open_evaluator() as evaluator:
         for case, answer in zip(cases, evaluator.answers(cases), strict=True):
             if difference(case, answer) is not None:
-                yield Difference(path.stem, case, answer, next((why for p, why in known if p.search(case.expr)), None))
+                yield Difference(
+                    path.stem,
+                    case,
+                    answer,
+                    next((why for p, why in known if p.search(case.expr)), None),
+                )
 
 
 def recorded() -> dict[tuple[str, str], dict[str, Any]]:
     """Our answers as they are kept, by topic and expression."""
-    lines = [json.loads(x) for x in OURS.read_text(encoding="utf-8").splitlines()] if OURS.exists() else []
+    lines = (
+        [json.loads(x) for x in OURS.read_text(encoding="utf-8").splitlines()]
+        if OURS.exists()
+        else []
+    )
     return {(line["topic"], line["expr"]): line for line in lines}
 
 
@@ -83,7 +99,8 @@ def page(found: list[Difference]) -> str:
     for (topic, reason), items in groups.items():
         parts.append(f"## {topic}: {reason}\n")
         parts += [
-            f"    {i.case.expr}\n    Flink {_text(i.case)[:150]}\n    here  {_text(i.ours)[:150]}\n" for i in items
+            f"    {i.case.expr}\n    Flink {_text(i.case)[:150]}\n    here  {_text(i.ours)[:150]}\n"
+            for i in items
         ]
     return "\n".join(parts)
 
@@ -92,8 +109,13 @@ def main() -> int:
     found = [d for path in topics() for d in differences(path)]
     for item in found:
         if item.reason is None:
-            print(f"no reason: {item.topic}: {item.case.expr}: {difference(item.case, item.ours)}", file=sys.stderr)
-    OURS.write_text("".join(json.dumps(d.line(), ensure_ascii=False) + "\n" for d in found), encoding="utf-8")
+            print(
+                f"no reason: {item.topic}: {item.case.expr}: {difference(item.case, item.ours)}",
+                file=sys.stderr,
+            )
+    OURS.write_text(
+        "".join(json.dumps(d.line(), ensure_ascii=False) + "\n" for d in found), encoding="utf-8"
+    )
     PAGE.write_text(page(found), encoding="utf-8")
     return 1 if any(d.reason is None for d in found) else 0
 

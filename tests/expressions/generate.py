@@ -1,9 +1,11 @@
-"""Makes the expressions over all pairs of types, and the table that they read: one row, one column a value.
+"""Makes the expressions over all pairs of types, and the table that they read: one row, one column
+a value.
 
     python -m tests.expressions.generate
 
-writes `types.sql`, `types.json`, `casts.exprs`, `cast_refusals.exprs`, `arithmetic.exprs` and `comparison.exprs`. What
-is special about some function or operator stands in files that are written by hand."""
+writes `types.sql`, `types.json`, `casts.exprs`, `cast_refusals.exprs`, `arithmetic.exprs` and
+`comparison.exprs`. What is special about some function or operator stands in files that are written
+by hand."""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ FOLDER = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Source:
-    """A type with its columns: name -> value as JSON (a table's column) or as SQL over other columns (`computed`)."""
+    """A type with its columns: name -> value as JSON (a table's column) or as SQL over other
+    columns (`computed`)."""
 
     type: str
     prefix: str
@@ -38,7 +41,12 @@ class Source:
 
 SOURCES = [
     Source("BOOLEAN", "bo", {"true": True, "false": False, "null": None}, literal="TRUE"),
-    Source("TINYINT", "ti", {"one": 1, "min": -128, "max": 127, "zero": 0, "null": None}, literal="CAST(7 AS TINYINT)"),
+    Source(
+        "TINYINT",
+        "ti",
+        {"one": 1, "min": -128, "max": 127, "zero": 0, "null": None},
+        literal="CAST(7 AS TINYINT)",
+    ),
     Source(
         "SMALLINT",
         "si",
@@ -46,7 +54,10 @@ SOURCES = [
         literal="CAST(300 AS SMALLINT)",
     ),
     Source(
-        "INT", "in", {"one": 86400, "min": -2147483648, "max": 2147483647, "zero": 0, "null": None}, literal="86400"
+        "INT",
+        "in",
+        {"one": 86400, "min": -2147483648, "max": 2147483647, "zero": 0, "null": None},
+        literal="86400",
     ),
     Source(
         "BIGINT",
@@ -120,7 +131,12 @@ SOURCES = [
         literal="CAST('42' AS STRING)",
     ),
     Source("BINARY(3)", "by", {"abc": "YWJj", "high": "/wCA", "null": None}, literal="X'616263'"),
-    Source("VARBINARY(5)", "vb", {"abc": "YWJj", "empty": "", "null": None}, literal="CAST(X'616263' AS VARBINARY(5))"),
+    Source(
+        "VARBINARY(5)",
+        "vb",
+        {"abc": "YWJj", "empty": "", "null": None},
+        literal="CAST(X'616263' AS VARBINARY(5))",
+    ),
     Source(
         "BYTES",
         "bs",
@@ -130,7 +146,13 @@ SOURCES = [
     Source(
         "DATE",
         "da",
-        {"leap": "2024-02-29", "old": "1969-12-31", "first": "0001-01-01", "last": "9999-12-31", "null": None},
+        {
+            "leap": "2024-02-29",
+            "old": "1969-12-31",
+            "first": "0001-01-01",
+            "last": "9999-12-31",
+            "null": None,
+        },
         literal="DATE '2024-02-29'",
     ),
     Source(
@@ -153,7 +175,11 @@ SOURCES = [
     Source(
         "TIMESTAMP(9)",
         "tn",
-        {"leap": "2024-02-29 12:34:56.123456789", "old": "1969-12-31 23:59:59.999999999", "null": None},
+        {
+            "leap": "2024-02-29 12:34:56.123456789",
+            "old": "1969-12-31 23:59:59.999999999",
+            "null": None,
+        },
         literal="TIMESTAMP '2024-02-29 12:34:56.123456789'",
     ),
     Source(
@@ -184,14 +210,21 @@ SOURCES = [
         },
         literal="INTERVAL '1 02:03:04.567' DAY TO SECOND",
     ),
-    Source("ARRAY<INT>", "ai", {"one": [1, None, 3], "empty": [], "null": None}, literal="ARRAY[1, 2]"),
+    Source(
+        "ARRAY<INT>", "ai", {"one": [1, None, 3], "empty": [], "null": None}, literal="ARRAY[1, 2]"
+    ),
     Source(
         "ARRAY<STRING>",
         "as",
         {"num": ["1", None, "-3"], "text": ["a", "\u00e9"], "null": None},
         literal="ARRAY['1', '2']",
     ),
-    Source("MAP<STRING, INT>", "ms", {"one": {"a": 1}, "empty": {}, "null": None}, literal="MAP['a', 1]"),
+    Source(
+        "MAP<STRING, INT>",
+        "ms",
+        {"one": {"a": 1}, "empty": {}, "null": None},
+        literal="MAP['a', 1]",
+    ),
     Source("MULTISET<STRING>", "mu", {"one": {"a": 2}, "empty": {}, "null": None}),
     Source(
         "ROW<x INT, y STRING>",
@@ -203,7 +236,11 @@ SOURCES = [
         "VARIANT",
         "va",
         {},
-        {"num": "PARSE_JSON(st_int)", "text": "PARSE_JSON('\"' || st_bad || '\"')", "null": "PARSE_JSON(st_null)"},
+        {
+            "num": "PARSE_JSON(st_int)",
+            "text": "PARSE_JSON('\"' || st_bad || '\"')",
+            "null": "PARSE_JSON(st_null)",
+        },
     ),
 ]
 TARGETS = [
@@ -237,7 +274,8 @@ def _refused(name: str) -> set[str]:
 
 
 def casts() -> Iterator[str]:
-    """All columns of a type to all types; from a type whose casts Flink refuses, the first column only."""
+    """All columns of a type to all types; from a type whose casts Flink refuses, the first column
+    only."""
     refused = _refused("casts.jsonl")
     for source, target in product(SOURCES, TARGETS):
         first = f"CAST({source.first} AS {target})"
@@ -256,14 +294,18 @@ COMPARISONS = ("=", "<", "IS DISTINCT FROM")
 
 
 def pairs(name: str, operators: tuple[str, ...]) -> Iterator[str]:
-    """All pairs of types; further values of those that Flink accepts, and one operator only of those that it refuses."""
+    """All pairs of types; further values of those that Flink accepts, and one operator only of
+    those that it refuses."""
     refused = _refused(name)
     for (left, right), operator in product(product(_OPERANDS, _OPERANDS), operators):
         first = f"{left.first} {operator} {right.first}"
         if first not in refused or operator == operators[0]:
             yield first
         if first not in refused and refused:
-            second, last = left.columns[1 % len(left.columns)], right.columns[2 % len(right.columns)]
+            second, last = (
+                left.columns[1 % len(left.columns)],
+                right.columns[2 % len(right.columns)],
+            )
             yield f"{second} {operator} {right.columns[1 % len(right.columns)]}"
             yield f"{second} {operator} {last}"
             yield f"{left.columns[-1]} {operator} {right.first}"

@@ -1,10 +1,12 @@
-"""Records what real Flink says of the expressions of this folder: of those that have no recorded answer yet, or of all.
+"""Records what real Flink says of the expressions of this folder: of those that have no recorded
+answer yet, or of all.
 
     python -m tests.expressions.record [--all] [TOPIC …]
 
-`TOPIC.exprs` holds expressions (`tests.conformance.expressions` says in what form), `TOPIC.jsonl` the answers, below a
-header with Flink's version and the hash of the expressions and their setup. Needs Java and the sibling folder
-../shared; FLINK_ORACLE_CACHE names a folder that can be written."""
+`TOPIC.exprs` holds expressions (`tests.conformance.expressions` says in what form), `TOPIC.jsonl`
+the answers, below a header with Flink's version and the hash of the expressions and their setup.
+Needs Java and the sibling folder ../shared; FLINK_ORACLE_CACHE names a folder that can be
+written."""
 
 from __future__ import annotations
 
@@ -55,7 +57,8 @@ def is_stale(source: Path) -> bool:
 
 
 def record(flink: Any, source: Path, again: bool) -> int:
-    """Asks for what is not recorded (`again`: for everything) and writes the file; the number of questions."""
+    """Asks for what is not recorded (`again`: for everything) and writes the file; the number of
+    questions."""
     named = {line["expr"]: line for line in _names_of(source)}
     held = {} if again else {(line["expr"], line.get("table")): line for line in recorded(source)}
     cases = read_cases(source)
@@ -63,7 +66,9 @@ def record(flink: Any, source: Path, again: bool) -> int:
     for case, line in zip(missing, _ask(flink, missing), strict=True):
         held[case.expr, named[case.expr].get("table")] = {**line, **named[case.expr]}
     lines = [header(source), *(held[c.expr, named[c.expr].get("table")] for c in cases)]
-    source.with_suffix(".jsonl").write_text("".join(json.dumps(x, ensure_ascii=False) + "\n" for x in lines))
+    source.with_suffix(".jsonl").write_text(
+        "".join(json.dumps(x, ensure_ascii=False) + "\n" for x in lines)
+    )
     return len(missing)
 
 
@@ -84,7 +89,9 @@ def _ask(flink: Any, cases: Sequence[Case]) -> Iterator[Line]:
     for end in range(1, len(cases) + 1):
         first = cases[start]
         if end == len(cases) or (cases[end].table, cases[end].setup) != (first.table, first.setup):
-            yield from _ask_together(flink, [c.expr for c in cases[start:end]], first.table, first.setup)
+            yield from _ask_together(
+                flink, [c.expr for c in cases[start:end]], first.table, first.setup
+            )
             start = end
 
 
@@ -112,7 +119,9 @@ def _line(answer: tuple[str, str | None, list[Any] | None, str | None]) -> Line:
 def main(arguments: Iterable[str]) -> int:
     given = list(arguments)
     names = [a for a in given if a != "--all"]
-    chosen = [s for s in topics() if s.stem in names or (not names and ("--all" in given or is_stale(s)))]
+    chosen = [
+        s for s in topics() if s.stem in names or (not names and ("--all" in given or is_stale(s)))
+    ]
     reason = oracle_missing()
     if reason:
         print(reason, file=sys.stderr)

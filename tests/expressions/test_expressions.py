@@ -1,4 +1,5 @@
-"""All recorded expressions: Flink's answer, or ours where we differ and say why; folded constants equal columns."""
+"""All recorded expressions: Flink's answer, or ours where we differ and say why; folded constants
+equal columns."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ def test_flink_says_so_too(path: Path) -> None:
         if item.reason is None or not same:
             wrong.append(f"{item.case.expr}: {difference(item.case, item.ours)}")
     assert not wrong, "\n".join(wrong)
-    assert not kept, f"these do not differ any more, run tests.expressions.differences: {list(kept)}"
+    assert not kept, (
+        f"these do not differ any more, run tests.expressions.differences: {list(kept)}"
+    )
 
 
 def _outcome(line: dict[str, object]) -> object:
@@ -49,6 +52,8 @@ def test_folded_constants_are_what_columns_give(topic: str) -> None:
     with open_evaluator() as folded, open_evaluator(off) as plain:
         pairs = zip(cases, folded.answers(cases), plain.answers(cases), strict=True)
         different = [
-            c.expr for c, a, b in pairs if (a.type, a.values, bool(a.error)) != (b.type, b.values, bool(b.error))
+            c.expr
+            for c, a, b in pairs
+            if (a.type, a.values, bool(a.error)) != (b.type, b.values, bool(b.error))
         ]
     assert not different

@@ -1,6 +1,8 @@
-"""Whole files with records, good and bad, and what real Flink makes of them; goldens/files.txt holds the files.
+"""Whole files with records, good and bad, and what real Flink makes of them; goldens/files.txt
+holds the files.
 
-`python -m tests.formats.record` asks for what is new, and with --all for everything (it needs Java and ../shared)."""
+`python -m tests.formats.record` asks for what is new, and with --all for everything (it needs Java
+and ../shared)."""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ Answers = dict[str, dict[str, dict[str, Answer]]]
 
 @dataclass(frozen=True)
 class File:
-    """`text` as it stands in the list; `differs` is the reason why we say something else than Flink."""
+    """`text` as it stands in the list; `differs` is the reason why we say something else than
+    Flink."""
 
     text: str
     differs: str = ""
@@ -57,10 +60,12 @@ class Case:
 
     def ddl(self, table: str, variant: str, path: Path) -> str:
         given = [part.split("=", 1) for part in variant.split(",") if part]
-        options = "".join(f", '{self.format}.{k}' = '{v.replace(chr(39), chr(39) * 2)}'" for k, v in given)
+        options = "".join(
+            f", '{self.format}.{k}' = '{v.replace(chr(39), chr(39) * 2)}'" for k, v in given
+        )
         return (
-            f"CREATE TEMPORARY TABLE {table} ({self.columns}) WITH ('connector' = 'filesystem', 'path' = '{path}', "
-            f"'format' = '{self.format}'{options});"
+            f"CREATE TEMPORARY TABLE {table} ({self.columns}) WITH ('connector' = 'filesystem',"
+            f" 'path' = '{path}', 'format' = '{self.format}'{options});"
         )
 
     def query(self, table: str) -> str:
@@ -78,8 +83,14 @@ def _case(lines: list[str]) -> Case:
     head = next(i for i, line in enumerate(lines) if line in ("each", "---"))
     for line in lines[1:head]:
         key, _, value = line.partition(" ")
-        setattr(case, key, [v.strip() for v in f" {value} ".split(" ; ")] if key == "variants" else value)
-    case.files = list(_each(lines[head + 1 :]) if lines[head] == "each" else _several(lines[head + 1 :]))
+        setattr(
+            case,
+            key,
+            [v.strip() for v in f" {value} ".split(" ; ")] if key == "variants" else value,
+        )
+    case.files = list(
+        _each(lines[head + 1 :]) if lines[head] == "each" else _several(lines[head + 1 :])
+    )
     return case
 
 
@@ -97,7 +108,10 @@ def _several(lines: list[str]) -> Iterator[File]:
     for block in "\n".join(lines).split("\n---\n"):
         first, _, rest = block.partition("\n")
         differs = first.startswith(_DIFFERS)
-        yield File((rest if differs else block).removesuffix("\n"), first.removeprefix(_DIFFERS) if differs else "")
+        yield File(
+            (rest if differs else block).removesuffix("\n"),
+            first.removeprefix(_DIFFERS) if differs else "",
+        )
 
 
 def answers() -> Answers:
@@ -132,12 +146,20 @@ def ask(flink: Any, folder: Path, known: Answers) -> Iterator[tuple[Case, str, F
                 number += 1
                 path = folder / str(number)
                 path.write_bytes(file.content)
-                script = "SET 'table.local-time-zone' = 'UTC'; SET 'parallelism.default' = '1';" + case.ddl(
-                    f"t{number}", variant, path
+                script = (
+                    "SET 'table.local-time-zone' = 'UTC'; SET 'parallelism.default' = '1';"
+                    + case.ddl(f"t{number}", variant, path)
                 )
-                events = list(flink.run(script + case.query(f"t{number}"), keep_going=True, timeout_s=60))
+                events = list(
+                    flink.run(script + case.query(f"t{number}"), keep_going=True, timeout_s=60)
+                )
                 failed = any(e["kind"] == "error" for e in events)
-                yield case, variant, file, "error" if failed else [e["row"] for e in events if e["kind"] == "row"]
+                yield (
+                    case,
+                    variant,
+                    file,
+                    "error" if failed else [e["row"] for e in events if e["kind"] == "row"],
+                )
 
 
 def record(flink: Any, folder: Path, known: Answers) -> None:
@@ -146,4 +168,6 @@ def record(flink: Any, folder: Path, known: Answers) -> None:
     for case, variant, file, answer in ask(flink, folder, known):
         found.setdefault(case.name, {}).setdefault(variant, {})[file.text] = answer
 
-    ANSWERS.write_text(json.dumps({"flink": "2.3.0", "cases": found}, ensure_ascii=True, indent=0) + "\n")
+    ANSWERS.write_text(
+        json.dumps({"flink": "2.3.0", "cases": found}, ensure_ascii=True, indent=0) + "\n"
+    )

@@ -1,6 +1,8 @@
-"""What real Flink reads from JSON values and CSV fields, type by type: the cases, and how their answers are kept.
+"""What real Flink reads from JSON values and CSV fields, type by type: the cases, and how their
+answers are kept.
 
-A golden file holds, per case and literal, the value as the oracle prints it; literals that gave NULL are left out."""
+A golden file holds, per case and literal, the value as the oracle prints it; literals that gave
+NULL are left out."""
 
 from __future__ import annotations
 
@@ -100,9 +102,9 @@ def record(flink: Any, folder: Path) -> dict[str, dict[str, Any]]:
         given = {**options, "ignore-parse-errors": "true"}
         with_options = "".join(f", '{format_name}.{k}' = '{v}'" for k, v in given.items())
         _, rows = flink.query(
-            "SET 'table.local-time-zone' = 'UTC'; SET 'parallelism.default' = '1';"
-            f"CREATE TEMPORARY TABLE t{i} (id INT, v {sql}) WITH ('connector' = 'filesystem', 'path' = '{path}', "
-            f"'format' = '{format_name}'{with_options}); SELECT * FROM t{i};"
+            "SET 'table.local-time-zone' = 'UTC'; SET 'parallelism.default' = '1';CREATE TEMPORARY"
+            f" TABLE t{i} (id INT, v {sql}) WITH ('connector' = 'filesystem', 'path' = '{path}',"
+            f" 'format' = '{format_name}'{with_options}); SELECT * FROM t{i};"
         )
         texts = literals(format_name)
         found[name] = {texts[row[0]]: row[1] for _, row in rows if row[1] is not None}

@@ -1,8 +1,10 @@
-"""Asks a real Flink for the answers to files.txt and sinks.txt that are not known yet (all with --all):
+"""Asks a real Flink for the answers to files.txt and sinks.txt that are not known yet (all with
+--all):
 
     python -m tests.formats.record [--all]
 
-Needs Java and the sibling folder ../shared; FLINK_ORACLE_CACHE names a folder that can be written."""
+Needs Java and the sibling folder ../shared; FLINK_ORACLE_CACHE names a folder that can be
+written."""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ def main(arguments: Sequence[str]) -> int:
     if reason:
         print(reason, file=sys.stderr)
         return 1
-    with tempfile.TemporaryDirectory() as folder, load_oracle().Oracle(log=Path(folder) / "flink.log") as flink:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        load_oracle().Oracle(log=Path(folder) / "flink.log") as flink,
+    ):
         file_cases.record(flink, Path(folder), {} if everything else file_cases.answers())
         sink_cases.record(flink, Path(folder), {} if everything else sink_cases.answers())
     return 0

@@ -1,4 +1,5 @@
-"""Values of every type, and the records that real Flink writes; goldens/sinks.txt holds the values."""
+"""Values of every type, and the records that real Flink writes; goldens/sinks.txt holds the
+values."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ class Value:
 
 @dataclass
 class Case:
-    """Values of one type, written in each of `formats` with each of the variants that are theirs."""
+    """Values of one type, written in each of `formats` with each of the variants that are
+    theirs."""
 
     name: str
     type: str = ""
@@ -52,9 +54,10 @@ class Case:
         if self.source == "json":
             given.write_text(f'{{"v": {value}}}\n')
         return (
-            f"CREATE TEMPORARY TABLE {read} (v {self.type}) WITH ('connector' = 'filesystem', 'path' = '{given}', "
-            f"'format' = 'json'); CREATE TEMPORARY TABLE {table} ({columns}) WITH ('connector' = 'filesystem', "
-            f"'path' = '{path}', 'format' = '{name}'{options}); INSERT INTO {table} SELECT {row}"
+            f"CREATE TEMPORARY TABLE {read} (v {self.type}) WITH ('connector' = 'filesystem',"
+            f" 'path' = '{given}', 'format' = 'json'); CREATE TEMPORARY TABLE {table} ({columns})"
+            f" WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = '{name}'{options});"
+            f" INSERT INTO {table} SELECT {row}"
             + (f" FROM {read};" if self.source == "json" else ";")
         )
 
@@ -70,7 +73,11 @@ def _case(lines: list[str]) -> Case:
     head = lines.index("values")
     for line in lines[1:head]:
         key, _, value = line.partition(" ")
-        setattr(case, key, value if key in ("type", "source") else [v.strip() for v in f" {value} ".split(" ; ")])
+        setattr(
+            case,
+            key,
+            value if key in ("type", "source") else [v.strip() for v in f" {value} ".split(" ; ")],
+        )
     reason = ""
     for line in lines[head + 1 :]:
         if line.startswith(_DIFFERS):
@@ -111,8 +118,9 @@ def ask(
                     continue
                 number += 1
                 path = folder / f"s{number}"
-                script = "SET 'table.local-time-zone' = 'UTC'; SET 'parallelism.default' = '1';" + case.script(
-                    f"s{number}", form, value.text, path
+                script = (
+                    "SET 'table.local-time-zone' = 'UTC'; SET 'parallelism.default' = '1';"
+                    + case.script(f"s{number}", form, value.text, path)
                 )
                 events = list(flink.run(script, keep_going=True, timeout_s=60))
                 failed = any(e["kind"] == "error" for e in events)
@@ -125,4 +133,6 @@ def record(flink: Any, folder: Path, known: dict[str, dict[str, dict[str, str]]]
     for case, form, value, answer in ask(flink, folder, known):
         found.setdefault(case.name, {}).setdefault(key(form), {})[value.text] = answer
 
-    ANSWERS.write_text(json.dumps({"flink": "2.3.0", "cases": found}, ensure_ascii=True, indent=0) + "\n")
+    ANSWERS.write_text(
+        json.dumps({"flink": "2.3.0", "cases": found}, ensure_ascii=True, indent=0) + "\n"
+    )

@@ -16,11 +16,15 @@ def records(framing: CsvFraming | LineFraming, data: bytes) -> list[bytes]:
 
 
 _TEXT = st.text("a,\"\\\n\r'é", max_size=30).map(str.encode)
-_DIALECTS = st.sampled_from([Dialect(), Dialect(escape="\\"), Dialect(quote=""), Dialect(quote="'", delimiter="é")])
+_DIALECTS = st.sampled_from(
+    [Dialect(), Dialect(escape="\\"), Dialect(quote=""), Dialect(quote="'", delimiter="é")]
+)
 
 
 @given(_TEXT, _DIALECTS, st.integers(0, 40))
-def test_a_file_read_in_two_parts_gives_the_same_records(data: bytes, dialect: Dialect, cut: int) -> None:
+def test_a_file_read_in_two_parts_gives_the_same_records(
+    data: bytes, dialect: Dialect, cut: int
+) -> None:
     framing = CsvFraming(dialect)
     first = framing.split(data[:cut], complete=cut >= len(data))
     rest = data[first.size :]

@@ -14,7 +14,12 @@ from sqlengine.formats.csv_ import CsvFormat, Malformed, split_carefully, split_
 from sqlengine.formats.csv_values import Dialect
 
 SCHEMA = Schema.of(id=INT, v=STRING, w=STRING)
-LENIENT = {"ignore-parse-errors": "true", "allow-comments": "true", "escape-character": "\\", "null-literal": "NULL"}
+LENIENT = {
+    "ignore-parse-errors": "true",
+    "allow-comments": "true",
+    "escape-character": "\\",
+    "null-literal": "NULL",
+}
 NULLS = {"null-literal": "NULL", "allow-comments": "true"}
 APOSTROPHE = {"quote-character": "'"}
 NO_QUOTE = {"disable-quote-character": "true"}
@@ -70,20 +75,27 @@ CASES: list[tuple[str, dict[str, str], tuple[object, ...] | str | None]] = [
 
 
 def decode(
-    records: list[bytes], schema: Schema, options: dict[str, str], columns: tuple[str, ...] | None = None
+    records: list[bytes],
+    schema: Schema,
+    options: dict[str, str],
+    columns: tuple[str, ...] | None = None,
 ) -> Decoded:
     return CsvFormat().decoder(schema, options, columns).decode(pa.array(records, pa.binary()))
 
 
 @pytest.mark.parametrize(("record", "options", "expected"), CASES)
-def test_what_a_record_gives(record: str, options: dict[str, str], expected: tuple[object, ...] | str | None) -> None:
+def test_what_a_record_gives(
+    record: str, options: dict[str, str], expected: tuple[object, ...] | str | None
+) -> None:
     decoded = decode([b"7,x,y", record.encode()], SCHEMA, options)
     rows = list(zip(*(c.to_pylist() for c in decoded.columns), strict=True))
     if isinstance(expected, tuple):
         assert rows == [(7, "x", "y"), expected]
     else:
         assert rows == [(7, "x", "y")]
-        assert [b.reason.startswith(expected or "?") for b in decoded.bad] == ([True] if expected else [])
+        assert [b.reason.startswith(expected or "?") for b in decoded.bad] == (
+            [True] if expected else []
+        )
 
 
 @pytest.mark.parametrize(
@@ -114,7 +126,11 @@ def test_columns_are_found_by_their_place_in_the_table() -> None:
 
 
 @settings(max_examples=400, deadline=None)
-@given(st.text('",\\\\ ab\n\x00é', min_size=1, max_size=12), st.sampled_from(["", "\\"]), st.sampled_from(["", '"']))
+@given(
+    st.text('",\\\\ ab\n\x00é', min_size=1, max_size=12),
+    st.sampled_from(["", "\\"]),
+    st.sampled_from(["", '"']),
+)
 def test_both_ways_split_alike(text: str, escape: str, quote: str) -> None:
     """Python's reader and the careful one find the same fields, or none."""
     dialect = Dialect(escape=escape, quote=quote)

@@ -42,17 +42,24 @@ def ours(runner: Runner, case: Case, variant: str, folder: Path) -> list[Answer]
     return answers
 
 
-@pytest.mark.parametrize(("case", "variant"), CASES, ids=lambda x: x.name if isinstance(x, Case) else x or "default")
+@pytest.mark.parametrize(
+    ("case", "variant"), CASES, ids=lambda x: x.name if isinstance(x, Case) else x or "default"
+)
 def test_files_are_read_as_flink_reads_them(
     case: Case, variant: str, runner: Runner, tmp_path: Path, update: bool
 ) -> None:
-    found = {f.text: answer for f, answer in zip(case.files, ours(runner, case, variant, tmp_path), strict=True)}
+    found = {
+        f.text: answer
+        for f, answer in zip(case.files, ours(runner, case, variant, tmp_path), strict=True)
+    }
     golden, own = GOLDEN[case.name][variant], file_cases.own_answers()
     different = {text: answer for text, answer in found.items() if answer != golden[text]}
     if update:
         file_cases.save_own(own, case.name, variant, different)
     unexplained = [f.text for f in case.files if f.text in different and not f.differs]
-    assert not unexplained, "\n".join(f"{t!r}\n  Flink {golden[t]}\n  here  {found[t]}" for t in unexplained)
+    assert not unexplained, "\n".join(
+        f"{t!r}\n  Flink {golden[t]}\n  here  {found[t]}" for t in unexplained
+    )
     assert different == own.get(case.name, {}).get(variant, {})
 
 

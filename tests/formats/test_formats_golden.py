@@ -18,10 +18,14 @@ from tests.formats import golden_cases
 from tests.formats.golden_cases import CASES
 
 GOLDEN = golden_cases.load()
-# Where Flink is at fault: a bad element moves its parser on by too little, and java.sql.Date has the Julian calendar.
+# Where Flink is at fault: a bad element moves its parser on by too little, and java.sql.Date has
+# the Julian calendar.
 DIFFERENT = {
     ("json ARRAY<INT>", "[[1]]"),
-    ("json MAP<STRING, INT>", '{"a": 1, "b": 2.50, "c": 1E5, "d": "x\\"y\\u00e9\\n/", "e": null, "f": [true, false]}'),
+    (
+        "json MAP<STRING, INT>",
+        '{"a": 1, "b": 2.50, "c": 1E5, "d": "x\\"y\\u00e9\\n/", "e": null, "f": [true, false]}',
+    ),
     ("csv DATE", "0000-01-01"),
     ("csv DATE", "1582-10-10"),
 }
@@ -64,7 +68,9 @@ def same(ours: Any, flinks: Any, kind: DataType) -> bool:
         if kind.root is Root.FLOAT:
             ours, flinks = float(np.float32(ours)), float(np.float32(flinks))
         return (math.isnan(ours) and math.isnan(flinks)) or ours == flinks
-    if kind.root is Root.MAP and ours is not None and flinks is not None:  # which is shown in another order
+    if (
+        kind.root is Root.MAP and ours is not None and flinks is not None
+    ):  # which is shown in another order
         return sorted(ours) == sorted(flinks)
     return ours == flinks
 
@@ -72,7 +78,9 @@ def same(ours: Any, flinks: Any, kind: DataType) -> bool:
 @pytest.mark.parametrize("name", CASES)
 def test_values_are_read_as_flink_reads_them(name: str) -> None:
     format_name, options, _, kind = CASES[name]
-    decoder = get_format(format_name).decoder(Schema.of(id=INT, v=kind), {**options, "ignore-parse-errors": "true"})
+    decoder = get_format(format_name).decoder(
+        Schema.of(id=INT, v=kind), {**options, "ignore-parse-errors": "true"}
+    )
     records = golden_cases.records(format_name)
     decoded = decoder.decode(pa.array(records, pa.binary()))
     read = dict(zip(decoded.columns[0].to_pylist(), stored(decoded.columns[1], kind), strict=True))

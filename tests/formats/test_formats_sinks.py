@@ -35,7 +35,9 @@ def ours(runner: Runner, case: Case, form: tuple[str, str], folder: Path) -> lis
     return ["error" if n in failed else written(folder / f"s{n}") for n in range(len(case.values))]
 
 
-@pytest.mark.parametrize(("case", "form"), CASES, ids=lambda x: x.name if isinstance(x, Case) else sink_cases.key(x))
+@pytest.mark.parametrize(
+    ("case", "form"), CASES, ids=lambda x: x.name if isinstance(x, Case) else sink_cases.key(x)
+)
 def test_values_are_written_as_flink_writes_them(
     case: Case, form: tuple[str, str], runner: Runner, tmp_path: Path
 ) -> None:
@@ -66,4 +68,8 @@ def test_differences_are_differences(case: Case, runner: Runner, tmp_path: Path)
 @pytest.mark.slow
 def test_flink_still_writes_them_so(flink: Any, tmp_path: Path) -> None:
     for case, form, value, answer in sink_cases.ask(flink, tmp_path, {}):
-        assert answer == GOLDEN[case.name][sink_cases.key(form)][value.text], (case.name, form, value.text)
+        assert answer == GOLDEN[case.name][sink_cases.key(form)][value.text], (
+            case.name,
+            form,
+            value.text,
+        )

@@ -57,13 +57,16 @@ FORMS: dict[str, tuple[str, dict[str, str]]] = {
 def written(form: str) -> bytes:
     format_name, options = FORMS[form]
     batch = written_rows(without=("mp",) if format_name == "csv" else ())
-    return b"".join(r + b"\n" for r in get_format(format_name).encoder(batch.schema, options).encode(batch).to_pylist())
+    return b"".join(
+        r + b"\n"
+        for r in get_format(format_name).encoder(batch.schema, options).encode(batch).to_pylist()
+    )
 
 
 @pytest.mark.parametrize("form", [f for f in FORMS if f.startswith("json")])
 def test_json_is_written_as_flink_writes_it(form: str) -> None:
-    """Order, NULL and times are the same; numbers are equal numbers (1.50 for Flink's 1.5). A NULL field of a ROW may be
-    written where Flink leaves it out."""
+    """Order, NULL and times are the same; numbers are equal numbers (1.50 for Flink's 1.5). A NULL
+    field of a ROW may be written where Flink leaves it out."""
     ours, flinks = (
         written(form).decode().replace('{"a":null,', "{").splitlines(),
         GOLDEN[form].replace('{"a":null,', "{").splitlines(),
@@ -95,8 +98,9 @@ def test_written_goldens_are_what_flink_says(form: str, flink: Any, tmp_path: Pa
     script = (
         "SET 'table.local-time-zone' = 'UTC'; SET 'parallelism.default' = '1';"
         + (GOLDENS / "written.sql").read_text()
-        + f"CREATE TEMPORARY TABLE t ({table}) WITH ('connector' = 'filesystem', 'path' = '{tmp_path}', "
-        + f"'format' = '{format_name}'{with_options}); INSERT INTO t SELECT {', '.join(batch.schema.names)} FROM v;"
+        + f"CREATE TEMPORARY TABLE t ({table}) WITH ('connector' = 'filesystem', 'path' ="
+        f" '{tmp_path}', " + f"'format' = '{format_name}'{with_options}); INSERT INTO t SELECT"
+        f" {', '.join(batch.schema.names)} FROM v;"
     )
     errors = [event["message"] for event in flink.run(script) if event["kind"] == "error"]
     assert not errors
@@ -107,7 +111,12 @@ def test_written_goldens_are_what_flink_says(form: str, flink: Any, tmp_path: Pa
 def test_numbers_that_json_has_not_are_texts() -> None:
     schema = Schema.of(i=INT, d=DOUBLE, f=FLOAT)
     batch = from_pydict(
-        schema, {"i": [1, 2, 3, 4], "d": [1.5, float("nan"), None, 2.5], "f": [1.0, 2.0, float("-inf"), None]}
+        schema,
+        {
+            "i": [1, 2, 3, 4],
+            "d": [1.5, float("nan"), None, 2.5],
+            "f": [1.0, 2.0, float("-inf"), None],
+        },
     )
     records = get_format("json").encoder(schema, {}).encode(batch)
     assert records.to_pylist() == [
@@ -119,7 +128,8 @@ def test_numbers_that_json_has_not_are_texts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("format_name", "kind"), [("json", map_of(INT, STRING)), ("csv", map_of(STRING, INT)), ("raw", DATE)]
+    ("format_name", "kind"),
+    [("json", map_of(INT, STRING)), ("csv", map_of(STRING, INT)), ("raw", DATE)],
 )
 def test_a_type_that_a_format_cannot_hold(format_name: str, kind: Any) -> None:
     schema = Schema.of(v=kind)
@@ -158,7 +168,9 @@ _VALUES = {
 def _batches(names: str) -> st.SearchStrategy[Batch]:
     schema = Schema.of(**{n: _VALUES[n][0] for n in names})
     rows = st.lists(st.tuples(*(st.none() | _VALUES[n][1] for n in names)), min_size=1, max_size=8)
-    return rows.map(lambda rs: from_pydict(schema, {n: [r[i] for r in rs] for i, n in enumerate(names)}))
+    return rows.map(
+        lambda rs: from_pydict(schema, {n: [r[i] for r in rs] for i, n in enumerate(names)})
+    )
 
 
 def _reads_back(batch: Batch, format_name: str, **options: str) -> None:
@@ -195,7 +207,9 @@ def test_raw_reads_what_it_wrote(kind: str) -> None:
 
 def test_raw_texts_and_bad_sizes() -> None:
     raw = get_format("raw")
-    text = raw.decoder(Schema.of(v=STRING), {"charset": "ISO-8859-1"}).decode(pa.array([b"\xe9", b""], pa.binary()))
+    text = raw.decoder(Schema.of(v=STRING), {"charset": "ISO-8859-1"}).decode(
+        pa.array([b"\xe9", b""], pa.binary())
+    )
     assert text.columns[0].to_pylist() == ["é", ""]
     broken = raw.decoder(Schema.of(v=STRING), {}).decode(pa.array([b"a\xff"], pa.binary()))
     assert broken.columns[0].to_pylist() == ["a\ufffd"]

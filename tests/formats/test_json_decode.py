@@ -1,4 +1,5 @@
-"""Reading JSON records: bad ones are set apart with a reason, and nothing depends on how records are batched."""
+"""Reading JSON records: bad ones are set apart with a reason, and nothing depends on how records
+are batched."""
 
 from __future__ import annotations
 
@@ -52,16 +53,31 @@ BAD = {
     "null": (b"null", "malformed JSON: Expected `object`, got `null`"),
     "wrong type": (b'{"id": "x7", "name": "a"}', "column 'id': \"x7\" is not a BIGINT"),
     "object for a number": (b'{"id": {"a": 1}}', "column 'id': {\"a\": 1} is not a BIGINT"),
-    "too large": (b'{"id": 9223372036854775808}', "column 'id': 9223372036854775808 is not a BIGINT"),
-    "text of a NUL for a number": (b'{"id": "\\u0000"}', "column 'id': \"\\u0000\" is not a BIGINT"),
-    "invalid UTF-8": (b'{"id": 1, "name": "\xff"}', "malformed JSON: 'utf-8' codec can't decode byte 0xff"),
-    "invalid UTF-8 where nobody reads": (b'{"id": 1, "x": "\xff"}', "malformed JSON: 'utf-8' codec can't decode"),
+    "too large": (
+        b'{"id": 9223372036854775808}',
+        "column 'id': 9223372036854775808 is not a BIGINT",
+    ),
+    "text of a NUL for a number": (
+        b'{"id": "\\u0000"}',
+        "column 'id': \"\\u0000\" is not a BIGINT",
+    ),
+    "invalid UTF-8": (
+        b'{"id": 1, "name": "\xff"}',
+        "malformed JSON: 'utf-8' codec can't decode byte 0xff",
+    ),
+    "invalid UTF-8 where nobody reads": (
+        b'{"id": 1, "x": "\xff"}',
+        "malformed JSON: 'utf-8' codec can't decode",
+    ),
     "NUL behind": (b'{"id": 1}\x00', "malformed JSON: JSON is malformed"),
     "two objects": (b'{"id": 1}{"id": 2}', "malformed JSON: trailing characters"),
     "two objects with space": (b'{"id": 1} {"id": 2}', "malformed JSON: trailing characters"),
     "string that runs on": (b'{"id": 1, "name": "x}', "malformed JSON"),
     "array of other things": (b"[1]", "malformed JSON: Expected `object`, got `int`"),
-    "deep nesting where it is read": (b'{"name": ' + b"[" * 5000 + b"]" * 5000 + b"}", "malformed JSON"),
+    "deep nesting where it is read": (
+        b'{"name": ' + b"[" * 5000 + b"]" * 5000 + b"}",
+        "malformed JSON",
+    ),
     "a page of garbage": (b"\x00\x01\xfe" * 1000, "malformed JSON"),
     "leading zero": (b'{"id": 01}', "malformed JSON"),
     "leading zero where nobody reads": (b'{"id": 1, "x": [-01]}', "malformed JSON"),
@@ -81,7 +97,11 @@ def test_a_bad_record_is_set_apart(case: str) -> None:
     assert decoded.rows is not None
     assert decoded.rows.tolist() == [0, 2]
     assert [b.row for b in decoded.bad] == [1]
-    assert decoded.bad[0].reason.replace("JSON is malformed: ", "").startswith(reason.replace("JSON is malformed", ""))
+    assert (
+        decoded.bad[0]
+        .reason.replace("JSON is malformed: ", "")
+        .startswith(reason.replace("JSON is malformed", ""))
+    )
     alone = decode([record])
     assert alone.num_rows == 0
     assert alone.bad[0].reason == decoded.bad[0].reason
@@ -99,14 +119,23 @@ GIVES = {
     "byte order mark": (b'\xef\xbb\xbf{"id": 1}', [(1, None)]),
     "control characters": (b'{"id": 1, "name": "a\tb\x00c\nd"}', [(1, "a\tb\x00c\nd")]),
     "escapes": (rb'{"\u0069d": 1, "name": "\u0000\ud83d\ude00\""}', [(1, '\0😀"')]),
-    "escapes beyond U+20000": (rb'{"name": "\ud840\udc00 \uDBFF\uDFFD"}', [(None, "\U00020000 \U0010fffd")]),
+    "escapes beyond U+20000": (
+        rb'{"name": "\ud840\udc00 \uDBFF\uDFFD"}',
+        [(None, "\U00020000 \U0010fffd")],
+    ),
     "half a surrogate pair": (rb'{"id": 1, "name": "a\ud800"}', [(1, "a?")]),
     "braces in a string": (b'{"id": 1, "name": "{x} {y}{z}"}', [(1, "{x} {y}{z}")]),
     "number for a string": (b'{"name": 1.50}', [(None, "1.50")]),
     "minus zero for a string": (b'{"name": -0}', [(None, "-0")]),
-    "object for a string": (b'{"name": {"b": [1, 2.0e3], "a": "\\u00e9"}}', [(None, '{"b":[1,2000.0],"a":"é"}')]),
+    "object for a string": (
+        b'{"name": {"b": [1, 2.0e3], "a": "\\u00e9"}}',
+        [(None, '{"b":[1,2000.0],"a":"é"}')],
+    ),
     "text for a number": (b'{"id": " 7 "}', [(7, None)]),
-    "deep nesting where nobody reads": (b'{"id": 1, "x": ' + b"[" * 900 + b"]" * 900 + b"}", [(1, None)]),
+    "deep nesting where nobody reads": (
+        b'{"id": 1, "x": ' + b"[" * 900 + b"]" * 900 + b"}",
+        [(1, None)],
+    ),
 }
 
 
@@ -169,7 +198,10 @@ def test_missing_fields_may_be_errors() -> None:
     ("options", "message"),
     [
         ({"ignore-parse-error": "true"}, "unknown option 'ignore-parse-error' of format 'json'"),
-        ({"timestamp-format.standard": "RFC"}, "bad value 'RFC' for option 'timestamp-format.standard'"),
+        (
+            {"timestamp-format.standard": "RFC"},
+            "bad value 'RFC' for option 'timestamp-format.standard'",
+        ),
         ({"ignore-parse-errors": "true", "fail-on-missing-field": "true"}, "exclude each other"),
     ],
 )
@@ -203,20 +235,43 @@ WIDE = Schema(
 _numbers = st.one_of(
     st.integers(-(2**65), 2**65).map(str),
     st.sampled_from(
-        ["-0", "1.5", "1e3", "2147483647.5", "-2147483649", "1E400", "9.99e18", "0.005", "9999.995", "01", "1."]
+        [
+            "-0",
+            "1.5",
+            "1e3",
+            "2147483647.5",
+            "-2147483649",
+            "1E400",
+            "9.99e18",
+            "0.005",
+            "9999.995",
+            "01",
+            "1.",
+        ]
     ),
 )
 _strings = st.one_of(
     st.text(max_size=8).map(json.dumps),
     st.sampled_from(
-        ['"7"', '" 7"', '"1.50"', '"true"', '"inf"', '"NaN"', '"2020-02-30 00:00:00"', '"2020-01-02 03:04:05.6"']
+        [
+            '"7"',
+            '" 7"',
+            '"1.50"',
+            '"true"',
+            '"inf"',
+            '"NaN"',
+            '"2020-02-30 00:00:00"',
+            '"2020-01-02 03:04:05.6"',
+        ]
     ),
     st.sampled_from(['"\\u0000"', '"\\ud800"', '"}{"', '"} {"', '"a\tb"', '"\x00"']),
 )
 _values = st.one_of(
     _numbers,
     _strings,
-    st.sampled_from(["null", "true", "false", "[]", "[1,2]", "[1,x]", "{}", '{"a":{"b":[1.0]}}', "nul"]),
+    st.sampled_from(
+        ["null", "true", "false", "[]", "[1,2]", "[1,x]", "{}", '{"a":{"b":[1.0]}}', "nul"]
+    ),
 )
 _names = st.sampled_from([*WIDE.names, "other", "\\u0069"])
 _records = st.one_of(
@@ -224,13 +279,29 @@ _records = st.one_of(
         lambda fs: "{" + ", ".join(f'"{n}": {v}' for n, v in fs) + "}"
     ),
     st.sampled_from(
-        ["", "{", "}", "[]", "{} {}", '{"s":"x}', 'y"}', '{y"} {}', "null", '{"i": 1,}', '{"s": [{}', "{}]}"]
+        [
+            "",
+            "{",
+            "}",
+            "[]",
+            "{} {}",
+            '{"s":"x}',
+            'y"}',
+            '{y"} {}',
+            "null",
+            '{"i": 1,}',
+            '{"s": [{}',
+            "{}]}",
+        ]
     ),
 ).map(lambda text: text.encode("utf-8", "surrogatepass"))
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(_records, max_size=6), st.sampled_from([WIDE, WIDE.select(("i", "l", "s", "d", "b", "m", "t"))]))
+@given(
+    st.lists(_records, max_size=6),
+    st.sampled_from([WIDE, WIDE.select(("i", "l", "s", "d", "b", "m", "t"))]),
+)
 def test_batches_do_not_matter(records: list[bytes], schema: Schema) -> None:
     """A batch gives what its records give one by one, whatever the decoder has seen before."""
     decoder: Decoder = JsonFormat().decoder(schema, {})
@@ -242,7 +313,9 @@ def test_batches_do_not_matter(records: list[bytes], schema: Schema) -> None:
     for _ in range(2):
         decoded = decoder.decode(pa.array(records, pa.binary()))
         places = list(range(len(records))) if decoded.rows is None else decoded.rows.tolist()
-        assert str(list(zip(places, rows(decoded), strict=True))) == str(expected)  # NaN is not equal to itself
+        assert str(list(zip(places, rows(decoded), strict=True))) == str(
+            expected
+        )  # NaN is not equal to itself
         assert [(b.row, b.reason) for b in decoded.bad] == bad
 
 
@@ -250,12 +323,16 @@ def test_batches_do_not_matter(records: list[bytes], schema: Schema) -> None:
 @given(st.lists(st.tuples(st.sampled_from(WIDE.names), _values), max_size=5))
 def test_both_ways_read_alike(fields: list[tuple[str, str]]) -> None:
     """What the sieve makes of a record that it takes is what the decoder makes of it."""
-    record = ("{" + ", ".join(f'"{n}": {v}' for n, v in fields) + "}").encode("utf-8", "surrogatepass")
+    record = ("{" + ", ".join(f'"{n}": {v}' for n, v in fields) + "}").encode(
+        "utf-8", "surrogatepass"
+    )
     schema = WIDE.select(("i", "l", "s", "d", "b", "m", "t"))
     sieved = Sieve(schema, Rules()).read([record])
     decoded = decode([record], schema)
     if not sieved.malformed:
-        assert str(rows(decoded)) == str(list(zip(*(c.to_pylist() for c in sieved.columns), strict=True)))
+        assert str(rows(decoded)) == str(
+            list(zip(*(c.to_pylist() for c in sieved.columns), strict=True))
+        )
         assert decoded.bad == sieved.bad
     else:
         assert len(decoded.bad) == 1
@@ -264,7 +341,8 @@ def test_both_ways_read_alike(fields: list[tuple[str, str]]) -> None:
 @settings(max_examples=150, deadline=None)
 @given(_records, st.integers(0, 40), st.sampled_from(["", "0", ".", ",", " ", '"', "1", "}"]))
 def test_what_is_no_json_gives_no_row(record: bytes, at: int, sign: str) -> None:
-    """One sign more or less: what Python's strict reader refuses is refused, though nobody reads the member."""
+    """One sign more or less: what Python's strict reader refuses is refused, though nobody reads
+    the member."""
     changed = b'{"other": ' + record[:at] + sign.encode() + record[at + (not sign) :] + b"}"
     try:
         json.loads(changed.decode("utf-8"), strict=False, parse_constant=lambda name: 1 / 0)
@@ -274,12 +352,14 @@ def test_what_is_no_json_gives_no_row(record: bytes, at: int, sign: str) -> None
 
 def test_real_events(shared: Path) -> None:
     """Every column of real Windows events is what Python's own reader finds."""
-    lines = gzip.decompress((shared / "corpora" / "sigma" / "process_creation.jsonl.gz").read_bytes()).splitlines()[
-        :1500
-    ]
+    lines = gzip.decompress(
+        (shared / "corpora" / "sigma" / "process_creation.jsonl.gz").read_bytes()
+    ).splitlines()[:1500]
     events = [json.loads(line) for line in lines]
     names = sorted({name for event in events for name in event})
-    kinds = {n: BIGINT if all(isinstance(e[n], int) for e in events if n in e) else STRING for n in names}
+    kinds = {
+        n: BIGINT if all(isinstance(e[n], int) for e in events if n in e) else STRING for n in names
+    }
     schema = Schema(tuple(Column(n, k) for n, k in kinds.items()))
     decoded = decode(lines, schema)
     assert not decoded.bad

@@ -84,7 +84,9 @@ def test_a_repetition_gives_the_same(tmp_path: Path) -> None:
     life.opened(callables)
     life.engine.broker.create_topic("events")
     life.engine.submit("tables", EVENTS)
-    creates = "".join(f"CREATE TEMPORARY FUNCTION {n} AS 'varying.{n}' LANGUAGE PYTHON;" for n in NAMES)
+    creates = "".join(
+        f"CREATE TEMPORARY FUNCTION {n} AS 'varying.{n}' LANGUAGE PYTHON;" for n in NAMES
+    )
     for name, query in QUERIES.items():
         target = table("x DOUBLE, y STRING", name, "callable")
         life.engine.submit(name, f"{creates}{target}INSERT INTO target {query}")
@@ -103,12 +105,18 @@ def test_a_repetition_gives_the_same(tmp_path: Path) -> None:
         life.engine.close()
 
 
-def test_answers_that_retention_has_taken_are_missed_by_a_repetition_that_needs_them(tmp_path: Path) -> None:
+def test_answers_that_retention_has_taken_are_missed_by_a_repetition_that_needs_them(
+    tmp_path: Path,
+) -> None:
     broker = EmbeddedBroker(tmp_path, fsync="none", clock=lambda: 0, segment_bytes=100)
     broker.create_topic(ANSWERS)
     for _ in range(9):
         broker.append(
-            ANSWERS, 0, [b'{"graph": "g", "epoch": 1, "answers": [], "format": 1}'], keys=[b"g"], timestamp_ms=0
+            ANSWERS,
+            0,
+            [b'{"graph": "g", "epoch": 1, "answers": [], "format": 1}'],
+            keys=[b"g"],
+            timestamp_ms=0,
         )
     broker.trim(ANSWERS, 0, 5)
     rolled = UserFunction("varying.roll", "content", Kind.SCALAR, (), "DOUBLE", deterministic=False)
@@ -116,7 +124,10 @@ def test_answers_that_retention_has_taken_are_missed_by_a_repetition_that_needs_
     answers.load(1)
     with answers.of(1):
         pass  # nothing is asked
-    with pytest.raises(ServiceError, match="epoch 2 of graph 'g' cannot be repeated"), answers.of(2):
+    with (
+        pytest.raises(ServiceError, match="epoch 2 of graph 'g' cannot be repeated"),
+        answers.of(2),
+    ):
         run(rolled, Binding("f", ()), 2, lambda start, end: ({}, []), lambda *_: None)
     broker.close()
 

@@ -1,4 +1,5 @@
-"""The host and its worker without a server: any values there and back, rows at fault wherever they are, content by hash."""
+"""The host and its worker without a server: any values there and back, rows at fault wherever they
+are, content by hash."""
 
 from __future__ import annotations
 
@@ -92,7 +93,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
 
 
 def load(library: Library, name: str) -> UserFunction:
-    user = library.load(CreateFunction(("f",), f"hosted.{name}", "PYTHON", position=Position(1, 1)), {})
+    user = library.load(
+        CreateFunction(("f",), f"hosted.{name}", "PYTHON", position=Position(1, 1)), {}
+    )
     library.activate([user])
     return user
 
@@ -108,7 +111,9 @@ lists = st.one_of(st.none(), st.lists(numbers, max_size=4))
 
 @MANY
 @given(rows=st.lists(st.tuples(numbers, texts, lists), max_size=20))
-def test_a_function_sees_the_values_that_there_are(library: Library, rows: list[tuple[object, object, object]]) -> None:
+def test_a_function_sees_the_values_that_there_are(
+    library: Library, rows: list[tuple[object, object, object]]
+) -> None:
     user = load(library, "echo")
     kinds = [pa.int64(), pa.string(), pa.list_(pa.int64())]
     args = [column([r[i] for r in rows], kind) for i, kind in enumerate(kinds)]
@@ -119,27 +124,36 @@ def test_a_function_sees_the_values_that_there_are(library: Library, rows: list[
 
 # 1 raises, 2 ends the process: one of each at most, since every process takes its time to start.
 fates = st.lists(st.integers(3, 9), min_size=1, max_size=40).flatmap(
-    lambda good: st.permutations([*good, None, 1, 2]) if len(good) % 3 == 0 else st.just([*good, 1, 1])
+    lambda good: (
+        st.permutations([*good, None, 1, 2]) if len(good) % 3 == 0 else st.just([*good, 1, 1])
+    )
 )
 
 
 @MANY
 @given(rows=fates)
 @pytest.mark.parametrize("name", ["risky", "risky_column"])
-def test_only_the_rows_at_fault_have_errors(library: Library, name: str, rows: list[int | None]) -> None:
+def test_only_the_rows_at_fault_have_errors(
+    library: Library, name: str, rows: list[int | None]
+) -> None:
     user = load(library, name)
     kernel = ScalarKernel(user, user.parameter_types, user.result_type)
     result = kernel([column(list(rows), pa.int64())], len(rows))
     assert result.errors is not None
     assert result.errors.mask.tolist() == [n in (1, 2) for n in rows]
     assert result.values.to_pylist() == [None if n in (None, 1, 2) else n * 10 for n in rows]
-    expected = {1: "ValueError: raised (hosted.py, line 9)", 2: f"hosted.{name}: its process ended with code 2"}
+    expected = {
+        1: "ValueError: raised (hosted.py, line 9)",
+        2: f"hosted.{name}: its process ended with code 2",
+    }
     assert all(result.errors.reason(i) == expected[n] for i, n in enumerate(rows) if n in (1, 2))
 
 
 @MANY
 @given(rows=fates)
-def test_rows_of_a_table_function_belong_to_their_row(library: Library, rows: list[int | None]) -> None:
+def test_rows_of_a_table_function_belong_to_their_row(
+    library: Library, rows: list[int | None]
+) -> None:
     user = load(library, "risky_rows")
     found = TableKernel(user, user.parameter_types)([column(list(rows), pa.int64())], len(rows))
     expected = [(i, k) for i, n in enumerate(rows) if n not in (None, 1, 2) for k in range(n % 4)]
@@ -150,17 +164,25 @@ def test_rows_of_a_table_function_belong_to_their_row(library: Library, rows: li
 
 @MANY
 @given(rows=fates, data=st.data())
-def test_an_aggregate_counts_every_good_row_once(library: Library, rows: list[int | None], data: st.DataObject) -> None:
+def test_an_aggregate_counts_every_good_row_once(
+    library: Library, rows: list[int | None], data: st.DataObject
+) -> None:
     user = load(library, "Total")
     total = UserAggregate(user, user.parameter_types)
-    slots = np.array(data.draw(st.lists(st.integers(0, 2), min_size=len(rows), max_size=len(rows))), np.int64)
+    slots = np.array(
+        data.draw(st.lists(st.integers(0, 2), min_size=len(rows), max_size=len(rows))), np.int64
+    )
     selected = np.array(data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))))
     acc, everything = empty_accumulator(total.accumulators, 3), np.arange(3)
     values = pa.array(rows, pa.int64())
     errors = total.update(acc, slots, values, selected)
     failed = errors.mask.tolist() if errors is not None else [False] * len(rows)
     assert failed == [n in (1, 2) and bool(s) for n, s in zip(rows, selected, strict=True)]
-    counted = [(n, int(s)) for n, s, b, f in zip(rows, slots, selected, failed, strict=True) if n and b and not f]
+    counted = [
+        (n, int(s))
+        for n, s, b, f in zip(rows, slots, selected, failed, strict=True)
+        if n and b and not f
+    ]
     sums = [sum(n for n, s in counted if s == slot) for slot in range(3)]
     vector = total.result(acc, everything)
     assert (vector.errors, vector.values.to_pylist()) == (None, sums)
@@ -168,7 +190,11 @@ def test_an_aggregate_counts_every_good_row_once(library: Library, rows: list[in
     other = empty_accumulator(total.accumulators, 3)
     total.update(other, np.array([0, 1]), pa.array([100, 200]), np.ones(2, np.bool_))
     assert total.merge(acc, everything, other, everything) is None
-    assert total.result(acc, everything).values.to_pylist() == [sums[0] + 100, sums[1] + 200, sums[2]]
+    assert total.result(acc, everything).values.to_pylist() == [
+        sums[0] + 100,
+        sums[1] + 200,
+        sums[2],
+    ]
     assert total.retract(acc, np.array([0]), pa.array([100]), np.ones(1, np.bool_)) is None
     assert total.result(acc, np.array([0])).values.to_pylist() == [sums[0]]
 
@@ -186,7 +212,9 @@ def test_a_worker_that_is_killed_is_started_again_and_no_row_pays_for_it(library
 
 
 def test_content_is_all_that_is_imported_from_the_folder(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("import b\n\ndef f():\n    from pack.inner import x\n    import json\n")
+    (tmp_path / "a.py").write_text(
+        "import b\n\ndef f():\n    from pack.inner import x\n    import json\n"
+    )
     (tmp_path / "b.py").write_text("import a\nimport no_such\n")
     (tmp_path / "unrelated.py").write_text("")
     (tmp_path / "pack").mkdir()
@@ -194,7 +222,13 @@ def test_content_is_all_that_is_imported_from_the_folder(tmp_path: Path) -> None
         (tmp_path / "pack" / name).write_text("")
     sources = collect("a", tmp_path)
     assert sources is not None
-    assert sorted(sources.files) == ["a.py", "b.py", "pack/__init__.py", "pack/data.csv", "pack/inner.py"]
+    assert sorted(sources.files) == [
+        "a.py",
+        "b.py",
+        "pack/__init__.py",
+        "pack/data.csv",
+        "pack/inner.py",
+    ]
     assert collect("missing", tmp_path) is None
     store = ModuleStore(tmp_path / "store")
     folder = store.put(sources)
@@ -213,7 +247,10 @@ def test_functions_of_installed_packages(tmp_path: Path, monkeypatch: pytest.Mon
     about = tmp_path / "packaged_tools-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: packaged-tools\nVersion: 1.0\n")
-    points = "[sqlengine.functions]\nshout = packaged_tools:shout\nabsent = packaged_tools:absent\nlost = no_such_package:f\n"
+    points = (
+        "[sqlengine.functions]\nshout = packaged_tools:shout\nabsent = packaged_tools:absent\nlost"
+        " = no_such_package:f\n"
+    )
     (about / "entry_points.txt").write_text(points)
     monkeypatch.syspath_prepend(str(tmp_path))
     found = dict(Library(tmp_path / "store", ()).entry_points())

@@ -1,4 +1,5 @@
-"""Functions of users on a server: whose fault it is, what changes while it runs, what a restart and a rollback use."""
+"""Functions of users on a server: whose fault it is, what changes while it runs, what a restart and
+a rollback use."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ LIMITS = Limits(row_s=0.3, memory=256 << 20, failures=100)
 
 
 def alerting(name: str, module: str, call: str, kind: str = "TEMPORARY FUNCTION") -> str:
-    """A job that gives an alert for every event for which a call gives more than 0, and calls a module of its own."""
+    """A job that gives an alert for every event for which a call gives more than 0, and calls a
+    module of its own."""
     place = f"{module}.{call.partition('(')[0]}"
     return f"""CREATE {kind} {call.partition("(")[0]} AS '{place}' LANGUAGE PYTHON;
         INSERT INTO alerts SELECT '{name}', id FROM events WHERE {call} > 0;"""
@@ -56,7 +58,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, User]]:
+def server(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Service, User]]:
     data = tmp_path_factory.mktemp("server") / "data"
     with running(data, functions=folder, function_limits=LIMITS) as (service, user):
         prepare(user)
@@ -89,7 +93,9 @@ def alive(pid: int) -> bool:
     return True
 
 
-def test_each_fault_is_a_dead_letter_of_its_job_and_of_nobody_else(server: tuple[Service, User]) -> None:
+def test_each_fault_is_a_dead_letter_of_its_job_and_of_nobody_else(
+    server: tuple[Service, User],
+) -> None:
     user = server[1]
     user.submit("risky", alerting("risky", "faulty", "risky(amount)"))
     user.submit("sober", rule("sober", "amount > 0"))
@@ -112,17 +118,28 @@ def test_each_fault_is_a_dead_letter_of_its_job_and_of_nobody_else(server: tuple
     assert user.job("risky")["state"] == "running"
 
 
-def test_after_too_many_crashes_the_job_fails_and_others_go_on(folder: Path, tmp_path: Path) -> None:
+def test_after_too_many_crashes_the_job_fails_and_others_go_on(
+    folder: Path, tmp_path: Path
+) -> None:
     (folder / "crashing.py").write_text(
-        "import os\nfrom sqlengine import udf\n\n@udf\ndef dies(amount: int) -> int:\n    os._exit(amount)\n"
+        "import os\nfrom sqlengine import udf\n\n@udf\ndef dies(amount: int) -> int:\n   "
+        " os._exit(amount)\n"
     )
-    with running(tmp_path / "data", functions=folder, function_limits=Limits(failures=3)) as (_, user):
+    with running(tmp_path / "data", functions=folder, function_limits=Limits(failures=3)) as (
+        _,
+        user,
+    ):
         prepare(user)
         user.submit("dying", alerting("dying", "crashing", "dies(amount)"))
         for n in range(3):
             assert user.fired(amount=n) == set()
-        job = eventually(lambda: (j := user.job("dying"))["state"] == "failed" and j, "the end of the job")
-        last = "function crashing.dies is switched off after 3 failures, the last: its process ended with code 2"
+        job = eventually(
+            lambda: (j := user.job("dying"))["state"] == "failed" and j, "the end of the job"
+        )
+        last = (
+            "function crashing.dies is switched off after 3 failures, the last: its process ended"
+            " with code 2"
+        )
         assert job["reason"] == last
         assert user.states() == {"tables": "defined", "all": "running", "dying": "failed"}
         assert user.fired(amount=1) == set()
@@ -152,7 +169,11 @@ def test_old_and_new_content_side_by_side_then_changed_and_rolled_back(
     first = pid_of("levels")
     (folder / "numbers_of.py").write_text("LIMIT = 20\n")  # the module itself stays as it is
     user.submit("new", alerting("new", "levels", "above(amount)"))
-    assert [user.fired(amount=n) & {"old", "new"} for n in (10, 11, 21)] == [set(), {"old"}, {"old", "new"}]
+    assert [user.fired(amount=n) & {"old", "new"} for n in (10, 11, 21)] == [
+        set(),
+        {"old"},
+        {"old", "new"},
+    ]
 
     changed = user.submit("old", alerting("old", "levels", "above(amount)"))
     assert (changed["status"], changed["version"]) == ("replaced", 2)
@@ -164,8 +185,12 @@ def test_old_and_new_content_side_by_side_then_changed_and_rolled_back(
     assert user.fired(amount=11) & {"old", "new"} == {"old"}
 
 
-def test_a_restart_uses_what_was_submitted_whatever_became_of_the_file(folder: Path, tmp_path: Path) -> None:
-    (folder / "gone.py").write_text("from sqlengine import udf\n\n@udf\ndef level(a: int) -> int:\n    return a - 5\n")
+def test_a_restart_uses_what_was_submitted_whatever_became_of_the_file(
+    folder: Path, tmp_path: Path
+) -> None:
+    (folder / "gone.py").write_text(
+        "from sqlengine import udf\n\n@udf\ndef level(a: int) -> int:\n    return a - 5\n"
+    )
     data = tmp_path / "data"
     with running(data, functions=folder) as (_, user):
         prepare(user)
@@ -175,16 +200,23 @@ def test_a_restart_uses_what_was_submitted_whatever_became_of_the_file(folder: P
     with running(data, functions=folder) as (_, user):
         user.event()  # the first one's number is taken
         assert [user.fired(amount=n) for n in (5, 6)] == [set(), {"levels"}]
-        error = user.refused(lambda: user.submit("again", alerting("again", "gone", "level(amount)")))
+        error = user.refused(
+            lambda: user.submit("again", alerting("again", "gone", "level(amount)"))
+        )
         assert "there is no module 'gone'" in str(error)
         user.client.post("/api/v1/jobs/levels/stop", {})
         user.client.post("/api/v1/jobs/levels/start", {})
         assert user.fired(amount=6) == {"levels"}
 
 
-def test_a_job_of_the_watched_folder_takes_a_changed_module_with_its_own_change(folder: Path, tmp_path: Path) -> None:
+def test_a_job_of_the_watched_folder_takes_a_changed_module_with_its_own_change(
+    folder: Path, tmp_path: Path
+) -> None:
     def module(limit: int) -> None:
-        text = f"from sqlengine import udf\n\n@udf\ndef beyond(a: int) -> int:\n    return a - {limit}\n"
+        text = (
+            "from sqlengine import udf\n\n@udf\ndef beyond(a: int) -> int:\n    return a -"
+            f" {limit}\n"
+        )
         (folder / "watched.py").write_text(text)
 
     def written(text: str) -> None:
@@ -209,26 +241,38 @@ def test_a_job_of_the_watched_folder_takes_a_changed_module_with_its_own_change(
     ("using", "says"),
     [
         ("FILE '/etc/passwd'", "file '/etc/passwd' is not in the folder that functions come from"),
-        ("FILE '../secret.py'", "file '../secret.py' is not in the folder that functions come from"),
+        (
+            "FILE '../secret.py'",
+            "file '../secret.py' is not in the folder that functions come from",
+        ),
         ("FILE 'link.py'", "file 'link.py' is not in the folder that functions come from"),
         ("FILE 'missing.py'", "file 'missing.py' is not in the folder that functions come from"),
     ],
 )
-def test_files_elsewhere_are_refused(server: tuple[Service, User], folder: Path, using: str, says: str) -> None:
+def test_files_elsewhere_are_refused(
+    server: tuple[Service, User], folder: Path, using: str, says: str
+) -> None:
     (folder.parent / "secret.py").write_text("from sqlengine import udf\n")
     (folder / "link.py").unlink(missing_ok=True)
     (folder / "link.py").symlink_to(folder.parent / "secret.py")
-    sql = f"CREATE TEMPORARY FUNCTION f AS 'm.f' LANGUAGE PYTHON USING {using}; {rule('x', 'f(amount) > 0')}"
+    sql = (
+        f"CREATE TEMPORARY FUNCTION f AS 'm.f' LANGUAGE PYTHON USING {using};"
+        f" {rule('x', 'f(amount) > 0')}"
+    )
     assert says in str(server[1].refused(lambda: server[1].submit("outside", sql)))
 
 
 @pytest.mark.parametrize("place", ["os.getpid", "subprocess.run", "sqlengine.service.serve"])
 def test_modules_that_are_installed_are_refused(server: tuple[Service, User], place: str) -> None:
     sql = f"CREATE TEMPORARY FUNCTION f AS '{place}' LANGUAGE PYTHON; {rule('x', 'f(amount) > 0')}"
-    assert "there is no module" in str(server[1].refused(lambda: server[1].submit("installed", sql)))
+    assert "there is no module" in str(
+        server[1].refused(lambda: server[1].submit("installed", sql))
+    )
 
 
-def test_a_function_of_all_jobs_is_held_by_those_that_use_it(server: tuple[Service, User], folder: Path) -> None:
+def test_a_function_of_all_jobs_is_held_by_those_that_use_it(
+    server: tuple[Service, User], folder: Path
+) -> None:
     user = server[1]
     (folder / "shared_one.py").write_text(
         "from sqlengine import udf\n\n@udf\ndef plus(a: int) -> int:\n    return a + 1\n"
@@ -241,7 +285,10 @@ def test_a_function_of_all_jobs_is_held_by_those_that_use_it(server: tuple[Servi
     (folder / "shared_one.py").write_text(
         "from sqlengine import udf\n\n@udf\ndef plus(a: int) -> int:\n    return a + 2\n"
     )
-    for work in (lambda: user.submit("definer", create), lambda: user.client.delete("/api/v1/jobs/definer")):
+    for work in (
+        lambda: user.submit("definer", create),
+        lambda: user.client.delete("/api/v1/jobs/definer"),
+    ):
         assert "'plus()' is used by caller" in str(user.refused(work))
     assert user.fired(amount=6) & {"caller"} == {"caller"}
     user.client.delete("/api/v1/jobs/caller")
@@ -250,7 +297,9 @@ def test_a_function_of_all_jobs_is_held_by_those_that_use_it(server: tuple[Servi
     assert [user.fired(amount=n) & {"caller"} for n in (5, 6)] == [{"caller"}, set()]
 
 
-def test_equal_calls_of_equal_content_are_one_node(server: tuple[Service, User], folder: Path) -> None:
+def test_equal_calls_of_equal_content_are_one_node(
+    server: tuple[Service, User], folder: Path
+) -> None:
     user = server[1]
     (folder / "merged.py").write_text(
         "from sqlengine import udf\n\n@udf\ndef same(a: int) -> int:\n    return a\n\n"
@@ -258,7 +307,9 @@ def test_equal_calls_of_equal_content_are_one_node(server: tuple[Service, User],
     )
     for name in ("uno", "duo"):
         for function in ("same", "other"):
-            call = alerting(name, "merged", f"{function}(amount)").replace(f"FUNCTION {function}", f"FUNCTION {name}")
+            call = alerting(name, "merged", f"{function}(amount)").replace(
+                f"FUNCTION {function}", f"FUNCTION {name}"
+            )
             user.submit(f"{function}.{name}", call.replace(f"WHERE {function}", f"WHERE {name}"))
     for function, shared in (("same", True), ("other", False)):
         plan: Any = user.client.get(f"/api/v1/jobs/{function}.uno/explain", format="json")
@@ -267,8 +318,13 @@ def test_equal_calls_of_equal_content_are_one_node(server: tuple[Service, User],
         assert f"merged.{function}@" in node["label"]
 
 
-def test_modules_come_with_a_request_where_the_server_takes_them(server: tuple[Service, User], tmp_path: Path) -> None:
-    source = "import told\nfrom sqlengine import udf\n\n@udf\ndef brought(a: int) -> int:\n    return a - told.LIMIT\n"
+def test_modules_come_with_a_request_where_the_server_takes_them(
+    server: tuple[Service, User], tmp_path: Path
+) -> None:
+    source = (
+        "import told\nfrom sqlengine import udf\n\n@udf\ndef brought(a: int) -> int:\n    return a"
+        " - told.LIMIT\n"
+    )
     modules = {"brought_along.py": source, "told.py": "LIMIT = 3\n"}
     body: dict[str, object] = {
         "name": "b",
@@ -286,6 +342,8 @@ def test_modules_come_with_a_request_where_the_server_takes_them(server: tuple[S
                 prepare(user)
                 user.client.post("/api/v1/jobs", body)
                 modules["../evil.py"] = ""
-                evil = user.refused(partial(user.client.post, "/api/v1/jobs", {**body, "name": "c"}))
+                evil = user.refused(
+                    partial(user.client.post, "/api/v1/jobs", {**body, "name": "c"})
+                )
                 assert "is not the name of a module" in str(evil)
             assert [user.fired(amount=n) for n in (3, 4)] == [set(), {"b"}]

@@ -1,4 +1,5 @@
-"""Functions of users in scripts: what a query gives, compared with the same in Python, and what is refused."""
+"""Functions of users in scripts: what a query gives, compared with the same in Python, and what is
+refused."""
 
 from __future__ import annotations
 
@@ -48,7 +49,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def session(folder: Path) -> Iterator[Session]:
-    with open_runner(folder / "data") as runner, script_library(folder / "data", str(folder / "s.sql")) as library:
+    with (
+        open_runner(folder / "data") as runner,
+        script_library(folder / "data", str(folder / "s.sql")) as library,
+    ):
         session = Session(runner, Recorder(), library=library)
         creates = (f"CREATE TEMPORARY FUNCTION {n} AS 'mine.{n}' LANGUAGE PYTHON;" for n in NAMES)
         session.run("".join(creates) + "SET 'job.on-error' = 'dead-letter';")
@@ -65,10 +69,17 @@ def run(session: Session, sql: str) -> list[tuple[object, ...]]:
     return recorder.rows_of[0]
 
 
-VALUES = "(VALUES (1, 'a'), (2, 'b c'), (3, CAST(NULL AS STRING)), (CAST(NULL AS INT), 'd')) AS t (n, s)"
+VALUES = (
+    "(VALUES (1, 'a'), (2, 'b c'), (3, CAST(NULL AS STRING)), (CAST(NULL AS INT), 'd')) AS t (n, s)"
+)
 
 QUERIES = {
-    f"SELECT strict(n), lenient(n) FROM {VALUES}": [(2, "got 1"), (3, "got 2"), (4, "got 3"), (None, "got None")],
+    f"SELECT strict(n), lenient(n) FROM {VALUES}": [
+        (2, "got 1"),
+        (3, "got 2"),
+        (4, "got 3"),
+        (None, "got None"),
+    ],
     f"SELECT nothing(n) FROM {VALUES}": [(None,)],  # only the row that it is not asked for
     f"SELECT add(n), add(n, 1, 2) FROM {VALUES} WHERE n < 3": [(1, 4), (2, 5)],
     f"SELECT greet(s), greet(s, 'bye') FROM {VALUES} WHERE n = 1": [("hello a", "bye a")],
@@ -131,7 +142,9 @@ QUERIES = {
         (1, 0),
         (1, 1),
     ],
-    f"SELECT x.* FROM {VALUES} JOIN LATERAL TABLE(chunks(s)) AS x ON x.text <> 'b' WHERE n = 2": [("c", 1)],
+    f"SELECT x.* FROM {VALUES} JOIN LATERAL TABLE(chunks(s)) AS x ON x.text <> 'b' WHERE n = 2": [
+        ("c", 1)
+    ],
 }
 
 
@@ -147,10 +160,14 @@ REFUSED = {
     "SELECT add()": "at least 1 arguments expected, but 0 given",
     "SELECT chunks('a')": "'chunks' is a table function",
     "SELECT f0 FROM LATERAL TABLE(strict(1))": "LATERAL is not supported",
-    "SELECT 1 FROM (VALUES (1)) AS t (n), LATERAL TABLE(no_such(n))": "unknown table function 'no_such'",
+    "SELECT 1 FROM (VALUES (1)) AS t (n), LATERAL TABLE(no_such(n))": (
+        "unknown table function 'no_such'"
+    ),
     "SELECT no_such(1)": "unknown function 'no_such'",
     "SELECT Weighted(1.0, 2) OVER () FROM (VALUES (1)) AS t (n)": "WEIGHTED cannot stand with OVER",
-    "SELECT n FROM (VALUES (1)) AS t (n) WHERE Longest('a') = 'a'": "the aggregate 'longest' cannot stand in WHERE",
+    "SELECT n FROM (VALUES (1)) AS t (n) WHERE Longest('a') = 'a'": (
+        "the aggregate 'longest' cannot stand in WHERE"
+    ),
 }
 
 
@@ -167,17 +184,26 @@ def test_aggregate_over_windows(session: Session, folder: Path) -> None:
         ("a", 1.0, 1, "xx", 1), ("b", 5.0, 2, None, 2), ("a", 2.0, 3, "y", 3), ("a", 7.0, -1, "zzz", 3),
         ("a", 7.0, 99, "wwww", 3), ("a", None, 4, "vvv", 4), ("a", 9.0, 4, "u", 14),
     ]  # fmt: skip
-    lines = [json.dumps({"k": k, "v": v, "w": w, "s": s, "ts": f"2020-01-01 00:00:{at:02}"}) for k, v, w, s, at in rows]
+    lines = [
+        json.dumps({"k": k, "v": v, "w": w, "s": s, "ts": f"2020-01-01 00:00:{at:02}"})
+        for k, v, w, s, at in rows
+    ]
     (folder / "rows.json").write_text("\n".join(lines) + "\n")
     session.output = recorder = Recorder()
-    session.run(f"""
+    session.run(
+        f"""
         CREATE TEMPORARY TABLE src (k STRING, v DOUBLE, w INT, s STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts)
         WITH ('connector' = 'filesystem', 'path' = '{folder}/rows.json', 'format' = 'json');
         SELECT k, Weighted(v, w), Weighted(v, w) FILTER (WHERE w > 1), Longest(s), COUNT(*)
-        FROM TABLE(TUMBLE(TABLE src, DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY k, window_start, window_end""")
+        FROM TABLE(TUMBLE(TABLE src, DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY k, window_start, window_end"""
+    )
     assert recorder.errors == {}
     # Neither the negative weight nor the crash counts for anything: they are dead letters.
-    assert recorder.rows_of[1] == [("a", 1.75, 2.0, "vvv", 3), ("b", 5.0, 5.0, "", 1), ("a", 9.0, 9.0, "u", 1)]
+    assert recorder.rows_of[1] == [
+        ("a", 1.75, 2.0, "vvv", 3),
+        ("b", 5.0, 5.0, "", 1),
+        ("a", 9.0, 9.0, "u", 1),
+    ]
 
 
 LATEST = """(SELECT k, LAST_VALUE(v) AS v, LAST_VALUE(w) AS w, LAST_VALUE(s) AS s
@@ -187,8 +213,10 @@ LATEST = """(SELECT k, LAST_VALUE(v) AS v, LAST_VALUE(w) AS w, LAST_VALUE(s) AS 
 def test_aggregate_over_rows_that_are_updated(session: Session) -> None:
     """The row of key 1 is taken back, then its new form comes."""
     session.output = recorder = Recorder()
-    session.run(f"""SET 'table.exec.mini-batch.enabled' = 'false'; SELECT Weighted(v, w) FROM {LATEST};
-        RESET 'table.exec.mini-batch.enabled'; SELECT Longest(s) FROM {LATEST}""")
+    session.run(
+        f"""SET 'table.exec.mini-batch.enabled' = 'false'; SELECT Weighted(v, w) FROM {LATEST};
+        RESET 'table.exec.mini-batch.enabled'; SELECT Longest(s) FROM {LATEST}"""
+    )
     values = [1.0, 2.5, 4.0, 3.25]
     assert recorder.rows_of[1] == [
         (values[0],),
@@ -213,25 +241,36 @@ BAD = {
     "def f(x: int) -> object: ...": "the result: the hint object has no SQL type",
     "def f(x: int, *, y: int) -> int: ...": "parameter 'y' can only be given by name",
     "def f(x: list) -> int: ...": "parameter 'x': the hint list has no SQL type",
-    "def f(x: Nowhere) -> int: ...": "a type hint cannot be resolved: name 'Nowhere' is not defined",
+    "def f(x: Nowhere) -> int: ...": (
+        "a type hint cannot be resolved: name 'Nowhere' is not defined"
+    ),
     "f = 3": "it is no function",
     "def g(x: int) -> int: ...": "module 'bad' has no 'f'",
-    "import no_such_module": "ModuleNotFoundError: No module named 'no_such_module' (bad.py, line 5)",
+    "import no_such_module": (
+        "ModuleNotFoundError: No module named 'no_such_module' (bad.py, line 5)"
+    ),
     "raise ValueError('no')": "ValueError: no (bad.py, line 5)",
     "def f(x: int) -> int": "SyntaxError: expected ':'",
     "import os; os._exit(5)": "its process ended with code 5",
     "@udf(result_type='NUMBER')\ndef f(x: int): ...": "the result: unknown type 'NUMBER'",
-    "@udf(input_types=['INT'])\ndef f(x, y) -> int: ...": "input_types has 1 types for 2 parameters",
+    "@udf(input_types=['INT'])\ndef f(x, y) -> int: ...": (
+        "input_types has 1 types for 2 parameters"
+    ),
     "@udtf\ndef f(x: int) -> int: ...": "a table function gives rows",
     "@udaf\nclass f: ...": "the class has no method create_accumulator",
-    "class P(NamedTuple):\n    a: set\ndef f(x: P) -> int: ...": "parameter 'x': field 'a': the hint set has no SQL type",
+    "class P(NamedTuple):\n    a: set\ndef f(x: P) -> int: ...": (
+        "parameter 'x': field 'a': the hint set has no SQL type"
+    ),
 }
 
 
 @pytest.mark.parametrize("text", BAD)
-def test_bad_module_is_refused_when_it_is_created(session: Session, folder: Path, text: str) -> None:
+def test_bad_module_is_refused_when_it_is_created(
+    session: Session, folder: Path, text: str
+) -> None:
     head = (
-        "from __future__ import annotations\nfrom typing import NamedTuple\nfrom sqlengine import udaf, udf, udtf\n\n"
+        "from __future__ import annotations\nfrom typing import NamedTuple\nfrom sqlengine import"
+        " udaf, udf, udtf\n\n"
     )
     (folder / "bad.py").write_text(head + text + "\n")
     recorder: Any = Recorder()
@@ -263,7 +302,11 @@ def test_show_describe_and_drop(session: Session) -> None:
     assert recorder.rows_of[3] == [("hello ab", 2)]
     facts = {str(name): value for name, value in recorder.rows_of[4]}
     assert facts["signature"] == "strict(n BIGINT) -> BIGINT"
-    assert (facts["is temporary"], facts["kind"], facts["class name"]) == ("false", "SCALAR", "mine.strict")
+    assert (facts["is temporary"], facts["kind"], facts["class name"]) == (
+        "false",
+        "SCALAR",
+        "mine.strict",
+    )
     assert recorder.rows_of[7] == [("ba",)]
     assert [(n, e.message) for n, e in recorder.errors.items()] == [
         (8, "unknown function 'perm'"),

@@ -1,4 +1,5 @@
-"""Python code as the sink of a table: what it is given, whose fault it is, what comes again after a crash."""
+"""Python code as the sink of a table: what it is given, whose fault it is, what comes again after a
+crash."""
 
 from __future__ import annotations
 
@@ -62,7 +63,10 @@ def functions(*names: str) -> str:
 
 
 def table(columns: str, name: str, what: str = "function") -> str:
-    return f"CREATE TEMPORARY TABLE target ({columns}) WITH ('connector' = 'python', '{what}' = '{name}');"
+    return (
+        f"CREATE TEMPORARY TABLE target ({columns}) WITH ('connector' = 'python', '{what}' ="
+        f" '{name}');"
+    )
 
 
 class Life:
@@ -76,7 +80,9 @@ class Life:
         self.engine = self.opened()
 
     def opened(self, callables: Callables | None = None) -> Engine:
-        config = Config(data=self.folder / "data", functions=self.folder / "functions", checkpoint_ms=1 << 40)
+        config = Config(
+            data=self.folder / "data", functions=self.folder / "functions", checkpoint_ms=1 << 40
+        )
         self.engine = Engine(config, callables=callables or {})
         self.engine.start()
         return self.engine
@@ -141,12 +147,16 @@ def test_a_program_gives_callables(life: Life) -> None:
     taken: list[pa.RecordBatch] = []
     life.opened({"mine": taken.append})
     sql = table("host STRING, n BIGINT", "mine", "callable")
-    life.engine.submit("counts", sql + "INSERT INTO target SELECT host, COUNT(*) FROM events GROUP BY host")
+    life.engine.submit(
+        "counts", sql + "INSERT INTO target SELECT host, COUNT(*) FROM events GROUP BY host"
+    )
     life.tell(("a", "h1"))
     eventually(lambda: [b.to_pylist() for b in taken] == [[{"op": "+I", "host": "h1", "n": 1}]])
     with pytest.raises(SqlError, match="there is no callable 'other'"):
         life.engine.submit(
-            "more", table("host STRING", "other", "callable") + "INSERT INTO target SELECT host FROM events"
+            "more",
+            table("host STRING", "other", "callable")
+            + "INSERT INTO target SELECT host FROM events",
         )
 
 
@@ -170,7 +180,10 @@ def test_rows_come_again_after_a_crash(life: Life) -> None:
         (functions("plain") + table("rule STRING", "plain"), "function 'plain' is no sink"),
         (functions("page") + table("rule STRING, host INT", "page"), "do not fit function 'page'"),
         (functions("page") + table("rule STRING", "page"), "do not fit function 'page'"),
-        (functions("page") + "INSERT INTO target SELECT page(rule, host), '' FROM events", "'page' is a sink"),
+        (
+            functions("page") + "INSERT INTO target SELECT page(rule, host), '' FROM events",
+            "'page' is a sink",
+        ),
         (
             functions("page")
             + table("rule STRING, host STRING", "page")

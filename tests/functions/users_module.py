@@ -133,6 +133,6 @@ class Longest:
         return acc
 """
 NAMES = (
-    "strict lenient nothing add greet no_arguments dice doubled explicit annotated moved pairs times true_for_big chunks spread "
-    "Weighted Longest"
+    "strict lenient nothing add greet no_arguments dice doubled explicit annotated moved pairs"
+    " times true_for_big chunks spread Weighted Longest"
 ).split()

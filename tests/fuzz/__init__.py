@@ -1,1 +1,2 @@
-"""Random queries over random tables: what we say beside what real Flink says. `python -m tests.fuzz --help`."""
+"""Random queries over random tables: what we say beside what real Flink says. `python -m tests.fuzz
+--help`."""

@@ -1,4 +1,5 @@
-"""`python -m tests.fuzz --seed 1 --queries 100`: random queries, each asked of us and of a real Flink."""
+"""`python -m tests.fuzz --seed 1 --queries 100`: random queries, each asked of us and of a real
+Flink."""
 
 from __future__ import annotations
 
@@ -22,17 +23,31 @@ from tests.support import oracle_missing
 
 @click.command()
 @click.option("--seed", default=1, help="Decides tables, rows and queries.")
-@click.option("--queries", "count", default=100, help=f"How many; every {TOGETHER} have tables of their own.")
+@click.option(
+    "--queries", "count", default=100, help=f"How many; every {TOGETHER} have tables of their own."
+)
 @click.option("--first", default=0, help="The number of the first of them.")
-@click.option("--only", type=click.Choice(sorted(OPERATORS)), help="Queries whose outermost operation is this.")
+@click.option(
+    "--only",
+    type=click.Choice(sorted(OPERATORS)),
+    help="Queries whose outermost operation is this.",
+)
 @click.option("--shrink", "shrinks", default=3, help="How many differences are made smaller.")
 @click.option(
-    "--kinds", default="rows,refused,types,names,order,accepted,nullability,varies", help="Differences that count."
+    "--kinds",
+    default="rows,refused,types,names,order,accepted,nullability,varies",
+    help="Differences that count.",
 )
 @click.option("--settings", default="", help="SET statements, each with its semicolon.")
 @click.option("--batch", is_flag=True, help="In batch mode.")
-@click.option("--tally", type=click.Path(path_type=Path), help="A file that adds up the histogram over runs.")
-@click.option("--answers", type=click.Path(path_type=Path), help="A file that keeps what Flink says for other runs.")
+@click.option(
+    "--tally", type=click.Path(path_type=Path), help="A file that adds up the histogram over runs."
+)
+@click.option(
+    "--answers",
+    type=click.Path(path_type=Path),
+    help="A file that keeps what Flink says for other runs.",
+)
 def main(
     seed: int,
     count: int,
@@ -57,7 +72,9 @@ def main(
             held = tables(Random(f"tables/{own}"))
             asked = replace(flink, settings=settings + part_settings(Random(f"settings/{own}")))
             made = queries(own, held, numbers, only, batch)
-            for number, query, first_verdict in zip(numbers, made, compared(asked, held, made), strict=True):
+            for number, query, first_verdict in zip(
+                numbers, made, compared(asked, held, made), strict=True
+            ):
                 verdict = _settled(asked, held, query, first_verdict)
                 counted.add(query, verdict)
                 if verdict.kind in wanted:
@@ -69,7 +86,9 @@ def main(
                         _shrink(asked, held, query, verdict)
             counted.keep()
             done, total = part * TOGETHER + numbers.stop - first, counted.kinds["compared"]
-            click.echo(f"{done} of {count} queries, {total} compared, {differences} differ", err=True)
+            click.echo(
+                f"{done} of {count} queries, {total} compared, {differences} differ", err=True
+            )
     click.echo("\n" + "\n".join(counted.lines()))
     sys.exit(differences > 0)
 
@@ -82,7 +101,8 @@ def _settled(flink: Flink, held: list[Table], query: Query, found: Verdict) -> V
 
 
 def _parts(first: int, end: int) -> list[tuple[int, range]]:
-    """Which parts there are, and which queries of each: from `first` to before `end`, counted over all parts."""
+    """Which parts there are, and which queries of each: from `first` to before `end`, counted over
+    all parts."""
     found = []
     for part in range(first // TOGETHER, (end + TOGETHER - 1) // TOGETHER):
         start = part * TOGETHER
@@ -91,7 +111,10 @@ def _parts(first: int, end: int) -> list[tuple[int, range]]:
 
 
 def _show(verdict: Verdict) -> None:
-    for name, answer, other in (("Flink", verdict.flink, verdict.ours), ("here ", verdict.ours, verdict.flink)):
+    for name, answer, other in (
+        ("Flink", verdict.flink, verdict.ours),
+        ("here ", verdict.ours, verdict.flink),
+    ):
         if isinstance(answer, str):
             click.echo(f"  {name} {answer[:1200]}")
             continue
@@ -106,7 +129,8 @@ def _shrink(flink: Flink, held: list[Table], query: Query, verdict: Verdict) -> 
     click.echo(f"--- smaller: {shorter.sql}")
     for table in smaller:
         click.echo(
-            f"  {table.name} ({', '.join(f'{c.name} {c.kind}' for c in table.columns)}) delay {table.delay} {table.time}"
+            f"  {table.name} ({', '.join(f'{c.name} {c.kind}' for c in table.columns)}) delay"
+            f" {table.delay} {table.time}"
         )
         for row in table.rows:
             click.echo(f"    {json.dumps(row, ensure_ascii=False)}")

@@ -1,4 +1,5 @@
-"""What a real Flink has said to questions, kept in a file: a run that is repeated asks only what is new."""
+"""What a real Flink has said to questions, kept in a file: a run that is repeated asks only what is
+new."""
 
 from __future__ import annotations
 

@@ -27,9 +27,10 @@ FIRST = "SET 'pipeline.auto-watermark-interval' = '0';\n"
 
 @dataclass(frozen=True)
 class Verdict:
-    """`kind`: equal, known (a bug of Flink's), both fail, refused (only Flink runs it), accepted (only we do, and Flink
-    says that it is no valid SQL), unplanned (only we do: Flink finds no plan, or fails with it), names, types, nullability,
-    rows, order, varies (asked again, it is equal). The answers as JSON, an error as its message."""
+    """`kind`: equal, known (a bug of Flink's), both fail, refused (only Flink runs it), accepted
+    (only we do, and Flink says that it is no valid SQL), unplanned (only we do: Flink finds no
+    plan, or fails with it), names, types, nullability, rows, order, varies (asked again, it is
+    equal). The answers as JSON, an error as its message."""
 
     kind: str
     ours: Answer
@@ -43,8 +44,8 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Flink:
-    """A real Flink (of `real_flink`), the SET statements that both get, whether both read all before they answer, and what
-    it has answered before."""
+    """A real Flink (of `real_flink`), the SET statements that both get, whether both read all
+    before they answer, and what it has answered before."""
 
     oracle: Any
     settings: str = ""
@@ -54,9 +55,15 @@ class Flink:
     @property
     def first(self) -> str:
         """What every script begins with."""
-        return ("SET 'execution.runtime-mode' = 'batch';\n" if self.batch else "") + FIRST + self.settings
+        return (
+            ("SET 'execution.runtime-mode' = 'batch';\n" if self.batch else "")
+            + FIRST
+            + self.settings
+        )
 
-    def script(self, tables: Sequence[Table], folder: Path, statements: Sequence[str], own: bool) -> str:
+    def script(
+        self, tables: Sequence[Table], folder: Path, statements: Sequence[str], own: bool
+    ) -> str:
         """The tables and then the statements, for Flink (`own`) or for us."""
         parts = (*(t.ddl(folder, own) for t in tables), *statements)
         return self.first + "".join(f"{s};\n" for s in parts)
@@ -75,7 +82,9 @@ class Flink:
         for start in range(0, len(new), AT_ONCE):  # others ask between
             part = new[start : start + AT_ONCE]
             script = self.script(tables, folder, part, own=True)
-            events = self.oracle.run(script, "batch" if self.batch else "streaming", keep_going=True)
+            events = self.oracle.run(
+                script, "batch" if self.batch else "streaming", keep_going=True
+            )
             found = _answers(events)
             if any("NoResourceAvailable" in str(a) for a in found.values()):
                 raise RuntimeError("the Flink cluster is broken: start another one")
@@ -90,7 +99,9 @@ def real_flink() -> Iterator[Any]:
         yield flink
 
 
-def compared(flink: Flink, tables: Sequence[Table], queries: Sequence[Query], again: bool = False) -> list[Verdict]:
+def compared(
+    flink: Flink, tables: Sequence[Table], queries: Sequence[Query], again: bool = False
+) -> list[Verdict]:
     """A verdict on each query."""
     statements = [q.sql for q in queries]
     with tempfile.TemporaryDirectory() as name:
@@ -100,9 +111,13 @@ def compared(flink: Flink, tables: Sequence[Table], queries: Sequence[Query], ag
             table.write(folder / "data")
         with ThreadPoolExecutor(1) as beside:
             asked = beside.submit(flink.ask, tables, folder / "data", statements, again)
-            ours = _answers(our_events(flink.script(tables, folder / "data", statements, own=False), folder))
+            ours = _answers(
+                our_events(flink.script(tables, folder / "data", statements, own=False), folder)
+            )
             theirs = asked.result()
-    pairs = zip([ours.get(n, ["no answer"]) for n in flink.numbers(tables, statements)], theirs, strict=True)
+    pairs = zip(
+        [ours.get(n, ["no answer"]) for n in flink.numbers(tables, statements)], theirs, strict=True
+    )
     return [verdict(o, t, q) for (o, t), q in zip(pairs, queries, strict=True)]
 
 
@@ -117,7 +132,13 @@ def our_events(script: str, folder: Path) -> Iterable[Mapping[str, Any]]:
 class _WithMessages(Collected):
     def error(self, stmt: int, error: Exception) -> None:
         detail = " / ".join(str(getattr(error, x, "") or "") for x in ("message", "detail"))
-        self.events.append({"stmt": stmt, "kind": "error", "message": detail if detail.strip(" /") else repr(error)})
+        self.events.append(
+            {
+                "stmt": stmt,
+                "kind": "error",
+                "message": detail if detail.strip(" /") else repr(error),
+            }
+        )
 
 
 def _answers(events: Iterable[Mapping[str, Any]]) -> dict[int, Answer]:
@@ -137,7 +158,11 @@ def _answers(events: Iterable[Mapping[str, Any]]) -> dict[int, Answer]:
 
 def verdict(ours: Answer, flink: Answer, query: Query) -> Verdict:
     if isinstance(ours, str) or isinstance(flink, str):
-        alone = "accepted" if _INVALID in str(flink) and not known.unplanned(query.sql, str(flink)) else "unplanned"
+        alone = (
+            "accepted"
+            if _INVALID in str(flink) and not known.unplanned(query.sql, str(flink))
+            else "unplanned"
+        )
         kinds = {(True, True): "both fail", (True, False): "refused", (False, True): alone}
         return Verdict(kinds[isinstance(ours, str), isinstance(flink, str)], ours, flink)
     if query.first_of is not None:
@@ -153,8 +178,8 @@ def verdict(ours: Answer, flink: Answer, query: Query) -> Verdict:
 
 
 def _known(columns: str) -> str:
-    """Without what is known to differ: the time of a window is never NULL here, and there are no time attributes within
-    arrays."""
+    """Without what is known to differ: the time of a window is never NULL here, and there are no
+    time attributes within arrays."""
     return columns.replace(" NOT NULL *ROWTIME*", " *ROWTIME*").replace(" *ROWTIME*>", ">")
 
 
@@ -165,6 +190,7 @@ def _schemas(ours: str, flink: str) -> str:
     if _known(ours) == _known(flink):
         return "equal"
     same = [
-        a.replace(" NOT NULL", "") == b.replace(" NOT NULL", "") for (_, a), (_, b) in zip(left, right, strict=True)
+        a.replace(" NOT NULL", "") == b.replace(" NOT NULL", "")
+        for (_, a), (_, b) in zip(left, right, strict=True)
     ]
     return "nullability" if all(same) else "types"

@@ -1,4 +1,5 @@
-"""Random tables: small, full of NULLs and duplicates, with equal times, and late rows where a table has them."""
+"""Random tables: small, full of NULLs and duplicates, with equal times, and late rows where a table
+has them."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ STRINGS = ("a", "b", "c", "", "A", "ab", "é", " x")
 
 @dataclass(frozen=True)
 class Column:
-    """A column by its name and the family of its type: one of `forms.TYPES`. `nulls`: a row of its table has NULL there."""
+    """A column by its name and the family of its type: one of `forms.TYPES`. `nulls`: a row of its
+    table has NULL there."""
 
     name: str
     kind: str
@@ -27,10 +29,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table in a file. `late`: some of its rows are behind its watermark. `form`: json (rows), versions (rows, with a
-    primary key), changes (a change of the row with the key `id` each; one with `gone` takes it away), look-up (for joins
-    by processing time only), newest (a view: the last row of each `k` of the table `of`). `time`: what its time attribute
-    is: a column, one computed of a text, or one with which the watermark goes on in some rows only; `zoned`: it is a
+    """A table in a file. `late`: some of its rows are behind its watermark. `form`: json (rows),
+    versions (rows, with a primary key), changes (a change of the row with the key `id` each; one
+    with `gone` takes it away), look-up (for joins by processing time only), newest (a view: the
+    last row of each `k` of the table `of`). `time`: what its time attribute is: a column, one
+    computed of a text, or one with which the watermark goes on in some rows only; `zoned`: it is a
     TIMESTAMP_LTZ. `told`: the format of changes."""
 
     name: str
@@ -45,10 +48,14 @@ class Table:
     told: str = "debezium-json"
 
     def ddl(self, folder: Path, flink: bool) -> str:
-        """Its definition. Only Flink's tests have the connector for look-ups; ours look into any table."""
+        """Its definition. Only Flink's tests have the connector for look-ups; ours look into any
+        table."""
         if self.form == "newest":
             # NULL has versions in Flink, and yet it takes what is equal to a key for NOT NULL
-            ranked = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts DESC) AS place FROM {self.of} WHERE k IS NOT NULL"
+            ranked = (
+                "SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts DESC) AS place FROM"
+                f" {self.of} WHERE k IS NOT NULL"
+            )
             names = ", ".join(c.name for c in self.columns)
             return f"CREATE VIEW {self.name} AS SELECT {names} FROM ({ranked}) WHERE place = 1"
         parts = [f"{c.name} {TYPES[c.kind]}" for c in self.columns if c.name != "ts"]
@@ -98,18 +105,29 @@ class Table:
 
 
 def _debezium(before: dict[str, Any] | None, after: dict[str, Any] | None) -> dict[str, Any]:
-    return {"before": before, "after": after, "op": "d" if after is None else "u" if before else "c"}
+    return {
+        "before": before,
+        "after": after,
+        "op": "d" if after is None else "u" if before else "c",
+    }
 
 
 def _ogg(before: dict[str, Any] | None, after: dict[str, Any] | None) -> dict[str, Any]:
-    return {"before": before, "after": after, "op_type": "D" if after is None else "U" if before else "I"}
+    return {
+        "before": before,
+        "after": after,
+        "op_type": "D" if after is None else "U" if before else "I",
+    }
 
 
 def _maxwell(before: dict[str, Any] | None, after: dict[str, Any] | None) -> dict[str, Any]:
     if before is None or after is None:
         return {"data": after or before, "type": "delete" if after is None else "insert"}
-    # what it tells of the row before must be true: 0.0 is another value than -0.0, which Python takes for equal
-    changed = {k: before.get(k) for k in {**before, **after} if repr(before.get(k)) != repr(after.get(k))}
+    # what it tells of the row before must be true: 0.0 is another value than -0.0, which Python
+    # takes for equal
+    changed = {
+        k: before.get(k) for k in {**before, **after} if repr(before.get(k)) != repr(after.get(k))
+    }
     return {"data": after, "old": dict(sorted(changed.items())), "type": "update"}
 
 
@@ -119,7 +137,12 @@ def _canal(before: dict[str, Any] | None, after: dict[str, Any] | None) -> dict[
     return {**lists, "type": told["type"].upper()}
 
 
-_TOLD = {"debezium-json": _debezium, "ogg-json": _ogg, "maxwell-json": _maxwell, "canal-json": _canal}
+_TOLD = {
+    "debezium-json": _debezium,
+    "ogg-json": _ogg,
+    "maxwell-json": _maxwell,
+    "canal-json": _canal,
+}
 KEYS_OF = {"versions": "k", "changes": "id"}
 # The columns of a time attribute: whether it is computed, whether it has a time zone.
 _TIMES = {
@@ -133,13 +156,18 @@ _EXTRA = tuple(k for k in TYPES if k not in ("INT", "TIMESTAMP"))
 
 
 def tables(rng: Random) -> list[Table]:
-    """One table with late rows, two with rows in time, two without time, one without rows; one of changes; those that
-    only joins read: versions (a table, and a view) and one to look into."""
+    """One table with late rows, two with rows in time, two without time, one without rows; one of
+    changes; those that only joins read: versions (a table, and a view) and one to look into."""
     zoned = rng.random() < 0.15
     seen = _table(rng, "ew", rng.randint(6, 14), delay=rng.choice((1, 3)))
     found = [
-        replace(_table(rng, "late", rng.randint(10, 24), delay=rng.choice((0, 1, 3)), late=True), time=_time(rng)),
-        replace(_table(rng, "ev", rng.randint(8, 20), delay=rng.choice((1, 2, 4))), time=_time(rng)),
+        replace(
+            _table(rng, "late", rng.randint(10, 24), delay=rng.choice((0, 1, 3)), late=True),
+            time=_time(rng),
+        ),
+        replace(
+            _table(rng, "ev", rng.randint(8, 20), delay=rng.choice((1, 2, 4))), time=_time(rng)
+        ),
         seen,
         _table(rng, "p", rng.randint(6, 14)),
         _table(rng, "q", rng.randint(2, 6)),
@@ -158,7 +186,9 @@ def settings(rng: Random) -> str:
     return f"SET 'table.local-time-zone' = '{zone}';\n"
 
 
-def _table(rng: Random, name: str, count: int, delay: int | None = None, late: bool = False) -> Table:
+def _table(
+    rng: Random, name: str, count: int, delay: int | None = None, late: bool = False
+) -> Table:
     columns = [Column("k", "STRING"), Column("v", "INT")]
     for number, kind in enumerate(rng.sample(_EXTRA, rng.randint(3, 8))):
         columns.append(Column(f"{kind[0].lower()}{number}", kind))
@@ -168,7 +198,9 @@ def _table(rng: Random, name: str, count: int, delay: int | None = None, late: b
     times = _times(rng, count, delay or 0, late)
     rows = []
     for number in range(count):
-        row = {c.name: _value(rng, c.kind) for c in columns if c.name != "ts" and rng.random() > 0.12}
+        row = {
+            c.name: _value(rng, c.kind) for c in columns if c.name != "ts" and rng.random() > 0.12
+        }
         if delay is not None:
             row["ts"] = str(times[number])
         rows.append(row)
@@ -189,12 +221,21 @@ def _changes(rng: Random) -> Table:
         row = {c.name: _value(rng, c.kind) for c in columns[1:] if rng.random() > 0.12}
         if any(c.kind == "DECIMAL" for c in extra):  # where Flink reads one beside it, -0.0 is 0.0
             row = {name: x + 0.0 if isinstance(x, float) else x for name, x in row.items()}
-        rows.append({"id": rng.randint(1, 5), **row, **({"gone": True} if rng.random() < 0.15 else {})})
-    return Table("chg", _seen(columns, rows), tuple(rows), form="changes", told=rng.choice(tuple(_TOLD)))
+        rows.append(
+            {"id": rng.randint(1, 5), **row, **({"gone": True} if rng.random() < 0.15 else {})}
+        )
+    return Table(
+        "chg", _seen(columns, rows), tuple(rows), form="changes", told=rng.choice(tuple(_TOLD))
+    )
 
 
 def _versions(rng: Random) -> Table:
-    columns = [Column("k", "STRING"), Column("r", "INT"), Column("d", "DECIMAL"), Column("ts", "TIMESTAMP")]
+    columns = [
+        Column("k", "STRING"),
+        Column("r", "INT"),
+        Column("d", "DECIMAL"),
+        Column("ts", "TIMESTAMP"),
+    ]
     delay, count = rng.choice((1, 2)), rng.randint(5, 12)
     rows = []
     for time in _times(rng, count, delay, False):
@@ -205,12 +246,15 @@ def _versions(rng: Random) -> Table:
 
 def _look_up(rng: Random) -> Table:
     columns = [Column("k", "STRING"), Column("v", "INT"), Column("r", "INT")]
-    rows = [{c.name: _value(rng, c.kind) or None for c in columns} for _ in range(rng.randint(3, 8))]
+    rows = [
+        {c.name: _value(rng, c.kind) or None for c in columns} for _ in range(rng.randint(3, 8))
+    ]
     return Table("dim", _seen(columns, rows), tuple(rows), form="look-up")
 
 
 def _times(rng: Random, count: int, delay: int, late: bool) -> list[datetime]:
-    """Times of the rows in the order in which they come; without `late` none is behind the watermark before it."""
+    """Times of the rows in the order in which they come; without `late` none is behind the
+    watermark before it."""
     found, latest = [], START
     for _ in range(count):
         latest += timedelta(seconds=rng.choice((0, 0, 1, 1, 2, 3, 7)))
@@ -242,7 +286,9 @@ def _value(rng: Random, kind: str) -> Any:
 
 _VALUES: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT"), (-1, 0, 1, 2, 3, 4, 5)),
-    **dict.fromkeys(("FLOAT", "DOUBLE"), (0.0, -0.0, 0.5, 1.5, -2.25, 4.0)),  # sums are exact, in whatever order
+    **dict.fromkeys(
+        ("FLOAT", "DOUBLE"), (0.0, -0.0, 0.5, 1.5, -2.25, 4.0)
+    ),  # sums are exact, in whatever order
     "DECIMAL": (0.0, 1.5, -2.25, 10.0, 1.5, 999.99),
     "STRING": STRINGS,
     "BYTES": ("YQ==", "YWI=", ""),

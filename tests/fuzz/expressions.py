@@ -46,16 +46,27 @@ class Expressions:
             lambda: f"{self.column(scope, kind)} IS {self.rng.choice(('NULL', 'NOT NULL'))}",
             lambda: self._list(scope, kind),
             lambda: (
-                f"{self.column(scope, kind)} IS {self.rng.choice(('', 'NOT '))}DISTINCT FROM {self.of(scope, kind, 1)}"
+                f"{self.column(scope, kind)} IS {self.rng.choice(('', 'NOT '))}DISTINCT FROM"
+                f" {self.of(scope, kind, 1)}"
             ),
         ]
         if depth > 0:
             forms += [
-                lambda: f"({self.condition(scope, depth - 1)} AND {self.condition(scope, depth - 1)})",
-                lambda: f"({self.condition(scope, depth - 1)} OR {self.condition(scope, depth - 1)})",
+                lambda: (
+                    f"({self.condition(scope, depth - 1)} AND {self.condition(scope, depth - 1)})"
+                ),
+                lambda: (
+                    f"({self.condition(scope, depth - 1)} OR {self.condition(scope, depth - 1)})"
+                ),
                 lambda: f"NOT ({self.condition(scope, depth - 1)})",
-                lambda: f"({self.condition(scope, 0)}) IS {self.rng.choice(('TRUE', 'NOT TRUE', 'FALSE', 'UNKNOWN'))}",
-                lambda: f"{self.column(scope, kind)} BETWEEN {self.of(scope, kind, 0)} AND {self.of(scope, kind, 0)}",
+                lambda: (
+                    f"({self.condition(scope, 0)}) IS"
+                    f" {self.rng.choice(('TRUE', 'NOT TRUE', 'FALSE', 'UNKNOWN'))}"
+                ),
+                lambda: (
+                    f"{self.column(scope, kind)} BETWEEN {self.of(scope, kind, 0)} AND"
+                    f" {self.of(scope, kind, 0)}"
+                ),
                 lambda: f"{self.of(scope, 'STRING', 1)} LIKE {self.rng.choice(PATTERNS)}",
                 lambda: self.of(scope, "BOOLEAN", depth),
             ]
@@ -63,14 +74,18 @@ class Expressions:
 
     def column(self, scope: Scope, kind: str) -> str:
         """A column of the kind if there is one."""
-        return self.rng.choice([c.name for c in scope if c.kind == kind] or [self.of(scope, kind, 0)])
+        return self.rng.choice(
+            [c.name for c in scope if c.kind == kind] or [self.of(scope, kind, 0)]
+        )
 
     def sign(self) -> str:
         return self.rng.choice(("=", "<>", "<", "<=", ">", ">="))
 
     def _list(self, scope: Scope, kind: str) -> str:
         values = self.rng.sample(LITERALS[kind], min(len(LITERALS[kind]), self.rng.randint(1, 3)))
-        return f"{self.column(scope, kind)} {self.rng.choice(('IN', 'NOT IN'))} ({', '.join(values)})"
+        return (
+            f"{self.column(scope, kind)} {self.rng.choice(('IN', 'NOT IN'))} ({', '.join(values)})"
+        )
 
 
 def _template(text: str) -> tuple[Form, set[str]]:
@@ -80,7 +95,9 @@ def _template(text: str) -> tuple[Form, set[str]]:
         found = text.replace("{SAME}", "{" + kind + "}")
         while place := _PLACE.search(found):
             name = place[1]
-            made = own.condition(scope, depth - 1) if name == "BOOLEAN" else own.of(scope, name, depth)
+            made = (
+                own.condition(scope, depth - 1) if name == "BOOLEAN" else own.of(scope, name, depth)
+            )
             found = found[: place.start()] + made + found[place.end() :]
         return found
 

@@ -44,12 +44,13 @@ WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 COMPARED = (*NUMBERS, "STRING", "DATE", "TIME", "TIMESTAMP", "LTZ")
 COMPUTED = (*NUMBERS, "STRING", "BOOLEAN", "DATE", "TIME", "ARRAY")
 KEYS = (*COMPARED, "BOOLEAN", "BYTES")
-# Equal row times make an interval join, and of late rows it depends on chance which ones that meets.
+# Equal row times make an interval join, and of late rows it depends on chance which ones that
+# meets.
 EQUAL = ("STRING", "BYTES", *NUMBERS, "DATE", "TIME", "BOOLEAN")
 
 PATTERNS = ("'a%'", "'%b'", "'_'", "'%a%'", "''", "'a!_%' ESCAPE '!'")
-# {INT}, {STRING} … are expressions of that kind, {BOOLEAN} is a condition, {SAME} of the kind that is wanted. Those of
-# rows and maps, and of what is cast alone, need a column that is one.
+# {INT}, {STRING} … are expressions of that kind, {BOOLEAN} is a condition, {SAME} of the kind that
+# is wanted. Those of rows and maps, and of what is cast alone, need a column that is one.
 ANY = (
     "IF({BOOLEAN}, {SAME}, {SAME})",  # none of arrays and the like
     "CASE WHEN {BOOLEAN} THEN {SAME} ELSE {SAME} END",
@@ -59,7 +60,12 @@ ANY = (
     "CASE WHEN {BOOLEAN} THEN {SAME} WHEN {BOOLEAN} THEN {SAME} ELSE NULL END",
 )
 FORMS: dict[str, tuple[str, ...]] = {
-    "TINYINT": ("CAST({INT} AS TINYINT)", "ABS({TINYINT})", "({TINYINT} - {TINYINT})", "CAST({BOOLEAN} AS TINYINT)"),
+    "TINYINT": (
+        "CAST({INT} AS TINYINT)",
+        "ABS({TINYINT})",
+        "({TINYINT} - {TINYINT})",
+        "CAST({BOOLEAN} AS TINYINT)",
+    ),
     "SMALLINT": (
         "CAST({INT} AS SMALLINT)",
         "CAST({TINYINT} AS SMALLINT)",
@@ -232,7 +238,11 @@ FORMS: dict[str, tuple[str, ...]] = {
         "TIMESTAMPADD(HOUR, {INT}, {TIMESTAMP})",
         "TO_TIMESTAMP(CAST({DATE} AS STRING), 'yyyy-MM-dd')",
     ),
-    "LTZ": ("CAST({TIMESTAMP} AS TIMESTAMP_LTZ(3))", "TO_TIMESTAMP_LTZ({BIGINT}, 0)", "{LTZ} + INTERVAL '1' HOUR"),
+    "LTZ": (
+        "CAST({TIMESTAMP} AS TIMESTAMP_LTZ(3))",
+        "TO_TIMESTAMP_LTZ({BIGINT}, 0)",
+        "{LTZ} + INTERVAL '1' HOUR",
+    ),
     "DATE": (
         "CAST({TIMESTAMP} AS DATE)",
         "{DATE} + INTERVAL '1' DAY",
@@ -241,7 +251,11 @@ FORMS: dict[str, tuple[str, ...]] = {
         "TO_DATE({STRING})",
         "CAST({LTZ} AS DATE)",
     ),
-    "TIME": ("CAST({TIMESTAMP} AS TIME)", "{TIME} + INTERVAL '1' HOUR", "TRY_CAST({STRING} AS TIME)"),
+    "TIME": (
+        "CAST({TIMESTAMP} AS TIME)",
+        "{TIME} + INTERVAL '1' HOUR",
+        "TRY_CAST({STRING} AS TIME)",
+    ),
     "BYTES": ("CAST({STRING} AS BYTES)", "ENCODE({STRING}, 'UTF-8')"),
     "ARRAY": (
         "ARRAY[{INT}, {INT}]",

@@ -45,21 +45,37 @@ OPERATORS: dict[str, tuple[float, Callable[[Making, int], Relation]]] = {
     "look-up": (0.7, lookups.look_up),
     "by-clock": (0.8, lookups.by_clock),
 }
-# Beside these Flink plans no subquery that reads the query around it ("unexpected correlate variable"), or hardly one.
+# Beside these Flink plans no subquery that reads the query around it ("unexpected correlate
+# variable"), or hardly one.
 _CORRELATES = ("unnest", "temporal-join", "look-up")
 _NEVER = {frozenset(("lateral", x)) for x in (*_CORRELATES, "values")}
 PAIRS = tuple(p for p in combinations_with_replacement(OPERATORS, 2) if frozenset(p) not in _NEVER)
-# What is rare by itself: twice in one query, what takes a time attribute and gives none, and what gives way to others; and
-# with QUALIFY and LATERAL, which Flink often cannot plan beside others.
+# What is rare by itself: twice in one query, what takes a time attribute and gives none, and what
+# gives way to others; and with QUALIFY and LATERAL, which Flink often cannot plan beside others.
 _MORE = (
     *((x, x) for x in OPERATORS),
     *((x, y) for y in ("qualify", "lateral") for x in OPERATORS if frozenset((x, y)) not in _NEVER),
-    *((x, "by-clock") for x in ("window-top-n", "interval-join", "temporal-join", "match", "dedup")),
+    *(
+        (x, "by-clock")
+        for x in ("window-top-n", "interval-join", "temporal-join", "match", "dedup")
+    ),
     *((x, "by-clock") for x in ("window-join", "look-up", "window-rows", "legacy-window")),
-    *((x, "values") for x in ("limit", "match", "changes", "window-join", "legacy-window", "grouping-sets")),
-    *((x, "window-top-n") for x in ("top-n", "changes", "values", "limit", "dedup", "look-up", "qualify")),
+    *(
+        (x, "values")
+        for x in ("limit", "match", "changes", "window-join", "legacy-window", "grouping-sets")
+    ),
+    *(
+        (x, "window-top-n")
+        for x in ("top-n", "changes", "values", "limit", "dedup", "look-up", "qualify")
+    ),
     *((x, "window-join") for x in ("match", "look-up", "window-join", "grouping-sets")),
-    *(("changes", "changes"), ("limit", "limit"), ("limit", "dedup"), ("match", "match"), ("top-n", "unnest")),
+    *(
+        ("changes", "changes"),
+        ("limit", "limit"),
+        ("limit", "dedup"),
+        ("match", "match"),
+        ("top-n", "unnest"),
+    ),
     ("grouping-sets", "grouping-sets"),
 )
 _TURNS = Random("turns").sample((*PAIRS, *_MORE), len(PAIRS) + len(_MORE))
@@ -71,8 +87,8 @@ ATTEMPTS = 12
 
 @dataclass(frozen=True)
 class Query:
-    """A statement, and what it is made of. `exact`: the order and kinds of its changes are determined, too. `above`:
-    what lies directly on what. `first_of`: see `known.first_rows`."""
+    """A statement, and what it is made of. `exact`: the order and kinds of its changes are
+    determined, too. `above`: what lies directly on what. `first_of`: see `known.first_rows`."""
 
     sql: str
     operator: str
@@ -93,21 +109,29 @@ class Query:
 
 
 def queries(
-    seed: int, tables: Sequence[Table], numbers: Sequence[int], only: str | None = None, batch: bool = False
+    seed: int,
+    tables: Sequence[Table],
+    numbers: Sequence[int],
+    only: str | None = None,
+    batch: bool = False,
 ) -> list[Query]:
-    """The queries of these numbers; each depends on the seed, its number, `only` and `batch` alone."""
+    """The queries of these numbers; each depends on the seed, its number, `only` and `batch`
+    alone."""
     return [_query(seed, n, tables, only, batch) for n in numbers]
 
 
 def _query(seed: int, number: int, tables: Sequence[Table], only: str | None, batch: bool) -> Query:
-    """Every pair of operations has its turn, and a third one with it; the first attempt that has all of them counts."""
+    """Every pair of operations has its turn, and a third one with it; the first attempt that has
+    all of them counts."""
     turn: tuple[str, ...] = _TURNS[(seed * TOGETHER + number) % len(_TURNS)]
     wanted: tuple[str, ...] = (*turn, Random(f"{seed}/{number}").choice(list(OPERATORS)))
     if batch:
         turn, wanted = (tuple(n for n in names if n not in STREAMING) for names in (turn, wanted))
     found: list[Query] = []
     for attempt in range(1 if only else ATTEMPTS):
-        found.append(_made(Random(f"{seed}/{only}/{number}/{attempt}"), tables, only, wanted, attempt, batch))
+        found.append(
+            _made(Random(f"{seed}/{only}/{number}/{attempt}"), tables, only, wanted, attempt, batch)
+        )
         if found[-1].planned and found[-1].has(wanted):
             return found[-1]
     planned = [q for q in found if q.planned] or found
@@ -115,15 +139,26 @@ def _query(seed: int, number: int, tables: Sequence[Table], only: str | None, ba
 
 
 def _made(
-    rng: Random, tables: Sequence[Table], only: str | None, wanted: tuple[str, ...], attempt: int, batch: bool
+    rng: Random,
+    tables: Sequence[Table],
+    only: str | None,
+    wanted: tuple[str, ...],
+    attempt: int,
+    batch: bool,
 ) -> Query:
     """The wanted operations on top of each other in some order, or some of them beside others."""
     goals = list(wanted) if attempt % 4 == 1 else rng.sample(wanted, len(wanted))
     root = only or (rng.choice(_BOTH) if attempt % 2 or not goals else goals.pop(0))
-    make = Making(rng, tables, build, [] if only else goals, below=[[]], batch=batch, apart=attempt % 4 == 1)
+    make = Making(
+        rng, tables, build, [] if only else goals, below=[[]], batch=batch, apart=attempt % 4 == 1
+    )
     made = build(make, rng.choice((1, 1, 2, 2, 3)), root)
     operators = (*(below for _, below in make.pairs), *make.below[0])
-    by_time = None if made.updating or batch or not made.rowtime or make.chance(0.7) else in_time(make, made)
+    by_time = (
+        None
+        if made.updating or batch or not made.rowtime or make.chance(0.7)
+        else in_time(make, made)
+    )
     sql = made.sql[1:-1] if made.sql.startswith("(") else f"SELECT * FROM {made.sql}"
     return Query(
         by_time or sql,
@@ -156,7 +191,9 @@ def build(make: Making, depth: int, name: str | None = None) -> Relation:
         make.pairs += [(chosen, x) for x in below]
         below = [chosen]
     made = _idly_ordered(make, made)
-    make.below[-1] += below  # without an input that fits an operation gives way to a simpler one, or to its input
+    make.below[-1] += (
+        below  # without an input that fits an operation gives way to a simpler one, or to its input
+    )
     return made
 
 
@@ -187,7 +224,9 @@ def family(operator: str) -> str:
     """The operation that made what calls itself so."""
     first, last = operator.split(" ")[0], operator.split(" ")[-1]
     if last == "join":
-        return f"{first}-join".replace("look-up-join", "look-up") if first in _TIMED_JOINS else "join"
+        return (
+            f"{first}-join".replace("look-up-join", "look-up") if first in _TIMED_JOINS else "join"
+        )
     if first in ("semi", "anti"):
         return "semi-join"
     return "by-clock" if last == "clock" else _FAMILIES.get(operator, operator)

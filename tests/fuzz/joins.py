@@ -12,10 +12,15 @@ from tests.fuzz.rows import aggregate, where
 
 
 def apart(make: Making, relation: Relation) -> tuple[Relation, str, dict[str, str]]:
-    """The relation under an alias: with columns of the qualified names, and how those are called afterwards."""
+    """The relation under an alias: with columns of the qualified names, and how those are called
+    afterwards."""
     alias = make.name("t")
     columns = tuple(replace(c, name=f"{alias}.{c.name}") for c in relation.columns)
-    return Relation(relation.sql, columns, relation.operator), alias, {c.name: make.name("j") for c in columns}
+    return (
+        Relation(relation.sql, columns, relation.operator),
+        alias,
+        {c.name: make.name("j") for c in columns},
+    )
 
 
 def _pair(make: Making, left: Relation, right: Relation) -> str | None:
@@ -31,11 +36,16 @@ def _pair(make: Making, left: Relation, right: Relation) -> str | None:
 
 
 def _equal(make: Making, left: Relation, right: Relation, kind: str) -> str:
-    (x,), (y,) = make.keys(of_kind(left.columns, kind), 1, 1), make.keys(of_kind(right.columns, kind), 1, 1)
+    (x,), (y,) = (
+        make.keys(of_kind(left.columns, kind), 1, 1),
+        make.keys(of_kind(right.columns, kind), 1, 1),
+    )
     return f"{x.name} = {y.name}"
 
 
-def output(make: Making, *sides: tuple[Relation, dict[str, str]]) -> tuple[list[str], tuple[Column, ...]]:
+def output(
+    make: Making, *sides: tuple[Relation, dict[str, str]]
+) -> tuple[list[str], tuple[Column, ...]]:
     items, columns = [], []
     for relation, names in sides:
         for column in make.some(relation.columns, 1, 3):
@@ -59,7 +69,10 @@ def join(make: Making, depth: int) -> Relation:
     items, columns = output(make, (left, left_names), (right, right_names))
     condition = where(make, (*left.columns, *right.columns), 0.15)
     hint = f"/*+ STATE_TTL('{a}' = '1 d', '{b}' = '2 d') */ " if make.chance(0.1) else ""
-    sql = f"(SELECT {hint}{', '.join(items)} FROM {left.sql} AS {a} {kind} {right.sql} AS {b} ON {on}{condition})"
+    sql = (
+        f"(SELECT {hint}{', '.join(items)} FROM {left.sql} AS {a} {kind} {right.sql} AS {b} ON"
+        f" {on}{condition})"
+    )
     return Relation(sql, columns, kind.lower(), None, False, False, True, changes=kind != "JOIN")
 
 
@@ -81,7 +94,15 @@ def interval_join(make: Making, depth: int) -> Relation:
         if not any(c.name == time for c in columns):
             items, columns = [*items, f"{t} AS {time}"], (*columns, Column(time, "TIMESTAMP"))
     sql = f"(SELECT {', '.join(items)} FROM {left.sql} AS {a} {kind} {right.sql} AS {b} ON {on})"
-    return Relation(sql, columns, f"interval {kind.lower()}", time if kind == "JOIN" else None, False, False, False)
+    return Relation(
+        sql,
+        columns,
+        f"interval {kind.lower()}",
+        time if kind == "JOIN" else None,
+        False,
+        False,
+        False,
+    )
 
 
 _WINDOWS = (
@@ -101,7 +122,9 @@ def window_join(make: Making, depth: int) -> Relation:
     sides = []
     for source in (first, second):
         data = source.sql if source.sql.startswith("(") else f"TABLE {source.sql}"
-        sides.append(f"(SELECT * FROM TABLE({call}({data}, DESCRIPTOR({source.rowtime}), {spans})))")
+        sides.append(
+            f"(SELECT * FROM TABLE({call}({data}, DESCRIPTOR({source.rowtime}), {spans})))"
+        )
     left, a, left_names = apart(make, Relation(sides[0], first.columns))
     right, b, right_names = apart(make, Relation(sides[1], second.columns))
     same = f"{a}.window_start = {b}.window_start AND {a}.window_end = {b}.window_end"
@@ -133,11 +156,15 @@ def semi_join(make: Making, depth: int) -> Relation:
     if not kinds:
         return join(make, depth)
     kind = make.rng.choice(kinds)
-    (one,), (other,) = make.keys(of_kind(left.columns, kind), 1, 1), make.keys(of_kind(right.columns, kind), 1, 1)
+    (one,), (other,) = (
+        make.keys(of_kind(left.columns, kind), 1, 1),
+        make.keys(of_kind(right.columns, kind), 1, 1),
+    )
     x, y = one.name, other.name
     negated = make.rng.choice(("", "NOT "))
     extra = f" AND {make.expressions.condition(right.columns, 1)}" if make.chance(0.3) else ""
-    # Beside UNNEST and joins as of a time rows wait for a row of NOT IN: those of one without rows never come.
+    # Beside UNNEST and joins as of a time rows wait for a row of NOT IN: those of one without rows
+    # never come.
     make.correlated |= bool(negated)
     make.waits |= bool(negated) and " LATERAL (" in right.sql
     make.lost_pattern |= "MATCH_RECOGNIZE" in right.sql
@@ -181,7 +208,9 @@ def scalar_subquery(make: Making, depth: int) -> Relation:
     else:
         items, columns = [*items, f"{query} AS {result.name}"], (*columns, result)
     sql = f"(SELECT {', '.join(items)} FROM {left.sql} AS {a}{condition})"
-    return Relation(sql, columns, "correlated scalar" if pair else "scalar", None, False, False, True)
+    return Relation(
+        sql, columns, "correlated scalar" if pair else "scalar", None, False, False, True
+    )
 
 
 def lateral(make: Making, depth: int) -> Relation:
@@ -199,7 +228,11 @@ def lateral(make: Making, depth: int) -> Relation:
     else:
         items, found = output(make, (right, {c.name: make.name("l") for c in right.columns}))
         by = total_order(make, Relation("", found, updating=True), [])
-        first = f" ORDER BY {', '.join(by)} LIMIT {make.rng.randint(2, 3)}" if by and make.chance(0.4) else ""
+        first = (
+            f" ORDER BY {', '.join(by)} LIMIT {make.rng.randint(2, 3)}"
+            if by and make.chance(0.4)
+            else ""
+        )
     condition = f" AND {make.expressions.condition(right.columns, 1)}" if make.chance(0.3) else ""
     make.correlated = True
     make.lost_pattern |= "MATCH_RECOGNIZE" in inner.sql
@@ -207,7 +240,10 @@ def lateral(make: Making, depth: int) -> Relation:
     own, columns = output(make, (left, left_names))
     alias, names = make.name("t"), [c.name for c in found]
     word, on = make.rng.choice((("CROSS JOIN", ""), ("LEFT JOIN", " ON TRUE")))
-    sql = f"(SELECT {', '.join([*own, *names])} FROM {left.sql} AS {a} {word} LATERAL {query} AS {alias}{on})"
+    sql = (
+        f"(SELECT {', '.join([*own, *names])} FROM {left.sql} AS {a} {word} LATERAL {query} AS"
+        f" {alias}{on})"
+    )
     return Relation(sql, (*columns, *found), "lateral", None, False, False, True)
 
 
@@ -223,5 +259,8 @@ def common(make: Making, depth: int) -> Relation:
         return source
     items, columns = output(make, (left, left_names), (right, right_names))
     body = source.sql if source.sql.startswith("(") else f"(SELECT * FROM {source.sql})"
-    sql = f"(WITH {name} AS {body} SELECT {', '.join(items)} FROM {name} AS {a} JOIN {name} AS {b} ON {on})"
+    sql = (
+        f"(WITH {name} AS {body} SELECT {', '.join(items)} FROM {name} AS {a} JOIN {name} AS {b} ON"
+        f" {on})"
+    )
     return Relation(sql, columns, "with", None, False, False, True)

@@ -1,4 +1,5 @@
-"""Operations as of a time: versions of tables, look-ups, and what goes by processing time without showing it."""
+"""Operations as of a time: versions of tables, look-ups, and what goes by processing time without
+showing it."""
 
 from __future__ import annotations
 
@@ -30,7 +31,10 @@ def temporal_join(make: Making, depth: int) -> Relation:
         on += f" AND {make.expressions.condition((*left.columns, *right.columns), 1)}"
     items, columns = output(make, (left, left_names), (right, right_names))
     if all(c.name != left_names[time] for c in columns):
-        items, columns = [*items, f"{time} AS {left_names[time]}"], (*columns, Column(left_names[time], "TIMESTAMP"))
+        items, columns = (
+            [*items, f"{time} AS {left_names[time]}"],
+            (*columns, Column(left_names[time], "TIMESTAMP")),
+        )
     kind = make.rng.choice(("JOIN", "LEFT JOIN"))
     joined = f"{left.sql} AS {a} {kind} {table.name} FOR SYSTEM_TIME AS OF {time} AS {b} ON {on}"
     sql = f"(SELECT {', '.join(items)} FROM {joined})"
@@ -58,7 +62,8 @@ def look_up(make: Making, depth: int) -> Relation:
 
 
 def with_clock(make: Making, source: Relation) -> Relation:
-    """The relation with a column of processing time, which is none of those that the query shows."""
+    """The relation with a column of processing time, which is none of those that the query
+    shows."""
     names = ", ".join(c.name for c in source.columns)
     return replace(source, sql=f"(SELECT {names}, PROCTIME() AS clock FROM {source.sql})")
 
@@ -72,14 +77,19 @@ def by_clock(make: Making, depth: int) -> Relation:
     held = with_clock(make, source)
     roll = make.rng.random()
     if roll < 0.35:
-        return replace(matched(make, replace(held, rowtime=None), "clock"), operator="match by clock")
+        return replace(
+            matched(make, replace(held, rowtime=None), "clock"), operator="match by clock"
+        )
     keys = make.keys(of_kind(source.columns, *KEYS), 1, 2)
     partition = f"PARTITION BY {', '.join(k.name for k in keys)} " if keys else ""
     if roll < 0.7 or not keys:
         return _over(make, held, partition)
     direction = make.rng.choice(("", " ASC", " DESC"))
     rank, names = make.name("n"), ", ".join(c.name for c in source.columns)
-    inner = f"(SELECT *, ROW_NUMBER() OVER ({partition}ORDER BY clock{direction}) AS {rank} FROM {held.sql})"
+    inner = (
+        f"(SELECT *, ROW_NUMBER() OVER ({partition}ORDER BY clock{direction}) AS {rank} FROM"
+        f" {held.sql})"
+    )
     last = direction == " DESC"
     sql = f"(SELECT {names} FROM {inner} WHERE {rank} = 1)"
     name = "dedup by clock"
@@ -95,6 +105,9 @@ def _over(make: Making, source: Relation, partition: str) -> Relation:
         text, kind = make.rng.choice(calls)
         columns.append(Column(make.name("o"), kind))
         plain = text.startswith(("LAG", "ROW_NUMBER"))
-        items.append(f"{text} OVER ({partition}ORDER BY clock{'' if plain else ' ' + frame}) AS {columns[-1].name}")
+        items.append(
+            f"{text} OVER ({partition}ORDER BY clock{'' if plain else ' ' + frame}) AS"
+            f" {columns[-1].name}"
+        )
     sql = f"(SELECT {', '.join(items)} FROM {source.sql})"
     return Relation(sql, tuple(columns), "over by clock", None, True, True, False)

@@ -43,9 +43,13 @@ def matched(make: Making, source: Relation, time: str) -> Relation:
         rest = [c for c in of_kind(source.columns, *COMPARED, "BOOLEAN") if c.name != time]
         order += [c.name + make.rng.choice(("", " DESC")) for c in rest]
     pattern = make.rng.choice(_PATTERNS)
-    back = _BACK if pattern.startswith("A B") and "B*" not in pattern and "B?" not in pattern else ()
+    back = (
+        _BACK if pattern.startswith("A B") and "B*" not in pattern and "B?" not in pattern else ()
+    )
     skip = make.rng.choice((*_SKIPS, *(() if "{0" in pattern else back)))
-    within = f" WITHIN INTERVAL '{make.rng.choice((3, 10, 30))}' SECOND" if make.chance(0.35) else ""
+    within = (
+        f" WITHIN INTERVAL '{make.rng.choice((3, 10, 30))}' SECOND" if make.chance(0.35) else ""
+    )
     items, columns = _measures(make, source, pattern)
     lasting = set(pattern) <= set("ABC ") and "PAST" in skip
     rowtime = None
@@ -57,14 +61,17 @@ def matched(make: Making, source: Relation, time: str) -> Relation:
     define = ", ".join(f"{v} AS {_condition(make, source, v, pattern)}" for v in defined)
     by = f"PARTITION BY {keys[0].name} " if keys else ""
     sql = (
-        f"(SELECT * FROM {source.sql} MATCH_RECOGNIZE ({by}ORDER BY {', '.join(order)} MEASURES {', '.join(items)} "
-        f"ONE ROW PER MATCH {skip}PATTERN ({pattern}){within} DEFINE {define}))"
+        f"(SELECT * FROM {source.sql} MATCH_RECOGNIZE ({by}ORDER BY {', '.join(order)} MEASURES"
+        f" {', '.join(items)} ONE ROW PER MATCH {skip}PATTERN ({pattern}){within} DEFINE {define}))"
     )
-    return Relation(sql, (*keys, *columns), "match", rowtime if lasting else None, False, False, False)
+    return Relation(
+        sql, (*keys, *columns), "match", rowtime if lasting else None, False, False, False
+    )
 
 
 def _measures(make: Making, source: Relation, pattern: str) -> tuple[list[str], list[Column]]:
-    """Only columns of tables are looked for in rows that may not be there: of one that is never NULL Flink gives -1."""
+    """Only columns of tables are looked for in rows that may not be there: of one that is never
+    NULL Flink gives -1."""
     items, columns = [], []
     fitting = of_kind(source.columns, *COMPARED)
     numbers = [c for c in of_kind(source.columns, *NUMBERS) if _of_table(c)]
@@ -77,7 +84,10 @@ def _measures(make: Making, source: Relation, pattern: str) -> tuple[list[str], 
             forms += [(call.format(f"{variable}.{one.name}"), one.kind) for call in calls]
         if numbers:
             number = make.rng.choice(numbers)
-            forms += [(f"{word}({variable}.{number.name})", number.kind) for word in ("SUM", "AVG", "MIN", "MAX")]
+            forms += [
+                (f"{word}({variable}.{number.name})", number.kind)
+                for word in ("SUM", "AVG", "MIN", "MAX")
+            ]
         text, kind = make.rng.choice(forms)
         columns.append(Column(make.name("m"), kind))
         items.append(f"{text} AS {columns[-1].name}")
@@ -96,11 +106,13 @@ def _condition(make: Making, source: Relation, variable: str, pattern: str) -> s
     roll = make.rng.random()
     if roll < 0.2 and _of_table(chosen):
         return (
-            f"{variable}.{one} {make.expressions.sign()} LAST({variable}.{one}, 1) OR LAST({variable}.{one}, 1) IS NULL"
+            f"{variable}.{one} {make.expressions.sign()} LAST({variable}.{one}, 1) OR"
+            f" LAST({variable}.{one}, 1) IS NULL"
         )
     if roll < 0.4 and variable > "A":
         return (
-            f"{variable}.{one} {make.expressions.sign()} {make.rng.choice(('A', 'LAST(A', 'FIRST(A'))}.{one}".replace(
+            f"{variable}.{one} {make.expressions.sign()}"
+            f" {make.rng.choice(('A', 'LAST(A', 'FIRST(A'))}.{one}".replace(
                 f"(A.{one}", f"(A.{one})"
             )
         )

@@ -1,4 +1,5 @@
-"""What a query under construction is: its text, its columns, and what is determined about its rows."""
+"""What a query under construction is: its text, its columns, and what is determined about its
+rows."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ _TIMED = (
     "temporal-join",
     "match",
 )
-# What only streams have: changes, and rows in the order in which they come; and windows in GROUP BY, of which Flink's joins
-# find no rows in batch mode.
+# What only streams have: changes, and rows in the order in which they come; and windows in GROUP
+# BY, of which Flink's joins find no rows in batch mode.
 STREAMING = ("changes", "by-clock", "dedup", "temporal-join", "legacy-window")
 
 
@@ -38,7 +39,9 @@ class Relation:
     updating: bool = False
     window: tuple[str, str] | None = None  # the columns that are a window's start and end
     changes: bool = False  # a row that it gave is surely taken back, in Flink's plan, too
-    first_of: tuple[int, ...] | None = None  # one row of each value of these columns; see `known.first_rows`
+    first_of: tuple[int, ...] | None = (
+        None  # one row of each value of these columns; see `known.first_rows`
+    )
 
 
 @dataclass
@@ -50,13 +53,16 @@ class Making:
     build: Callable[[Making, int, str | None], Relation]
     goals: list[str] = field(default_factory=list)  # operations that inputs to come should be
     pairs: list[tuple[str, str]] = field(default_factory=list)  # what lies directly on what
-    below: list[list[str]] = field(default_factory=list)  # the operations under each one that is not complete
+    below: list[list[str]] = field(
+        default_factory=list
+    )  # the operations under each one that is not complete
     batch: bool = False  # rows come in no order
     apart: bool = False  # the first input is to have the first of the goals alone
     in_time: bool = False  # no late rows below: they come from several inputs
     timely: bool = False  # the next input is to have a time attribute
     correlated: bool = False  # a subquery reads the query around it
-    waits: bool = False  # for a member of NOT IN, of which Flink makes an aggregate: of no rows it says nothing
+    # for a member of NOT IN, of which Flink makes an aggregate: of no rows it says nothing
+    waits: bool = False
     lost_pattern: bool = False  # in a subquery, where Flink does not find the variables of patterns
     null_key: bool = False  # a column with NULLs is a key of some operation
     _names: int = 0

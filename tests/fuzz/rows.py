@@ -27,7 +27,11 @@ def projected(make: Making, source: Relation) -> Relation:
     for _ in range(make.rng.randint(0, 3)):
         column = Column(make.name(), make.rng.choice(COMPUTED))
         made = make.expressions
-        text = made.condition(source.columns) if column.kind == "BOOLEAN" else made.of(source.columns, column.kind, 3)
+        text = (
+            made.condition(source.columns)
+            if column.kind == "BOOLEAN"
+            else made.of(source.columns, column.kind, 3)
+        )
         items.append(named(text, column))
         columns.append(column)
     names = {c.name for c in columns}
@@ -73,21 +77,35 @@ def aggregate(make: Making, source: Relation) -> tuple[str, Column]:
             lambda: _same(make, "SUM(DISTINCT {})", of_kind(columns, *WHOLE, "DECIMAL") or numbers),
             lambda: (f"SUM({make.expressions.of(columns, 'INT')})", "INT"),
             lambda: (f"MAX({make.expressions.of(columns, 'STRING')})", "STRING"),
-            lambda: (f"SUM(CASE WHEN {make.expressions.condition(columns)} THEN 1 ELSE 0 END)", "INT"),
+            lambda: (
+                f"SUM(CASE WHEN {make.expressions.condition(columns)} THEN 1 ELSE 0 END)",
+                "INT",
+            ),
         ]
         spread = make.rng.choice(("STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP"))
         # of a single value of a column that is never NULL, Flink's is -1
-        forms.append(lambda: _same(make, spread + "(NULLIF({}, 77))", of_kind(columns, "INT", "DOUBLE") or numbers))
+        forms.append(
+            lambda: _same(
+                make, spread + "(NULLIF({}, 77))", of_kind(columns, "INT", "DOUBLE") or numbers
+            )
+        )
     if booleans := of_kind(columns, "BOOLEAN"):
         forms.append(lambda: _same(make, f"{make.rng.choice(('MIN', 'MAX'))}({{}})", booleans))
     texts = of_kind(columns, "STRING")
     if texts and make.level == 1:
         forms.append(lambda: (f"COLLECT({make.rng.choice(texts).name})", "OTHER"))
     if source.ordered and compared:
-        forms.append(lambda: _same(make, f"{make.rng.choice(('FIRST_VALUE', 'LAST_VALUE'))}({{}})", compared))
+        forms.append(
+            lambda: _same(make, f"{make.rng.choice(('FIRST_VALUE', 'LAST_VALUE'))}({{}})", compared)
+        )
         forms.append(lambda: (f"ARRAY_AGG({make.rng.choice(compared).name})", "OTHER"))
     if source.ordered and texts:
-        calls = ("LISTAGG({})", "LISTAGG({}, '')", "LISTAGG(DISTINCT {})", "JSON_ARRAYAGG({} NULL ON NULL)")
+        calls = (
+            "LISTAGG({})",
+            "LISTAGG({}, '')",
+            "LISTAGG(DISTINCT {})",
+            "JSON_ARRAYAGG({} NULL ON NULL)",
+        )
         forms.append(lambda: _same(make, make.rng.choice(calls), texts))
     text, kind = make.rng.choice(forms)()
     if make.chance(0.15):
@@ -114,7 +132,9 @@ def group(make: Making, depth: int) -> Relation:
     return grouped(make, source, items, columns, written)
 
 
-def grouped(make: Making, source: Relation, items: list[str], columns: list[Column], keys: list[str]) -> Relation:
+def grouped(
+    make: Making, source: Relation, items: list[str], columns: list[Column], keys: list[str]
+) -> Relation:
     """GROUP BY the keys; `items` and `columns` name them."""
     items, columns = list(items), list(columns)
     having = ""
@@ -128,7 +148,8 @@ def grouped(make: Making, source: Relation, items: list[str], columns: list[Colu
         having = f" HAVING COUNT(*) {make.rng.choice(('> 1', '>= 2', '< 3', '= 1'))}"
     by = f" GROUP BY {', '.join(keys)}" if keys else ""
     return Relation(
-        f"(SELECT {', '.join(items)} FROM {source.sql}{where(make, source.columns, 0.15)}{by}{having})",
+        f"(SELECT {', '.join(items)} FROM"
+        f" {source.sql}{where(make, source.columns, 0.15)}{by}{having})",
         tuple(columns),
         "group" if keys else "group all",
         ordered=False,
@@ -144,8 +165,11 @@ def grouping_sets(make: Making, depth: int) -> Relation:
     if len(keys) < 2:
         return group(make, depth)
     names = [k.name for k in keys]
-    form = make.rng.choice((f"ROLLUP ({', '.join(names)})", f"CUBE ({', '.join(names)})", _sets(make, names)))
-    # Flink takes all keys for one key of the result, though NULL may be a value in one set and no column in another
+    form = make.rng.choice(
+        (f"ROLLUP ({', '.join(names)})", f"CUBE ({', '.join(names)})", _sets(make, names))
+    )
+    # Flink takes all keys for one key of the result, though NULL may be a value in one set and no
+    # column in another
     shown = keys if make.level == 1 else keys[:-1]
     items, columns = [k.name for k in shown], list(shown)
     if make.chance(0.4):
@@ -158,14 +182,19 @@ def grouping_sets(make: Making, depth: int) -> Relation:
 
 def _sets(make: Making, names: list[str]) -> str:
     """Each set once: GROUPING gives wrong numbers in Flink where one is there twice."""
-    sets = dict.fromkeys((tuple(names), (make.rng.choice(names),), () if make.chance(0.5) else (names[-1],)))
+    sets = dict.fromkeys(
+        (tuple(names), (make.rng.choice(names),), () if make.chance(0.5) else (names[-1],))
+    )
     return "GROUPING SETS (" + ", ".join(f"({', '.join(s)})" for s in sets) + ")"
 
 
 def distinct(make: Making, depth: int) -> Relation:
     source = make.input(depth)
     columns = make.keys(of_kind(source.columns, *KEYS), 1, 3) or list(source.columns)
-    sql = f"(SELECT DISTINCT {', '.join(c.name for c in columns)} FROM {source.sql}{where(make, source.columns)})"
+    sql = (
+        f"(SELECT DISTINCT {', '.join(c.name for c in columns)} FROM"
+        f" {source.sql}{where(make, source.columns)})"
+    )
     return Relation(sql, tuple(columns), "distinct", None, False, source.exact, True)
 
 
@@ -196,7 +225,9 @@ def _set(make: Making, depth: int, word: str) -> Relation:
         items = [named(text, column) for text, column in zip(side, columns, strict=True)]
         queries.append(f"SELECT {', '.join(items)} FROM {source.sql}{where(make, source.columns)}")
     updating = word != "UNION ALL" or any(s.updating for s in sources)
-    return Relation(f"({f' {word} '.join(queries)})", columns, word.lower(), None, False, False, updating)
+    return Relation(
+        f"({f' {word} '.join(queries)})", columns, word.lower(), None, False, False, updating
+    )
 
 
 def _column_of(make: Making, source: Relation, kind: str) -> str:
@@ -205,11 +236,21 @@ def _column_of(make: Making, source: Relation, kind: str) -> str:
 
 
 def values(make: Making, depth: int) -> Relation:
-    columns = tuple(Column(make.name("w"), k) for k in make.rng.sample(("INT", "STRING", "DECIMAL", "BOOLEAN"), 2))
+    columns = tuple(
+        Column(make.name("w"), k)
+        for k in make.rng.sample(("INT", "STRING", "DECIMAL", "BOOLEAN"), 2)
+    )
     count = make.rng.randint(1, 4)
-    rows = ["(" + ", ".join(make.expressions.of((), c.kind, 0) for c in columns) + ")" for _ in range(count)]
+    rows = [
+        "(" + ", ".join(make.expressions.of((), c.kind, 0) for c in columns) + ")"
+        for _ in range(count)
+    ]
     names = ", ".join(c.name for c in columns)
-    return Relation(f"(SELECT * FROM (VALUES {', '.join(rows)}) AS {make.name('t')} ({names}))", columns, "values")
+    return Relation(
+        f"(SELECT * FROM (VALUES {', '.join(rows)}) AS {make.name('t')} ({names}))",
+        columns,
+        "values",
+    )
 
 
 # what UNNEST makes of a column
@@ -250,7 +291,8 @@ def unnest(make: Making, depth: int) -> Relation:
 
 
 def _array(make: Making, numbers: list[Column]) -> str:
-    """An array of numbers of the row. Its first element may be NULL: otherwise Flink takes no element for one."""
+    """An array of numbers of the row. Its first element may be NULL: otherwise Flink takes no
+    element for one."""
     first = make.rng.choice(numbers).name
     return f"ARRAY[{first}, {make.rng.choice(numbers).name} + 1]"
 

@@ -19,7 +19,9 @@ from tests.fuzz.grammar import Query
 AT_ONCE = 24
 
 
-def shrunk(flink: Flink, tables: Sequence[Table], query: Query, found: Verdict) -> tuple[Sequence[Table], Query]:
+def shrunk(
+    flink: Flink, tables: Sequence[Table], query: Query, found: Verdict
+) -> tuple[Sequence[Table], Query]:
     """Smaller tables and a shorter statement with a verdict of the same kind."""
     for _ in range(25):
         step = _shorter(flink, tables, query, found)
@@ -55,7 +57,9 @@ def _words(message: str) -> str:
     return " ".join(re.findall(r"[a-z]{3,}", message)[:6])
 
 
-def _fewer_rows(flink: Flink, tables: Sequence[Table], query: Query, found: Verdict) -> Sequence[Table]:
+def _fewer_rows(
+    flink: Flink, tables: Sequence[Table], query: Query, found: Verdict
+) -> Sequence[Table]:
     kept = list(tables)
     for number in range(len(kept)):
         part = max(len(kept[number].rows) // 2, 1)
@@ -83,7 +87,15 @@ def _smaller(sql: str) -> Iterator[str]:
             try:
                 text = write_tree(changed)
                 parse_query(text)
-            except (SqlError, AttributeError, KeyError, TypeError, ValueError, IndexError, AssertionError):
+            except (
+                SqlError,
+                AttributeError,
+                KeyError,
+                TypeError,
+                ValueError,
+                IndexError,
+                AssertionError,
+            ):
                 continue
             yield text
 

@@ -21,6 +21,8 @@ def test_random_queries_give_what_flink_gives(flink: Any, seed: int) -> None:
     held = tables(Random(f"tables/{seed}"))
     made = queries(seed, held, range(COUNT))
     verdicts = compared(Flink(flink), held, made)
-    unlike = [(v.kind, q.sql, v.ours, v.flink) for q, v in zip(made, verdicts, strict=True) if v.differs]
+    unlike = [
+        (v.kind, q.sql, v.ours, v.flink) for q, v in zip(made, verdicts, strict=True) if v.differs
+    ]
     assert not unlike
     assert sum(isinstance(v.flink, list) and len(v.flink) > 1 for v in verdicts) >= COUNT / 2

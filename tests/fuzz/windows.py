@@ -30,12 +30,18 @@ def table_function(make: Making, source: Relation) -> tuple[str, list[str] | Non
         case "CUMULATE":
             spans = {"STEP": _seconds(step), "SIZE": _seconds(size), **moved}
         case _:
-            keys = [k.name for k in make.keys(of_kind(source.columns, "STRING", "INT", "DATE"), 0, 1)]
+            keys = [
+                k.name for k in make.keys(of_kind(source.columns, "STRING", "INT", "DATE"), 0, 1)
+            ]
             data += f" PARTITION BY {keys[0]}" if keys else ""
             spans = {"GAP": _seconds(step)}
     arguments = {"DATA": data, "TIMECOL": time, **spans}
-    by_name = make.chance(0.1) and not moved  # OFFSET is a keyword, which Flink does not take for a name
-    texts = [f"{name} => {x}" for name, x in arguments.items()] if by_name else list(arguments.values())
+    by_name = (
+        make.chance(0.1) and not moved
+    )  # OFFSET is a keyword, which Flink does not take for a name
+    texts = (
+        [f"{name} => {x}" for name, x in arguments.items()] if by_name else list(arguments.values())
+    )
     return f"TABLE({kind}({', '.join(texts)}))", keys
 
 
@@ -56,7 +62,9 @@ def window_rows(make: Making, depth: int) -> Relation:
     sql = f"(SELECT {names} FROM {function}{where(make, tuple(columns), 0.15)})"
     # in Flink's ranks sessions of several keys that end together are one
     window = None if session else ("window_start", "window_end")
-    return Relation(sql, (*columns, *own), "window rows", "window_time", False, False, False, window)
+    return Relation(
+        sql, (*columns, *own), "window rows", "window_time", False, False, False, window
+    )
 
 
 def window_group(make: Making, depth: int) -> Relation:
@@ -66,21 +74,30 @@ def window_group(make: Making, depth: int) -> Relation:
     if any(c.name.startswith("window_") for c in source.columns):
         source = make.instead(mark, timed=True)
     function, session = table_function(make, source)
-    keys = [c.name for c in make.keys(of_kind(source.columns, *KEYS), 0, 2) if c.name != source.rowtime]
+    keys = [
+        c.name for c in make.keys(of_kind(source.columns, *KEYS), 0, 2) if c.name != source.rowtime
+    ]
     if session is not None:
         keys = session  # grouped by other keys it would be an ordinary aggregate
     columns = [c for c in source.columns if c.name in keys]
     start, end, time = (Column(make.name(x), _TIME) for x in ("ws", "we", "wt"))
-    items = [*(c.name for c in columns), f"window_start AS {start.name}", f"window_end AS {end.name}"]
+    items = [
+        *(c.name for c in columns),
+        f"window_start AS {start.name}",
+        f"window_end AS {end.name}",
+    ]
     by = ["window_start", "window_end"]
     columns = [*columns, start, end]
     if make.level > 1 or make.chance(0.4):
         items.append(f"window_time AS {time.name}")
         by.append("window_time")
         columns.append(time)
-    # Below them Flink takes sessions of keys for those of all rows, and above them NOT EXISTS does not find all.
+    # Below them Flink takes sessions of keys for those of all rows, and above them NOT EXISTS does
+    # not find all.
     if keys and not session and make.level == 1 and make.chance(0.3):
-        sets = make.rng.choice((f"ROLLUP ({', '.join(keys)})", f"GROUPING SETS (({', '.join(keys)}), ())"))
+        sets = make.rng.choice(
+            (f"ROLLUP ({', '.join(keys)})", f"GROUPING SETS (({', '.join(keys)}), ())")
+        )
         return _window(make, source, function, items, columns, [*by, sets], None, "window")
     held = time.name if time in columns else None
     made = _window(make, source, function, items, columns, [*keys, *by], held, "window")
@@ -105,10 +122,13 @@ def _window(
         columns.append(column)
     having = " HAVING COUNT(*) > 1" if make.chance(0.15) else ""
     names = {c.name: c for c in columns}
-    started = [i.split(" AS ")[1] for i in items if i.startswith(("window_start AS ", "window_end AS "))]
+    started = [
+        i.split(" AS ")[1] for i in items if i.startswith(("window_start AS ", "window_end AS "))
+    ]
     window = (started[0], started[1]) if started else None
     sql = (
-        f"(SELECT {', '.join(items)} FROM {behind}{where(make, source.columns, 0.1)} GROUP BY {', '.join(by)}{having})"
+        f"(SELECT {', '.join(items)} FROM {behind}{where(make, source.columns, 0.1)} GROUP BY"
+        f" {', '.join(by)}{having})"
     )
     return Relation(sql, tuple(names.values()), operator, time, False, False, False, window)
 
@@ -129,7 +149,9 @@ def legacy_window(make: Making, depth: int) -> Relation:
         items.append(f"{word}_ROWTIME{inside} AS {time.name}")
         columns.append(time)
     by = [*(k.name for k in keys), f"{word}{inside}"]
-    return _window(make, source, source.sql, items, columns, by, time.name if held else None, "legacy window")
+    return _window(
+        make, source, source.sql, items, columns, by, time.name if held else None, "legacy window"
+    )
 
 
 def window_top_n(make: Making, depth: int) -> Relation:
@@ -148,12 +170,18 @@ def window_top_n(make: Making, depth: int) -> Relation:
     partition = ", ".join([*source.window, *(k.name for k in keys)])
     window = f"PARTITION BY {partition} ORDER BY {', '.join(by)}"
     inner = f"(SELECT *, ROW_NUMBER() OVER ({window}) AS {rank.name} FROM {source.sql})"
-    # where they are joined, Flink takes the first row of a key in each window, and that of a rank, for the only one
+    # where they are joined, Flink takes the first row of a key in each window, and that of a rank,
+    # for the only one
     last = make.level == 1
     columns = (*source.columns, rank) if last else source.columns
     names = ", ".join(c.name for c in columns)
-    sql = f"(SELECT {names} FROM {inner} WHERE {rank.name} <= {make.rng.randint(1 if last else 2, 3)})"
-    return Relation(sql, columns, "window top-n", source.rowtime, False, False, False, source.window)
+    sql = (
+        f"(SELECT {names} FROM {inner} WHERE {rank.name} <="
+        f" {make.rng.randint(1 if last else 2, 3)})"
+    )
+    return Relation(
+        sql, columns, "window top-n", source.rowtime, False, False, False, source.window
+    )
 
 
 def over(make: Making, depth: int) -> Relation:
@@ -177,7 +205,9 @@ def over(make: Making, depth: int) -> Relation:
     if source.rowtime not in items:
         items.append(str(source.rowtime))
         columns.append(Column(str(source.rowtime), _TIME))
-    sql = f"(SELECT {', '.join(items)} FROM {source.sql}{where(make, source.columns, 0.15)}{written})"
+    sql = (
+        f"(SELECT {', '.join(items)} FROM {source.sql}{where(make, source.columns, 0.15)}{written})"
+    )
     return Relation(sql, tuple(columns), "over", source.rowtime, False, False, False)
 
 
@@ -195,7 +225,8 @@ _RANGES = (
 
 
 def over_calls(make: Making, source: Relation, rows: bool) -> list[tuple[str, str]]:
-    """Calls that Flink lets stand together: those with a frame, those that look back, or numbers."""
+    """Calls that Flink lets stand together: those with a frame, those that look back, or
+    numbers."""
     numbers, compared = of_kind(source.columns, *NUMBERS), of_kind(source.columns, *COMPARED)
     forms = [("COUNT(*)", "BIGINT")]
     if numbers:
@@ -209,7 +240,10 @@ def over_calls(make: Making, source: Relation, rows: bool) -> list[tuple[str, st
         return [(f"LAG({chosen.name})", chosen.kind), (f"LAG({chosen.name}, 3)", chosen.kind)]
     if make.chance(0.15):
         return [("ROW_NUMBER()", "BIGINT")]
-    return forms + [(f"{word}({chosen.name})", chosen.kind) for word in ("FIRST_VALUE", "LAST_VALUE")] * rows
+    return (
+        forms
+        + [(f"{word}({chosen.name})", chosen.kind) for word in ("FIRST_VALUE", "LAST_VALUE")] * rows
+    )
 
 
 def deduplicate(make: Making, depth: int) -> Relation:
@@ -225,7 +259,10 @@ def deduplicate(make: Making, depth: int) -> Relation:
     partition = ", ".join(k.name for k in keys)
     direction = make.rng.choice((" ASC", " DESC", ""))
     window = f"PARTITION BY {partition} ORDER BY {source.rowtime}{direction}"
-    inner = f"(SELECT *, ROW_NUMBER() OVER ({window}) AS {rank} FROM {source.sql}{where(make, source.columns, 0.1)})"
+    inner = (
+        f"(SELECT *, ROW_NUMBER() OVER ({window}) AS {rank} FROM"
+        f" {source.sql}{where(make, source.columns, 0.1)})"
+    )
     names = ", ".join(c.name for c in source.columns)
     last = direction == " DESC"
     sql = f"(SELECT {names} FROM {inner} WHERE {rank} = 1)"

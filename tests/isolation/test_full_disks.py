@@ -1,4 +1,5 @@
-"""Where one sink has no space, its job goes with the rows that it could not write; others go on, and nothing is doubled."""
+"""Where one sink has no space, its job goes with the rows that it could not write; others go on,
+and nothing is doubled."""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ class SmallDisk(MachineDisk):
     def __init__(self) -> None:
         self._small: set[int] = set()
 
-    def open(self, path: Path, *, make: bool = False, empty: bool = False, mode: int = 0o600) -> int:
+    def open(
+        self, path: Path, *, make: bool = False, empty: bool = False, mode: int = 0o600
+    ) -> int:
         file = super().open(path, make=make, empty=empty, mode=mode)
         (self._small.add if "small" in path.parts else self._small.discard)(file)
         return file
@@ -65,7 +68,8 @@ class Life:
 
     def open(self) -> None:
         self.engine = Engine(
-            Config(data=self.folder / "data", checkpoint_ms=1 << 60, plan_cache=False), replace(THIS, disk=self.disk)
+            Config(data=self.folder / "data", checkpoint_ms=1 << 60, plan_cache=False),
+            replace(THIS, disk=self.disk),
         )
         for topic in ("events", *TOPICS):
             self.engine.broker.create_topic(topic, if_not_exists=True)
@@ -74,7 +78,9 @@ class Life:
             if name not in self.engine.log.jobs:
                 self.engine.submit(name, sql)
         registry, fleet = self.engine._registry, self.engine.fleet
-        self.isolation = Isolation(registry, fleet, self.engine._moves, self.engine._changes, lambda: 0.0)
+        self.isolation = Isolation(
+            registry, fleet, self.engine._moves, self.engine._changes, lambda: 0.0
+        )
 
     def feed(self) -> None:
         """Ten rows, as far as each graph comes with them."""
@@ -93,7 +99,9 @@ class Life:
 
     def alerts(self) -> list[int]:
         records = self.engine.broker.read("alerts", 0, 0)
-        return [json.loads(v)["id"] for v in records.values.to_pylist()] if records is not None else []
+        return (
+            [json.loads(v)["id"] for v in records.values.to_pylist()] if records is not None else []
+        )
 
     def lines(self, name: str) -> list[int]:
         files = (self.folder / "small" / name).glob("part-*")

@@ -1,4 +1,5 @@
-"""While another holds a table, epochs go on, and the rows of several of them wait for it: each comes once, whatever dies."""
+"""While another holds a table, epochs go on, and the rows of several of them wait for it: each
+comes once, whatever dies."""
 
 from __future__ import annotations
 
@@ -57,12 +58,15 @@ def of_both(ids: int) -> list[tuple[str, int]]:
 
 
 def free(engine: Engine, other: sqlite3.Connection) -> None:
-    """The lock goes, and the rows come: at once, since who asks for all output waits for no turn."""
+    """The lock goes, and the rows come: at once, since who asks for all output waits for no
+    turn."""
     other.execute("COMMIT")
     engine.graph.runner.complete()
 
 
-def test_epochs_go_on_and_their_rows_come_later(engine: Engine, other: sqlite3.Connection, tmp_path: Path) -> None:
+def test_epochs_go_on_and_their_rows_come_later(
+    engine: Engine, other: sqlite3.Connection, tmp_path: Path
+) -> None:
     feed(engine, 0)
     other.execute("BEGIN IMMEDIATE")
     feed(engine, 1, 2, 3)
@@ -93,9 +97,14 @@ def test_a_death_while_rows_wait(engine: Engine, other: sqlite3.Connection, tmp_
 
 @pytest.mark.parametrize("dies", [False, True])
 def test_rows_that_wait_go_along_with_their_job(
-    engine: Engine, other: sqlite3.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies: bool
+    engine: Engine,
+    other: sqlite3.Connection,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    dies: bool,
 ) -> None:
-    """Also where the server dies before the graph that the job has left has a checkpoint: it writes them again then."""
+    """Also where the server dies before the graph that the job has left has a checkpoint: it writes
+    them again then."""
     engine.remove("two")
     feed(engine, 0)
     other.execute("BEGIN IMMEDIATE")

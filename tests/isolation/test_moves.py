@@ -1,5 +1,5 @@
-"""A job that goes between graphs with its state gives each row once, whatever it keeps and wherever its rows go; also where
-the process dies at any write on the way."""
+"""A job that goes between graphs with its state gives each row once, whatever it keeps and wherever
+its rows go; also where the process dies at any write on the way."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ def live(folder: Path, operations: tuple[tuple[str, str], ...], chosen: MoveFate
         return outputs(engine, folder)
 
     folder.mkdir()
-    return Life(lambda: open_engine(folder), [partial(one, *o) for o in operations], end, begin).live(chosen)
+    return Life(
+        lambda: open_engine(folder), [partial(one, *o) for o in operations], end, begin
+    ).live(chosen)
 
 
 def check_graphs(engine: Engine) -> None:
@@ -86,12 +88,18 @@ def check_graphs(engine: Engine) -> None:
 @pytest.fixture(scope="module")
 def quiet(tmp_path_factory: pytest.TempPathFactory) -> Outputs:
     """What comes out where no job moves."""
-    found = live(tmp_path_factory.mktemp("quiet") / "life", tuple(m for m in MOVES if m[0] == "feed"), MoveFate())
+    found = live(
+        tmp_path_factory.mktemp("quiet") / "life",
+        tuple(m for m in MOVES if m[0] == "feed"),
+        MoveFate(),
+    )
     assert all(found.values())
     return found
 
 
-def test_jobs_that_go_and_come_back_give_what_those_give_that_stay(tmp_path: Path, quiet: Outputs) -> None:
+def test_jobs_that_go_and_come_back_give_what_those_give_that_stay(
+    tmp_path: Path, quiet: Outputs
+) -> None:
     assert live(tmp_path / "life", MOVES, MoveFate()) == quiet
 
 
@@ -99,7 +107,10 @@ def check(tmp_path: Path, quiet: Outputs, points: Callable[[int], range]) -> Non
     counted = MoveFate()
     live(tmp_path / "counted", MOVES, counted)
     check_deaths(
-        tmp_path, lambda folder, at, after: live(folder, MOVES, MoveFate(at, after)), quiet, points(counted.writes)
+        tmp_path,
+        lambda folder, at, after: live(folder, MOVES, MoveFate(at, after)),
+        quiet,
+        points(counted.writes),
     )
 
 
@@ -109,11 +120,15 @@ def test_a_death_at_some_writes_of_a_move_changes_nothing(tmp_path: Path, quiet:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("eighth", range(8))
-def test_a_death_at_any_write_of_a_move_changes_nothing(tmp_path: Path, quiet: Outputs, eighth: int) -> None:
+def test_a_death_at_any_write_of_a_move_changes_nothing(
+    tmp_path: Path, quiet: Outputs, eighth: int
+) -> None:
     check(tmp_path, quiet, lambda writes: range(1 + eighth, writes + 1, 8))
 
 
-def test_a_job_that_has_read_on_where_it_came_to_stays_there(tmp_path: Path, quiet: Outputs) -> None:
+def test_a_job_that_has_read_on_where_it_came_to_stays_there(
+    tmp_path: Path, quiet: Outputs
+) -> None:
     """Its graph goes on at once; the process dies before the log of jobs says that it has come."""
     folder = tmp_path / "life"
     folder.mkdir()
@@ -143,7 +158,9 @@ def test_a_job_that_has_read_on_where_it_came_to_stays_there(tmp_path: Path, qui
 
 def begun(folder: Path, batch: int) -> Engine:
     """A life in which all that was fed has been read, and this batch, too."""
-    engine = open_engine(folder, "topic")  # which has nothing of a graph before its first checkpoint
+    engine = open_engine(
+        folder, "topic"
+    )  # which has nothing of a graph before its first checkpoint
     submit_tables(engine, folder)
     for name in [n for n in JOBS if n not in engine.log.jobs]:
         engine.submit(name, JOBS[name])

@@ -1,4 +1,5 @@
-"""An isolation group whose jobs run in a process of their own: what ends that process ends no other job, and no row is lost."""
+"""An isolation group whose jobs run in a process of their own: what ends that process ends no other
+job, and no row is lost."""
 
 from __future__ import annotations
 
@@ -33,14 +34,19 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     engine.submit("tables", TABLES)
     engine.start()
     engine.submit("rule", "INSERT INTO alerts SELECT id FROM events")
-    grouped = "SET 'job.isolation' = 'error-sensitive'; INSERT INTO counts SELECT id % 3, COUNT(*) FROM events GROUP BY id % 3"
+    grouped = (
+        "SET 'job.isolation' = 'error-sensitive'; INSERT INTO counts SELECT id % 3, COUNT(*) FROM"
+        " events GROUP BY id % 3"
+    )
     engine.submit("grouped", grouped)
     yield engine
     engine.close()
 
 
 def append(engine: Engine, start: int, end: int) -> None:
-    engine.broker.append("events", 0, [json.dumps({"id": i}).encode() for i in range(start, end)], timestamp_ms=0)
+    engine.broker.append(
+        "events", 0, [json.dumps({"id": i}).encode() for i in range(start, end)], timestamp_ms=0
+    )
 
 
 def records(engine: Engine, topic: str) -> list[dict[str, int]]:
@@ -80,7 +86,9 @@ def test_a_process_that_dies_takes_its_group_along_alone_and_comes_again(engine:
     assert view.graph == engine.job("grouped").graph
     kill(engine, 1)
     append(engine, 300, 600)
-    eventually(lambda: [a["id"] for a in records(engine, "alerts")] == list(range(600)), "the others go on")
+    eventually(
+        lambda: [a["id"] for a in records(engine, "alerts")] == list(range(600)), "the others go on"
+    )
     eventually(lambda: counts(engine) == {0: 200, 1: 200, 2: 200}, "the group goes on")
 
 

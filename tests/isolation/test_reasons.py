@@ -1,4 +1,5 @@
-"""A job that holds others up goes to a graph of its own, with a reason that people can read, and comes back when it is well."""
+"""A job that holds others up goes to a graph of its own, with a reason that people can read, and
+comes back when it is well."""
 
 from __future__ import annotations
 
@@ -62,7 +63,9 @@ def test_a_slow_sink_costs_its_job_alone_until_it_has_been_well_for_a_while(engi
     job = engine.job("files")
     assert job.graph != MAIN
     assert job.cause is Cause.SINK
-    assert job.reason == "sink 'lines' took 1.4 s to commit, 3 times in a minute it took 1 s or more"
+    assert (
+        job.reason == "sink 'lines' took 1.4 s to commit, 3 times in a minute it took 1 s or more"
+    )
     moment.now = 629.0
     isolation.look()
     assert engine.job("files").graph != MAIN
@@ -74,7 +77,9 @@ def test_a_slow_sink_costs_its_job_alone_until_it_has_been_well_for_a_while(engi
 def test_one_commit_that_takes_much_too_long_is_enough_and_the_next_time_the_job_stays_away_longer(
     engine: Engine,
 ) -> None:
-    engine.submit("files", "SET 'job.isolation.calm' = '1 min'; INSERT INTO lines SELECT id, host FROM events")
+    engine.submit(
+        "files", "SET 'job.isolation.calm' = '1 min'; INSERT INTO lines SELECT id, host FROM events"
+    )
     isolation, moment = watch(engine)
     away = []
     for begin in (0.0, 1000.0):
@@ -90,7 +95,9 @@ def test_one_commit_that_takes_much_too_long_is_enough_and_the_next_time_the_job
 
 
 def test_a_job_that_asks_for_it_is_left_where_it_is(engine: Engine) -> None:
-    engine.submit("files", "SET 'job.isolation' = 'off'; INSERT INTO lines SELECT id, host FROM events")
+    engine.submit(
+        "files", "SET 'job.isolation' = 'off'; INSERT INTO lines SELECT id, host FROM events"
+    )
     isolation, _ = watch(engine)
     commit(engine, "files", 0.0, 60.0)
     isolation.look()
@@ -116,12 +123,16 @@ def test_a_job_with_an_error_in_each_row_leaves_the_others(engine: Engine) -> No
 
 
 def test_a_job_that_takes_most_of_the_time_leaves_the_others(engine: Engine) -> None:
-    engine.submit("dear", "INSERT INTO counts SELECT host, COUNT(*), MAX(id) FROM events GROUP BY host")
+    engine.submit(
+        "dear", "INSERT INTO counts SELECT host, COUNT(*), MAX(id) FROM events GROUP BY host"
+    )
     isolation, moment = watch(engine)
     isolation.look()
     executor = engine.graph.executor
     (node,) = (
-        n for n, running in executor.running.items() if running.node.jobs == {"dear"} and running.context.stateful
+        n
+        for n, running in executor.running.items()
+        if running.node.jobs == {"dear"} and running.context.stateful
     )
     executor.spent[node] += 7.5
     moment.now = 10.0
@@ -136,7 +147,9 @@ def test_a_job_that_catches_up_joins_the_others_by_itself(engine: Engine) -> Non
     feed(engine, 1)
     step(engine)
     engine.submit("late", "INSERT INTO joined SELECT id, host, 'late' FROM events")
-    engine.submit("counts", "INSERT INTO counts SELECT host, COUNT(*), MAX(id) FROM events GROUP BY host")
+    engine.submit(
+        "counts", "INSERT INTO counts SELECT host, COUNT(*), MAX(id) FROM events GROUP BY host"
+    )
     assert MAIN not in (engine.job("late").graph, engine.job("counts").graph)
     isolation, _ = watch(engine)
     isolation.look()

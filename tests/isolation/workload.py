@@ -33,16 +33,24 @@ WITH ('connector' = 'jdbc', 'url' = 'jdbc:sqlite:{folder}/app.db', 'table-name' 
 """
 JOBS = {
     "rule": "INSERT INTO alerts SELECT 'rule', id FROM events WHERE host = 'h1'",
-    "window": "INSERT INTO totals SELECT host, COUNT(*), window_start "
-    "FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '5' SECOND)) GROUP BY host, window_start, window_end",
+    "window": (
+        "INSERT INTO totals SELECT host, COUNT(*), window_start FROM TABLE(TUMBLE(TABLE events,"
+        " DESCRIPTOR(ts), INTERVAL '5' SECOND)) GROUP BY host, window_start, window_end"
+    ),
     "counts": "INSERT INTO counts SELECT host, COUNT(*), MAX(id) FROM events GROUP BY host",
-    "join": "INSERT INTO joined SELECT e.id, e.host, o.name FROM events e JOIN others o ON e.id = o.id",
-    "both": "INSERT INTO alerts SELECT 'both', id FROM (SELECT id FROM events WHERE id > 3 "
-    "UNION ALL SELECT id FROM others WHERE name = 'n1')",
+    "join": (
+        "INSERT INTO joined SELECT e.id, e.host, o.name FROM events e JOIN others o ON e.id = o.id"
+    ),
+    "both": (
+        "INSERT INTO alerts SELECT 'both', id FROM (SELECT id FROM events WHERE id > 3 "
+        "UNION ALL SELECT id FROM others WHERE name = 'n1')"
+    ),
     "files": "INSERT INTO lines SELECT id, host FROM events WHERE host <> 'h0'",
-    "database": "EXECUTE STATEMENT SET BEGIN "
-    "INSERT INTO hosts SELECT host, COUNT(*) FROM events GROUP BY host; "
-    "INSERT INTO seen SELECT id FROM events WHERE id % 2 = 0; END",
+    "database": (
+        "EXECUTE STATEMENT SET BEGIN "
+        "INSERT INTO hosts SELECT host, COUNT(*) FROM events GROUP BY host; "
+        "INSERT INTO seen SELECT id FROM events WHERE id % 2 = 0; END"
+    ),
 }
 TOPICS = ("alerts", "totals", "counts", "joined")
 PER_BATCH = 8
@@ -56,7 +64,13 @@ def open_engine(folder: Path, checkpoints: Literal["rocksdb", "topic"] = "rocksd
             "CREATE TABLE IF NOT EXISTS seen (id BIGINT);"
         )
     engine = Engine(
-        Config(data=folder / "data", rows_per_read=3, checkpoint_ms=1 << 60, checkpoints=checkpoints, plan_cache=False)
+        Config(
+            data=folder / "data",
+            rows_per_read=3,
+            checkpoint_ms=1 << 60,
+            checkpoints=checkpoints,
+            plan_cache=False,
+        )
     )
     for topic in ("events", "others"):
         engine.broker.create_topic(topic, 2, if_not_exists=True)
@@ -93,7 +107,8 @@ def step(engine: Engine) -> None:
 
 
 def outputs(engine: Engine, folder: Path) -> dict[str, list[str]]:
-    """What came out: of upserts what they leave, all else as it is, sorted where jobs or shards share a place."""
+    """What came out: of upserts what they leave, all else as it is, sorted where jobs or shards
+    share a place."""
     found: dict[str, list[str]] = {}
     for topic in TOPICS:
         records = engine.broker.read(topic, 0, 0)

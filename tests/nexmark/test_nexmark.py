@@ -1,4 +1,5 @@
-"""Nexmark's queries over a few thousand events: whatever the size of batches, and as in real Flink."""
+"""Nexmark's queries over a few thousand events: whatever the size of batches, and as in real
+Flink."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from sqlengine.session.environment import open_runner
 from sqlengine.session.session import Session
 
 EVENTS = 5_000
-# Flink takes the first row of an order for one that never changes, and its result keeps rows that others have replaced.
+# Flink takes the first row of an order for one that never changes, and its result keeps rows that
+# others have replaced.
 WRONG_IN_FLINK = frozenset({"q9"})
 
 
@@ -58,10 +60,14 @@ def text_of(query: str, data: Path) -> str:
     return tables + (QUERIES / f"{query}.sql").read_text()
 
 
-def ours(query: str, data: Path, folder: Path, rows_per_read: int, mini_batch: bool) -> Counter[str]:
+def ours(
+    query: str, data: Path, folder: Path, rows_per_read: int, mini_batch: bool
+) -> Counter[str]:
     left = Left()
     with open_runner(folder / f"{rows_per_read}", rows_per_read) as runner:
-        Session(runner, left, settings={MINI_BATCH: str(mini_batch).lower()}).run(text_of(query, data))
+        Session(runner, left, settings={MINI_BATCH: str(mini_batch).lower()}).run(
+            text_of(query, data)
+        )
     return +left.counts
 
 
@@ -70,7 +76,9 @@ BY_THE_CLOCK = frozenset({"q12"})
 
 
 @pytest.mark.parametrize("query", sorted(set(names()) - BY_THE_CLOCK))
-def test_the_size_of_batches_changes_nothing_in_the_end(query: str, data: Path, tmp_path: Path) -> None:
+def test_the_size_of_batches_changes_nothing_in_the_end(
+    query: str, data: Path, tmp_path: Path
+) -> None:
     whole = ours(query, data, tmp_path, 4096, True)
     assert ours(query, data, tmp_path, 100, True) == whole
     assert whole
@@ -80,7 +88,9 @@ def test_the_size_of_batches_changes_nothing_in_the_end(query: str, data: Path, 
 def test_flink_gives_the_same(data: Path, tmp_path: Path, flink: Any) -> None:
     for query in sorted(set(names()) - WRONG_IN_FLINK - BY_THE_CLOCK):
         left = Left()
-        for event in flink.run("SET 'pipeline.auto-watermark-interval' = '0';\n" + text_of(query, data)):
+        for event in flink.run(
+            "SET 'pipeline.auto-watermark-interval' = '0';\n" + text_of(query, data)
+        ):
             assert event["kind"] != "error", (query, event)
             if event["kind"] == "row":
                 left.take(event["op"], event["row"])

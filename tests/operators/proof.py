@@ -1,5 +1,5 @@
-"""One TUMBLE aggregate over shards with late rows: the feed, what must come of it (computed row by row in plain
-Python), and the operators. Every way of running them has to agree."""
+"""One TUMBLE aggregate over shards with late rows: the feed, what must come of it (computed row by
+row in plain Python), and the operators. Every way of running them has to agree."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def replace_origin(batch: Batch, shard: str) -> Batch:
 
 
 def feed(seed: int, chunks: int = 30, shards: int = 3) -> list[Chunk]:
-    """Rows whose times run ahead by a second or so and jump back by up to 12: some windows are then over."""
+    """Rows whose times run ahead by a second or so and jump back by up to 12: some windows are then
+    over."""
     rng = random.Random(seed)
     times, offsets = [100_000] * shards, [0] * shards
     result = []
@@ -56,7 +57,9 @@ def feed(seed: int, chunks: int = 30, shards: int = 3) -> list[Chunk]:
             back = rng.choice([0, 0, 0, 1_500, 5_000, 12_000])
             amount = rng.choice([None, Decimal(rng.randint(-(10**6), 10**6)) / 100])
             key = rng.choice([None, *"abcdefgh"])
-            rows.append((times[shard] - back, key, rng.choice([None, rng.randint(-50, 50)]), amount))
+            rows.append(
+                (times[shard] - back, key, rng.choice([None, rng.randint(-50, 50)]), amount)
+            )
         result.append(Chunk(f"shard-{shard}", offsets[shard], tuple(rows)))
         offsets[shard] += len(rows)
     return result
@@ -82,7 +85,10 @@ def keyed() -> Operator:
 
 def to_lines(chunk: Chunk) -> list[str]:
     """The chunk's rows as records."""
-    texts = [datetime.fromtimestamp(row[0] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] for row in chunk.rows]
+    texts = [
+        datetime.fromtimestamp(row[0] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+        for row in chunk.rows
+    ]
     records = [
         {"ts": ts, "k": k, "i": i, "m": None if m is None else float(m)}
         for ts, (_, k, i, m) in zip(texts, chunk.rows, strict=True)
@@ -119,7 +125,10 @@ def _close(end: int, keys: dict[str | None, list[Row]]) -> Iterator[tuple[object
     for key, rows in keys.items():
         whole = [r[2] for r in rows if r[2] is not None]
         exact = [r[3] for r in rows if r[3] is not None]
-        averages = (int(sum(whole) / len(whole)) if whole else None, _average(exact) if exact else None)
+        averages = (
+            int(sum(whole) / len(whole)) if whole else None,
+            _average(exact) if exact else None,
+        )
         yield (
             key,
             len(rows),

@@ -1,4 +1,5 @@
-"""The merged filters of a few jobs as one operator: the plan, and what must come of it (computed in plain Python)."""
+"""The merged filters of a few jobs as one operator: the plan, and what must come of it (computed in
+plain Python)."""
 
 from __future__ import annotations
 
@@ -32,7 +33,11 @@ def _scalar(argument: Scalar | str | int) -> Scalar:
 
 # rule -> its predicate, the same in Python, and the target of its rows
 _RULES: Mapping[str, tuple[Call, Callable[[str | None, int | None], bool], str]] = {
-    "high": (_call("AND", _call("=", "k", "'a'"), _call(">", "i", 10)), lambda k, i: k == "a" and (i or 0) > 10, "t0"),
+    "high": (
+        _call("AND", _call("=", "k", "'a'"), _call(">", "i", 10)),
+        lambda k, i: k == "a" and (i or 0) > 10,
+        "t0",
+    ),
     "like": (
         _call("OR", _call("LIKE", "k", "'%b%'"), _call("<", "i", -40)),
         lambda k, i: k == "b" or (i or 0) < -40,

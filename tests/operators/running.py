@@ -37,11 +37,15 @@ class Log:
 class Running:
     """What the job writes goes to table o, which is in memory."""
 
-    def __init__(self, text: str, memory: Memory | None = None, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, text: str, memory: Memory | None = None, settings: Mapping[str, str] | None = None
+    ) -> None:
         self.now, self.memory, self.log = T0, memory or Memory(), Log()
         environment = Environment(None, lambda: self.now, "job", memory=self.memory)
         executor = EmbeddedExecutor(OperatorFactory())
-        self.runner = GraphRunner("g", executor, environment, self.log, None, None, lambda owner: True)
+        self.runner = GraphRunner(
+            "g", executor, environment, self.log, None, None, lambda owner: True
+        )
         job = plan_job(JobText("job", text), Catalog(), {MINI_BATCH: "false", **(settings or {})})
         self.runner.apply(self.runner.prepare(merge(Graph(), {"job": job.sinks}), {"job": 1}))
 

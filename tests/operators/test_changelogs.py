@@ -1,5 +1,5 @@
-"""What makes changes whole and what keeps a table's keys, against models of dicts and lists: whatever comes and goes, in
-batches of any size, and after a restart."""
+"""What makes changes whole and what keeps a table's keys, against models of dicts and lists:
+whatever comes and goes, in batches of any size, and after a restart."""
 
 from __future__ import annotations
 
@@ -36,9 +36,13 @@ rows = st.tuples(keys, numbers, numbers)
 
 
 def batch_of(told: Sequence[Change], watermark: int = 0) -> Batch:
-    columns = tuple(pa.array([row[i] for _, row in told], c.type.arrow) for i, c in enumerate(SCHEMA))
+    columns = tuple(
+        pa.array([row[i] for _, row in told], c.type.arrow) for i, c in enumerate(SCHEMA)
+    )
     kinds = np.array([kind for kind, _ in told], np.int8)
-    return Batch(SCHEMA, columns, len(told), watermark=watermark, kinds=kinds if kinds.any() else None)
+    return Batch(
+        SCHEMA, columns, len(told), watermark=watermark, kinds=kinds if kinds.any() else None
+    )
 
 
 def run(
@@ -49,8 +53,8 @@ def run(
     last: int = 0,
     width: int = 3,
 ) -> list[Change]:
-    """The first `width` columns of all that the operator says; before batch `restart` another one takes its state
-    over. A tick with the watermark `last` ends the stream."""
+    """The first `width` columns of all that the operator says; before batch `restart` another one
+    takes its state over. A tick with the watermark `last` ends the stream."""
     memory, operator = TaskContext(), make()
     operator.open(memory)
     batches = [batch_of(told[i : i + most]) for i in range(0, len(told), most)]
@@ -63,7 +67,9 @@ def run(
             assert port != ERROR_PORT or out.num_rows
             kinds = [0] * out.num_rows if out.kinds is None else out.kinds.tolist()
             columns = [c.to_pylist() for c in out.columns[:width]]
-            found += [] if port == ERROR_PORT else zip(kinds, zip(*columns, strict=True), strict=True)
+            found += (
+                [] if port == ERROR_PORT else zip(kinds, zip(*columns, strict=True), strict=True)
+            )
     return found
 
 
@@ -89,18 +95,24 @@ def by_key(told: Sequence[Change]) -> dict[object, Row]:
 
 
 def normalize(below: int | None) -> Callable[[], Operator]:
-    limit = None if below is None else Call("<", (ColumnRef("v", INT), Literal(below, INT)), BOOLEAN)
+    limit = (
+        None if below is None else Call("<", (ColumnRef("v", INT), Literal(below, INT)), BOOLEAN)
+    )
     return lambda: NormalizeOperator(Normalize(SOURCE, ("k",), limit))
 
 
 @settings(max_examples=150, deadline=None)
 @given(
-    st.lists(st.tuples(st.sampled_from([INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE]), rows), max_size=20),
+    st.lists(
+        st.tuples(st.sampled_from([INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE]), rows), max_size=20
+    ),
     st.sampled_from([None, 2]),
     st.integers(2, 7),
     st.integers(0, 5),
 )
-def test_upserts_told_in_full(told: list[Change], below: int | None, most: int, restart: int) -> None:
+def test_upserts_told_in_full(
+    told: list[Change], below: int | None, most: int, restart: int
+) -> None:
     model: dict[object, Row] = {}
     for kind, row in told:
         if kind == UPDATE_BEFORE:
@@ -129,14 +141,17 @@ def test_a_row_for_which_the_filter_fails_changes_nothing() -> None:
     assert letters.column("reason").to_pylist() == ["division by zero"]
     assert memory.counters["rows_in_error"] == letters.num_rows == 1
     (_, out) = operator.process(0, batch_of([(UPDATE_AFTER, ("a", 3, 6))]))[0]
-    assert [c.to_pylist() for c in out.columns] == [["a"], [1], [3]], "6 / 6 > 1 is FALSE: the first row goes"
+    assert [c.to_pylist() for c in out.columns] == [["a"], [1], [3]], (
+        "6 / 6 > 1 is FALSE: the first row goes"
+    )
     assert out.kinds is not None
     assert out.kinds.tolist() == [DELETE]
 
 
 @st.composite
 def valid_changes(draw: st.DrawFn) -> list[Change]:
-    """Rows that come and go, each taken back only while it is there; `u` tells the rows of a key apart."""
+    """Rows that come and go, each taken back only while it is there; `u` tells the rows of a key
+    apart."""
     held: list[Row] = []
     told: list[Change] = []
     for row, pick in draw(st.lists(st.tuples(rows, st.integers(0, 99)), max_size=20)):
@@ -159,7 +174,9 @@ def materialize(rows_by: tuple[str, ...]) -> Callable[[], Operator]:
 
 @settings(max_examples=150, deadline=None)
 @given(valid_changes(), st.sampled_from([("u",), ()]), st.integers(2, 7), st.integers(0, 5))
-def test_the_last_row_of_a_key_is_there(told: list[Change], rows_by: tuple[str, ...], most: int, restart: int) -> None:
+def test_the_last_row_of_a_key_is_there(
+    told: list[Change], rows_by: tuple[str, ...], most: int, restart: int
+) -> None:
     history: dict[object, list[Row]] = {}
     for kind, row in told:
         there = history.setdefault(row[0], [])

@@ -1,4 +1,5 @@
-"""What table.exec.state.ttl forgets of ranks, as Flink does: rows that were put longer ago, without telling of it."""
+"""What table.exec.state.ttl forgets of ranks, as Flink does: rows that were put longer ago, without
+telling of it."""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ def running(sql: str, given: Given) -> tuple[list[str], Chain]:
     assert isinstance(plan, Sink)
     node, nodes = plan.input, list[PhysicalNode]()
     while not isinstance(node, Scan):
-        nodes.insert(0, PhysicalNode(str(len(nodes)), node, node.schema.names, {}, frozenset({"job"}), 0))
+        nodes.insert(
+            0, PhysicalNode(str(len(nodes)), node, node.schema.names, {}, frozenset({"job"}), 0)
+        )
         (node,) = node.inputs
     chain = Chain([OperatorFactory().build(n, None) for n in nodes])
     found = []
@@ -57,8 +60,16 @@ def running(sql: str, given: Given) -> tuple[list[str], Chain]:
 @pytest.mark.parametrize(
     ("sql", "given", "wanted"),
     [
-        (NUMBERED.format("i DESC"), [(0, 0, 9), (500, 0, 8), (1200, 0, 7)], ["0: +I 9 1", "1: +I 8 2", "2: +I 7 2"]),
-        (NUMBERED.format("i DESC"), [(0, 0, 9), (900, 0, 8), (1950, 0, 7)], ["0: +I 9 1", "1: +I 8 2", "2: +I 7 1"]),
+        (
+            NUMBERED.format("i DESC"),
+            [(0, 0, 9), (500, 0, 8), (1200, 0, 7)],
+            ["0: +I 9 1", "1: +I 8 2", "2: +I 7 2"],
+        ),
+        (
+            NUMBERED.format("i DESC"),
+            [(0, 0, 9), (900, 0, 8), (1950, 0, 7)],
+            ["0: +I 9 1", "1: +I 8 2", "2: +I 7 1"],
+        ),
         (
             NUMBERED.format("m DESC, i").replace("FROM e", f"FROM {COUNTED}"),
             [(0, 0, 3), (500, 0, 4), (1200, 0, 4)],
@@ -77,7 +88,10 @@ def test_rows_are_forgotten(sql: str, given: Given, wanted: list[str]) -> None:
 
 
 def test_a_key_of_an_interval_before_is_forgotten_with_its_frame() -> None:
-    over = "OVER (PARTITION BY i ORDER BY ts RANGE BETWEEN INTERVAL '1' SECOND PRECEDING AND CURRENT ROW)"
+    over = (
+        "OVER (PARTITION BY i ORDER BY ts RANGE BETWEEN INTERVAL '1' SECOND PRECEDING AND CURRENT"
+        " ROW)"
+    )
     given = [(0, 1000 * i, i) for i in range(100)]
     _, chain = running(f"SELECT i, COUNT(*) {over} AS n, SUM(m) {over} AS s FROM e", given)
     held = {name: len(table) for name, table in chain.context.tables.items()}

@@ -1,4 +1,5 @@
-"""Sources that fall silent: those who have other inputs go on without them, by the clock of the epochs."""
+"""Sources that fall silent: those who have other inputs go on without them, by the clock of the
+epochs."""
 
 from __future__ import annotations
 
@@ -16,14 +17,19 @@ CREATE TABLE b (k STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts)
 WITH ('connector' = 'filesystem', 'path' = '{folder}/b', 'format' = 'json', 'source.follow' = 'true' {option});
 CREATE TABLE o (s TIMESTAMP(3), n BIGINT) WITH ('connector' = 'memory', 'name' = 'o');
 """
-WINDOWS = "SELECT window_start, COUNT(*) FROM TABLE(TUMBLE(TABLE {name}, DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY window_start, window_end"
+WINDOWS = (
+    "SELECT window_start, COUNT(*) FROM TABLE(TUMBLE(TABLE {name}, DESCRIPTOR(ts), INTERVAL '10'"
+    " SECOND)) GROUP BY window_start, window_end"
+)
 FIRST = ["2024-05-01T10:00", 2]
 
 
 class OverFiles(Running):
     """A job over files that grow."""
 
-    def __init__(self, folder: Path, query: str, option: str = "", settings: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, query: str, option: str = "", settings: dict[str, str] | None = None
+    ) -> None:
         self.folder = folder
         for name in ("a/1", "a/2", "b/1"):
             (folder / name).parent.mkdir(exist_ok=True)
@@ -40,7 +46,9 @@ IDLE = ", 'scan.watermark.idle-timeout' = '5 s'"
 
 
 @pytest.mark.parametrize(("option", "settings"), [(IDLE, {}), ("", {SOURCE_IDLE: "5 s"})])
-def test_a_silent_shard_is_not_waited_for(option: str, settings: dict[str, str], tmp_path: Path) -> None:
+def test_a_silent_shard_is_not_waited_for(
+    option: str, settings: dict[str, str], tmp_path: Path
+) -> None:
     job = OverFiles(tmp_path, WINDOWS.format(name="a"), option, settings)
     assert job.after(1_000) == []
     job.say("a/1", 1, 2, 15)
@@ -61,7 +69,9 @@ def test_without_a_time_out_it_is(tmp_path: Path) -> None:
 
 def test_an_input_that_is_silent_as_a_whole_is_not_waited_for(tmp_path: Path) -> None:
     both = WINDOWS.format(name="c")
-    job = OverFiles(tmp_path, f"WITH c AS (SELECT k, ts FROM a UNION ALL SELECT k, ts FROM b) {both}", IDLE)
+    job = OverFiles(
+        tmp_path, f"WITH c AS (SELECT k, ts FROM a UNION ALL SELECT k, ts FROM b) {both}", IDLE
+    )
     job.say("a/1", 1, 15)
     job.say("a/2", 2, 16)
     assert job.after(4_000) == []

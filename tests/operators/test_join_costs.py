@@ -1,5 +1,5 @@
-"""What joins cost: a row that comes touches as much of a large state as of a small one, and a key with many rows on both
-sides is told in pieces."""
+"""What joins cost: a row that comes touches as much of a large state as of a small one, and a key
+with many rows on both sides is told in pieces."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from planner.logical.change_kinds import Changes
 from planner.scalar import Call, ColumnRef
 from sqlengine.batch import Batch, empty
 from sqlengine.executors import embedded
-from sqlengine.executors.embedded import EmbeddedExecutor, RunningNode
+from sqlengine.executors.embedded import EmbeddedExecutor, RunningNode, SinkWrite
 from sqlengine.executors.spark.worker import TaskContext
 from sqlengine.operators import row_by_row
 from sqlengine.operators.base import Operator
@@ -37,7 +37,10 @@ EQUAL = Call("=", (ColumnRef("k", STRING), ColumnRef("rk", STRING)), BOOLEAN)
 LESS = Call("<", (ColumnRef("v", INT), ColumnRef("w", INT)), BOOLEAN)
 BOTH = Call("AND", (EQUAL, LESS), BOOLEAN)
 PLAIN, CHANGING = ((Source(LEFT, c), Source(RIGHT, c)) for c in (Changes.NONE, Changes.ALL))
-UNIQUE = (Source(LEFT, Changes.ALL, (frozenset({"id"}),)), Source(RIGHT, Changes.ALL, (frozenset({"rk"}),)))
+UNIQUE = (
+    Source(LEFT, Changes.ALL, (frozenset({"id"}),)),
+    Source(RIGHT, Changes.ALL, (frozenset({"rk"}),)),
+)
 TIMED = (Source(TIMED_LEFT, Changes.NONE), Source(TIMED_RIGHT, Changes.NONE, (frozenset({"rk"}),)))
 
 OPERATORS: dict[str, Callable[[], Operator]] = {
@@ -47,7 +50,9 @@ OPERATORS: dict[str, Callable[[], Operator]] = {
     "anti": lambda: JoinOperator(Join(*CHANGING, JoinKind.ANTI, BOTH)),
     "kept for a time": lambda: JoinOperator(Join(*PLAIN, JoinKind.INNER, EQUAL, ttl_ms=10**9)),
     "look-up": lambda: LookupJoinOperator(LookupJoin(*PLAIN, JoinKind.LEFT, EQUAL)),
-    "interval": lambda: IntervalJoinOperator(IntervalJoin(*TIMED, JoinKind.FULL, EQUAL, "t", "rt", -5, 5)),
+    "interval": lambda: IntervalJoinOperator(
+        IntervalJoin(*TIMED, JoinKind.FULL, EQUAL, "t", "rt", -5, 5)
+    ),
     "temporal": lambda: TemporalJoinOperator(TemporalJoin(*TIMED, JoinKind.LEFT, EQUAL, "t", "rt")),
 }
 
@@ -56,7 +61,11 @@ def rows(schema: Schema, keys: range, each: int, watermark: int = 0) -> Batch:
     """`each` rows of each key; numbers and times go on."""
     names = np.repeat([f"k{k}" for k in keys], each)
     numbers = np.arange(len(names)) % 3 + 1
-    columns = (np.arange(len(names)), names, watermark + 10_000 * numbers if schema in TIMES else numbers)
+    columns = (
+        np.arange(len(names)),
+        names,
+        watermark + 10_000 * numbers if schema in TIMES else numbers,
+    )
     arrays = tuple(pa.array(v).cast(c.type.arrow) for v, c in zip(columns, schema, strict=True))
     return Batch(schema, arrays, len(names), 0, watermark)
 
@@ -84,7 +93,8 @@ def coming(name: str) -> Iterator[tuple[int, Batch]]:
 
 
 def touched(name: str, keys: int) -> int:
-    """How many rows of its state an operator touches for the rows that come, where so many keys are held."""
+    """How many rows of its state an operator touches for the rows that come, where so many keys are
+    held."""
     operator = OPERATORS[name]()
     operator.open(TaskContext())
     for port, batch in held(name, keys):
@@ -107,13 +117,18 @@ def test_a_hot_key_is_told_in_pieces(name: str, monkeypatch: pytest.MonkeyPatch)
     operator.open(TaskContext())
     monkeypatch.setattr(join_rows, "MOST_PAIRS", 100)
     for port in (1, 0):
-        told = [out.num_rows for _, out in operator.process(port, rows(sides_of(name)[port], range(1), 60))]
+        told = [
+            out.num_rows
+            for _, out in operator.process(port, rows(sides_of(name)[port], range(1), 60))
+        ]
     unique = name == "left, unique"  # one right row for each key
     assert sum(told) >= (60 if unique else 1_000)
     assert max(told) <= 130
 
 
-@pytest.mark.parametrize("name", ["joins/near_times", "joins/as_of", "joins/retraction", "windows/window_join"])
+@pytest.mark.parametrize(
+    "name", ["joins/near_times", "joins/as_of", "joins/retraction", "windows/window_join"]
+)
 def test_pieces_change_nothing(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for place in (join_rows, "MOST_PAIRS"), (embedded, "_ROWS"), (row_by_row, "_ROWS"):
         monkeypatch.setattr(*place, 2)
@@ -132,14 +147,24 @@ SELECT COUNT(*) AS n, SUM(a.k) AS s FROM a JOIN b ON a.k * 0 = b.k * 0;
 """
 
 
-def test_nodes_behind_a_hot_key_take_its_pieces_as_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nodes_behind_a_hot_key_take_its_pieces_as_they_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(join_rows, "MOST_PAIRS", 500)
     monkeypatch.setattr(embedded, "_ROWS", 1_000)
     most, route = 0, EmbeddedExecutor._route
 
-    def watched(self: EmbeddedExecutor, source: RunningNode, port: int, batch: Batch, waiting, *rest) -> None:  # type: ignore[no-untyped-def]
+    def watched(
+        self: EmbeddedExecutor,
+        source: RunningNode,
+        port: int,
+        batch: Batch,
+        waiting: dict[str, list[tuple[int, Batch]]],
+        queue: list[tuple[int, str]],
+        write: SinkWrite,
+    ) -> None:
         nonlocal most
-        route(self, source, port, batch, waiting, *rest)
+        route(self, source, port, batch, waiting, queue, write)
         most = max(most, sum(b.num_rows for parts in waiting.values() for _, b in parts))
 
     monkeypatch.setattr(EmbeddedExecutor, "_route", watched)

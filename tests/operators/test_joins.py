@@ -1,4 +1,5 @@
-"""Joins against a model of lists: whatever comes and goes, in batches of any size, and after a restart."""
+"""Joins against a model of lists: whatever comes and goes, in batches of any size, and after a
+restart."""
 
 from __future__ import annotations
 
@@ -55,7 +56,9 @@ class Source(LogicalPlan):
 
 
 def call(function: str, left: str, right: str) -> Call:
-    return Call(function, (ColumnRef(left, LEFT.type(left)), ColumnRef(right, RIGHT.type(right))), BOOLEAN)
+    return Call(
+        function, (ColumnRef(left, LEFT.type(left)), ColumnRef(right, RIGHT.type(right))), BOOLEAN
+    )
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,9 @@ class Case:
         if self.residual:
             parts.append(call("<", "v", "w"))
         condition = parts[0] if len(parts) == 1 else Call("AND", tuple(parts), BOOLEAN)
-        return Join(self._side(LEFT, self.left), self._side(RIGHT, self.right), self.kind, condition)
+        return Join(
+            self._side(LEFT, self.left), self._side(RIGHT, self.right), self.kind, condition
+        )
 
     def _side(self, schema: Schema, form: str) -> LogicalPlan:
         if form in ("append", "rows"):
@@ -119,11 +124,15 @@ cases = st.builds(
     *[st.sampled_from(["append", "rows"])] * 2,
     *map(st.just, (False, True, False)),
 )
-rows = st.tuples(st.integers(1, 3), st.sampled_from(["a", "b", None]), st.sampled_from([1, 2, None]))
+rows = st.tuples(
+    st.integers(1, 3), st.sampled_from(["a", "b", None]), st.sampled_from([1, 2, None])
+)
 steps = st.lists(st.tuples(st.integers(0, 1), st.booleans(), st.integers(0, 9), rows), max_size=30)
 
 
-def changes(case: Case, given_steps: Sequence[tuple[int, bool, int, Row]]) -> tuple[list[Change], list[list[Row]]]:
+def changes(
+    case: Case, given_steps: Sequence[tuple[int, bool, int, Row]]
+) -> tuple[list[Change], list[list[Row]]]:
     """Changes that such inputs can have, and the rows that are there in the end."""
     held: list[list[Row]] = [[], []]
     told: list[Change] = []
@@ -151,12 +160,19 @@ def batches(told: Sequence[Change], most: int) -> Iterator[tuple[int, Batch]]:
         schema = (LEFT, RIGHT)[port]
         for start in range(0, len(pending), most):
             chunk = pending[start : start + most]
-            columns = (pa.array([c[2][i] for c in chunk], c2.type.arrow) for i, c2 in enumerate(schema))
+            columns = (
+                pa.array([c[2][i] for c in chunk], c2.type.arrow) for i, c2 in enumerate(schema)
+            )
             kinds = np.array([c[1] for c in chunk], np.int8)
-            yield port, Batch(schema, tuple(columns), len(chunk), kinds=kinds if kinds.any() else None)
+            yield (
+                port,
+                Batch(schema, tuple(columns), len(chunk), kinds=kinds if kinds.any() else None),
+            )
 
 
-def run(case: Case, told: Sequence[Change], most: int, restart: int | None = None) -> list[tuple[int, Row]]:
+def run(
+    case: Case, told: Sequence[Change], most: int, restart: int | None = None
+) -> list[tuple[int, Row]]:
     """All that the operator says; before batch `restart` another one takes its state over."""
     memory = TaskContext()
     operator = JoinOperator(case.node)
@@ -169,7 +185,9 @@ def run(case: Case, told: Sequence[Change], most: int, restart: int | None = Non
             operator.open(memory)
         for _, out in operator.process(port, batch):
             kinds = [0] * out.num_rows if out.kinds is None else out.kinds.tolist()
-            found += zip(kinds, zip(*(c.to_pylist() for c in out.columns), strict=True), strict=True)
+            found += zip(
+                kinds, zip(*(c.to_pylist() for c in out.columns), strict=True), strict=True
+            )
     return found
 
 
@@ -192,7 +210,9 @@ def test_a_join_is_that_of_the_rows_that_are_there(
     assert left_over(single) == case.result(left, right)
     assert sorted(run(case, told, most), key=repr) == sorted(single, key=repr)
     assert left_over(run(case, told, most, restart)) == case.result(left, right)
-    with pytest.MonkeyPatch.context() as patch:  # as if these were too many pairs to be held at once
+    with (
+        pytest.MonkeyPatch.context() as patch
+    ):  # as if these were too many pairs to be held at once
         patch.setattr("sqlengine.operators.joins.rows.MOST_PAIRS", 2)
         assert sorted(run(case, told, most), key=repr) == sorted(single, key=repr)
 
@@ -211,7 +231,13 @@ B, B2 = (7, "a", 1), (7, "a", 2)
     [
         (
             JoinKind.LEFT,
-            [(0, INSERT, A), (1, INSERT, B), (1, UPDATE_BEFORE, B), (1, UPDATE_AFTER, B2), (1, DELETE, B2)],
+            [
+                (0, INSERT, A),
+                (1, INSERT, B),
+                (1, UPDATE_BEFORE, B),
+                (1, UPDATE_AFTER, B2),
+                (1, DELETE, B2),
+            ],
             [
                 "+I (1, 'a', 1, None, None, None)",
                 "-D (1, 'a', 1, None, None, None)",
@@ -236,7 +262,13 @@ B, B2 = (7, "a", 1), (7, "a", 2)
         ),
         (
             JoinKind.SEMI,
-            [(0, INSERT, A), (1, INSERT, B), (1, UPDATE_BEFORE, B), (1, UPDATE_AFTER, B2), (0, DELETE, A)],
+            [
+                (0, INSERT, A),
+                (1, INSERT, B),
+                (1, UPDATE_BEFORE, B),
+                (1, UPDATE_AFTER, B2),
+                (0, DELETE, A),
+            ],
             ["+I (1, 'a', 1)", "-U (1, 'a', 1)", "+U (1, 'a', 1)", "-D (1, 'a', 1)"],
         ),
     ],
@@ -258,7 +290,14 @@ def test_rows_are_kept_as_long_as_their_side_says() -> None:
     operator = JoinOperator(node)
     operator.open(TaskContext())
     found = []
-    for at, port, row in [(0, 0, A), (0, 1, B), (99, 1, B), (150, 1, B), (900, 0, A), (1_200, 0, A2)]:
+    for at, port, row in [
+        (0, 0, A),
+        (0, 1, B),
+        (99, 1, B),
+        (150, 1, B),
+        (900, 0, A),
+        (1_200, 0, A2),
+    ]:
         ((_, batch),) = batches([(port, INSERT, row)], 1)
         ((_, out),) = operator.process(port, replace(batch, proctime=at))
         found.append(out.num_rows)

@@ -1,4 +1,5 @@
-"""Look-ups: what the table holds then, and what was given goes with the row that it was given for."""
+"""Look-ups: what the table holds then, and what was given goes with the row that it was given
+for."""
 
 from __future__ import annotations
 
@@ -10,7 +11,17 @@ from planner.logical.change_kinds import Changes
 from planner.scalar import Call, ColumnRef
 from sqlengine.executors.spark.worker import TaskContext
 from sqlengine.operators.joins.lookup import LookupJoinOperator
-from tests.operators.test_joins import DELETE, INSERT, LEFT, RIGHT, UPDATE_AFTER, UPDATE_BEFORE, Change, Source, batches
+from tests.operators.test_joins import (
+    DELETE,
+    INSERT,
+    LEFT,
+    RIGHT,
+    UPDATE_AFTER,
+    UPDATE_BEFORE,
+    Change,
+    Source,
+    batches,
+)
 
 A, B, B2 = (1, "a", 1), (7, "a", 5), (7, "a", 6)
 WANTED = [
@@ -32,25 +43,38 @@ def test_what_was_given_is_taken_back(most: int, restart: bool) -> None:
 
 @pytest.mark.parametrize("most", [1, 10])
 def test_equal_rows_are_taken_back_as_often_as_they_were_given(most: int) -> None:
-    told: list[Change] = [(1, INSERT, B), (1, INSERT, B), (0, INSERT, A), (0, INSERT, A), (0, DELETE, A)]
+    told: list[Change] = [
+        (1, INSERT, B),
+        (1, INSERT, B),
+        (0, INSERT, A),
+        (0, INSERT, A),
+        (0, DELETE, A),
+    ]
     both = "(1, 'a', 1, 7, 'a', 5)"
     assert _told(told, (), most, restart=False) == [f"+I {both}"] * 4 + [f"-D {both}"] * 2
 
 
 def _told(told: list[Change], primary_key: tuple[str, ...], most: int, restart: bool) -> list[str]:
     equal = Call("=", (ColumnRef("k", STRING), ColumnRef("rk", STRING)), BOOLEAN)
-    node = LookupJoin(Source(LEFT, Changes.ALL), Source(RIGHT, Changes.NONE), JoinKind.LEFT, equal, primary_key)
+    node = LookupJoin(
+        Source(LEFT, Changes.ALL), Source(RIGHT, Changes.NONE), JoinKind.LEFT, equal, primary_key
+    )
     memory, operator = TaskContext(), LookupJoinOperator(node)
     operator.open(memory)
     found: list[str] = []
     for port, batch in batches(told, most):
         if restart:
-            memory, operator = TaskContext({n: t.dump() for n, t in memory.tables.items()}), LookupJoinOperator(node)
+            memory, operator = (
+                TaskContext({n: t.dump() for n, t in memory.tables.items()}),
+                LookupJoinOperator(node),
+            )
             operator.open(memory)
         for _, out in operator.process(port, batch):
             kinds = [0] * out.num_rows if out.kinds is None else out.kinds.tolist()
             rows = zip(*(c.to_pylist() for c in out.columns), strict=True)
-            found += [f"{('+I', '-U', '+U', '-D')[k]} {row}" for k, row in zip(kinds, rows, strict=True)]
+            found += [
+                f"{('+I', '-U', '+U', '-D')[k]} {row}" for k, row in zip(kinds, rows, strict=True)
+            ]
     return found
 
 
@@ -58,7 +82,11 @@ def test_the_key_of_the_table_tells_its_rows_apart() -> None:
     equal = Call("=", (ColumnRef("id", INT), ColumnRef("rid", INT)), BOOLEAN)
     once, often = (
         LookupJoin(
-            Source(LEFT, Changes.NONE, (frozenset({"id"}),)), Source(RIGHT, Changes.NONE), JoinKind.INNER, equal, key
+            Source(LEFT, Changes.NONE, (frozenset({"id"}),)),
+            Source(RIGHT, Changes.NONE),
+            JoinKind.INNER,
+            equal,
+            key,
         )
         for key in (("rid",), ("rk",))
     )

@@ -1,5 +1,6 @@
-"""MATCH_RECOGNIZE against a naive matcher: regular expressions over the rows of a key, written as text, when all is over.
-Whatever the size of batches, and when the state goes through a dump after each of them, the same rows come out."""
+"""MATCH_RECOGNIZE against a naive matcher: regular expressions over the rows of a key, written as
+text, when all is over. Whatever the size of batches, and when the state goes through a dump after
+each of them, the same rows come out."""
 
 from __future__ import annotations
 
@@ -60,7 +61,9 @@ def _operator(plan: LogicalPlan) -> Operator:
     raise AssertionError(plan)
 
 
-def run(sql: str, feed: Sequence[Row], size: int, restart: bool) -> tuple[list[tuple[object, ...]], int]:
+def run(
+    sql: str, feed: Sequence[Row], size: int, restart: bool
+) -> tuple[list[tuple[object, ...]], int]:
     """All that comes out, and how many rows state holds in the end."""
     chain, found = Chain(operators(sql)), list[Batch]()
     batches = [batch(feed[i : i + size]) for i in range(0, len(feed), size)]
@@ -79,7 +82,8 @@ def batch(feed: Sequence[Row]) -> Batch:
 
 
 def feed(seed: int, count: int = 70) -> list[Row]:
-    """Values 0 to 4: those of the letters, and one of none. Some rows come before their time is over, some too late."""
+    """Values 0 to 4: those of the letters, and one of none. Some rows come before their time is
+    over, some too late."""
     rng, time, found = random.Random(seed), 100_000, list[Row]()
     for _ in range(count):
         time += rng.choice([0, 100, 300, 700, 1_500])
@@ -88,7 +92,7 @@ def feed(seed: int, count: int = 70) -> list[Row]:
     return found
 
 
-# ---- the naive matcher -------------------------------------------------------------------------------------------------
+# ---- the naive matcher ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -111,10 +115,13 @@ class Pattern:
         within = f"WITHIN INTERVAL '{self.within_ms // 1000}' SECOND" if self.within_ms else ""
         letters = [i.letter for i in self.items]
         define = ", ".join(f"{x} AS {x}.v = {LETTERS.index(x)}" for x in letters)
-        measures = ", ".join(f"COUNT({i.letter}.v) AS {i.letter.lower()}" for i in self.items if not i.absent)
+        measures = ", ".join(
+            f"COUNT({i.letter}.v) AS {i.letter.lower()}" for i in self.items if not i.absent
+        )
         return (
-            f"SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts, v MEASURES FIRST(ts) AS f, {measures} "
-            f"AFTER MATCH SKIP {self.skip} PATTERN ({' '.join(map(str, self.items))}) {within} DEFINE {define})"
+            "SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts, v MEASURES FIRST(ts) AS"
+            f" f, {measures} AFTER MATCH SKIP {self.skip} PATTERN"
+            f" ({' '.join(map(str, self.items))}) {within} DEFINE {define})"
         )
 
     @property
@@ -122,7 +129,8 @@ class Pattern:
         return self.items[-1].absent
 
     def regex(self) -> str:
-        """Rows as letters. What waits takes all that is neither the absent letter nor what comes behind."""
+        """Rows as letters. What waits takes all that is neither the absent letter nor what comes
+        behind."""
         parts = []
         for i, item in enumerate(self.items):
             if not item.absent:
@@ -141,11 +149,15 @@ class Pattern:
             ends = (self._at(taken, text, start, end) for end in range(start + 1, len(taken) + 1))
             match = next((m for m in ends if m is not None), None)
             if match is not None:
-                found.append((taken[start][0], *(len(match[i.letter]) for i in self.items if not i.absent)))
+                found.append(
+                    (taken[start][0], *(len(match[i.letter]) for i in self.items if not i.absent))
+                )
             start = self._next(match, start)
         return found
 
-    def _at(self, taken: Sequence[tuple[int, str]], text: str, start: int, end: int) -> re.Match[str] | None:
+    def _at(
+        self, taken: Sequence[tuple[int, str]], text: str, start: int, end: int
+    ) -> re.Match[str] | None:
         over = taken[start][0] + self.within_ms
         if self.within_ms and taken[end - 1][0] >= over:
             return None
@@ -188,7 +200,13 @@ def patterns(draw: st.DrawFn) -> Pattern:
         absent = held and not waits and draw(st.integers(0, 4)) == 0
         reluctant = ["", "", "+?", "*?", "{2}", "{1,3}?", "{2,}?", "{0,2}?", "?"]
         greedy = bool(items) and items[-1].quantifier in ("+", "{1,2}")
-        choices = ["", "{2}"] if greedy or i == 0 or waits else reluctant if last else [*reluctant, "+", "{1,2}"]
+        choices = (
+            ["", "{2}"]
+            if greedy or i == 0 or waits
+            else reluctant
+            if last
+            else [*reluctant, "+", "{1,2}"]
+        )
         items.append(Item(letter, "" if absent else draw(st.sampled_from(choices)), absent))
     fixed = [i.letter for i in items[1:] if not i.absent and i.quantifier in ("", "{2}", "+", "+?")]
     to = [f"TO {side} {letter}" for letter in fixed for side in ("FIRST", "LAST")]
@@ -197,7 +215,12 @@ def patterns(draw: st.DrawFn) -> Pattern:
     return Pattern(tuple(items), skip, within)
 
 
-@given(pattern=patterns(), seed=st.integers(0, 10_000), size=st.sampled_from([1, 4, 33, 1_000]), restart=st.booleans())
+@given(
+    pattern=patterns(),
+    seed=st.integers(0, 10_000),
+    size=st.sampled_from([1, 4, 33, 1_000]),
+    restart=st.booleans(),
+)
 def test_naive_matcher(pattern: Pattern, seed: int, size: int, restart: bool) -> None:
     given_rows = feed(seed)
     found, waiting = run(pattern.sql(), given_rows, size, restart)
@@ -207,17 +230,35 @@ def test_naive_matcher(pattern: Pattern, seed: int, size: int, restart: bool) ->
 
 # What looks back at rows that the match has: it has to be there after a restart.
 LOOKING_BACK = (
-    "PATTERN (A+ B) DEFINE A AS A.v >= LAST(A.v, 1) OR LAST(A.v, 1) IS NULL, B AS B.v < AVG(A.v) AND B.ts > FIRST(A.ts)",
-    "PATTERN (A B*? C) WITHIN INTERVAL '5' SECOND DEFINE C AS C.v * 2 > SUM(B.v) + A.v AND COUNT(*) > 2",
-    "AFTER MATCH SKIP PAST LAST ROW PATTERN (A B{2,}? C) DEFINE B AS MAX(B.v) - MIN(v) < 3, C AS C.v = FIRST(B.v, 1)",
-    "AFTER MATCH SKIP TO LAST B PATTERN (A B+? [^C]) WITHIN INTERVAL '4' SECOND DEFINE B AS B.v >= A.v, C AS C.v > A.v",
+    (
+        "PATTERN (A+ B) DEFINE A AS A.v >= LAST(A.v, 1) OR LAST(A.v, 1) IS NULL, B AS B.v <"
+        " AVG(A.v) AND B.ts > FIRST(A.ts)"
+    ),
+    (
+        "PATTERN (A B*? C) WITHIN INTERVAL '5' SECOND DEFINE C AS C.v * 2 > SUM(B.v) + A.v AND"
+        " COUNT(*) > 2"
+    ),
+    (
+        "AFTER MATCH SKIP PAST LAST ROW PATTERN (A B{2,}? C) DEFINE B AS MAX(B.v) - MIN(v) < 3, C"
+        " AS C.v = FIRST(B.v, 1)"
+    ),
+    (
+        "AFTER MATCH SKIP TO LAST B PATTERN (A B+? [^C]) WITHIN INTERVAL '4' SECOND DEFINE B AS B.v"
+        " >= A.v, C AS C.v > A.v"
+    ),
 )
 
 
 @pytest.mark.parametrize("rest", LOOKING_BACK)
 def test_any_batches_and_restarts(rest: str) -> None:
-    measures = "FIRST(ts) AS f, LAST(v, 1) AS l, SUM(v) AS s, LISTAGG(CAST(v AS STRING)) AS x, MATCH_ROWTIME() AS m"
-    sql = f"SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts, v MEASURES {measures} {rest})"
+    measures = (
+        "FIRST(ts) AS f, LAST(v, 1) AS l, SUM(v) AS s, LISTAGG(CAST(v AS STRING)) AS x,"
+        " MATCH_ROWTIME() AS m"
+    )
+    sql = (
+        f"SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts, v MEASURES {measures}"
+        f" {rest})"
+    )
     given_rows = feed(7, 110)
     expected, _ = run(sql, given_rows, 1, False)
     assert len(expected) > 3

@@ -1,5 +1,5 @@
-"""OVER in an order that is no time against a model of lists, whatever comes and goes; what a change touches is no more than
-what it tells, and a little."""
+"""OVER in an order that is no time against a model of lists, whatever comes and goes; what a change
+touches is no more than what it tells, and a little."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def node(names: Sequence[str], rows: bool, changes: Changes) -> Over:
 
 
 def batch_of(changes: Sequence[tuple[int, Row]]) -> Batch:
-    columns = tuple(pa.array([r[i] for _, r in changes], c.type.arrow) for i, c in enumerate(SCHEMA))
+    columns = tuple(
+        pa.array([r[i] for _, r in changes], c.type.arrow) for i, c in enumerate(SCHEMA)
+    )
     kinds = np.array([k for k, _ in changes], np.int8)
     return Batch(SCHEMA, columns, len(changes), kinds=kinds if kinds.any() else None)
 
@@ -66,7 +68,13 @@ def value(name: str, held: Sequence[Row], at: int, rows: bool) -> int | None:
             return len(set(order[: at + 1]))
         case "LAG" | "LAG_OR":
             last, back = (at if rows else end - 1), (1 if name == "LAG" else 2)
-            return held[last - back][3] if last >= back else held[last][0] if name == "LAG_OR" else None
+            return (
+                held[last - back][3]
+                if last >= back
+                else held[last][0]
+                if name == "LAG_OR"
+                else None
+            )
         case "COUNT":
             return len(seen)
         case "DISTINCT":
@@ -82,7 +90,9 @@ def wanted(held: Sequence[Row], names: Sequence[str], rows: bool) -> Counter[Row
     return found
 
 
-ROWS = st.tuples(st.integers(0, 3), st.sampled_from("ab"), st.integers(0, 4), st.sampled_from([None, 0, 1, 5]))
+ROWS = st.tuples(
+    st.integers(0, 3), st.sampled_from("ab"), st.integers(0, 4), st.sampled_from([None, 0, 1, 5])
+)
 STEPS = st.lists(st.tuples(st.booleans(), ROWS, st.integers(0, 40)), min_size=1, max_size=40)
 
 
@@ -95,9 +105,14 @@ STEPS = st.lists(st.tuples(st.booleans(), ROWS, st.integers(0, 40)), min_size=1,
 )
 @settings(max_examples=60, deadline=None)
 def test_the_rows_are_those_of_the_model(
-    steps: Sequence[tuple[bool, Row, int]], names: Sequence[str], rows: bool, size: int, retracts: bool
+    steps: Sequence[tuple[bool, Row, int]],
+    names: Sequence[str],
+    rows: bool,
+    size: int,
+    retracts: bool,
 ) -> None:
-    """Equal rows each stand where they came, with a value of their own; the first of them goes first."""
+    """Equal rows each stand where they came, with a value of their own; the first of them goes
+    first."""
     operator = OverSortedOperator(node(names, rows, Changes.ALL if retracts else Changes.NONE))
     memory = TaskContext()
     held: list[Row] = []
@@ -123,27 +138,34 @@ def test_the_rows_are_those_of_the_model(
                     assert left[tuple(told)] >= 0
             assert +left == wanted(held, names, rows)
             if start % 2:
-                operator = OverSortedOperator(node(names, rows, Changes.ALL if retracts else Changes.NONE))
+                operator = OverSortedOperator(
+                    node(names, rows, Changes.ALL if retracts else Changes.NONE)
+                )
                 memory = TaskContext({n: t.dump() for n, t in memory.tables.items()})
                 operator.open(memory)
 
 
 def touched(name: str, rows: bool, size: int, orders: Sequence[int]) -> tuple[int, int]:
-    """Rows of state for rows of one key that come one at a time, where so many are there; and the rows told."""
+    """Rows of state for rows of one key that come one at a time, where so many are there; and the
+    rows told."""
     operator = OverSortedOperator(node([name], rows, Changes.NONE))
     operator.open(TaskContext())
     operator.process(0, batch_of([(0, (n, "a", 10 * n, 9 - n % 7)) for n in range(size)]))
     told = 0
     with counted() as found:
         for order in orders:
-            told += sum(b.num_rows for _, b in operator.process(0, batch_of([(0, (0, "a", order, 1))])))
+            told += sum(
+                b.num_rows for _, b in operator.process(0, batch_of([(0, (0, "a", order, 1))]))
+            )
     return found.rows, told
 
 
 @pytest.mark.parametrize("rows", [False, True])
 @pytest.mark.parametrize("name", sorted(CALLS))
 def test_a_row_at_the_end_touches_no_more_of_a_larger_state(name: str, rows: bool) -> None:
-    (small, told), (large, _) = (touched(name, rows, n, range(10 * n, 10 * n + 10)) for n in (300, 600))
+    (small, told), (large, _) = (
+        touched(name, rows, n, range(10 * n, 10 * n + 10)) for n in (300, 600)
+    )
     assert told == 10
     assert 0 < large <= 1.2 * small + 10
 

@@ -1,5 +1,6 @@
-"""The proof of the form: the same operator objects give the same rows in one process at any batch size, in two instances
-with buckets moving between them, and through crashes. `tests/spark` has the fourth way."""
+"""The proof of the form: the same operator objects give the same rows in one process at any batch
+size, in two instances with buckets moving between them, and through crashes. `tests/spark` has the
+fourth way."""
 
 from __future__ import annotations
 
@@ -104,9 +105,14 @@ def epochs(chunks: list[Chunk]) -> list[list[Batch]]:
 class Killed(Exception): ...
 
 
-def live(work: list[list[Batch]], store: CheckpointStore, sink: dict[int, Rows], kill: tuple[int, str] | None) -> None:
-    """One life of a process: recovers, repeats what the store has not, goes on until it is killed or done. The sink
-    knows each epoch's rows and takes none twice."""
+def live(
+    work: list[list[Batch]],
+    store: CheckpointStore,
+    sink: dict[int, Rows],
+    kill: tuple[int, str] | None,
+) -> None:
+    """One life of a process: recovers, repeats what the store has not, goes on until it is killed
+    or done. The sink knows each epoch's rows and takes none twice."""
     held = store.load()
     chain = Chain(operators(), TaskContext(held.tables if held else {}))
     checkpointer = Checkpointer(store)

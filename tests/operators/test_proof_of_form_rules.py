@@ -1,5 +1,6 @@
-"""The proof of the form for a stateless operator, the merged filters of several jobs: any batch size, two instances that
-share the shards, a kill after every epoch. `tests/spark` has the fourth way."""
+"""The proof of the form for a stateless operator, the merged filters of several jobs: any batch
+size, two instances that share the shards, a kill after every epoch. `tests/spark` has the fourth
+way."""
 
 from __future__ import annotations
 
@@ -59,4 +60,6 @@ def test_killed_at_every_epoch() -> None:
             assert sink.setdefault(epoch, result) == result
         if kill % 3 == 0:
             checkpointer.begin({"epoch": kill}, operator.context.tables)
-    assert {port: [r for e in sorted(sink) for r in sink[e][port]] for port in (0, 1)} == alerts(CHUNKS)
+    assert {port: [r for e in sorted(sink) for r in sink[e][port]] for port in (0, 1)} == alerts(
+        CHUNKS
+    )

@@ -1,5 +1,5 @@
-"""HOP, CUMULATE and SESSION against plain Python, row by row: the same rows come out whatever the size of batches, and
-when the state goes through a dump after each of them."""
+"""HOP, CUMULATE and SESSION against plain Python, row by row: the same rows come out whatever the
+size of batches, and when the state goes through a dump after each of them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ class Open:
 
 
 def naive(feed: Sequence[Row], window: Aligned | Session) -> tuple[list[Open], int]:
-    """The windows in the order in which they are over, with their rows; how many rows were in none."""
+    """The windows in the order in which they are over, with their rows; how many rows were in
+    none."""
     reached, late, held, done = -(2**63), 0, list[Open](), list[Open]()
     for row in feed:
         found = session(row, held, window.gap_ms, reached) if isinstance(window, Session) else []
@@ -110,7 +111,9 @@ def operators(plan: LogicalPlan) -> list[Operator]:
     return [WatermarkOperator(plan, evaluate), *reversed(made)]
 
 
-def run(plan: LogicalPlan, feed: Sequence[Row], size: int, restart: bool) -> tuple[list[tuple[object, ...]], int]:
+def run(
+    plan: LogicalPlan, feed: Sequence[Row], size: int, restart: bool
+) -> tuple[list[tuple[object, ...]], int]:
     """All that comes out, and how many rows were late."""
     chain, found, late = Chain(operators(plan)), list[Batch](), 0
     batches = [batch(feed[i : i + size]) for i in range(0, len(feed), size)]
@@ -196,14 +199,18 @@ def test_rows_with_their_session(gap_ms: int, seed: int) -> None:
     done, late = naive(given, window)
     wanted = sorted(((*r, o.start, o.end, o.end - 1) for o in done for r in o.rows), key=repr)
     for size, restart in ((1, False), (7, True), (1_000, False)):
-        found, dropped = run(SessionAssign(delayed(SCHEMA, "ts", DELAY), window), given, size, restart)
+        found, dropped = run(
+            SessionAssign(delayed(SCHEMA, "ts", DELAY), window), given, size, restart
+        )
         assert sorted(found, key=repr) == wanted
         assert dropped == late
 
 
 @pytest.mark.parametrize("window", [Hop("ts", 1_000, 2_000), Session("ts", 1_500, ("k",))], ids=str)
 def test_late_rows_become_dead_letters(window: Hop | Session) -> None:
-    plan = replace(by_session(window) if isinstance(window, Session) else shared(window), tells_late=True)
+    plan = replace(
+        by_session(window) if isinstance(window, Session) else shared(window), tells_late=True
+    )
     given = feed(1)
     _, late = naive(given, window)
     chain = Chain(operators(plan))

@@ -1,4 +1,5 @@
-"""Joins by time: neither the size of batches nor a restart changes what comes out, late rows among them."""
+"""Joins by time: neither the size of batches nor a restart changes what comes out, late rows among
+them."""
 
 from __future__ import annotations
 
@@ -48,7 +49,10 @@ OPERATORS: list[tuple[Callable[[JoinKind], Operator], JoinKind]] = [
 ]
 arrivals = st.lists(
     st.tuples(
-        st.integers(0, 1), st.sampled_from(["a", "b", None]), st.integers(0, 3), st.sampled_from([0, 0, 1, 4, 9])
+        st.integers(0, 1),
+        st.sampled_from(["a", "b", None]),
+        st.integers(0, 3),
+        st.sampled_from([0, 0, 1, 4, 9]),
     ),
     max_size=30,
 )
@@ -75,27 +79,40 @@ def batches(rows: Sequence[Row], most: int) -> Iterator[tuple[int, Batch]]:
             reached[port] = int(after[-1])
             schema = (LEFT, RIGHT)[port]
             plain = ([r[1] for r in chunk], [r[2] for r in chunk], times)
-            columns = tuple(pa.array(v).cast(c.type.arrow) for v, c in zip(plain, schema, strict=True))
+            columns = tuple(
+                pa.array(v).cast(c.type.arrow) for v, c in zip(plain, schema, strict=True)
+            )
             yield port, Batch(schema, columns, len(chunk), 0, reached[port], before)
     for port, schema in enumerate((LEFT, RIGHT)):
         yield port, empty(schema, watermark=MAX_WATERMARK)
 
 
-def run(make: Callable[[], Operator], rows: Sequence[Row], most: int, restart: int = -1) -> Counter[tuple[object, ...]]:
+def run(
+    make: Callable[[], Operator], rows: Sequence[Row], most: int, restart: int = -1
+) -> Counter[tuple[object, ...]]:
     memory, operator = TaskContext(), make()
     operator.open(memory)
     found: Counter[tuple[object, ...]] = Counter()
     for number, (port, batch) in enumerate(batches(rows, most)):
         if number == restart:
-            memory, operator = TaskContext({name: t.dump() for name, t in memory.tables.items()}), make()
+            memory, operator = (
+                TaskContext({name: t.dump() for name, t in memory.tables.items()}),
+                make(),
+            )
             operator.open(memory)
         for _, out in operator.process(port, batch):
             found.update(zip(*(c.to_pylist() for c in out.columns), strict=True))
-    assert all(len(t) == 0 for name, t in memory.tables.items() if name != "watermarks" and name != "versions")
+    assert all(
+        len(t) == 0
+        for name, t in memory.tables.items()
+        if name != "watermarks" and name != "versions"
+    )
     return found
 
 
-@pytest.mark.parametrize(("make", "kind"), OPERATORS, ids=lambda v: getattr(v, "value", getattr(v, "__name__", "")))
+@pytest.mark.parametrize(
+    ("make", "kind"), OPERATORS, ids=lambda v: getattr(v, "value", getattr(v, "__name__", ""))
+)
 @settings(max_examples=25, deadline=None)
 @given(arrivals, st.integers(2, 9), st.integers(0, 9))
 def test_batches_and_restarts_change_nothing(
@@ -109,7 +126,9 @@ def test_batches_and_restarts_change_nothing(
     single = run(lambda: make(kind), rows, 1)
     assert run(lambda: make(kind), rows, most) == single
     assert run(lambda: make(kind), rows, most, restart) == single
-    with pytest.MonkeyPatch.context() as patch:  # as if these were too many pairs to be held at once
+    with (
+        pytest.MonkeyPatch.context() as patch
+    ):  # as if these were too many pairs to be held at once
         patch.setattr("sqlengine.operators.joins.rows.MOST_PAIRS", 2)
         assert run(lambda: make(kind), rows, most) == single
 
@@ -117,13 +136,23 @@ def test_batches_and_restarts_change_nothing(
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(
-        st.tuples(st.integers(0, 1), st.sampled_from(["a", "b", None]), st.integers(0, 3), st.just(0)), max_size=30
+        st.tuples(
+            st.integers(0, 1), st.sampled_from(["a", "b", None]), st.integers(0, 3), st.just(0)
+        ),
+        max_size=30,
     )
 )
-def test_rows_in_time_meet_all_that_are_near(given_rows: list[tuple[int, str | None, int, int]]) -> None:
+def test_rows_in_time_meet_all_that_are_near(
+    given_rows: list[tuple[int, str | None, int, int]],
+) -> None:
     rows = feed(given_rows)
     sides = [[r for r in rows if r[0] == port] for port in (0, 1)]
-    pairs = [(a, b) for a in sides[0] for b in sides[1] if a[2] == b[2] is not None and -3 <= a[3] - b[3] <= 5]
+    pairs = [
+        (a, b)
+        for a in sides[0]
+        for b in sides[1]
+        if a[2] == b[2] is not None and -3 <= a[3] - b[3] <= 5
+    ]
     wanted: Counter[tuple[int | None, int | None]] = Counter((a[1], b[1]) for a, b in pairs)
     wanted.update((a[1], None) for a in sides[0] if a not in [p[0] for p in pairs])
     wanted.update((None, b[1]) for b in sides[1] if b not in [p[1] for p in pairs])

@@ -1,5 +1,5 @@
-"""What a row costs does not depend on how much an operator keeps: the rows of state that it touches are counted, with a
-state and with one of twice the size."""
+"""What a row costs does not depend on how much an operator keeps: the rows of state that it touches
+are counted, with a state and with one of twice the size."""
 
 from __future__ import annotations
 
@@ -20,8 +20,12 @@ _TELLS_ALL = {"over sorted", "over updated"}
 
 
 def rows(first: int, count: int) -> list[Row]:
-    """Half of one key, half of keys of their own; times rise slowly, so that what waits for them waits."""
-    return [(n, "hot" if n % 2 else f"k{n}", (n * 7919) % 10_007, Decimal(n % 97)) for n in range(first, first + count)]
+    """Half of one key, half of keys of their own; times rise slowly, so that what waits for them
+    waits."""
+    return [
+        (n, "hot" if n % 2 else f"k{n}", (n * 7919) % 10_007, Decimal(n % 97))
+        for n in range(first, first + count)
+    ]
 
 
 def push(chain: Chain, given: Sequence[Row]) -> None:

@@ -1,4 +1,5 @@
-"""TUMBLE as real Flink does it: late rows, NULLs, wrapping sums, times before 1970, offsets, summer time."""
+"""TUMBLE as real Flink does it: late rows, NULLs, wrapping sums, times before 1970, offsets, summer
+time."""
 
 from __future__ import annotations
 
@@ -13,12 +14,32 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from parser.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, Root, Schema, decimal, timestamp, timestamp_ltz
+from parser.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    STRING,
+    Root,
+    Schema,
+    decimal,
+    timestamp,
+    timestamp_ltz,
+)
 from sqlengine.batch import MIN_WATERMARK, Batch, from_pydict
-from tests.operators.windows import TUMBLE_FOLDER, Chain, end_of_input, operators_of, split, tumbling
+from tests.operators.windows import (
+    TUMBLE_FOLDER,
+    Chain,
+    end_of_input,
+    operators_of,
+    split,
+    tumbling,
+)
 
 FLINK = "2.3.0"
-EVENTS = Schema.of(ts=timestamp(3), k=STRING, i=INT, b=BIGINT, d=DOUBLE, m=decimal(10, 2), s=STRING, big=BOOLEAN)
+EVENTS = Schema.of(
+    ts=timestamp(3), k=STRING, i=INT, b=BIGINT, d=DOUBLE, m=decimal(10, 2), s=STRING, big=BOOLEAN
+)
 EARLY = Schema.of(ts=timestamp(3), k=STRING, i=INT)
 INSTANTS = Schema.of(ms=BIGINT, k=STRING, i=INT, ts=timestamp_ltz(3))
 SECOND, HOUR = 1000, 3_600_000
@@ -27,7 +48,9 @@ SECOND, HOUR = 1000, 3_600_000
 def read(name: str) -> Batch:
     lines = (TUMBLE_FOLDER / f"{name}.json").read_text().splitlines()
     schema = {"events": EVENTS, "early": EARLY, "instants": INSTANTS}[name]
-    data: dict[str, list[Any]] = {c: [json.loads(line).get(c) for line in lines] for c in schema.names}
+    data: dict[str, list[Any]] = {
+        c: [json.loads(line).get(c) for line in lines] for c in schema.names
+    }
     if name == "instants":
         data["ts"] = data["ms"]
     else:
@@ -40,18 +63,37 @@ def read(name: str) -> Batch:
 
 # statement -> table, delay of its watermark, and what `tumbling` takes
 CASES: dict[int, tuple[str, int, dict[str, Any]]] = {
-    4: ("events", 2 * SECOND, {"keys": ["k"], "calls": ["COUNT(*)", "COUNT(i)", "SUM(i)", "MIN(i)", "MAX(i)"]}),
-    5: ("events", 2 * SECOND, {"keys": ["k"], "calls": ["COUNT(b)", "SUM(b)", "MIN(b)", "MAX(b)", "AVG(b)"]}),
-    6: ("events", 2 * SECOND, {"keys": ["k"], "calls": ["COUNT(d)", "SUM(d)", "MIN(d)", "MAX(d)", "AVG(d)"]}),
+    4: (
+        "events",
+        2 * SECOND,
+        {"keys": ["k"], "calls": ["COUNT(*)", "COUNT(i)", "SUM(i)", "MIN(i)", "MAX(i)"]},
+    ),
+    5: (
+        "events",
+        2 * SECOND,
+        {"keys": ["k"], "calls": ["COUNT(b)", "SUM(b)", "MIN(b)", "MAX(b)", "AVG(b)"]},
+    ),
+    6: (
+        "events",
+        2 * SECOND,
+        {"keys": ["k"], "calls": ["COUNT(d)", "SUM(d)", "MIN(d)", "MAX(d)", "AVG(d)"]},
+    ),
     7: (
         "events",
         2 * SECOND,
-        {"keys": ["k"], "calls": ["COUNT(m)", "SUM(m)", "MIN(m)", "MAX(m)", "AVG(m)", "MIN(s)", "MAX(s)"]},
+        {
+            "keys": ["k"],
+            "calls": ["COUNT(m)", "SUM(m)", "MIN(m)", "MAX(m)", "AVG(m)", "MIN(s)", "MAX(s)"],
+        },
     ),
     8: (
         "events",
         2 * SECOND,
-        {"keys": [], "calls": ["COUNT(*)", "SUM(i)", "COUNT(*) big", "SUM(i) big"], "offset_ms": 3 * SECOND},
+        {
+            "keys": [],
+            "calls": ["COUNT(*)", "SUM(i)", "COUNT(*) big", "SUM(i) big"],
+            "offset_ms": 3 * SECOND,
+        },
     ),
     9: ("early", 0, {"keys": ["k"], "calls": ["COUNT(*)", "SUM(i)"], "size_ms": 7 * SECOND}),
     10: ("events", 2 * SECOND, {"keys": ["k"], "calls": ["AVG(i)"]}),
@@ -87,14 +129,19 @@ def test_assigned_windows_are_those_of_flink() -> None:
     batch, operators = chain(13)
     operators.operators = operators.operators[:2]
     assert (
-        printed(operators.push(batch), ["ms", "i", "ts", "window_start", "window_end", "window_time"]) == answers()[15]
+        printed(
+            operators.push(batch), ["ms", "i", "ts", "window_start", "window_end", "window_time"]
+        )
+        == answers()[15]
     )
 
 
 def test_watermarks_are_those_of_flink() -> None:
     batch, operators = chain(13)
     operators.operators = operators.operators[:1]
-    before = np.concatenate([b.watermarks() for part in split(batch, 4) for b in operators.push(part)])
+    before = np.concatenate(
+        [b.watermarks() for part in split(batch, 4) for b in operators.push(part)]
+    )
     expected = [MIN_WATERMARK if w is None else millis(str(w)) for _, _, w in answers()[16]]
     assert before.tolist() == expected
 

@@ -15,13 +15,23 @@ from sqlengine.expressions import evaluate
 from sqlengine.operators.watermark import NULL_ROWTIME, WatermarkOperator
 from sqlengine.operators.windows.aggregate import WindowAggregateOperator
 from sqlengine.operators.windows.assign import WindowAssignOperator
-from tests.operators.windows import Chain, aggregate, delayed, end_of_input, operators_of, rows, tumbling
+from tests.operators.windows import (
+    Chain,
+    aggregate,
+    delayed,
+    end_of_input,
+    operators_of,
+    rows,
+    tumbling,
+)
 
 SCHEMA = Schema.of(ts=timestamp(3), k=STRING)
 
 
 def batch(shard: str, times: list[int | None]) -> Batch:
-    return replace(from_pydict(SCHEMA, {"ts": times, "k": ["x"] * len(times)}), origin=shard, proctime=5)
+    return replace(
+        from_pydict(SCHEMA, {"ts": times, "k": ["x"] * len(times)}), origin=shard, proctime=5
+    )
 
 
 def chain(delay: int = 0) -> Chain:
@@ -49,7 +59,9 @@ def test_the_slowest_shard_decides_and_a_new_one_takes_nothing_back() -> None:
     operators = chain()
     for shard in ("a", "b"):
         operators.push(replace(empty(SCHEMA), origin=shard))
-    assert before(operators.push(batch("a", [10, 20]))) == ([None, None], None), "b is known and silent"
+    assert before(operators.push(batch("a", [10, 20]))) == ([None, None], None), (
+        "b is known and silent"
+    )
     assert before(operators.push(batch("b", [5, 15, 30]))) == ([None, 5, 15], 20)
     assert before(operators.push(replace(empty(SCHEMA), origin="c"))) == ([], 20)
     assert before(operators.push(batch("a", [40]))) == ([20], 20), "c holds it back now"
@@ -81,12 +93,16 @@ def test_a_shard_that_is_silent_for_long_holds_nothing_back() -> None:
     assert at(1_060, "a", 30) == ([None], None, False)
     assert at(1_100, "a") == ([], 30, False), "the tick that was asked for"
     assert operator.timer() == 1_160
-    assert at(1_130, "b", 25, 40) == ([30, 30], 30, False), "b is there again, and its first row late"
+    assert at(1_130, "b", 25, 40) == ([30, 30], 30, False), (
+        "b is there again, and its first row late"
+    )
     assert operator.timer() == 1_160
     assert at(1_160, "a") == ([], 40, False)
     assert at(1_230, "a") == ([], 40, True), "all are silent: time stands still"
     assert operator.timer() is None
-    assert at(9_000, "b", 50) == ([40], 40, False), "nobody looked: whether a is silent is to be seen"
+    assert at(9_000, "b", 50) == ([40], 40, False), (
+        "nobody looked: whether a is silent is to be seen"
+    )
     assert at(9_100, "a") == ([], 40, True)
 
 
@@ -98,12 +114,17 @@ def test_a_watermark_waits_for_the_interval_unless_it_is_that_much_ahead() -> No
         some = batch("a", list(times)) if times else replace(empty(SCHEMA), origin="a")
         return *before(operators.push(replace(some, proctime=now))), operator.timer()
 
-    assert at(1_000, 50, 100) == ([None, None], None, 1_100), "no more than the interval behind 1970"
+    assert at(1_000, 50, 100) == ([None, None], None, 1_100), (
+        "no more than the interval behind 1970"
+    )
     assert at(1_050, 101, 150, 210) == ([None, 101, 101], 210, None)
     assert at(1_060, 220) == ([210], 210, 1_160)
     assert at(1_090, 230) == ([210], 210, 1_160)
     again = WatermarkOperator(operator._node, evaluate)
-    Chain([again], TaskContext({name: table.dump() for name, table in operators.context.tables.items()}))
+    Chain(
+        [again],
+        TaskContext({name: table.dump() for name, table in operators.context.tables.items()}),
+    )
     assert again.timer() == 1_160, "a restart takes up what waits"
     assert at(1_160) == ([], 230, None), "the tick that was asked for"
     assert at(1_170, 235) == ([230], 230, 1_270)
@@ -118,24 +139,38 @@ def test_rows_without_a_time_are_set_aside() -> None:
     assert rows(output) == [(1, "x"), (3, "x")]
     assert before(output) == ([None, 1], 3)
     (letters,) = operators.letters
-    assert rows([letters])[0][:5] == ("", "a@0", "WATERMARK FOR ts AS ts", NULL_ROWTIME, '{"ts": null, "k": "x"}')
+    assert rows([letters])[0][:5] == (
+        "",
+        "a@0",
+        "WATERMARK FOR ts AS ts",
+        NULL_ROWTIME,
+        '{"ts": null, "k": "x"}',
+    )
     assert operators.context.counters["rows_in_error"] == letters.num_rows == 2
     assert output[0].schema.type("ts").is_rowtime
 
 
 @pytest.mark.parametrize("size", [1, 2, 100])
 def test_windows_over_windows(size: int) -> None:
-    """What a window gives is in time for the next one, however far one batch moves the watermark."""
+    """What a window gives is in time for the next one, however far one batch moves the
+    watermark."""
     inner = tumbling(SCHEMA, "ts", 0, 5, ["k"], ["COUNT(*)"])
     assigned = WindowAssign(inner, Tumble("window_time", 10), ("start", "end", "time"))
     outer = replace(aggregate(assigned, [], "SUM(COUNT(*))"), window_columns=assigned.names)
-    operators = Chain([*operators_of(inner), WindowAssignOperator(assigned), WindowAggregateOperator(outer)])
+    operators = Chain(
+        [*operators_of(inner), WindowAssignOperator(assigned), WindowAggregateOperator(outer)]
+    )
     output: list[Batch] = []
     times: list[int | None] = [1, 2, 6, 11, 9, 16, 17, 31, 12, 48]
     for start in range(0, len(times), size):
         output += operators.push(batch("a", times[start : start + size]))
     output += operators.push(end_of_input(SCHEMA))
-    assert [(r[0], r[1], r[2]) for r in rows(output)] == [(3, 0, 10), (3, 10, 20), (1, 30, 40), (1, 40, 50)]
+    assert [(r[0], r[1], r[2]) for r in rows(output)] == [
+        (3, 0, 10),
+        (3, 10, 20),
+        (1, 30, 40),
+        (1, 40, 50),
+    ]
     assert operators.context.counters["late_rows"] == 2
     assert BIGINT.same_as(output[0].schema.type("SUM(COUNT(*))"))
     assert np.unique([b.proctime for b in output]).tolist() == [0, 5]

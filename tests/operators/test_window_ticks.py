@@ -1,4 +1,5 @@
-"""Windows of processing time: they are over when the clock says so, and a graph ticks for them, with or without rows."""
+"""Windows of processing time: they are over when the clock says so, and a graph ticks for them,
+with or without rows."""
 
 from __future__ import annotations
 
@@ -47,10 +48,24 @@ def test_a_window_is_over_without_rows() -> None:
 @pytest.mark.parametrize(
     ("query", "at", "wanted"),
     [
-        ("SELECT k, COUNT(*) FROM t GROUP BY k, HOP(p, INTERVAL '5' SECOND, INTERVAL '10' SECOND)", 6_000, [["a", 2]]),
-        ("SELECT k, COUNT(*) FROM t GROUP BY k, SESSION(p, INTERVAL '3' SECOND)", 4_500, [["a", 2], ["b", 1]]),
         (
-            f"SELECT k, COUNT(*) FROM TABLE(CUMULATE({STEPS})) GROUP BY k, window_start, window_end",
+            (
+                "SELECT k, COUNT(*) FROM t GROUP BY k, HOP(p, INTERVAL '5' SECOND, INTERVAL '10'"
+                " SECOND)"
+            ),
+            6_000,
+            [["a", 2]],
+        ),
+        (
+            "SELECT k, COUNT(*) FROM t GROUP BY k, SESSION(p, INTERVAL '3' SECOND)",
+            4_500,
+            [["a", 2], ["b", 1]],
+        ),
+        (
+            (
+                f"SELECT k, COUNT(*) FROM TABLE(CUMULATE({STEPS})) GROUP BY k, window_start,"
+                " window_end"
+            ),
             6_000,
             [["a", 2], ["b", 1]],
         ),

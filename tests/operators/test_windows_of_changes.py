@@ -45,16 +45,27 @@ WINDOWS = (
 )
 
 
-def told(window: str, rows: list[tuple[RowKind, int, str, int]], size: int) -> list[list[JsonValue]]:
+def told(
+    window: str, rows: list[tuple[RowKind, int, str, int]], size: int
+) -> list[list[JsonValue]]:
     memory = Memory()
     schema = Schema.of(ts=timestamp(3), k=STRING, v=INT)
-    data: dict[str, list[object]] = {n: [r[i + 1] for r in rows] for i, n in enumerate(schema.names)}
+    data: dict[str, list[object]] = {
+        n: [r[i + 1] for r in rows] for i, n in enumerate(schema.names)
+    }
     batch = from_pydict(schema, data)
     object.__setattr__(batch, "kinds", np.array([r[0] for r in rows], np.int8))
     memory.table("t").append(batch)
     environment = Environment(None, lambda: 0, "job", memory=memory)
     runner = GraphRunner(
-        "g", EmbeddedExecutor(OperatorFactory()), environment, NoLog(), None, None, lambda owner: True, Limits(size)
+        "g",
+        EmbeddedExecutor(OperatorFactory()),
+        environment,
+        NoLog(),
+        None,
+        None,
+        lambda owner: True,
+        Limits(size),
     )
     query = f"""{TABLES} INSERT INTO o SELECT k, window_start, COUNT(*), SUM(v), MIN(v), COUNT(DISTINCT v)
     FROM TABLE({window}) GROUP BY window_start, window_end, k;"""

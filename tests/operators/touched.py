@@ -1,4 +1,5 @@
-"""Counts the rows of state that operators read, write, look at or sort, so that tests can say how they grow."""
+"""Counts the rows of state that operators read, write, look at or sort, so that tests can say how
+they grow."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ import pytest
 from sqlengine.state.rows import RowsTable
 from sqlengine.state.table import KeyedTable
 
-# Methods that take the slots of rows first (by name, behind a column's name), and those that give them.
+# Methods that take the slots of rows first (by name, behind a column's name), and those that give
+# them.
 _TAKE = {"array": 1, "write": 0, "mark": 0, "remove": 0, "in_order": 0, "key_arrays": 0}
 _GIVE = ("live", "due")
 _ROWS_GIVE = ("slots", "first", "beyond", "between")

@@ -1,4 +1,5 @@
-"""What tests of windows share: operators in a row, rows to feed them, and results as the Flink oracle prints them."""
+"""What tests of windows share: operators in a row, rows to feed them, and results as the Flink
+oracle prints them."""
 
 from __future__ import annotations
 
@@ -10,7 +11,15 @@ import pyarrow as pa
 
 from parser.types import INTERVAL_DAY_TIME, Schema
 from planner.catalog import Watermark
-from planner.logical import AggregateCall, AssignWatermark, LogicalPlan, Tumble, Values, WindowAggregate, WindowAssign
+from planner.logical import (
+    AggregateCall,
+    AssignWatermark,
+    LogicalPlan,
+    Tumble,
+    Values,
+    WindowAggregate,
+    WindowAssign,
+)
 from planner.scalar import Call, ColumnRef, Literal, Scalar
 from sqlengine.batch import MAX_WATERMARK, Batch, empty
 from sqlengine.executors.spark.worker import TaskContext
@@ -33,7 +42,8 @@ def delayed(schema: Schema, column: str, delay_ms: int) -> AssignWatermark:
 
 
 def aggregate(node: LogicalPlan, keys: Sequence[str], *calls: str) -> WindowAggregate:
-    """Calls are texts: `SUM(i)`, `COUNT(*)`, `SUM(i) big` with a BOOLEAN column as FILTER; they name the columns."""
+    """Calls are texts: `SUM(i)`, `COUNT(*)`, `SUM(i) big` with a BOOLEAN column as FILTER; they
+    name the columns."""
     bound = []
     for text in calls:
         call, _, where = text.partition(" ")
@@ -41,7 +51,11 @@ def aggregate(node: LogicalPlan, keys: Sequence[str], *calls: str) -> WindowAggr
         types = [] if argument == "*" else [node.schema.type(argument)]
         result = bind_aggregate(function, types).result_type
         column = None if argument == "*" else argument
-        bound.append(AggregateCall(text, function, column, result, types[0] if types else None, False, where or None))
+        bound.append(
+            AggregateCall(
+                text, function, column, result, types[0] if types else None, False, where or None
+            )
+        )
     return WindowAggregate(node, tuple(keys), tuple(bound))
 
 

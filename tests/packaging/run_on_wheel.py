@@ -1,7 +1,8 @@
 """Run the tests against the built wheel: `run_on_wheel.py [arguments of pytest]`.
 
-A fresh environment holds the wheel; the libraries come from the environment that runs this file. The tests are copied,
-with their imports rewritten as the wheel's are, to a folder where the repository's packages cannot be found.
+A fresh environment holds the wheel; the libraries come from the environment that runs this file.
+The tests are copied, with their imports rewritten as the wheel's are, to a folder where the
+repository's packages cannot be found.
 """
 
 from __future__ import annotations
@@ -22,7 +23,16 @@ sys.path.insert(0, str(ROOT))
 from hatch_build import IGNORED, INNER, rewrite_tree  # noqa: E402
 
 MODULE_IN_STRING = re.compile(rf"""(["'])({"|".join(INNER)})\.([a-z_]+)[\w.]*\1""")
-COPIED = ("tests", "examples", "demo", "docs", "benchmarks", "pyproject.toml", "README.md", "ARCHITECTURE.md")
+COPIED = (
+    "tests",
+    "examples",
+    "demo",
+    "docs",
+    "benchmarks",
+    "pyproject.toml",
+    "README.md",
+    "ARCHITECTURE.md",
+)
 
 
 def build_wheel(folder: Path) -> Path:
@@ -36,9 +46,18 @@ def install(wheel: Path, folder: Path) -> Path:
     """Install `wheel` alone into a new environment in `folder`; returns its Python."""
     venv.create(folder, symlinks=True, with_pip=False)
     python = folder / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--python", str(python), "--quiet", "--disable-pip-version-check"]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(python),
+        "--quiet",
+        "--disable-pip-version-check",
+    ]
     subprocess.run([*pip, "install", "--no-deps", "--no-index", str(wheel)], check=True)
-    # A path in a .pth file is not searched for .pth files in turn: the editable install there stays unseen.
+    # A path in a .pth file is not searched for .pth files in turn: the editable install there stays
+    # unseen.
     site = next(folder.glob("lib/python*/site-packages"))
     (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return python
@@ -58,9 +77,14 @@ def copy_tests(folder: Path) -> None:
 
 
 def _renamed(found: re.Match[str]) -> str:
-    """Tests name modules in strings, too, to set their constants; a string that only looks alike stays."""
+    """Tests name modules in strings, too, to set their constants; a string that only looks alike
+    stays."""
     head = ROOT / found[2] / found[3]
-    return f"{found[1]}sqlengine.{found[0][1:]}" if head.is_dir() or head.with_suffix(".py").is_file() else found[0]
+    return (
+        f"{found[1]}sqlengine.{found[0][1:]}"
+        if head.is_dir() or head.with_suffix(".py").is_file()
+        else found[0]
+    )
 
 
 def main(arguments: list[str]) -> int:
@@ -71,9 +95,13 @@ def main(arguments: list[str]) -> int:
         work.mkdir()
         copy_tests(work)
         if (ROOT.parent / "shared").is_dir():
-            (folder / "shared").symlink_to(ROOT.parent / "shared")  # beside the tests, as in the repository
+            (folder / "shared").symlink_to(
+                ROOT.parent / "shared"
+            )  # beside the tests, as in the repository
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-        return subprocess.run([python, "-m", "pytest", "tests", *arguments], cwd=work, env=environment).returncode
+        return subprocess.run(
+            [python, "-m", "pytest", "tests", *arguments], cwd=work, env=environment
+        ).returncode
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ BYTES, BYTES_PER_CHARACTER = 2_000_000, 3_000
 
 
 def bounded(text: str) -> list[Statement | SqlError]:
-    """The statements and errors of a text; every error has its place in it, nothing else is raised, and neither time nor
-    memory is out of proportion."""
+    """The statements and errors of a text; every error has its place in it, nothing else is raised,
+    and neither time nor memory is out of proportion."""
     lines = text.split("\n")
     tracemalloc.start()
     begin = time.process_time()

@@ -1,4 +1,5 @@
-"""Data files of SQL with what must come of it: lines that begin with `-->` hold the expectation for the SQL above."""
+"""Data files of SQL with what must come of it: lines that begin with `-->` hold the expectation for
+the SQL above."""
 
 from __future__ import annotations
 

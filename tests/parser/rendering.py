@@ -1,4 +1,5 @@
-"""Statements as text that people read: one line for a statement, one for each part that is not at its default."""
+"""Statements as text that people read: one line for a statement, one for each part that is not at
+its default."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ from parser.types import DataType
 
 _HIDDEN = ("position", "subject", "places", "type_position")
 # Lists that only have parts of one kind: its name says enough.
-_PLURALS = ("columns constraints partition partitions options emit inserts assignments resources").split()
+_PLURALS = (
+    "columns constraints partition partitions options emit inserts assignments resources"
+).split()
 
 
 def render_statement(statement: Statement) -> str:
@@ -70,7 +73,12 @@ def _lines(label: str, value: object, depth: int) -> Iterator[str]:
         for part in value:
             kind = type(part).__name__
             yield from _lines(kind if label in _PLURALS else label, part, depth)
-    elif isinstance(value, tuple) and value and isinstance(value[0], tuple) and is_dataclass(value[0][0]):
+    elif (
+        isinstance(value, tuple)
+        and value
+        and isinstance(value[0], tuple)
+        and is_dataclass(value[0][0])
+    ):
         for part in value:
             yield f"{indent}{label}"
             yield from _lines("partition", part, depth + 1)

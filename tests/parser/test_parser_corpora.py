@@ -16,7 +16,11 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 
 def test_all_sigma_conditions_parse(shared: Path) -> None:
-    wheres = [r["where"] for p in sorted((shared / "corpora" / "sigma").glob("*.rules.jsonl")) for r in _rows(p)]
+    wheres = [
+        r["where"]
+        for p in sorted((shared / "corpora" / "sigma").glob("*.rules.jsonl"))
+        for r in _rows(p)
+    ]
     assert len(wheres) >= 1831
     widest = 0
     for text in wheres:

@@ -1,5 +1,5 @@
-"""Hostile texts: whatever they are, they cost time and memory in proportion to their length, and end in statements or in
-an error with a place."""
+"""Hostile texts: whatever they are, they cost time and memory in proportion to their length, and
+end in statements or in an error with a place."""
 
 from __future__ import annotations
 
@@ -106,7 +106,9 @@ def test_many_names(form: str) -> None:
 
 
 def test_many_options() -> None:
-    bounded("CREATE TABLE t (a INT) WITH (" + ", ".join(f"'k{i}' = 'v'" for i in range(TIMES)) + ")")
+    bounded(
+        "CREATE TABLE t (a INT) WITH (" + ", ".join(f"'k{i}' = 'v'" for i in range(TIMES)) + ")"
+    )
 
 
 @pytest.mark.parametrize("text", [bytes(range(256)).decode("latin-1") * 100, "SELECT \ud800", "SELECT '\udfff'", "\ufeffSELECT 1",

@@ -1,4 +1,5 @@
-"""What holds for all texts: bad ones end in a SqlError with a place in the text, good ones know where their parts are."""
+"""What holds for all texts: bad ones end in a SqlError with a place in the text, good ones know
+where their parts are."""
 
 from __future__ import annotations
 
@@ -21,13 +22,20 @@ from tests.parser.cases import read
 
 HERE = Path(__file__).parent
 FOLDERS = (HERE / "statements", HERE / "wanted")
-STATEMENTS = [case.sql for folder in FOLDERS for path in sorted(folder.glob("*.sql")) for case in read(path)]
-EXPRESSIONS = [case.sql for path in sorted((HERE / "expressions").glob("*.sql")) for case in read(path)]
-BAD = [case.sql for path in sorted((HERE.parent / "errors" / "parser").glob("*.sql")) for case in read(path)]
+STATEMENTS = [
+    case.sql for folder in FOLDERS for path in sorted(folder.glob("*.sql")) for case in read(path)
+]
+EXPRESSIONS = [
+    case.sql for path in sorted((HERE / "expressions").glob("*.sql")) for case in read(path)
+]
+BAD = [
+    case.sql
+    for path in sorted((HERE.parent / "errors" / "parser").glob("*.sql"))
+    for case in read(path)
+]
 WORDS = (
-    "( ) [ ] , . ; ' ` < > = * - /* */ /*+ -- \n \\ 1 1e 0x X' NOT IN IS AS FROM SELECT CASE END TABLE ROW < a.b".split(
-        " "
-    )
+    "( ) [ ] , . ; ' ` < > = * - /* */ /*+ -- \n \\ 1 1e 0x X' NOT IN IS AS FROM SELECT CASE END"
+    " TABLE ROW < a.b".split(" ")
 )
 HUGE = [
     "(" * 300,
@@ -48,12 +56,15 @@ _BYTES = st.binary(max_size=8).map(lambda b: b.decode("latin-1"))
 
 @st.composite
 def mutated(draw: st.DrawFn) -> str:
-    """A statement of the data files with some of its text removed, doubled, or replaced by other words."""
+    """A statement of the data files with some of its text removed, doubled, or replaced by other
+    words."""
     text = draw(st.sampled_from(STATEMENTS + BAD))
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(text)))
         end = min(len(text), start + draw(st.integers(0, 12)))
-        new = draw(st.sampled_from(["", text[start:end] * 2, *WORDS, *HUGE]) | st.text(max_size=4) | _BYTES)
+        new = draw(
+            st.sampled_from(["", text[start:end] * 2, *WORDS, *HUGE]) | st.text(max_size=4) | _BYTES
+        )
         text = text[:start] + new + text[end:]
     return text
 
@@ -89,7 +100,11 @@ def test_a_wide_condition_is_no_deep_one() -> None:
 
 @pytest.mark.parametrize("operator", ["AND", "OR", "+", "||", "UNION ALL", "INTERSECT"])
 def test_long_chains_are_written(operator: str) -> None:
-    words = f" {operator} ".join(["SELECT 1"] * 1100) if operator.isupper() and len(operator) > 3 else ""
+    words = (
+        f" {operator} ".join(["SELECT 1"] * 1100)
+        if operator.isupper() and len(operator) > 3
+        else ""
+    )
     text = words or "SELECT " + f" {operator} ".join(["1"] * 1100)
     (statement,) = parse(text)
     (again,) = parse(write(statement))

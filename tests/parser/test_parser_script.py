@@ -23,7 +23,10 @@ SCRIPTS = [
     ("EXECUTE STATEMENT SET BEGIN a; b; END; c", ["EXECUTE STATEMENT SET BEGIN a; b; END", "c"]),
     ("begin statement set; a; end; c;", ["begin statement set; a; end", "c"]),
     ("EXPLAIN STATEMENT SET BEGIN a; END", ["EXPLAIN STATEMENT SET BEGIN a; END"]),
-    ("BEGIN STATEMENT SET; a CASE x END; b; END /* x */ ; c", ["BEGIN STATEMENT SET; a CASE x END; b; END", "c"]),
+    (
+        "BEGIN STATEMENT SET; a CASE x END; b; END /* x */ ; c",
+        ["BEGIN STATEMENT SET; a CASE x END; b; END", "c"],
+    ),
     ("BEGIN STATEMENT SET; a; b", ["BEGIN STATEMENT SET; a; b"]),
     ("SELECT begin_statement_set; x", ["SELECT begin_statement_set", "x"]),
 ]
@@ -38,7 +41,12 @@ def test_split(text: str, expected: list[str]) -> None:
 def test_pieces_are_where_they_say(text: str) -> None:
     lines = text.split("\n")
     for piece in split(text):
-        rest = "\n".join([lines[piece.position.line - 1][piece.position.column - 1 :], *lines[piece.position.line :]])
+        rest = "\n".join(
+            [
+                lines[piece.position.line - 1][piece.position.column - 1 :],
+                *lines[piece.position.line :],
+            ]
+        )
         assert rest.startswith(piece.sql)
         assert piece.sql.strip() == piece.sql
 

@@ -14,7 +14,9 @@ HERE = Path(__file__).parent
 
 
 @pytest.mark.parametrize(
-    "path", sorted([*(HERE / "statements").glob("*.sql"), *(HERE / "wanted").glob("*.sql")]), ids=lambda p: p.stem
+    "path",
+    sorted([*(HERE / "statements").glob("*.sql"), *(HERE / "wanted").glob("*.sql")]),
+    ids=lambda p: p.stem,
 )
 def test_statements(path: Path, update: bool) -> None:
     check(path, lambda sql: "\n".join(map(render_statement, parse(sql))), update)

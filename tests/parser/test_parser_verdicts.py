@@ -1,5 +1,6 @@
-"""Unusual statements, and whether Flink's parser takes them: `verdicts.jsonl` is its answer, one line a statement. Where
-ours differs on purpose, `why` says why. What Flink refuses later, when it looks up names and types, its parser takes."""
+"""Unusual statements, and whether Flink's parser takes them: `verdicts.jsonl` is its answer, one
+line a statement. Where ours differs on purpose, `why` says why. What Flink refuses later, when it
+looks up names and types, its parser takes."""
 
 from __future__ import annotations
 
@@ -43,11 +44,17 @@ def test_flinks_parser_still_says_so(flink: Any, update: bool) -> None:
     for golden in goldens():
         sql = f"EXPLAIN {golden['sql']}" if _QUERY.match(golden["sql"]) else golden["sql"]
         messages = [
-            e["message"] for e in flink.run(sql, keep_going=True, limit=1, timeout_s=20) if e["kind"] == "error"
+            e["message"]
+            for e in flink.run(sql, keep_going=True, limit=1, timeout_s=20)
+            if e["kind"] == "error"
         ]
-        refused = any(re.search("SQL parse failed|SqlParserEOFException", m or "") for m in messages)
+        refused = any(
+            re.search("SQL parse failed|SqlParserEOFException", m or "") for m in messages
+        )
         found.append({**golden, "flink": "refused" if refused else "taken"})
     if update:
         lines = [{"flink": "2.3.0"}, *found]
-        GOLDEN.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
+        GOLDEN.write_text(
+            "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8"
+        )
     assert found == goldens()

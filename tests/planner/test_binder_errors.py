@@ -1,5 +1,6 @@
-"""What people see when a statement means nothing here or is not there yet: for every `.sql` file of `errors/binder`
-the errors of its statements, in order, in a `.txt` file beside it; `pytest --update` writes it."""
+"""What people see when a statement means nothing here or is not there yet: for every `.sql` file of
+`errors/binder` the errors of its statements, in order, in a `.txt` file beside it; `pytest
+--update` writes it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Whatever the query: optimised and as it was bound, its rows are the same, and no row fails that did not before.
+"""Whatever the query: optimised and as it was bound, its rows are the same, and no row fails that
+did not before.
 
-Rows are computed here in the plainest way: every expression is written out over the columns of the scan."""
+Rows are computed here in the plainest way: every expression is written out over the columns of the
+scan."""
 
 from __future__ import annotations
 
@@ -25,7 +27,10 @@ from planner.scalar import ColumnRef, Scalar
 from sqlengine.batch import Batch
 from sqlengine.expressions import evaluate
 
-DDL = "CREATE TABLE t (a INT, b BIGINT NOT NULL, s STRING, d DOUBLE, bo BOOLEAN) WITH ('connector' = 'topic')"
+DDL = (
+    "CREATE TABLE t (a INT, b BIGINT NOT NULL, s STRING, d DOUBLE, bo BOOLEAN) WITH ('connector' ="
+    " 'topic')"
+)
 SCHEMA = Schema.of(a=INT, b=BIGINT.with_nullable(False), s=STRING, d=DOUBLE, bo=BOOLEAN)
 VALUES = {
     "a": [0, 1, 2, None, -1, 2147483647, 1, None],
@@ -36,15 +41,25 @@ VALUES = {
 }
 ROWS = Batch(SCHEMA, tuple(pa.array(VALUES[c.name], c.type.arrow) for c in SCHEMA), 8)
 
-numbers = st.sampled_from(["a", "b", "0", "1", "2", "CAST(NULL AS INT)", "CAST(s AS INT)", "1 / a", "a + 1", "(1 + 1)"])
-texts = st.sampled_from(["s", "'a'", "'1'", "LOWER(s)", "CAST(a AS STRING)", "'A' || 'b'", "LOWER('A')"])
+numbers = st.sampled_from(
+    ["a", "b", "0", "1", "2", "CAST(NULL AS INT)", "CAST(s AS INT)", "1 / a", "a + 1", "(1 + 1)"]
+)
+texts = st.sampled_from(
+    ["s", "'a'", "'1'", "LOWER(s)", "CAST(a AS STRING)", "'A' || 'b'", "LOWER('A')"]
+)
 comparisons = st.sampled_from(["=", "<>", "<", "<=", ">", ">="])
 leaves = st.one_of(
-    st.sampled_from(["bo", "TRUE", "FALSE", "a IS NULL", "b IS NOT NULL", "a = a", "s LIKE 'a%'", "d = d"]),
+    st.sampled_from(
+        ["bo", "TRUE", "FALSE", "a IS NULL", "b IS NOT NULL", "a = a", "s LIKE 'a%'", "d = d"]
+    ),
     st.builds("{} {} {}".format, numbers, comparisons, numbers),
     st.builds("{} {} {}".format, texts, comparisons, texts),
     st.builds("d {} {}".format, comparisons, st.sampled_from(["1e0", "0e0", "d"])),
-    st.builds("{} IN ({})".format, numbers, st.lists(st.sampled_from(["0", "1", "2"]), min_size=1).map(", ".join)),
+    st.builds(
+        "{} IN ({})".format,
+        numbers,
+        st.lists(st.sampled_from(["0", "1", "2"]), min_size=1).map(", ".join),
+    ),
     st.builds("{} BETWEEN {} AND {}".format, numbers, numbers, numbers),
 )
 conditions = st.recursive(
@@ -53,7 +68,11 @@ conditions = st.recursive(
         st.builds("({}) AND ({})".format, inner, inner),
         st.builds("({}) OR ({})".format, inner, inner),
         st.builds("NOT ({})".format, inner),
-        st.builds("({}) IS {}".format, inner, st.sampled_from(["TRUE", "NOT TRUE", "FALSE", "NOT FALSE", "NULL"])),
+        st.builds(
+            "({}) IS {}".format,
+            inner,
+            st.sampled_from(["TRUE", "NOT TRUE", "FALSE", "NOT FALSE", "NULL"]),
+        ),
         st.builds("CASE WHEN {} THEN {} ELSE {} END".format, inner, inner, inner),
     ),
     max_leaves=5,
@@ -71,7 +90,12 @@ sources = st.recursive(
     lambda inner: st.one_of(
         st.builds("(SELECT {} FROM {})".format, items, inner),
         st.builds("(SELECT * FROM {} WHERE {})".format, inner, conditions),
-        st.builds("(SELECT a, b, s, d, bo FROM {} UNION ALL SELECT {} FROM {})".format, inner, items, inner),
+        st.builds(
+            "(SELECT a, b, s, d, bo FROM {} UNION ALL SELECT {} FROM {})".format,
+            inner,
+            items,
+            inner,
+        ),
     ),
     max_leaves=4,
 )
@@ -88,7 +112,8 @@ def bound(sql: str) -> LogicalPlan:
     raise AssertionError(sql)
 
 
-# The columns of a node written over the scan, which rows of the scan it has, and which failed on the way.
+# The columns of a node written over the scan, which rows of the scan it has, and which failed on
+# the way.
 Branch = tuple[dict[str, Scalar], np.ndarray, np.ndarray]
 
 
@@ -129,7 +154,9 @@ def rows(plan: LogicalPlan) -> tuple[Counter[tuple[str, ...]], int]:
             if vector.errors is not None:
                 failed = failed | (alive & vector.errors.mask)
         values = [v.array(ROWS.num_rows).to_pylist() for v in vectors]
-        found += Counter(tuple(shown(c[i]) for c in values) for i in np.flatnonzero(alive & ~failed))
+        found += Counter(
+            tuple(shown(c[i]) for c in values) for i in np.flatnonzero(alive & ~failed)
+        )
         failures += int(failed.sum())
     return found, failures
 

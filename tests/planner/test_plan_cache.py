@@ -1,4 +1,5 @@
-"""Plans read from the cache are those that planning gives, and what they were made over is looked at first."""
+"""Plans read from the cache are those that planning gives, and what they were made over is looked
+at first."""
 
 from __future__ import annotations
 
@@ -38,7 +39,10 @@ RULES = """CREATE TABLE src (a BIGINT) WITH ('connector' = 'datagen', 'rows-per-
 CREATE TABLE dst (a BIGINT) WITH ('connector' = 'blackhole')"""
 RULE = "INSERT INTO dst SELECT a FROM src WHERE a > {}"
 TEXTS = (
-    "INSERT INTO dst SELECT a, b FROM src WHERE b LIKE '%x%' AND (a > 3 OR d IN (1.0, 2.5)) AND REGEXP(b, '^a+$')",
+    (
+        "INSERT INTO dst SELECT a, b FROM src WHERE b LIKE '%x%' AND (a > 3 OR d IN (1.0, 2.5)) AND"
+        " REGEXP(b, '^a+$')"
+    ),
     "INSERT INTO dst SELECT a, b FROM v WHERE b <> ''",
     "INSERT INTO dst SELECT a, b FROM src UNION ALL SELECT a, UUID() FROM src",
     "INSERT INTO dst VALUES (1, 'ä'), (CAST(NULL AS BIGINT), '𝔘')",
@@ -104,13 +108,20 @@ def test_a_file_that_is_no_cache_is_made_anew(content: bytes, tmp_path: Path) ->
 
 
 _values = (
-    st.none() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary() | st.decimals(allow_nan=False)
+    st.none()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text()
+    | st.binary()
+    | st.decimals(allow_nan=False)
 )
 _leaves: st.SearchStrategy[Scalar] = st.builds(
     Literal, _values, st.sampled_from([BIGINT, STRING, decimal(38, 18)])
 ) | st.builds(ColumnRef, st.text(), st.just(BIGINT))
 _scalars = st.recursive(
-    _leaves, lambda inner: st.builds(Call, st.text(), st.lists(inner).map(tuple), st.just(BOOLEAN)), max_leaves=20
+    _leaves,
+    lambda inner: st.builds(Call, st.text(), st.lists(inner).map(tuple), st.just(BOOLEAN)),
+    max_leaves=20,
 )
 
 
@@ -122,13 +133,17 @@ def test_any_expression_is_read_as_it_was_written(expression: Scalar) -> None:
 
 
 def test_a_second_start_reads_its_plans(tmp_path: Path) -> None:
-    texts = {f"j{i}": JobText(f"j{i}", RULE.format(i)) for i in range(22)} | {"tables": JobText("tables", RULES)}
+    texts = {f"j{i}": JobText(f"j{i}", RULE.format(i)) for i in range(22)} | {
+        "tables": JobText("tables", RULES)
+    }
     seen = []
     for config in (Config(tmp_path), Config(tmp_path), Config(tmp_path, plan_cache=False)):
         engine = Engine(config)
         if not engine.jobs():
             engine.change(Request(Origin.SDK, texts))  # in a child process
-        assert [j.name for j in engine.jobs() if j.state is JobState.RUNNING] == sorted(texts.keys() - {"tables"})
+        assert [j.name for j in engine.jobs() if j.state is JobState.RUNNING] == sorted(
+            texts.keys() - {"tables"}
+        )
         seen.append(dict(engine.planned()))
         engine.close()
     assert seen == [{"misses": 23}, {"hits": 22, "misses": 1}, {}]

@@ -1,4 +1,5 @@
-"""What plans promise to those who merge and run them: identities, laziness, limits, explanations."""
+"""What plans promise to those who merge and run them: identities, laziness, limits,
+explanations."""
 
 from __future__ import annotations
 
@@ -60,7 +61,10 @@ def digest(sql: str, *, job: str = "job", zone: str = "UTC") -> str:
         ),
         ("SELECT a FROM t WHERE a = 1", "select x.a from t as x where 1 = x.a and TRUE"),
         ("SELECT lower(s) AS l FROM t", "SELECT LOWER(`s`) l FROM default_database.t"),
-        ("SELECT a FROM t WHERE a > 1 AND b = 2", "SELECT a FROM (SELECT a, b FROM t WHERE a > 1) WHERE b = 2"),
+        (
+            "SELECT a FROM t WHERE a > 1 AND b = 2",
+            "SELECT a FROM (SELECT a, b FROM t WHERE a > 1) WHERE b = 2",
+        ),
         ("SELECT a FROM t WHERE NOT (a = 1)", "SELECT a FROM t WHERE a <> 1"),
         ("SELECT a + 3 AS x FROM t", "SELECT a + (1 + 2) AS x FROM t"),
     ],
@@ -70,14 +74,29 @@ def test_equal_queries_are_one_plan(one: str, other: str) -> None:
 
 
 def test_other_queries_are_other_plans() -> None:
-    texts = ["a = 1", "a = 2", "b = 1", "s = '1'", "a > 1", "a = 1 OR b = 1", "a = 1 AND b = 1", "a IS NULL"]
+    texts = [
+        "a = 1",
+        "a = 2",
+        "b = 1",
+        "s = '1'",
+        "a > 1",
+        "a = 1 OR b = 1",
+        "a = 1 AND b = 1",
+        "a IS NULL",
+    ]
     assert len({digest(f"SELECT a FROM t WHERE {text}") for text in texts}) == len(texts)
 
 
 def test_random_values_are_never_shared() -> None:
-    for sql in ("SELECT UUID() AS u FROM t", "SELECT a FROM t WHERE RAND() < 0.5", "SELECT * FROM random"):
+    for sql in (
+        "SELECT UUID() AS u FROM t",
+        "SELECT a FROM t WHERE RAND() < 0.5",
+        "SELECT * FROM random",
+    ):
         assert digest(sql, job="one") != digest(sql, job="other")
-    first, second = plan("SELECT UUID() AS x FROM t UNION ALL SELECT UUID() AS x FROM t").inputs[0].inputs
+    first, second = (
+        plan("SELECT UUID() AS x FROM t UNION ALL SELECT UUID() AS x FROM t").inputs[0].inputs
+    )
     assert first.digest != second.digest
 
 
@@ -88,7 +107,10 @@ def test_the_clock_of_an_epoch_is_shared() -> None:
 
 def test_jobs_share_across_time_zones_what_does_not_depend_on_them() -> None:
     tokyo = "Asia/Tokyo"
-    plain, zoned = "SELECT UPPER(s) AS u FROM t WHERE a > 1", "SELECT s FROM t WHERE CAST(lt AS STRING) = '2024-01-01'"
+    plain, zoned = (
+        "SELECT UPPER(s) AS u FROM t WHERE a > 1",
+        "SELECT s FROM t WHERE CAST(lt AS STRING) = '2024-01-01'",
+    )
     assert digest(plain) == digest(plain, zone=tokyo)
     assert digest(zoned) != digest(zoned, zone=tokyo)
     assert digest(f"SELECT * FROM ({zoned}) WHERE s = 'x'") != digest(
@@ -100,12 +122,16 @@ def test_a_table_is_one_object_for_all_its_readers() -> None:
     def source(node: LogicalPlan) -> LogicalPlan:
         return source(node.inputs[0]) if node.inputs else node
 
-    assert source(plan("SELECT a FROM t")) is source(plan("SELECT b FROM t WHERE a = 1", job="other"))
+    assert source(plan("SELECT a FROM t")) is source(
+        plan("SELECT b FROM t WHERE a = 1", job="other")
+    )
 
 
 def test_sinks_are_numbered_in_their_job() -> None:
     catalog = catalog_of(TABLES + f"CREATE TABLE o (a INT) {OPTIONS};")
-    (statement,) = parse("BEGIN STATEMENT SET; INSERT INTO o SELECT a FROM t; INSERT INTO o SELECT a FROM t; END")
+    (statement,) = parse(
+        "BEGIN STATEMENT SET; INSERT INTO o SELECT a FROM t; INSERT INTO o SELECT a FROM t; END"
+    )
     sinks = bind(statement, catalog, {}, job="job", place=3)
     assert isinstance(sinks, tuple)
     assert [(s.job, s.place) for s in sinks] == [("job", 3), ("job", 4)]
@@ -133,22 +159,26 @@ def test_repeated_doubling_does_not_explode() -> None:
     sizes = []
     while node.inputs:
         node = node.inputs[0]
-        sizes += [sum(1 for _ in walk(e)) for _, e in node.items] if isinstance(node, Project) else []
+        sizes += (
+            [sum(1 for _ in walk(e)) for _, e in node.items] if isinstance(node, Project) else []
+        )
     assert max(sizes) < 100_000
 
 
 def test_positions_are_those_of_the_script() -> None:
     node = plan("SELECT\n  a\nFROM t WHERE\n  a > 1 AND REGEXP(s, '[')").inputs[0].inputs[0]
     assert isinstance(node, Filter)
-    position = next(n.position for n in walk(node.predicate) if isinstance(n, Call) and n.function == "REGEXP")
+    position = next(
+        n.position for n in walk(node.predicate) if isinstance(n, Call) and n.function == "REGEXP"
+    )
     assert position is not None
     assert (position.line, position.column) == (4, 13)
 
 
 def test_passes_are_switched_off_by_name() -> None:
-    assert disabled_passes({"optimizer.push-down-filter": "false", "optimizer.simplify": "true"}) == {
-        "push_down_filter"
-    }
+    assert disabled_passes(
+        {"optimizer.push-down-filter": "false", "optimizer.simplify": "true"}
+    ) == {"push_down_filter"}
     sql = "SELECT * FROM (SELECT a AS x FROM t) WHERE 1 = x"
     every = frozenset(p.__name__ for p in PASSES)
     assert optimize(plan(sql), disabled=every).digest == plan(sql).digest
@@ -189,13 +219,18 @@ def events_table(folder: Path, name: str, rules: list[dict[str, str]]) -> str:
 
 def test_real_rules_share_one_scan(shared: Path) -> None:
     folder = shared / "corpora" / "sigma"
-    rules = [json.loads(line) for line in (folder / "network_connection.rules.jsonl").read_text().splitlines()]
+    rules = [
+        json.loads(line)
+        for line in (folder / "network_connection.rules.jsonl").read_text().splitlines()
+    ]
     alerts = f"CREATE TABLE alerts (rule_id STRING, level STRING, event_id BIGINT) {OPTIONS};"
     catalog = catalog_of(events_table(folder, "network_connection", rules) + alerts)
     plans = []
     for rule in rules:
         select = f"'{rule['id']}' AS rule_id, '{rule['level']}' AS level, _id AS event_id"
-        (statement,) = parse(f"INSERT INTO alerts SELECT {select} FROM network_connection WHERE {rule['where']}")
+        (statement,) = parse(
+            f"INSERT INTO alerts SELECT {select} FROM network_connection WHERE {rule['where']}"
+        )
         bound = bind(statement, catalog, {}, job=rule["id"])
         assert isinstance(bound, tuple)
         plans.append(optimize(bound[0]))
@@ -216,7 +251,9 @@ def test_a_watermark_with_an_offset_is_the_time_less_so_many_milliseconds(writte
         f"CREATE TABLE w (ts TIMESTAMP(3), WATERMARK FOR ts AS {e}) {OPTIONS}"
         for e in (written, "ts - INTERVAL '1.5' SECOND")
     ]
-    ours, flinks = (catalog_of(form).objects["default_catalog", "default_database", "w"] for form in forms)
+    ours, flinks = (
+        catalog_of(form).objects["default_catalog", "default_database", "w"] for form in forms
+    )
     assert isinstance(ours, Table)
     assert isinstance(flinks, Table)
     assert ours.watermark == flinks.watermark is not None

@@ -1,5 +1,6 @@
-"""Names and types of result columns, and what is refused, as real Flink has them: `schemas.jsonl` is its answer to
-`schemas.sql`, one line per SELECT. Where we differ on purpose, `ours` says what and `why` says why."""
+"""Names and types of result columns, and what is refused, as real Flink has them: `schemas.jsonl`
+is its answer to `schemas.sql`, one line per SELECT. Where we differ on purpose, `ours` says what
+and `why` says why."""
 
 from __future__ import annotations
 
@@ -57,7 +58,9 @@ def recorded(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
     for event in events:
         statement = statements[event["stmt"]]
         if isinstance(statement, Query) and event["kind"] in ("schema", "error"):
-            answers[pieces[event["stmt"]].sql] = event["columns"] if event["kind"] == "schema" else "refused"
+            answers[pieces[event["stmt"]].sql] = (
+                event["columns"] if event["kind"] == "schema" else "refused"
+            )
     return answers
 
 
@@ -66,6 +69,8 @@ def test_flink_still_says_so(flink: Any, update: bool) -> None:
     answers = recorded(flink.run(SCRIPT.read_text(), keep_going=True))
     known = {g["sql"]: g for g in goldens()} if GOLDEN.exists() else {}
     if update:
-        lines = [{**known.get(sql, {}), "sql": sql, "flink": answer} for sql, answer in answers.items()]
+        lines = [
+            {**known.get(sql, {}), "sql": sql, "flink": answer} for sql, answer in answers.items()
+        ]
         GOLDEN.write_text("".join(json.dumps(line) + "\n" for line in [{"flink": FLINK}, *lines]))
     assert answers == {g["sql"]: g["flink"] for g in goldens()}

@@ -1,5 +1,6 @@
-"""Plans as text: for every `.sql` file of a folder, what the pass of that name makes of each statement (in `binder`:
-what the statement is bound to). The expected text is beside it in a `.plan` file; `pytest --update` writes it."""
+"""Plans as text: for every `.sql` file of a folder, what the pass of that name makes of each
+statement (in `binder`: what the statement is bound to). The expected text is beside it in a `.plan`
+file; `pytest --update` writes it."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ def tables() -> Catalog:
     for statement in parse((FOLDER / "tables.sql").read_text()):
         bound = bind(statement, catalog, {})
         assert not isinstance(bound, tuple)
-        catalog = catalog.put(declared(bound) if isinstance(bound, Table) and bound.partition_keys else bound)
+        catalog = catalog.put(
+            declared(bound) if isinstance(bound, Table) and bound.partition_keys else bound
+        )
     return catalog
 
 
@@ -50,13 +53,17 @@ def before_and_after(plan: LogicalPlan, index: int) -> str:
     return f"{explain(plan)}\n-->\n{explain(after) if changed else '(unchanged)'}"
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*/*.sql")), ids=lambda p: f"{p.parent.name}/{p.stem}")
+@pytest.mark.parametrize(
+    "path", sorted(FOLDER.glob("*/*.sql")), ids=lambda p: f"{p.parent.name}/{p.stem}"
+)
 def test_plans(path: Path, update: bool) -> None:
     catalog = tables()
     parts = []
     script = path.read_text()
     for statement, piece in zip(parse(script), split(script), strict=True):
-        parts += [f"{piece.sql}\n\n{text}\n" for text in plans(statement, path.parent.name, catalog)]
+        parts += [
+            f"{piece.sql}\n\n{text}\n" for text in plans(statement, path.parent.name, catalog)
+        ]
     result = "\n".join(parts)
     expected = path.with_suffix(".plan")
     if update:

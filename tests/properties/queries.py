@@ -1,7 +1,8 @@
-"""Random queries over one small table with NULLs, and the plainest way to run them: what several properties share.
+"""Random queries over one small table with NULLs, and the plainest way to run them: what several
+properties share.
 
-Conditions and sources are those of `tests/planner/test_passes_properties`; here they meet the executor, patterns,
-views and windows."""
+Conditions and sources are those of `tests/planner/test_passes_properties`; here they meet the
+executor, patterns, views and windows."""
 
 from __future__ import annotations
 
@@ -29,13 +30,29 @@ from tests.planner.test_passes_properties import VALUES, conditions, items, sour
 
 NONE: frozenset[str] = frozenset()
 DEFAULTS = Options()
-TIMES = ["10:00:01", "10:00:04", "10:00:09.999", "10:00:10", "10:00:03", "10:00:21", "10:00:08", "10:00:35"]
+TIMES = [
+    "10:00:01",
+    "10:00:04",
+    "10:00:09.999",
+    "10:00:10",
+    "10:00:03",
+    "10:00:21",
+    "10:00:08",
+    "10:00:35",
+]
 TABLE = """CREATE TABLE t (
   a INT, b BIGINT NOT NULL, s STRING, d DOUBLE, bo BOOLEAN, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
 ) WITH ('connector' = 'filesystem', 'path' = '{folder}/t.json', 'format' = 'json');"""
 
 patterns = st.sampled_from(
-    ["s LIKE '%a%'", "LOWER(s) LIKE 'b%'", "s NOT LIKE '_'", "REGEXP(s, '^[a-z]+$')", "s IN ('a', 'ab')", "s <> 'a'"]
+    [
+        "s LIKE '%a%'",
+        "LOWER(s) LIKE 'b%'",
+        "s NOT LIKE '_'",
+        "REGEXP(s, '^[a-z]+$')",
+        "s IN ('a', 'ab')",
+        "s <> 'a'",
+    ]
 )
 filters = st.one_of(
     conditions,
@@ -53,12 +70,14 @@ _sizes = st.sampled_from([5, 10])
 # The same columns from windows: the key as `a` or `s`, aggregates in the others.
 window_queries = st.one_of(
     st.builds(
-        "SELECT MAX(a), COUNT(*), s, AVG(d), CAST(NULL AS BOOLEAN) FROM {} WHERE {} GROUP BY window_start, window_end, s".format,
+        "SELECT MAX(a), COUNT(*), s, AVG(d), CAST(NULL AS BOOLEAN) FROM {} WHERE {} GROUP BY"
+        " window_start, window_end, s".format,
         st.builds(_windows.format, st.sampled_from(["t", "v"]), _sizes),
         filters,
     ),
     st.builds(
-        "SELECT a, SUM(b), MIN(s), MAX(d), COUNT(*) > 1 FROM v GROUP BY TUMBLE(ts, INTERVAL '{}' SECOND), a HAVING {}".format,
+        "SELECT a, SUM(b), MIN(s), MAX(d), COUNT(*) > 1 FROM v GROUP BY TUMBLE(ts, INTERVAL '{}'"
+        " SECOND), a HAVING {}".format,
         _sizes,
         st.sampled_from(["COUNT(*) > 0", "MIN(b) < 2", "MAX(s) IS NOT NULL"]),
     ),
@@ -77,7 +96,10 @@ class World:
 
     def __post_init__(self) -> None:
         columns = {**cast("dict[str, list[Any]]", VALUES), "ts": [f"2024-05-01 {t}" for t in TIMES]}
-        rows = ({name: _jsonable(values[i]) for name, values in columns.items()} for i in range(len(TIMES)))
+        rows = (
+            {name: _jsonable(values[i]) for name, values in columns.items()}
+            for i in range(len(TIMES))
+        )
         lines = [json.dumps(row) for row in rows]
         (self.folder / "t.json").write_text("\n".join(lines) + "\n")
         self.define(TABLE.format(folder=self.folder))
@@ -106,8 +128,14 @@ class World:
         assert isinstance(plan, Sink)
         return plan
 
-    def run(self, jobs: Mapping[str, Sequence[Sink]], options: Options = DEFAULTS, rows_per_read: int = 4096) -> int:
-        """Runs all jobs as one graph; rows in error are set aside, and their number is the result."""
+    def run(
+        self,
+        jobs: Mapping[str, Sequence[Sink]],
+        options: Options = DEFAULTS,
+        rows_per_read: int = 4096,
+    ) -> int:
+        """Runs all jobs as one graph; rows in error are set aside, and their number is the
+        result."""
         runner = GraphRunner(
             "graph",
             EmbeddedExecutor(OperatorFactory(options)),

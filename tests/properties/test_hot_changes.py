@@ -1,5 +1,5 @@
-"""Rules change at random in mid-stream, with crashes in between: each alert is judged by the version of its rule that was
-valid when its event was read, and nothing is lost or doubled."""
+"""Rules change at random in mid-stream, with crashes in between: each alert is judged by the
+version of its rule that was valid when its event was read, and nothing is lost or doubled."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ CONDITIONS: dict[str, Callable[[Any, Any], bool]] = {
 }
 NAMES = st.sampled_from(["r1", "r2", "r3"])
 ACTIONS = st.one_of(
-    st.tuples(st.just("append"), st.lists(st.tuples(st.sampled_from(WORDS), st.integers(0, 10)), max_size=5)),
+    st.tuples(
+        st.just("append"),
+        st.lists(st.tuples(st.sampled_from(WORDS), st.integers(0, 10)), max_size=5),
+    ),
     st.tuples(st.just("step"), st.none()),
     st.tuples(st.just("submit"), st.tuples(NAMES, st.sampled_from(sorted(CONDITIONS)))),
     st.tuples(st.just("remove"), NAMES),
@@ -69,7 +72,9 @@ class Model:
     def submit(self, name: str, condition: str) -> None:
         if name in self.running and self.known[name][1] == condition:
             return
-        stopped_same = name in self.known and name not in self.running and self.known[name][1] == condition
+        stopped_same = (
+            name in self.known and name not in self.running and self.known[name][1] == condition
+        )
         if stopped_same:
             return
         self.versions[name] = self.versions.get(name, 0) + 1
@@ -93,7 +98,9 @@ class Life:
     def append(self, model: Model, rows: list[tuple[str | None, int]]) -> None:
         lines = []
         for word, amount in rows:
-            lines.append(json.dumps({"id": len(model.events), "word": word, "amount": amount}).encode())
+            lines.append(
+                json.dumps({"id": len(model.events), "word": word, "amount": amount}).encode()
+            )
             model.events.append((word, amount))
         if lines:
             self.engine.broker.append("events", 0, lines, timestamp_ms=0)
@@ -110,14 +117,18 @@ class Life:
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(ACTIONS, max_size=30))
-def test_each_alert_is_judged_by_the_version_valid_for_its_event(actions: list[tuple[str, object]]) -> None:
+def test_each_alert_is_judged_by_the_version_valid_for_its_event(
+    actions: list[tuple[str, object]],
+) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "data"
         life, model = Life(folder, Engine(Config(data=folder))), Model()
         for topic in ("events", "alerts"):
             life.engine.broker.create_topic(topic)
         life.engine.submit("tables", TABLES)
-        life.engine.submit("sentinel", "INSERT INTO alerts SELECT 'none', 0, id FROM events WHERE amount < 0")
+        life.engine.submit(
+            "sentinel", "INSERT INTO alerts SELECT 'none', 0, id FROM events WHERE amount < 0"
+        )
         for kind, value in actions:
             act(life, model, kind, value)
         act(life, model, "step", None)

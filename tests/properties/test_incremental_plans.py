@@ -1,5 +1,6 @@
-"""A plan that followed the graph through random changes is the plan made at once of where they ended: the same operators
-and, run over the same rows, the same lines in the same order. And a change of one rule touches what belongs to it."""
+"""A plan that followed the graph through random changes is the plan made at once of where they
+ended: the same operators and, run over the same rows, the same lines in the same order. And a
+change of one rule touches what belongs to it."""
 
 from __future__ import annotations
 
@@ -27,9 +28,13 @@ from sqlengine.executors.runner import GraphRunner, Limits
 from sqlengine.operators.rules import compile_rules
 from tests.properties.queries import World, any_query, views
 
-# Few jobs, tables and (by their indices) queries, so that changes meet: job, and what it writes where.
+# Few jobs, tables and (by their indices) queries, so that changes meet: job, and what it writes
+# where.
 CHANGES = st.lists(
-    st.tuples(st.sampled_from("abc"), st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1)), max_size=2)),
+    st.tuples(
+        st.sampled_from("abc"),
+        st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1)), max_size=2),
+    ),
     min_size=1,
     max_size=10,
 )
@@ -39,7 +44,9 @@ Change = tuple[str, list[tuple[int, int]]]
 
 @given(QUERIES, views, CHANGES)
 @settings(max_examples=40, deadline=None)
-def test_step_by_step_and_at_once_are_the_same_plan(queries: list[str], view: str, changes: list[Change]) -> None:
+def test_step_by_step_and_at_once_are_the_same_plan(
+    queries: list[str], view: str, changes: list[Change]
+) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         world = World(Path(scratch), view)
         graph, plan = Graph(), PhysicalPlan()
@@ -59,15 +66,22 @@ def test_step_by_step_and_at_once_write_the_same_rows(
         changed, at_once = runner(rows_per_read), runner(rows_per_read)
         for job, writes in changes:
             made = sinks(world, job, writes, queries)
-            changed.apply(changed.prepare(merge(changed.graph, {job: made}), {job: int(made is not None)}))
+            changed.apply(
+                changed.prepare(merge(changed.graph, {job: made}), {job: int(made is not None)})
+            )
         found = lines(world, changed)
         at_once.apply(at_once.prepare(changed.graph, changed.jobs))
         assert found == lines(world, at_once)
 
 
-@given(st.lists(st.tuples(st.text(max_size=2), st.integers(0, 3) | st.none()), max_size=60), st.integers(0, 60))
+@given(
+    st.lists(st.tuples(st.text(max_size=2), st.integers(0, 3) | st.none()), max_size=60),
+    st.integers(0, 60),
+)
 @settings(deadline=None)
-def test_chunked_is_a_dictionary_that_is_a_value(changes: list[tuple[str, int | None]], half: int) -> None:
+def test_chunked_is_a_dictionary_that_is_a_value(
+    changes: list[tuple[str, int | None]], half: int
+) -> None:
     model: dict[str, int] = {}
     versions = [(Chunked[int](), dict(model))]
     for key, value in changes:
@@ -77,7 +91,10 @@ def test_chunked_is_a_dictionary_that_is_a_value(changes: list[tuple[str, int | 
             model[key] = value
         put = {} if value is None else {key: value}
         versions.append((versions[-1][0].changed(put, [key] if value is None else []), dict(model)))
-    assert all(dict(chunked) == expected and len(chunked) == len(expected) for chunked, expected in versions)
+    assert all(
+        dict(chunked) == expected and len(chunked) == len(expected)
+        for chunked, expected in versions
+    )
     (old, before), (new, after) = versions[min(half, len(versions) - 1)], versions[-1]
     keys = {k for k in before.keys() | after.keys() if before.get(k) != after.get(k)}
     assert new.difference(old) == old.difference(new) == keys
@@ -87,10 +104,15 @@ def test_chunked_is_a_dictionary_that_is_a_value(changes: list[tuple[str, int | 
 def test_a_change_costs_what_it_changes() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         world = World(Path(scratch))
-        jobs = {f"job{i}": [world.sink(f"SELECT {i}, b, s, d, bo FROM t WHERE a > {i}", 0, "o")] for i in range(100)}
+        jobs = {
+            f"job{i}": [world.sink(f"SELECT {i}, b, s, d, bo FROM t WHERE a > {i}", 0, "o")]
+            for i in range(100)
+        }
         jobs = {job: [replace(sink, job=job) for sink in made] for job, made in jobs.items()}
         before = merge(Graph(), jobs)
-        other = replace(world.sink("SELECT 7, b, s, d, bo FROM t WHERE s LIKE '%b%'", 0, "o"), job="job7")
+        other = replace(
+            world.sink("SELECT 7, b, s, d, bo FROM t WHERE s LIKE '%b%'", 0, "o"), job="job7"
+        )
         after = merge(before, {"job7": [other]})
         old = lower(before)
         new = lower(after, old)
@@ -103,15 +125,29 @@ def test_a_change_costs_what_it_changes() -> None:
     assert changed.ruleset.counters.parts_compiled == 2
 
 
-def sinks(world: World, job: str, writes: list[tuple[int, int]], queries: Sequence[str]) -> list[Sink] | None:
+def sinks(
+    world: World, job: str, writes: list[tuple[int, int]], queries: Sequence[str]
+) -> list[Sink] | None:
     """The job's plans; None when it writes nothing, and so goes."""
     made = [world.sink(queries[query], table, "out") for query, table in writes]
     return [replace(sink, job=job, place=place) for place, sink in enumerate(made)] or None
 
 
 def runner(rows_per_read: int) -> GraphRunner:
-    executor, environment = EmbeddedExecutor(OperatorFactory(Options())), Environment(None, lambda: 0, "graph")
-    return GraphRunner("graph", executor, environment, NoLog(), None, None, lambda owner: False, Limits(rows_per_read))
+    executor, environment = (
+        EmbeddedExecutor(OperatorFactory(Options())),
+        Environment(None, lambda: 0, "graph"),
+    )
+    return GraphRunner(
+        "graph",
+        executor,
+        environment,
+        NoLog(),
+        None,
+        None,
+        lambda owner: False,
+        Limits(rows_per_read),
+    )
 
 
 def lines(world: World, made: GraphRunner) -> list[list[str]]:
@@ -144,11 +180,21 @@ def form(plan: PhysicalPlan) -> object:
     }
     edges = {node.id: edges_form(node) for node in plan.in_order}
     sinks = {name: dict(sink.writers) for name, sink in plan.sinks.items()}
-    return plan.version, nodes, edges, sinks, {name: dict(reads) for name, reads in plan.reads.items() if reads}
+    return (
+        plan.version,
+        nodes,
+        edges,
+        sinks,
+        {name: dict(reads) for name, reads in plan.reads.items() if reads},
+    )
 
 
 def rules_form(plan: RulesPlan) -> object:
-    return dict(plan.rules), {name: t.routes for name, t in plan.targets.items()}, plan.onward.keys()
+    return (
+        dict(plan.rules),
+        {name: t.routes for name, t in plan.targets.items()},
+        plan.onward.keys(),
+    )
 
 
 def edges_form(node: PhysicalNode) -> object:

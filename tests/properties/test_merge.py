@@ -1,5 +1,5 @@
-"""Many random statements as one merged graph write what each writes alone, row by row and in order, and the switches of
-the rules change nothing."""
+"""Many random statements as one merged graph write what each writes alone, row by row and in order,
+and the switches of the rules change nothing."""
 
 from __future__ import annotations
 
@@ -25,10 +25,14 @@ SWITCHES = [
 
 @given(st.lists(any_query, min_size=2, max_size=6), views, st.sampled_from([1, 3, 4096]))
 @settings(max_examples=40, deadline=None)
-def test_merged_jobs_write_what_each_writes_alone(queries: list[str], view: str, rows_per_read: int) -> None:
+def test_merged_jobs_write_what_each_writes_alone(
+    queries: list[str], view: str, rows_per_read: int
+) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         world = World(Path(scratch), view)
-        together = {f"job{i}": [world.sink(query, i, "together")] for i, query in enumerate(queries)}
+        together = {
+            f"job{i}": [world.sink(query, i, "together")] for i, query in enumerate(queries)
+        }
         world.run(together, rows_per_read=rows_per_read)
         for i, query in enumerate(queries):
             world.run({f"job{i}": [world.sink(query, i, "alone")]}, rows_per_read=rows_per_read)
@@ -43,7 +47,9 @@ def test_switches_of_the_rules_change_nothing(conditions: list[str], rows_per_re
         world = World(Path(scratch))
         found, failures = [], []
         for number, options in enumerate(SWITCHES):
-            jobs = {f"job{i}": [world.sink(query, i, str(number))] for i, query in enumerate(queries)}
+            jobs = {
+                f"job{i}": [world.sink(query, i, str(number))] for i, query in enumerate(queries)
+            }
             failures.append(world.run(jobs, options, rows_per_read))
             found.append(all_written(world, str(number), queries))
     assert found == [found[0]] * len(SWITCHES)

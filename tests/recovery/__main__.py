@@ -1,6 +1,7 @@
 """Servers that are killed: `python -m tests.recovery --kills 1000 --seed 1`.
 
-Lives that die at the named points, and kills at any moment; each run of them compares what came out with an undisturbed one."""
+Lives that die at the named points, and kills at any moment; each run of them compares what came out
+with an undisturbed one."""
 
 from __future__ import annotations
 
@@ -54,14 +55,22 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.recovery", description=__doc__)
     parser.add_argument("--kills", type=int, default=1000, help="at any moment")
-    parser.add_argument("--seed", type=int, default=1, help="of the first run; each has so many kills:")
+    parser.add_argument(
+        "--seed", type=int, default=1, help="of the first run; each has so many kills:"
+    )
     parser.add_argument("--of-a-run", type=int, default=KILLS_OF_A_RUN)
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="runs at a time")
+    parser.add_argument(
+        "--jobs", type=int, default=len(os.sched_getaffinity(0)), help="runs at a time"
+    )
     parser.add_argument("--who", default=",".join(POINTS), help="who is killed at the points")
-    parser.add_argument("--points", default=",".join(NAMES), help="where to kill by name; '' for nowhere")
+    parser.add_argument(
+        "--points", default=",".join(NAMES), help="where to kill by name; '' for nowhere"
+    )
     parser.add_argument("--moments", default=",".join(MOMENTS))
     parser.add_argument("--tally", type=Path, help="a file that adds up over runs")
-    parser.add_argument("--update", action="store_true", help="write down in docs/recovery.md what was killed where")
+    parser.add_argument(
+        "--update", action="store_true", help="write down in docs/recovery.md what was killed where"
+    )
     parser.add_argument("--tell", action="store_true", help="each kill")
     return parser.parse_args()
 
@@ -74,7 +83,9 @@ def _at_points(given: argparse.Namespace) -> Iterator[Planned]:
         if places:
             name = f"{who}, checkpoints in {KINDS[kind][0]}, at points"
             work = partial(_run_at_points, who=who, kind=kind, places=places, seed=given.seed)
-            yield Planned(name, len(places) + sum(p == "recovery" for p, _ in places), work, named=True)
+            yield Planned(
+                name, len(places) + sum(p == "recovery" for p, _ in places), work, named=True
+            )
 
 
 def _run_at_points(
@@ -88,8 +99,12 @@ def _drawn(given: argparse.Namespace) -> Iterator[Planned]:
     """Every other run is of a server with instances."""
     for number, left in enumerate(range(given.kills, 0, -given.of_a_run)):
         seed, kills = given.seed + number, min(given.of_a_run, left)
-        make, name = (RunInParts, f"seed {seed}, instances") if number % 2 else (Run, f"seed {seed}")
-        yield Planned(name, kills, partial(_run_drawn, make=make, kills=kills, seed=seed), named=False)
+        make, name = (
+            (RunInParts, f"seed {seed}, instances") if number % 2 else (Run, f"seed {seed}")
+        )
+        yield Planned(
+            name, kills, partial(_run_drawn, make=make, kills=kills, seed=seed), named=False
+        )
 
 
 def _run_drawn(folder: Path, tally: Tally, *, make: type[Run], kills: int, seed: int) -> None:

@@ -1,5 +1,6 @@
-"""Work in forked processes, which may be killed. A forked child starts in milliseconds, where a new interpreter takes a
-second: so most kills fall into work and not into imports. Only a process without threads and open databases can fork."""
+"""Work in forked processes, which may be killed. A forked child starts in milliseconds, where a new
+interpreter takes a second: so most kills fall into work and not into imports. Only a process
+without threads and open databases can fork."""
 
 from __future__ import annotations
 
@@ -27,8 +28,9 @@ class Kill:
 def run_in_child(
     work: Callable[[int], None], kill: Kill | None = None, before: Callable[[], None] = lambda: None
 ) -> bool:
-    """Runs work, given a file to say READY to; whether it ended by itself, and not by a kill. AssertionError when it
-    failed, or did not end. `before`: what is done here once the child is there."""
+    """Runs work, given a file to say READY to; whether it ended by itself, and not by a kill.
+    AssertionError when it failed, or did not end. `before`: what is done here once the child is
+    there."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

@@ -10,8 +10,8 @@ from sqlengine.broker.errors import Fenced
 
 
 class Copier:
-    """A member of a group that copies a topic, shard by shard, exactly once: the epoch of what it appends is the offset
-    where it goes on, and its fence says that the shard is its own."""
+    """A member of a group that copies a topic, shard by shard, exactly once: the epoch of what it
+    appends is the offset where it goes on, and its fence says that the shard is its own."""
 
     GROUP = "copiers"
 
@@ -22,7 +22,9 @@ class Copier:
         self._consumer = self._join()
 
     def _join(self) -> Consumer:
-        return Consumer(self._broker, self.GROUP, self._name, "orders", start="earliest", session_ms=500)
+        return Consumer(
+            self._broker, self.GROUP, self._name, "orders", start="earliest", session_ms=500
+        )
 
     def turn(self) -> None:
         """Copies what there is; leaves and joins again now and then."""
@@ -31,7 +33,9 @@ class Copier:
             self._consumer.close()
             self._consumer = self._join()
         while (found := self._consumer.poll(0)) is not None:
-            with suppress(Fenced):  # the shard is somebody else's, who copies it; then the commit is refused, too
+            with suppress(
+                Fenced
+            ):  # the shard is somebody else's, who copies it; then the commit is refused, too
                 self._copy(found)
             with suppress(Fenced):
                 self._consumer.commit()
@@ -39,9 +43,19 @@ class Copier:
     def _copy(self, found: Records) -> None:
         shard, broker = found.shard, self._broker
         done = broker.last_epoch("copies", shard, self.GROUP) or 0
-        values = [v for at, v in zip(found.offsets.tolist(), found.values.to_pylist(), strict=True) if at >= done]
+        values = [
+            v
+            for at, v in zip(found.offsets.tolist(), found.values.to_pylist(), strict=True)
+            if at >= done
+        ]
         if values:
             fence = self._consumer.membership.fence("orders", shard)
             broker.append(
-                "copies", shard, values, timestamp_ms=0, writer=self.GROUP, epoch=found.next_offset, fence=fence
+                "copies",
+                shard,
+                values,
+                timestamp_ms=0,
+                writer=self.GROUP,
+                epoch=found.next_offset,
+                fence=fence,
             )

@@ -1,4 +1,5 @@
-"""Lives that end at one of the writes that they make, before the write or after it, and are taken up again."""
+"""Lives that end at one of the writes that they make, before the write or after it, and are taken
+up again."""
 
 from __future__ import annotations
 
@@ -55,8 +56,8 @@ def fate(chosen: Fate) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Life:
-    """`begin` follows each opening of the engine; an operation may be done already: the life before may have died behind
-    it."""
+    """`begin` follows each opening of the engine; an operation may be done already: the life before
+    may have died behind it."""
 
     open_engine: Callable[[], Engine]
     operations: Sequence[Callable[[Engine], object]]
@@ -83,7 +84,9 @@ class Life:
                     die(engine)
 
 
-def check_deaths(folder: Path, live: Callable[[Path, int, bool], Outputs], expected: Outputs, points: range) -> None:
+def check_deaths(
+    folder: Path, live: Callable[[Path, int, bool], Outputs], expected: Outputs, points: range
+) -> None:
     """Lives in folders of their own that die at these writes, before and after each."""
     failures: list[object] = []
     for at in points:
@@ -93,5 +96,7 @@ def check_deaths(folder: Path, live: Callable[[Path, int, bool], Outputs], expec
             except (SqlError, KeyError, AssertionError, RuntimeError) as error:
                 failures.append((at, after, repr(error)[:300]))
                 continue
-            failures += [(at, after, n, expected[n], found[n]) for n in expected if found[n] != expected[n]]
+            failures += [
+                (at, after, n, expected[n], found[n]) for n in expected if found[n] != expected[n]
+            ]
     assert not failures, f"{len(failures)}: " + "\n".join(map(str, failures))

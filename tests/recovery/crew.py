@@ -1,4 +1,5 @@
-"""What lives have in common: how a server is set up, who uses it while it lives, and how the last life ends."""
+"""What lives have in common: how a server is set up, who uses it while it lives, and how the last
+life ends."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ Batches = Callable[[int], int]
 
 @dataclass(frozen=True)
 class Setting:
-    """Of a life. `seed` decides what it does besides reading; None: nothing else, and it reads more at once."""
+    """Of a life. `seed` decides what it does besides reading; None: nothing else, and it reads more
+    at once."""
 
     folder: Path
     seed: int | None = None
@@ -82,7 +84,8 @@ def go_on(engine: Engine, name: str) -> None:
 
 
 class Operator:
-    """Changes the jobs of an engine, one after the other, and keeps its topics up, which may happen at the same time."""
+    """Changes the jobs of an engine, one after the other, and keeps its topics up, which may happen
+    at the same time."""
 
     def __init__(self, engine: Engine, folder: Path, chance: random.Random, what: Workload) -> None:
         self._engine = engine
@@ -113,15 +116,17 @@ class Operator:
                 self._engine.rollback(name, self._random.choice(self._engine.history(name)).version)
 
     def _isolate(self) -> None:
-        """One into a graph of its own, or back to the others: rather back, or most are away after some lives, since what
-        goes on from a savepoint is, too."""
+        """One into a graph of its own, or back to the others: rather back, or most are away after
+        some lives, since what goes on from a savepoint is, too."""
         fleet = self._engine.fleet
         at_home = {n: fleet.of(n) is fleet.home(self._engine.job(n)) for n in self._what.isolated}
         away = [name for name, here in at_home.items() if not here]
         if away and self._random.random() < 3 / 4:
             self._engine.merge(self._random.choice(away))
         elif len(away) < len(at_home):
-            self._engine.isolate(self._random.choice([name for name, here in at_home.items() if here]))
+            self._engine.isolate(
+                self._random.choice([name for name, here in at_home.items() if here])
+            )
 
     def _named(self, name: str) -> str:
         """How the job is called now."""
@@ -150,8 +155,8 @@ class Operator:
 
 
 class Crew(ABC):
-    """Who uses an engine while it lives. `fed`: the topic that tells how many batches there are. A batch comes after each
-    pause; lines of so many batches are in a file."""
+    """Who uses an engine while it lives. `fed`: the topic that tells how many batches there are. A
+    batch comes after each pause; lines of so many batches are in a file."""
 
     fed: ClassVar[str]
     pause_s: ClassVar[float]
@@ -166,8 +171,8 @@ class Crew(ABC):
         self._say = say
 
     def live(self, batches: Batches | None) -> None:
-        """With `batches` until so many are read (given how many there are), else until somebody kills the process. Says READY
-        when all runs, and again with every batch."""
+        """With `batches` until so many are read (given how many there are), else until somebody
+        kills the process. Says READY when all runs, and again with every batch."""
         os.write(self._say, READY)
         if batches is None:
             self._work()
@@ -180,7 +185,8 @@ class Crew(ABC):
 
     @abstractmethod
     def works(self) -> Iterable[tuple[Callable[[], None], float]]:
-        """What is done again and again beside the feeding, with the pause in seconds after each time."""
+        """What is done again and again beside the feeding, with the pause in seconds after each
+        time."""
 
     @abstractmethod
     def rows(self, number: int) -> Iterable[tuple[str, int, list[bytes]]]:
@@ -190,7 +196,7 @@ class Crew(ABC):
     def missing(self, batches: int) -> str | None:
         """What has not come out yet, and how much has; None when all has."""
 
-    # ---- while it lives ----------------------------------------------------------------------------------------
+    # ---- while it lives --------------------------------------------------------------------------
 
     def _work(self) -> None:
         """All at once."""
@@ -223,7 +229,9 @@ class Crew(ABC):
     def _feed(self, number: int) -> None:
         """A batch of everything; what is there of it already is not doubled."""
         for topic, shard, values in self.rows(number):
-            self.engine.broker.append(topic, shard, values, timestamp_ms=0, writer="feeder", epoch=number + 1)
+            self.engine.broker.append(
+                topic, shard, values, timestamp_ms=0, writer="feeder", epoch=number + 1
+            )
         self._write_lines(number)
         os.write(self._say, READY)
 
@@ -241,7 +249,7 @@ class Crew(ABC):
         views = [(i.instance, i.state, i.parts, i.problem) for i in self.engine.instances.views()]
         return f"{self.engine.fleet.problem}, {views}"
 
-    # ---- the end -----------------------------------------------------------------------------------------------
+    # ---- the end ---------------------------------------------------------------------------------
 
     def _finish(self, batches: int) -> None:
         """Until everything is read and has come out."""
@@ -251,6 +259,10 @@ class Crew(ABC):
             if missing != found:
                 found, since = missing, time.monotonic()
                 os.write(self._say, READY)
-            assert time.monotonic() - since < PATIENCE_S, f"not all has come out: {missing}, {self.problems()}"
-            time.sleep(max(self.pause_s, looked_s))  # a look at all that has come out costs more than it takes to come
+            assert time.monotonic() - since < PATIENCE_S, (
+                f"not all has come out: {missing}, {self.problems()}"
+            )
+            time.sleep(
+                max(self.pause_s, looked_s)
+            )  # a look at all that has come out costs more than it takes to come
             began = time.monotonic()

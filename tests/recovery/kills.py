@@ -1,5 +1,5 @@
-"""Runs: lives of one data folder that are killed one after the other, one that ends by itself, and the comparison of what
-came out with a run that nobody disturbs."""
+"""Runs: lives of one data folder that are killed one after the other, one that ends by itself, and
+the comparison of what came out with a run that nobody disturbs."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def doom_at(chance: random.Random, point: str, moment: str, most: int = 10) -> D
 
 
 class Run:
-    """Of one folder. `seed` decides how its lives are disturbed and when they are killed, and the kind of server where that is
-    not given."""
+    """Of one folder. `seed` decides how its lives are disturbed and when they are killed, and the
+    kind of server where that is not given."""
 
     fed: ClassVar[str] = "events"
 
@@ -68,10 +68,13 @@ class Run:
         self.last = LastChange()
 
     def kill(self, most: int) -> None:
-        """A life that is killed at any moment: from outside, or at a change that is drawn. `most`: no more kills than these."""
+        """A life that is killed at any moment: from outside, or at a change that is drawn. `most`:
+        no more kills than these."""
         draw = self.chance.random()
         if draw < 0.5:
-            self._live(doom=Doom(None, self.chance.randint(1, _MOST_CHANGES), self.chance.choice(MOMENTS)))
+            self._live(
+                doom=Doom(None, self.chance.randint(1, _MOST_CHANGES), self.chance.choice(MOMENTS))
+            )
         else:
             self._live(kill=Kill(self.chance.uniform(0.0, _MOST_S), when_ready=draw < 0.85))
         self.tally.count(Place(SERVER, *self.last.read()), named=False)
@@ -90,12 +93,18 @@ class Run:
         setting = self.seeded()
         began = time.monotonic()
         ended = run_in_child(partial(live, setting, batches=None, doom=doom, last=self.last), kill)
-        log.info("%.1f s: %s, last seen at %s", time.monotonic() - began, doom or kill, self.last.read())
+        log.info(
+            "%.1f s: %s, last seen at %s", time.monotonic() - began, doom or kill, self.last.read()
+        )
         assert not ended, f"a life was not killed: {doom or kill}"
 
     def finish(self) -> None:
-        """A last life that nobody kills, and the comparison with one that nobody disturbs at all."""
-        killed, quiet = self.setting, replace(self.setting, folder=self.setting.folder.with_name("quiet"))
+        """A last life that nobody kills, and the comparison with one that nobody disturbs at
+        all."""
+        killed, quiet = (
+            self.setting,
+            replace(self.setting, folder=self.setting.folder.with_name("quiet")),
+        )
         self.live_last(killed)
 
         def live_quietly(say: int) -> None:
@@ -113,7 +122,9 @@ class Run:
         return outcome.outputs(folder, batches)
 
     def live_last(self, setting: Setting) -> None:
-        run_in_child(partial(live, setting, batches=lambda begun: begun + 20, doom=None, last=self.last))
+        run_in_child(
+            partial(live, setting, batches=lambda begun: begun + 20, doom=None, last=self.last)
+        )
 
     def live_quietly(self, setting: Setting, say: int, batches: int) -> None:
         live(setting, say, batches=lambda _: batches, doom=None, last=self.last)
@@ -127,8 +138,8 @@ def run_drawn(run: Run, kills: int) -> None:
 
 
 def run_named(run: Run, places: Sequence[tuple[str, str]]) -> None:
-    """A kill at each of these points and moments, in an order that is drawn. AssertionError where anything was lost or
-    doubled, or a point was not met."""
+    """A kill at each of these points and moments, in an order that is drawn. AssertionError where
+    anything was lost or doubled, or a point was not met."""
     for point, moment in run.chance.sample(places, len(places)):
         if point == "recovery":  # of what was torn before
             run.kill_at("append", "within")

@@ -1,5 +1,6 @@
-"""Runs of a server with instances: lives of it in which instances are killed, each ended by a kill of the server; one that
-ends by itself; and the comparison with a run without parts that nobody disturbs."""
+"""Runs of a server with instances: lives of it in which instances are killed, each ended by a kill
+of the server; one that ends by itself; and the comparison with a run without parts that nobody
+disturbs."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ from tests.recovery.points import INSTANCE, LEADER, MOMENTS
 from tests.recovery.tally import Place, Tally
 from tests.support import PATIENCE_S
 
-# So many instances have a doom in a life of their server: who dies again and again is started later each time.
+# So many instances have a doom in a life of their server: who dies again and again is started later
+# each time.
 _DOOMS = 6
 _MOST_CHANGES = 150
 _MOST_FORKED = 200
@@ -43,17 +45,28 @@ class RunInParts(Run):
         self._lives = Lives(_MOST_FORKED)
 
     def kill(self, most: int) -> None:
-        """Kills of instances, and one of the server, at any moment: half of the servers die at a change."""
+        """Kills of instances, and one of the server, at any moment: half of the servers die at a
+        change."""
         chance, count = self.chance, min(_DOOMS, max(1, most - 1))
-        dooms = [Doom(None, chance.randint(1, _MOST_CHANGES), chance.choice(MOMENTS)) for _ in range(count // 2)]
-        doom = Doom(None, chance.randint(1, _MOST_CHANGES), chance.choice(MOMENTS)) if chance.random() < 0.5 else None
+        dooms = [
+            Doom(None, chance.randint(1, _MOST_CHANGES), chance.choice(MOMENTS))
+            for _ in range(count // 2)
+        ]
+        doom = (
+            Doom(None, chance.randint(1, _MOST_CHANGES), chance.choice(MOMENTS))
+            if chance.random() < 0.5
+            else None
+        )
         self._live_with(dooms, count, kills=count, doom=doom)
         self._count_instances()
         self.tally.count(Place(LEADER, *self.last.read()), named=False)
 
     def kill_instances_at(self, places: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Instances that die at the named points, one after the other; those places that none of them came to."""
-        self._live_with([doom_at(self.chance, *place, most=3) for place in places], len(places), kills=0)
+        """Instances that die at the named points, one after the other; those places that none of
+        them came to."""
+        self._live_with(
+            [doom_at(self.chance, *place, most=3) for place in places], len(places), kills=0
+        )
         met = [place for number, place in enumerate(places) if self._lives.marked(number)]
         for place in met:
             self.tally.count(Place(INSTANCE, *place), named=True)
@@ -62,7 +75,9 @@ class RunInParts(Run):
 
     def kill_at(self, point: str, moment: str) -> None:
         """A server that dies at the named point; some while instances are killed, too."""
-        self._live_with([], 0, kills=self.chance.choice((0, 0, 3)), doom=doom_at(self.chance, point, moment))
+        self._live_with(
+            [], 0, kills=self.chance.choice((0, 0, 3)), doom=doom_at(self.chance, point, moment)
+        )
         self._count_instances()
         self.tally.count(Place(LEADER, point, moment), named=True)
 
@@ -70,14 +85,21 @@ class RunInParts(Run):
         for number in self._lives.killed:
             self.tally.count(Place(INSTANCE, *self._lives.last(number).read()), named=False)
 
-    def _live_with(self, dooms: Sequence[Doom], count: int, *, kills: int, doom: Doom | None = None) -> None:
-        """Until so many instances have been killed; then the server is, at its doom if it has one."""
+    def _live_with(
+        self, dooms: Sequence[Doom], count: int, *, kills: int, doom: Doom | None = None
+    ) -> None:
+        """Until so many instances have been killed; then the server is, at its doom if it has
+        one."""
         self._lives.forget()
         self.last.forget()
         began = time.monotonic()
         calm = () if dooms or kills else range(_MOST_FORKED)
-        spared = frozenset((*calm, *(number for number, each in enumerate(dooms) if each.point not in _ENDED)))
-        instances = Instances(Nursery(partial(run_instance, self._lives, dooms)), self._lives, spared, kills, doom)
+        spared = frozenset(
+            (*calm, *(number for number, each in enumerate(dooms) if each.point not in _ENDED))
+        )
+        instances = Instances(
+            Nursery(partial(run_instance, self._lives, dooms)), self._lives, spared, kills, doom
+        )
         setting = self.seeded()
         server = os.fork()
         if server == 0:
@@ -99,7 +121,9 @@ class RunInParts(Run):
         ended = False
         if instances.doom is not None:
             while not (ended := self._look(server)):
-                assert time.monotonic() < ends + PATIENCE_S, f"a server was not killed: {instances.doom}"
+                assert time.monotonic() < ends + PATIENCE_S, (
+                    f"a server was not killed: {instances.doom}"
+                )
                 time.sleep(0.01)
         if not ended:
             time.sleep(self.chance.uniform(0.0, 0.4))
@@ -121,7 +145,9 @@ class RunInParts(Run):
     def live_last(self, setting: Setting) -> None:
         self._lives.forget()
         instances = Instances(Nursery(partial(run_instance, self._lives, ())), self._lives)
-        last = partial(live, setting, batches=lambda begun: begun + 4, last=self.last, instances=instances)
+        last = partial(
+            live, setting, batches=lambda begun: begun + 4, last=self.last, instances=instances
+        )
         try:
             run_in_child(last, before=instances.nursery.leave)
         finally:
@@ -132,8 +158,8 @@ class RunInParts(Run):
 
 
 def run_instances_named(run: RunInParts, places: Sequence[tuple[str, str]]) -> None:
-    """A kill of an instance at each of these points and moments. AssertionError where anything was lost or doubled, or,
-    that known, a point was not met."""
+    """A kill of an instance at each of these points and moments. AssertionError where anything was
+    lost or doubled, or, that known, a point was not met."""
     # Those for which instances are ended come last: they need some that live for a while.
     left = sorted(run.chance.sample(places, len(places)), key=lambda place: place[0] in _ENDED)
     in_vain = 0

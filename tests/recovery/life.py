@@ -1,5 +1,6 @@
-"""One life of a server alone under load, made to be killed: jobs run, change, stop and go on, members of a group come and
-go, topics are compacted, shortened and moved, and all of that at once."""
+"""One life of a server alone under load, made to be killed: jobs run, change, stop and go on,
+members of a group come and go, topics are compacted, shortened and moved, and all of that at
+once."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ from tests.recovery.workload_in_parts import IN_PARTS
 def warm() -> None:
     """Does what every life would do first, once for all that are forked from this process."""
     for what in (ALONE, IN_PARTS):
-        planned = plan_jobs([JobText(*t) for t in {"tables": what.tables, **what.jobs}.items()], Catalog(), {})
+        planned = plan_jobs(
+            [JobText(*t) for t in {"tables": what.tables, **what.jobs}.items()], Catalog(), {}
+        )
         assert all(isinstance(p, PlannedJob) for p in planned), planned
     classes()
     import_module("rocksdict")
@@ -36,7 +39,9 @@ def warm() -> None:
     gc.freeze()
 
 
-def live(setting: Setting, say: int, *, batches: Batches | None, doom: Doom | None, last: LastChange) -> None:
+def live(
+    setting: Setting, say: int, *, batches: Batches | None, doom: Doom | None, last: LastChange
+) -> None:
     """One life: see `Crew.live`."""
     fate = Fate(doom, last)
     make_databases_mortal(fate)
@@ -67,7 +72,11 @@ class _CrewAlone(Crew):
         yield "events", 0, [workload.encoded(n) for n in range(number * size, (number + 1) * size)]
         size = workload.ORDERS_PER_BATCH
         for shard in range(2):
-            yield "orders", shard, [workload.order(shard, n) for n in range(number * size, (number + 1) * size)]
+            yield (
+                "orders",
+                shard,
+                [workload.order(shard, n) for n in range(number * size, (number + 1) * size)],
+            )
 
     def missing(self, batches: int) -> str | None:
         broker = self.engine.broker
@@ -86,7 +95,9 @@ class _CrewAlone(Crew):
             return f"a window of processing time: {ticks} events"
         rows = len(lake(self.folder))
         return (
-            None if rows == workload.in_the_lake(batches * workload.EVENTS_PER_BATCH) else f"Parquet files: {rows} rows"
+            None
+            if rows == workload.in_the_lake(batches * workload.EVENTS_PER_BATCH)
+            else f"Parquet files: {rows} rows"
         )
 
     def _has_read_all(self) -> bool:
@@ -95,6 +106,10 @@ class _CrewAlone(Crew):
 
         def at_end(graph: RunningGraph) -> bool:
             sources = graph.runner.inputs.running.values()
-            return all(at >= (s.source.end(shard) or 0) for s in sources for shard, at in s.positions.items())
+            return all(
+                at >= (s.source.end(shard) or 0)
+                for s in sources
+                for shard, at in s.positions.items()
+            )
 
         return all(g.loop.call(partial(at_end, g)) for g in graphs * 2)

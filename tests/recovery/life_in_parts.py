@@ -1,5 +1,5 @@
-"""One life of a server whose jobs run in parts, in two instances that are killed, stopped and ended while rows come, with
-jobs beside them that read and write files and SQLite."""
+"""One life of a server whose jobs run in parts, in two instances that are killed, stopped and ended
+while rows come, with jobs beside them that read and write files and SQLite."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ INSTANCES, PARTS = 2, 4
 
 @dataclass(frozen=True)
 class Instances:
-    """Those of a life: who forks them, what is known of them, how many of them are killed from outside, some stopped, before
-    they are left alone (those that are `spared` die by themselves); where none is, some are ended. The server's doom does not begin before its parent has let it (`Lives.let_go`)."""
+    """Those of a life: who forks them, what is known of them, how many of them are killed from
+    outside, some stopped, before they are left alone (those that are `spared` die by themselves);
+    where none is, some are ended. The server's doom does not begin before its parent has let it
+    (`Lives.let_go`)."""
 
     nursery: Nursery
     lives: Lives
@@ -38,11 +40,22 @@ class Instances:
 
 
 def live(
-    setting: Setting, say: int, *, batches: Batches | None, last: LastChange, instances: Instances | None = None
+    setting: Setting,
+    say: int,
+    *,
+    batches: Batches | None,
+    last: LastChange,
+    instances: Instances | None = None,
 ) -> None:
     """One life: see `Crew.live`. Without instances nothing is in parts."""
     fate = Fate(None, last)
-    config = replace(setting.config(), checkpoint_ms=100, checkpoint_rows=300, session_ms=SESSION_MS, isolation=False)
+    config = replace(
+        setting.config(),
+        checkpoint_ms=100,
+        checkpoint_rows=300,
+        session_ms=SESSION_MS,
+        isolation=False,
+    )
     machine = replace(THIS, disk=MortalDisk(fate), stores=lambda folder: stores(fate, folder))
     if instances is not None:
         fate.expect(instances.doom, lambda: instances.lives.free)
@@ -63,7 +76,9 @@ class _CrewInParts(Crew):
     fed, pause_s = "readings", 0.1
     lines_per_batch, batches_per_file = LINES_PER_BATCH, workload.BATCHES_PER_FILE
 
-    def __init__(self, engine: Engine, setting: Setting, say: int, instances: Instances | None) -> None:
+    def __init__(
+        self, engine: Engine, setting: Setting, say: int, instances: Instances | None
+    ) -> None:
         super().__init__(engine, setting, say, IN_PARTS)
         self._instances = instances
 
@@ -76,17 +91,26 @@ class _CrewInParts(Crew):
     def rows(self, number: int) -> Iterator[tuple[str, int, list[bytes]]]:
         numbers = range(number * ROWS_PER_BATCH, (number + 1) * ROWS_PER_BATCH)
         for shard in range(SHARDS):
-            yield "readings", shard, [json.dumps(workload.reading(shard, n)).encode() for n in numbers]
+            yield (
+                "readings",
+                shard,
+                [json.dumps(workload.reading(shard, n)).encode() for n in numbers],
+            )
         for shard in range(SHARDS):
             yield "bids", shard, [workload.encoded_bid(shard, n) for n in numbers]
 
     def _disturb(self, instances: Instances) -> None:
-        """An instance is killed, ended, or stopped: for a moment, or for longer than its session."""
+        """An instance is killed, ended, or stopped: for a moment, or for longer than its
+        session."""
         time.sleep(self.chance.uniform(0.05, 0.5))
         if instances.kills and len(instances.lives.killed) >= instances.kills:
             return
         owners = {i.pid for i in self.engine.instances.views() if i.parts}
-        living = [f for f in instances.nursery.forked if f.code is None and f.number not in instances.spared]
+        living = [
+            f
+            for f in instances.nursery.forked
+            if f.code is None and f.number not in instances.spared
+        ]
         living = [f for f in living if f.pid in owners or instances.kills]
         if not living:
             return
@@ -120,7 +144,10 @@ class _CrewInParts(Crew):
     def _counted(self) -> Mapping[str, int]:
         """How many rows counts tell of."""
         broker = self.engine.broker
-        counted = {n: sum(json.loads(v)["n"] for v in broker.read_latest(n).values()) for n in ("sums", "known")}
+        counted = {
+            n: sum(json.loads(v)["n"] for v in broker.read_latest(n).values())
+            for n in ("sums", "known")
+        }
         ticks = sum(json.loads(v)["n"] for v in records(broker, "ticks", 0))
         grown = sum(json.loads(row)["n"] for row in folded(records(broker, "grown", 0)))
         return {**counted, "ticks": ticks, "grown": grown}
@@ -150,8 +177,15 @@ def _wanted(batches: int) -> Counter[str]:
         "drawn": lambda a: a > 8, "lines": lambda a: a == 7, "lake": lambda a: a < 3, "seen": lambda a: a in (2, 9),
         "sums": lambda a: True, "grown": lambda a: True, "ticks": lambda a: True,
     }  # fmt: skip
-    wanted = Counter({name: sum(map(test, (int(str(r["amount"])) for r in every))) for name, test in tests.items()})
-    wanted["minutes"] = len({(r["host"], ms // 10_000) for r in every if (ms := _ms(r)) // 10_000 < over})
+    wanted = Counter(
+        {
+            name: sum(map(test, (int(str(r["amount"])) for r in every)))
+            for name, test in tests.items()
+        }
+    )
+    wanted["minutes"] = len(
+        {(r["host"], ms // 10_000) for r in every if (ms := _ms(r)) // 10_000 < over}
+    )
     wanted["pairs"] = sum(bid is not None and bid[0] in ids for bid in bids)
     wanted["tailed"] = wanted["echoed"] = batches * LINES_PER_BATCH
     return wanted

@@ -1,9 +1,10 @@
 """Processes that kill themselves at a place which a test has named.
 
-What an engine changes for good it changes through the disk, the checkpoint stores and the connections that it is given.
-Those here know for each change which point of the work it is, count, and end the process with SIGKILL before, within or
-after one of them. They also note the last change in memory that the parent shares: so it is known where a process was
-that somebody killed from outside."""
+What an engine changes for good it changes through the disk, the checkpoint stores and the
+connections that it is given. Those here know for each change which point of the work it is, count,
+and end the process with SIGKILL before, within or after one of them. They also note the last change
+in memory that the parent shares: so it is known where a process was that somebody killed from
+outside."""
 
 from __future__ import annotations
 
@@ -58,7 +59,9 @@ class LastChange:
 class Fate:
     """Asked at each change, by any thread. `met`: what is done when the doom has come."""
 
-    def __init__(self, doom: Doom | None, last: LastChange, met: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, doom: Doom | None, last: LastChange, met: Callable[[], None] = lambda: None
+    ) -> None:
         self._met = met
         self._last = last
         self.expect(doom, lambda: True)
@@ -71,7 +74,8 @@ class Fate:
 
     @contextmanager
     def change(self, point: str) -> Iterator[bool]:
-        """What is done within is one change. It gets whether it is to be done in part: then it calls `die`."""
+        """What is done within is one change. It gets whether it is to be done in part: then it
+        calls `die`."""
         moment = self._moment(point)
         self._last.note(point, "before")
         if moment == "before":
@@ -104,7 +108,9 @@ class MortalDisk(MachineDisk):
         self._fate = fate
         self._paths: dict[int, Path] = {}
 
-    def open(self, path: Path, *, make: bool = False, empty: bool = False, mode: int = 0o600) -> int:
+    def open(
+        self, path: Path, *, make: bool = False, empty: bool = False, mode: int = 0o600
+    ) -> int:
         if make and not os.path.exists(path):
             with self._fate.change(point_of("make", path)):
                 file = super().open(path, make=make, empty=empty, mode=mode)
@@ -214,7 +220,9 @@ class MortalConnection(sqlite3.Connection):
 def make_databases_mortal(fate: Fate) -> None:
     """All connections to SQLite that this process opens from now on."""
     MortalConnection.fate = fate
-    pytest.MonkeyPatch().setattr(sqlite3, "connect", partial(sqlite3.connect, factory=MortalConnection))
+    pytest.MonkeyPatch().setattr(
+        sqlite3, "connect", partial(sqlite3.connect, factory=MortalConnection)
+    )
 
 
 def stores(fate: Fate, folder: Path) -> CheckpointStores:

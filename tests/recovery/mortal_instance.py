@@ -1,4 +1,5 @@
-"""Instances that kill themselves at a place which a test has named, or are killed and stopped at any moment."""
+"""Instances that kill themselves at a place which a test has named, or are killed and stopped at
+any moment."""
 
 from __future__ import annotations
 
@@ -14,7 +15,15 @@ import msgspec
 
 from sqlengine.broker.errors import BrokerUnreachable
 from sqlengine.broker.remote.near import NearTransport
-from sqlengine.broker.remote.wire import AnyRequest, Append, AppendAll, Join, Leave, Request, appends_of
+from sqlengine.broker.remote.wire import (
+    AnyRequest,
+    Append,
+    AppendAll,
+    Join,
+    Leave,
+    Request,
+    appends_of,
+)
 from sqlengine.cluster.control_follower import Following
 from sqlengine.cluster.instance import Instance
 from sqlengine.cluster.owned_subtasks import OwnedParts
@@ -29,7 +38,11 @@ from tests.recovery.points import point_of_topic
 T = TypeVar("T")
 P = ParamSpec("P")
 
-_POINTS = {"_parts": "part record", "_shuffle": "rows between parts", "_checkpoints": "checkpoint of a part"}
+_POINTS = {
+    "_parts": "part record",
+    "_shuffle": "rows between parts",
+    "_checkpoints": "checkpoint of a part",
+}
 _WORK: tuple[tuple[type, str, str], ...] = (
     (OwnedParts, "_open", "part taken up"),
     (OwnedParts, "close", "part given up"),
@@ -51,7 +64,10 @@ def point_asked(request: Request) -> str | None:
             topic = appends_of(request)[0].topic
             if topic.startswith(_TOLD):
                 return None
-            return next((point for start, point in _POINTS.items() if topic.startswith(start)), point_of_topic(topic))
+            return next(
+                (point for start, point in _POINTS.items() if topic.startswith(start)),
+                point_of_topic(topic),
+            )
     return None
 
 
@@ -89,8 +105,9 @@ def make_parts_mortal(fate: Fate) -> None:
 
 
 class Lives:
-    """What is known of instances that were forked one after the other, also when they are gone: the last change of each, and
-    whether it met its doom or was killed by the server's side. `free`: the server may die, too."""
+    """What is known of instances that were forked one after the other, also when they are gone: the
+    last change of each, and whether it met its doom or was killed by the server's side. `free`: the
+    server may die, too."""
 
     def __init__(self, most: int) -> None:
         self._memory = mmap.mmap(-1, 3 * most + 1)
@@ -133,4 +150,6 @@ def run_instance(lives: Lives, dooms: Sequence[Doom], work: Work, number: int) -
     stores = MortalStores(RocksStores(parts_folder(work.config)), fate, "checkpoint of a part")
     factory = OperatorFactory(THIS.rules(work.config))
     with suppress(BrokerUnreachable):  # the server is dead
-        Instance(work.place, MortalTransport(work, fate), work.config, THIS, factory, stores).run(stopping.is_set)
+        Instance(work.place, MortalTransport(work, fate), work.config, THIS, factory, stores).run(
+            stopping.is_set
+        )

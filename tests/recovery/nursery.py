@@ -1,5 +1,5 @@
-"""A process that forks instances for a server which dies: a forked one runs in milliseconds, and only a process without
-threads can fork. It ends with the server, and its instances with it."""
+"""A process that forks instances for a server which dies: a forked one runs in milliseconds, and
+only a process without threads can fork. It ends with the server, and its instances with it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ class Forked:
 
 
 class Nursery:
-    """Made before the server is forked, which uses `spawn`. `run` is what an instance does, given its work and number."""
+    """Made before the server is forked, which uses `spawn`. `run` is what an instance does, given
+    its work and number."""
 
     def __init__(self, run: Run) -> None:
         self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -110,7 +111,9 @@ def _serve(asked: socket.socket, run: Run) -> NoReturn:
     for pid in running:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)  # what it has used of the processors counts for who waits for this process
+        os.waitpid(
+            pid, 0
+        )  # what it has used of the processors counts for who waits for this process
     os._exit(0)
 
 

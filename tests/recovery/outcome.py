@@ -1,4 +1,5 @@
-"""What came out of a run that was killed again and again, and what must hold of it: nothing lost, nothing doubled."""
+"""What came out of a run that was killed again and again, and what must hold of it: nothing lost,
+nothing doubled."""
 
 from __future__ import annotations
 
@@ -15,7 +16,12 @@ import pyarrow.parquet as pq
 from sqlengine.broker.base import Broker
 from sqlengine.broker.embedded import EmbeddedBroker
 from tests.recovery import workload
-from tests.recovery.workload import BATCHES_PER_FILE, EVENTS_PER_BATCH, LINES_PER_BATCH, ORDERS_PER_BATCH
+from tests.recovery.workload import (
+    BATCHES_PER_FILE,
+    EVENTS_PER_BATCH,
+    LINES_PER_BATCH,
+    ORDERS_PER_BATCH,
+)
 
 Lines: TypeAlias = list[bytes]
 # What an output is like, job by job: the same in every run that reads the same.
@@ -38,24 +44,33 @@ def batches_of(folder: Path, fed: str) -> int:
 def compare(ours: Outputs, theirs: Outputs) -> None:
     """AssertionError unless both runs gave the same."""
     for name in ours.keys() | theirs.keys():
-        assert ours.get(name) == theirs.get(name), f"{name}: {_difference(ours.get(name), theirs.get(name))}"
+        assert ours.get(name) == theirs.get(name), (
+            f"{name}: {_difference(ours.get(name), theirs.get(name))}"
+        )
     assert all(ours.values()), f"nothing came of {[n for n, found in ours.items() if not found]}"
 
 
 def outputs(folder: Path, batches: int) -> Outputs:
-    """All that came out of a run that is over; AssertionError where something of it is wrong by itself."""
+    """All that came out of a run that is over; AssertionError where something of it is wrong by
+    itself."""
     with open_broker(folder) as broker:
         found: dict[str, object] = {name: records(broker, name, 0) for name in _APPENDED}
         found |= {name: latest(broker, name) for name in _UPSERTED}
         found |= {name: folded(records(broker, name, 0)) for name in _CHANGELOGS}
-        found |= {f"paid {s} of {o}": rows for s in range(2) for o, rows in _paid(records(broker, "paid", s)).items()}
+        found |= {
+            f"paid {s} of {o}": rows
+            for s in range(2)
+            for o, rows in _paid(records(broker, "paid", s)).items()
+        }
         found |= {f"copies {s}": records(broker, "copies", s) for s in range(2)}
         found["drawn"] = drawn(records(broker, "drawn", 0))
         _check_alerts(found["alerts"], batches)  # type: ignore[arg-type]
         _check_copies(found, batches)
         check_ticks(records(broker, "ticks", 0), batches * EVENTS_PER_BATCH)
         _check_archive(broker, batches)
-        found["tailed"] = by_file(records(broker, "tailed", 0), batches * LINES_PER_BATCH, BATCHES_PER_FILE)
+        found["tailed"] = by_file(
+            records(broker, "tailed", 0), batches * LINES_PER_BATCH, BATCHES_PER_FILE
+        )
         found["letters"] = letters(records(broker, "_dead_letters", 0))
     found["lines"] = lines_of(folder)
     found["lake"] = lake(folder)
@@ -83,7 +98,9 @@ def latest(broker: Broker, topic: str) -> dict[bytes, bytes]:
     left: dict[bytes, tuple[int, bytes]] = {}
     for key, value in _with_keys(broker, topic, 0):
         n = json.loads(value)["n"]
-        assert key not in left or left[key][0] < n, f"{topic}: {key!r} falls to {n} from {left[key]}"
+        assert key not in left or left[key][0] < n, (
+            f"{topic}: {key!r} falls to {n} from {left[key]}"
+        )
         left[key] = n, value
     return {key: value for key, (_, value) in left.items()}
 
@@ -101,7 +118,8 @@ def folded(changes: Lines) -> Counter[str]:
 
 
 def _paid(rows: Lines) -> dict[int, Lines]:
-    """By the shard of the order: orders of different shards lie among each other as they were read."""
+    """By the shard of the order: orders of different shards lie among each other as they were
+    read."""
     found: dict[int, Lines] = {0: [], 1: []}
     for row in rows:
         found[json.loads(row)["id"] % 2].append(row)
@@ -130,7 +148,9 @@ def _check_copies(found: Outputs, batches: int) -> None:
 def check_ticks(lines: Lines, events: int) -> None:
     """Which event falls into which second is for the clock to say; each falls into one."""
     ticks = [json.loads(line) for line in lines]
-    assert len({t["window_end"] for t in ticks}) == len(ticks), "a window of processing time came twice"
+    assert len({t["window_end"] for t in ticks}) == len(ticks), (
+        "a window of processing time came twice"
+    )
     assert sum(t["n"] for t in ticks) == events
 
 
@@ -151,15 +171,22 @@ def by_file(lines: Lines, count: int, batches_per_file: int) -> Lines:
 
 def lines_of(folder: Path) -> Lines:
     """The lines of the files that a rule has written, in order."""
-    files = sorted(p for p in (folder / "lines").rglob("*") if p.is_file() and not p.name.startswith("."))
+    files = sorted(
+        p for p in (folder / "lines").rglob("*") if p.is_file() and not p.name.startswith(".")
+    )
     return [line for p in files for line in p.read_bytes().splitlines()]
 
 
 def lake(folder: Path) -> Lines:
-    """The rows of Parquet files by partition, those of a partition in the order of its files' numbers."""
+    """The rows of Parquet files by partition, those of a partition in the order of its files'
+    numbers."""
     files = (folder / "lake").glob("*/part-*.parquet")
     in_order = sorted(files, key=lambda p: (p.parent, int(p.stem.rpartition("-")[2])))
-    return [f"{p.parent.name} {row}".encode() for p in in_order for row in pq.ParquetFile(p).read().to_pylist()]
+    return [
+        f"{p.parent.name} {row}".encode()
+        for p in in_order
+        for row in pq.ParquetFile(p).read().to_pylist()
+    ]
 
 
 def letters(lines: Lines) -> set[tuple[object, ...]]:
@@ -198,11 +225,19 @@ def _difference(ours: object, theirs: object) -> str:
     """The first of what differs."""
     if isinstance(ours, list) and isinstance(theirs, list):
         at = next(
-            (n for n, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), min(len(ours), len(theirs))
+            (n for n, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b),
+            min(len(ours), len(theirs)),
         )
-        return f"{len(ours)} and {len(theirs)} rows, from row {at} on {ours[at : at + 3]}, not {theirs[at : at + 3]}"
+        return (
+            f"{len(ours)} and {len(theirs)} rows, from row {at} on {ours[at : at + 3]}, not"
+            f" {theirs[at : at + 3]}"
+        )
     if isinstance(ours, dict) and isinstance(theirs, dict):
         return str(
-            {k: (ours.get(k), theirs.get(k)) for k in ours.keys() | theirs.keys() if ours.get(k) != theirs.get(k)}
+            {
+                k: (ours.get(k), theirs.get(k))
+                for k in ours.keys() | theirs.keys()
+                if ours.get(k) != theirs.get(k)
+            }
         )
     return f"{ours}, not {theirs}"

@@ -21,15 +21,23 @@ from tests.recovery.outcome import (
     records,
     rows_of,
 )
-from tests.recovery.workload_in_parts import BATCHES_PER_FILE, LINES_PER_BATCH, ROWS_PER_BATCH, SHARDS
+from tests.recovery.workload_in_parts import (
+    BATCHES_PER_FILE,
+    LINES_PER_BATCH,
+    ROWS_PER_BATCH,
+    SHARDS,
+)
 
 
 def outputs(folder: Path, batches: int) -> Outputs:
-    """All that came out of a run that is over; AssertionError where something of it is wrong by itself."""
+    """All that came out of a run that is over; AssertionError where something of it is wrong by
+    itself."""
     with open_broker(folder) as broker:
         found: dict[str, object] = {}
         for name in ("found", "hot"):
-            found |= _by_shard(name, (json.loads(v) for v in records(broker, name, 0)), lambda row: int(row["id"]))
+            found |= _by_shard(
+                name, (json.loads(v) for v in records(broker, name, 0)), lambda row: int(row["id"])
+            )
         found |= _by_shard("drawn", drawn(records(broker, "drawn", 0)), lambda number: number)
         found["minutes"] = Counter(records(broker, "minutes", 0))
         found |= {f"pairs {s}": Counter(records(broker, "pairs", s)) for s in range(2)}
@@ -37,7 +45,9 @@ def outputs(folder: Path, batches: int) -> Outputs:
         found |= {name: latest(broker, name) for name in ("sums", "known")}
         check_ticks(records(broker, "ticks", 0), batches * ROWS_PER_BATCH * SHARDS)
         for name in ("tailed", "echoed"):
-            found[name] = by_file(records(broker, name, 0), batches * LINES_PER_BATCH, BATCHES_PER_FILE)
+            found[name] = by_file(
+                records(broker, name, 0), batches * LINES_PER_BATCH, BATCHES_PER_FILE
+            )
         found["letters"] = letters(records(broker, "_dead_letters", 0))
     return {**found, **_beside(folder)}
 

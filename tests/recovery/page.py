@@ -22,8 +22,9 @@ def write_page(tally: Tally) -> None:
 
 def _tables(tally: Tally) -> Iterator[str]:
     yield (
-        f"{tally.named.total()} kills at named points and {tally.drawn.total()} at any moment: nothing lost, nothing doubled. "
-        f"They took {tally.wall_s / 60:.0f} minutes by the clock and {tally.cpu_s / 60:.0f} minutes of processors."
+        f"{tally.named.total()} kills at named points and {tally.drawn.total()} at any moment:"
+        f" nothing lost, nothing doubled. They took {tally.wall_s / 60:.0f} minutes by the clock"
+        f" and {tally.cpu_s / 60:.0f} minutes of processors."
     )
     yield "\n### A server alone\n"
     yield from _paths("path to", PATHS, tally, [SERVER])
@@ -37,14 +38,28 @@ def _tables(tally: Tally) -> Iterator[str]:
     yield f"{early} of the kills at any moment came before anything was changed."
 
 
-def _paths(title: str, paths: Mapping[str, tuple[str, str]], tally: Tally, who: Sequence[str]) -> Iterator[str]:
+def _paths(
+    title: str, paths: Mapping[str, tuple[str, str]], tally: Tally, who: Sequence[str]
+) -> Iterator[str]:
     """Counts of each who comes to a path, one beside the other."""
     whose = [f"{name} " if len(who) > 1 else "" for name in who]
     yield _head(
-        [title, "taken by", "holds", *(column for w in whose for column in _columns(f"{w}killed", "its output"))]
+        [
+            title,
+            "taken by",
+            "holds",
+            *(column for w in whose for column in _columns(f"{w}killed", "its output")),
+        ]
     )
     for path, (taken, holds) in paths.items():
-        yield _row([path, taken, holds, *(n for name in who for n in _counts(tally, name, f"output of {path}"))])
+        yield _row(
+            [
+                path,
+                taken,
+                holds,
+                *(n for name in who for n in _counts(tally, name, f"output of {path}")),
+            ]
+        )
     yield ""
 
 

@@ -98,7 +98,10 @@ def point_of(what: str, path: Path) -> str:
 
 def _topic_of(path: Path) -> str:
     """Of a segment in the data folder, or where its shard was moved to."""
-    return next((p.removesuffix(".topic") for p in path.parts if p.endswith(".topic")), path.parts[-2].split("-")[0])
+    return next(
+        (p.removesuffix(".topic") for p in path.parts if p.endswith(".topic")),
+        path.parts[-2].split("-")[0],
+    )
 
 
 def _point_of_segment(what: str, path: Path, topic: str) -> str:

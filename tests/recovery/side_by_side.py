@@ -1,4 +1,5 @@
-"""Runs in processes of their own, some of them at a time, each in a folder of its own; and where they are."""
+"""Runs in processes of their own, some of them at a time, each in a folder of its own; and where
+they are."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ _TALLY = "tally.json"
 
 @dataclass(frozen=True)
 class Planned:
-    """A run that is to be: what it is called, how many kills there are in it, and what it does in a folder. `named`: kills
-    at any moment, which come beside those at points, are not counted."""
+    """A run that is to be: what it is called, how many kills there are in it, and what it does in a
+    folder. `named`: kills at any moment, which come beside those at points, are not counted."""
 
     name: str
     kills: int
@@ -47,7 +48,8 @@ class _Running:
 
 
 class SideBySide:
-    """`tally` adds up those that have ended well; the folders of others are left. `tell_s`: so often it is said how far all is."""
+    """`tally` adds up those that have ended well; the folders of others are left. `tell_s`: so
+    often it is said how far all is."""
 
     def __init__(self, planned: Sequence[Planned], jobs: int, tally: Tally, tell_s: float) -> None:
         self.failed: list[str] = []
@@ -91,7 +93,10 @@ class SideBySide:
         else:
             self.failed.append(run.planned.name)
         how = "" if well else f"FAILED; what is left is in {run.folder}; "
-        _say(f"{run.planned.name}: {how}{tally.kills} kills, {seconds:.0f} s, {tally.cpu_s:.0f} s of processors")
+        _say(
+            f"{run.planned.name}: {how}{tally.kills} kills, {seconds:.0f} s, {tally.cpu_s:.0f} s of"
+            " processors"
+        )
 
     def _tell(self) -> None:
         """How many kills there were of how many, and about how long it will take; what runs now."""
@@ -100,9 +105,13 @@ class SideBySide:
         done = self._done + sum(there.values())
         left = f", about {seconds / done * (every - done):.0f} s left" if done else ""
         now = "; ".join(
-            f"{r.planned.name}: {there[r.planned.name]} of {r.planned.kills}" for r in self._running.values()
+            f"{r.planned.name}: {there[r.planned.name]} of {r.planned.kills}"
+            for r in self._running.values()
         )
-        _say(f"{done} of {every} kills after {seconds:.0f} s{left}; {len(self.failed)} failures; {now}")
+        _say(
+            f"{done} of {every} kills after {seconds:.0f} s{left}; {len(self.failed)} failures;"
+            f" {now}"
+        )
 
 
 def _say(text: str) -> None:

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 
 class Place(NamedTuple):
-    """Who died, at which point of the work, and when: before, within or after it. No point: nothing was changed yet."""
+    """Who died, at which point of the work, and when: before, within or after it. No point: nothing
+    was changed yet."""
 
     who: str
     point: str = ""
@@ -18,8 +19,9 @@ class Place(NamedTuple):
 
 
 class Tally:
-    """Kills by place: those that were named, and what the others had changed last. With a file it is kept there, with each
-    kill. `cpu_s`, `wall_s`: how many seconds they took of all processors, and by the clock."""
+    """Kills by place: those that were named, and what the others had changed last. With a file it
+    is kept there, with each kill. `cpu_s`, `wall_s`: how many seconds they took of all processors,
+    and by the clock."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
@@ -48,11 +50,15 @@ class Tally:
         """Whole, or as it was before."""
         if self._file is None:
             return
-        kinds = [[[*place, count] for place, count in kind.items()] for kind in (self.named, self.drawn)]
+        kinds = [
+            [[*place, count] for place, count in kind.items()] for kind in (self.named, self.drawn)
+        ]
         new = self._file.with_name(f"{self._file.name}.new")
         new.write_text(json.dumps([*kinds, self.cpu_s, self.wall_s]))
         os.replace(new, self._file)
 
     def _load(self, file: Path) -> None:
         named, drawn, self.cpu_s, self.wall_s = json.loads(file.read_text())
-        self.named, self.drawn = (Counter({Place(*place): n for *place, n in kind}) for kind in (named, drawn))
+        self.named, self.drawn = (
+            Counter({Place(*place): n for *place, n in kind}) for kind in (named, drawn)
+        )

@@ -1,5 +1,5 @@
-"""One scripted life, ended at every write that it makes, before the write and after it: whoever opens the folder again and
-goes on gets what an undisturbed life gives, row by row and in order."""
+"""One scripted life, ended at every write that it makes, before the write and after it: whoever
+opens the folder again and goes on gets what an undisturbed life gives, row by row and in order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from tests.recovery.crash_points import Fate, Life, Outputs, check_deaths
 EVENTS = """
 CREATE TABLE events (id BIGINT, ts TIMESTAMP(3), host STRING, WATERMARK FOR ts AS ts - INTERVAL '1' SECOND)
 WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json', 'scan.startup.mode' = 'earliest-offset')"""
-ALERTS = "CREATE TABLE alerts (rule STRING, {}) WITH ('connector' = 'topic', 'topic' = 'alerts', 'format' = 'json')"
+ALERTS = (
+    "CREATE TABLE alerts (rule STRING, {}) WITH ('connector' = 'topic', 'topic' = 'alerts',"
+    " 'format' = 'json')"
+)
 TOTALS = """
 CREATE TEMPORARY TABLE totals (host STRING, n BIGINT, s TIMESTAMP(3))
 WITH ('connector' = 'topic', 'topic' = 'totals', 'format' = 'json');
@@ -67,7 +70,9 @@ def event(number: int) -> bytes:
 
 def feed(engine: Engine, batch: int) -> None:
     numbers = range((batch - 1) * PER_BATCH, batch * PER_BATCH)
-    engine.broker.append("events", 0, [event(n) for n in numbers], timestamp_ms=0, writer="feeder", epoch=batch)
+    engine.broker.append(
+        "events", 0, [event(n) for n in numbers], timestamp_ms=0, writer="feeder", epoch=batch
+    )
     step(engine)
 
 
@@ -110,7 +115,9 @@ def outputs(folder: Path, engine: Engine) -> Outputs:
     for topic in ("alerts", "totals", "too_late"):
         records = engine.broker.read(topic, 0, 0)
         found[topic] = [] if records is None else [v.decode() for v in records.values.to_pylist()]
-    found["late"] = [line for p in (folder / "late").glob("part-*") for line in p.read_text().splitlines()]
+    found["late"] = [
+        line for p in (folder / "late").glob("part-*") for line in p.read_text().splitlines()
+    ]
     return found
 
 
@@ -118,7 +125,12 @@ def check(tmp_path: Path, points: Callable[[int], range]) -> None:
     quiet = Fate()
     expected = live(tmp_path / "quiet", quiet)
     assert all(expected.values())
-    check_deaths(tmp_path, lambda folder, at, after: live(folder, Fate(at, after)), expected, points(quiet.writes))
+    check_deaths(
+        tmp_path,
+        lambda folder, at, after: live(folder, Fate(at, after)),
+        expected,
+        points(quiet.writes),
+    )
 
 
 def test_a_death_at_every_eleventh_write_changes_nothing(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""An operator that raises (a fault of ours, put there by hand) costs the jobs behind it, never the graph."""
+"""An operator that raises (a fault of ours, put there by hand) costs the jobs behind it, never the
+graph."""
 
 from __future__ import annotations
 
@@ -54,28 +55,38 @@ def test_a_running_graph_goes_on_without_the_jobs_behind_the_fault(tmp_path: Pat
     append(engine, 1001, 1004, 2001)  # 1001 is the first of h2
     _wait_for(engine, "good", 2)
     assert of_job(engine, "good") == [2, 3]
-    eventually(lambda: engine.job("bad").state is JobState.FAILED)  # it is written down once the graph goes on
+    eventually(
+        lambda: engine.job("bad").state is JobState.FAILED
+    )  # it is written down once the graph goes on
     bad = engine.job("bad")
-    assert "internal error in WindowAggregate: ZeroDivisionError: put there by hand" in (bad.reason or "")
+    assert "internal error in WindowAggregate: ZeroDivisionError: put there by hand" in (
+        bad.reason or ""
+    )
     assert not engine.fleet.broken
     engine.submit("later", WINDOW.format(name="later"))
     assert engine.job("later").state is JobState.RUNNING
     engine.close()
 
 
-def test_a_recovery_goes_on_without_the_jobs_behind_the_fault(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_a_recovery_goes_on_without_the_jobs_behind_the_fault(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     engine = _start(tmp_path)
     append(engine, 0, 999, 1001, 2001)
     step(engine)
     die(engine)
-    request.getfixturevalue("fault")  # the epoch went well, and does not in the version that repeats it
+    request.getfixturevalue(
+        "fault"
+    )  # the epoch went well, and does not in the version that repeats it
     engine = open_engine(tmp_path)
     assert engine.job("bad").state is JobState.FAILED
     assert engine.job("good").state is JobState.RUNNING
     append(engine, 3001)
     step(engine)
     assert of_job(engine, "good") == [2, 1, 1]
-    engine.submit("bad", WINDOW.format(name="bad"))  # its next version is not at fault, also in the next recovery
+    engine.submit(
+        "bad", WINDOW.format(name="bad")
+    )  # its next version is not at fault, also in the next recovery
     append(engine, 4001, 5001)
     step(engine)
     die(engine)
@@ -85,7 +96,9 @@ def test_a_recovery_goes_on_without_the_jobs_behind_the_fault(tmp_path: Path, re
     engine.close()
 
 
-def test_without_state_it_costs_the_row_at_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_state_it_costs_the_row_at_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sound = ProjectOperator.process
 
     def process(self: ProjectOperator, port: int, batch: Batch) -> Output:
@@ -105,7 +118,9 @@ def test_without_state_it_costs_the_row_at_fault(tmp_path: Path, monkeypatch: py
     engine.close()
 
 
-def test_a_fault_where_inputs_come_together_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_where_inputs_come_together_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def gather(self: UnionOperator, parts: Sequence[tuple[int, Batch]]) -> Output:
         raise ZeroDivisionError("put there by hand")
 

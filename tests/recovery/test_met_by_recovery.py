@@ -1,4 +1,5 @@
-"""What a recovery meets that is no longer as it was: definitions, topics, tables of state; and errors of our own."""
+"""What a recovery meets that is no longer as it was: definitions, topics, tables of state; and
+errors of our own."""
 
 from __future__ import annotations
 
@@ -74,9 +75,13 @@ def test_a_job_that_cannot_be_planned_any_more_fails_alone(tmp_path: Path) -> No
     engine.graph.runner.checkpoint(wait=True)
     append(engine, 200)
     step(engine)
-    spoilt = json.loads(next(v for k, v in engine.broker.read_latest("_jobs").items() if k == b"version:a@1"))
+    spoilt = json.loads(
+        next(v for k, v in engine.broker.read_latest("_jobs").items() if k == b"version:a@1")
+    )
     spoilt["sql"] = "INSERT INTO outs SELECT 'a', WITHDRAWN(id) FROM events"
-    engine.broker.append("_jobs", 0, [json.dumps(spoilt).encode()], keys=[b"version:a@1"], timestamp_ms=0)
+    engine.broker.append(
+        "_jobs", 0, [json.dumps(spoilt).encode()], keys=[b"version:a@1"], timestamp_ms=0
+    )
     engine = again(engine, tmp_path)
     assert engine.job("a").state is JobState.FAILED
     assert "WITHDRAWN" in str(engine.job("a").reason)
@@ -183,7 +188,9 @@ def test_a_change_whose_turn_does_not_come_is_never_made(tmp_path: Path) -> None
     engine = open_engine(tmp_path)
     engine.start()
     going = threading.Event()
-    blocked = threading.Thread(target=lambda: engine.graph.loop.call(lambda: going.wait(PATIENCE_S)))
+    blocked = threading.Thread(
+        target=lambda: engine.graph.loop.call(lambda: going.wait(PATIENCE_S))
+    )
     blocked.start()
     made: list[int] = []
     with pytest.raises(ServiceError, match="busy"):
@@ -197,7 +204,11 @@ def test_a_change_whose_turn_does_not_come_is_never_made(tmp_path: Path) -> None
 def test_a_job_that_waits_keeps_its_version(tmp_path: Path) -> None:
     engine = open_engine(tmp_path)
     for n in range(3):
-        engine.change(Request(Origin.FOLDER, {"a": JobText("a", "INSERT INTO outs SELECT 'a', id FROM events")}))
+        engine.change(
+            Request(
+                Origin.FOLDER, {"a": JobText("a", "INSERT INTO outs SELECT 'a', id FROM events")}
+            )
+        )
         engine.submit(f"other{n}", f"CREATE VIEW v{n} AS SELECT {n} AS n FROM (VALUES (1)) AS t(x)")
     assert len(engine.history("a")) == 1
     engine.submit("tables", EVENTS)

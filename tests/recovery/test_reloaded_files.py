@@ -1,5 +1,5 @@
-"""Rows are looked up in files that change: each row meets the version of its epoch, also when the epoch is repeated after
-the file has become another one."""
+"""Rows are looked up in files that change: each row meets the version of its epoch, also when the
+epoch is repeated after the file has become another one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ class Life:
 
     def _open(self) -> None:
         config = Config(
-            data=self.folder / "data", rows_per_read=2, checkpoint_ms=1 << 60, segment_bytes=self.segment_bytes
+            data=self.folder / "data",
+            rows_per_read=2,
+            checkpoint_ms=1 << 60,
+            segment_bytes=self.segment_bytes,
         )
         self.engine = Engine(config, Machine(clock=lambda: self.now))
         for name in ("o", "out", "late"):
@@ -163,7 +166,8 @@ RELOADED = ",\n  'lookup.cache' = 'FULL', 'lookup.full-cache.periodic-reload.int
 
 @pytest.mark.parametrize("reloaded", [RELOADED, ""], ids=["read again", "read once"])
 @pytest.mark.parametrize(
-    "leaves", ["'job.state' = 'reset'", "'execution.state-recovery.ignore-unclaimed-state' = 'true'"]
+    "leaves",
+    ["'job.state' = 'reset'", "'execution.state-recovery.ignore-unclaimed-state' = 'true'"],
 )
 def test_a_table_that_nobody_keeps_is_read_anew(leaves: str, reloaded: str, tmp_path: Path) -> None:
     """Where the look-up has not the state that it had."""
@@ -176,7 +180,9 @@ def test_a_table_that_nobody_keeps_is_read_anew(leaves: str, reloaded: str, tmp_
     path = life.engine.save_job("job", stop=True).savepoint
     life.write("1,eins", "2,two")
     changed = text.replace("ON o.id = d.id", "ON o.id = d.id AND d.id < 100")
-    life.engine.submit("again", f"SET 'execution.state-recovery.path' = '{path}'; SET {leaves}; {changed}")
+    life.engine.submit(
+        "again", f"SET 'execution.state-recovery.path' = '{path}'; SET {leaves}; {changed}"
+    )
     life.feed(1, 2)
     step(life.engine)
     assert life.out() == [(1, "one"), (1, "eins"), (2, "two")]
@@ -192,8 +198,11 @@ def version(number: int) -> list[str]:
     return [f"{i},{number if i % 3 else 'same'}" for i in range(30)]
 
 
-def test_versions_that_no_recovery_needs_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also by the reader's way: what it has read, it does not read again as a whole; a new one begins with all of it."""
+def test_versions_that_no_recovery_needs_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also by the reader's way: what it has read, it does not read again as a whole; a new one
+    begins with all of it."""
     monkeypatch.setattr(filesystem_reloaded, "_FEWEST", 50)
     life = Life(tmp_path, segment_bytes=2_000)
     life.write(*version(0))
@@ -217,7 +226,12 @@ def test_versions_that_no_recovery_needs_go(tmp_path: Path, monkeypatch: pytest.
         broker, name = life.engine.broker, topic(life.engine)
         sizes.append(broker.end_offset(name, 0) - broker.begin_offset(name, 0))
         assert life.out() == wanted
-    assert max(sizes[20:]) <= max(sizes[:20]) < 400 < life.engine.broker.end_offset(topic(life.engine), 0)
+    assert (
+        max(sizes[20:])
+        <= max(sizes[:20])
+        < 400
+        < life.engine.broker.end_offset(topic(life.engine), 0)
+    )
     die(life.engine)
 
 
@@ -234,7 +248,11 @@ def test_a_version_that_a_death_kept_from_being_whole_is_given_up(
     monkeypatch.setattr(filesystem_reloaded, "_FEWEST", 10)
     monkeypatch.setattr(filesystem_reloaded, "_PIECE", 7)
     append = EmbeddedBroker.append
-    for death in (8, 13, 16):  # among changes, behind the first piece of a whole version, before its last one
+    for death in (
+        8,
+        13,
+        16,
+    ):  # among changes, behind the first piece of a whole version, before its last one
         life = Life(tmp_path / str(death))
         life.write(*version(0))
         left = death
@@ -257,7 +275,10 @@ def test_a_version_that_a_death_kept_from_being_whole_is_given_up(
         step(life.engine)
         assert life.out()[-2:] == [(1, "2"), (3, "same")]
         life.engine.submit(
-            "late", JOB.format(folder=life.folder, key="").replace("out_rows", "l").replace("'out'", "'late'")
+            "late",
+            JOB.format(folder=life.folder, key="")
+            .replace("out_rows", "l")
+            .replace("'out'", "'late'"),
         )
         life.feed(1, 3)
         step(life.engine)

@@ -1,5 +1,6 @@
-"""Whatever a result may depend on besides rows is in the record of its epoch, or beside it: after a crash, at another time
-and with files changed, every epoch is repeated with equal rows in equal batches."""
+"""Whatever a result may depend on besides rows is in the record of its epoch, or beside it: after a
+crash, at another time and with files changed, every epoch is repeated with equal rows in equal
+batches."""
 
 from __future__ import annotations
 
@@ -25,18 +26,33 @@ WITH ('connector' = 'filesystem', 'path' = 'names.json', 'format' = 'json',
   'lookup.full-cache.periodic-reload.interval' = '1 s');
 """
 QUERIES = {
-    "clocks": "SELECT id, PROCTIME(), CURRENT_TIMESTAMP, NOW(), LOCALTIME, CURRENT_DATE FROM events",
+    "clocks": (
+        "SELECT id, PROCTIME(), CURRENT_TIMESTAMP, NOW(), LOCALTIME, CURRENT_DATE FROM events"
+    ),
     "chance": "SELECT id, RAND(), RAND_INTEGER(1000), UUID() FROM events WHERE RAND() < 0.9",
-    "windows of processing time": """SELECT host, COUNT(*), window_end
-        FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(pt), INTERVAL '2' SECOND)) GROUP BY host, window_start, window_end""",
-    "windows that wait for idle shards": """SELECT COUNT(*), window_end
-        FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '1' SECOND)) GROUP BY window_start, window_end""",
-    "time to live": "SET 'table.exec.state.ttl' = '2 s'; SELECT host, COUNT(*) FROM events GROUP BY host",
-    "early results": """SET 'table.exec.emit.early-fire.enabled' = 'true'; SET 'table.exec.emit.early-fire.delay' = '1 s';
-        SELECT host, COUNT(*), MAX(id) FROM events GROUP BY host, TUMBLE(ts, INTERVAL '1' MINUTE)""",
-    "look-ups in a file": """SELECT e.id, n.name FROM events AS e LEFT JOIN names FOR SYSTEM_TIME AS OF e.pt AS n
-        ON e.host = n.host""",
-    "a random order": "SELECT id, n FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY host ORDER BY pt DESC) AS n FROM events) WHERE n <= 2",
+    "windows of processing time": (
+        """SELECT host, COUNT(*), window_end
+        FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(pt), INTERVAL '2' SECOND)) GROUP BY host, window_start, window_end"""
+    ),
+    "windows that wait for idle shards": (
+        """SELECT COUNT(*), window_end
+        FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '1' SECOND)) GROUP BY window_start, window_end"""
+    ),
+    "time to live": (
+        "SET 'table.exec.state.ttl' = '2 s'; SELECT host, COUNT(*) FROM events GROUP BY host"
+    ),
+    "early results": (
+        """SET 'table.exec.emit.early-fire.enabled' = 'true'; SET 'table.exec.emit.early-fire.delay' = '1 s';
+        SELECT host, COUNT(*), MAX(id) FROM events GROUP BY host, TUMBLE(ts, INTERVAL '1' MINUTE)"""
+    ),
+    "look-ups in a file": (
+        """SELECT e.id, n.name FROM events AS e LEFT JOIN names FOR SYSTEM_TIME AS OF e.pt AS n
+        ON e.host = n.host"""
+    ),
+    "a random order": (
+        "SELECT id, n FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY host ORDER BY pt DESC) AS n"
+        " FROM events) WHERE n <= 2"
+    ),
 }
 
 
@@ -59,7 +75,9 @@ def job(name: str, query: str) -> str:
 
 def test_epochs_are_repeated_to_the_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("names.json").write_text('{"host": "h0", "name": "first"}\n{"host": "h1", "name": "other"}\n')
+    Path("names.json").write_text(
+        '{"host": "h0", "name": "first"}\n{"host": "h1", "name": "other"}\n'
+    )
     clock, taken = Clock(1_700_000_000_000), list[str]()
     engine = opened(clock, taken)
     engine.broker.create_topic("events", 2)

@@ -1,7 +1,7 @@
 """The jobs of a life that is made to be killed, and the events that they read.
 
-Events are numbered, and all of an event follows from its number: so whoever appends them goes on where the last life died,
-and an undisturbed run gets the same."""
+Events are numbered, and all of an event follows from its number: so whoever appends them goes on
+where the last life died, and an undisturbed run gets the same."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ BATCHES_PER_FILE = 40
 
 @dataclass(frozen=True)
 class Workload:
-    """What runs in a server, and what is done with it. `topics`: those that are there before any job, with their shards;
-    `retained`: those that retention shortens, with their bytes. `moved`: topics whose shards go to other folders. Jobs: `saved`
-    are stopped with a savepoint and go on from it; `isolated` go from one graph to another, alone in what they write;
-    `replaced` get another number into their text. In all texts `{folder}` is that of the life."""
+    """What runs in a server, and what is done with it. `topics`: those that are there before any
+    job, with their shards; `retained`: those that retention shortens, with their bytes. `moved`:
+    topics whose shards go to other folders. Jobs: `saved` are stopped with a savepoint and go on
+    from it; `isolated` go from one graph to another, alone in what they write; `replaced` get
+    another number into their text. In all texts `{folder}` is that of the life."""
 
     topics: Mapping[str, int]
     tables: str
@@ -103,27 +104,47 @@ _HOT = "INSERT INTO hot SELECT id FROM events WHERE amount <> -{}"
 _KEPT = """SET 'job.state' = 'keep';
 INSERT INTO kept SELECT host, COUNT(*), SUM(amount) FROM events WHERE host IS NOT NULL AND amount <> -{} GROUP BY host"""
 _JOBS = {
-    **{name: f"INSERT INTO alerts SELECT '{name}', id FROM events WHERE {where}" for name, where in _RULES.items()},
-    "window": """INSERT INTO totals
+    **{
+        name: f"INSERT INTO alerts SELECT '{name}', id FROM events WHERE {where}"
+        for name, where in _RULES.items()
+    },
+    "window": (
+        """INSERT INTO totals
 SELECT host, COUNT(*), SUM(amount), MIN(amount), MAX(amount), AVG(amount), window_end
-FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY host, window_start, window_end""",
-    "session": """INSERT INTO sessions SELECT command, COUNT(*), window_start, window_end
+FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY host, window_start, window_end"""
+    ),
+    "session": (
+        """INSERT INTO sessions SELECT command, COUNT(*), window_start, window_end
 FROM TABLE(SESSION(TABLE events PARTITION BY command, DESCRIPTOR(ts), INTERVAL '0.7' SECOND))
-GROUP BY command, window_start, window_end""",
-    "match": """INSERT INTO matched SELECT * FROM events MATCH_RECOGNIZE (
+GROUP BY command, window_start, window_end"""
+    ),
+    "match": (
+        """INSERT INTO matched SELECT * FROM events MATCH_RECOGNIZE (
   PARTITION BY host ORDER BY ts MEASURES LOW.id AS low, HIGH.id AS high ONE ROW PER MATCH
   AFTER MATCH SKIP PAST LAST ROW PATTERN (LOW HIGH)
-  DEFINE LOW AS LOW.amount < 8, HIGH AS HIGH.amount > LOW.amount)""",
+  DEFINE LOW AS LOW.amount < 8, HIGH AS HIGH.amount > LOW.amount)"""
+    ),
     "chained": "INSERT INTO counts SELECT rule, COUNT(*), MAX(id) FROM all_alerts GROUP BY rule",
     "files": "INSERT INTO lines SELECT id, command FROM events WHERE amount = 7",
     "lake": "INSERT INTO lake SELECT id, command, host FROM events WHERE amount < 3",
-    "by_host": "INSERT INTO hosts SELECT host, COUNT(*), SUM(amount) FROM events WHERE host IS NOT NULL GROUP BY host",
+    "by_host": (
+        "INSERT INTO hosts SELECT host, COUNT(*), SUM(amount) FROM events WHERE host IS NOT NULL"
+        " GROUP BY host"
+    ),
     "seen": "INSERT INTO seen SELECT id, command FROM events WHERE amount IN (3, 11)",
-    "join": "INSERT INTO joined SELECT o.id, o.price, e.host FROM orders o LEFT JOIN events e ON o.event = e.id",
+    "join": (
+        "INSERT INTO joined SELECT o.id, o.price, e.host FROM orders o LEFT JOIN events e ON"
+        " o.event = e.id"
+    ),
     "paid": "INSERT INTO paid SELECT id, price FROM orders WHERE price > 1",
-    "tick": "INSERT INTO ticks SELECT COUNT(*), window_end "
-    "FROM TABLE(TUMBLE(TABLE timed, DESCRIPTOR(p), INTERVAL '0.2' SECOND)) GROUP BY window_start, window_end",
-    "drawn": "INSERT INTO drawn SELECT id, RAND(), UUID(), CURRENT_TIMESTAMP FROM events WHERE amount > 12",
+    "tick": (
+        "INSERT INTO ticks SELECT COUNT(*), window_end FROM TABLE(TUMBLE(TABLE timed,"
+        " DESCRIPTOR(p), INTERVAL '0.2' SECOND)) GROUP BY window_start, window_end"
+    ),
+    "drawn": (
+        "INSERT INTO drawn SELECT id, RAND(), UUID(), CURRENT_TIMESTAMP FROM events WHERE amount"
+        " > 12"
+    ),
     "tail": "INSERT INTO tailed SELECT line FROM incoming",
     "archive": "INSERT INTO archive SELECT id, ts, host, command FROM events",
     "saved": "INSERT INTO changes SELECT host, COUNT(*), SUM(amount) FROM events GROUP BY host",
@@ -154,26 +175,65 @@ PATHS = {
     ),
     "sessions": ("session windows", "the same records in the same order"),
     "matched": ("MATCH_RECOGNIZE; stopped with savepoints", "the same records in the same order"),
-    "hot": ("a rule that is replaced, renamed and rolled back", "the same records in the same order"),
-    "archive": ("a topic of which retention takes the beginning", "the same records in the same order from there on"),
-    "paid": ("a filter from two shards to two, which move", "per shard the same records in the same order"),
+    "hot": (
+        "a rule that is replaced, renamed and rolled back",
+        "the same records in the same order",
+    ),
+    "archive": (
+        "a topic of which retention takes the beginning",
+        "the same records in the same order from there on",
+    ),
+    "paid": (
+        "a filter from two shards to two, which move",
+        "per shard the same records in the same order",
+    ),
     "tailed": ("files that grow, and new ones", "per file the same lines in the same order"),
-    "drawn": ("RAND, UUID, CURRENT_TIMESTAMP", "each row once, in the same order, nothing drawn twice"),
+    "drawn": (
+        "RAND, UUID, CURRENT_TIMESTAMP",
+        "each row once, in the same order, nothing drawn twice",
+    ),
     "ticks": ("a window of processing time", "each window once, each event in one"),
     "counts": ("counts over what the rules wrote; compacted", "keys only grow, the same table"),
-    "kept": ("counts by a text that is replaced, state kept; compacted", "keys only grow, the same table"),
-    "changes": ("counts as a changelog; stopped with savepoints", "each change fits those before it, the same rows"),
-    "joined": ("an outer join of two topics, as a changelog", "each change fits those before it, the same rows"),
+    "kept": (
+        "counts by a text that is replaced, state kept; compacted",
+        "keys only grow, the same table",
+    ),
+    "changes": (
+        "counts as a changelog; stopped with savepoints",
+        "each change fits those before it, the same rows",
+    ),
+    "joined": (
+        "an outer join of two topics, as a changelog",
+        "each change fits those before it, the same rows",
+    ),
     "lines": ("a rule into a file", "the same lines in the same order"),
-    "lake": ("Parquet files, by partition; they show when they are complete", "per partition the same rows in order"),
-    "hosts and seen": ("counts and a rule into SQLite", "the same rows, those that are added in the same order"),
-    "copies": ("a group of two whose members come and go", "per shard the same records in the same order"),
+    "lake": (
+        "Parquet files, by partition; they show when they are complete",
+        "per partition the same rows in order",
+    ),
+    "hosts and seen": (
+        "counts and a rule into SQLite",
+        "the same rows, those that are added in the same order",
+    ),
+    "copies": (
+        "a group of two whose members come and go",
+        "per shard the same records in the same order",
+    ),
 }
-COMMANDS = ("ls -l", "curl http://x", "cat /etc/shadow", "bash -c id", "base64 -d x", "CURL -k", "vi notes")
+COMMANDS = (
+    "ls -l",
+    "curl http://x",
+    "cat /etc/shadow",
+    "bash -c id",
+    "base64 -d x",
+    "CURL -k",
+    "vi notes",
+)
 
 
 def event(number: int) -> dict[str, object]:
-    """The numbered event: times move on by 250 ms and jump back now and then, some far enough to be late."""
+    """The numbered event: times move on by 250 ms and jump back now and then, some far enough to be
+    late."""
     back = 0 if number % 17 else 3_000 if number % 34 else 15_000
     at = 1_700_000_000_000 + number * 250 - back
     seconds, ms = divmod(at, 1000)
@@ -194,11 +254,16 @@ def encoded(number: int) -> bytes:
 
 
 def order(shard: int, number: int) -> bytes:
-    """The numbered order of a shard, of an event that is there or comes; each 41st record cannot be read."""
+    """The numbered order of a shard, of an event that is there or comes; each 41st record cannot be
+    read."""
     known = 2 * number + shard
     if number % 41 == 40:
         return b'{"id": %d, "event":' % known
-    return b'{"id": %d, "event": %d, "price": %d}' % (known, 2 * known + number % 3 * 50, number * 7 % 11)
+    return b'{"id": %d, "event": %d, "price": %d}' % (
+        known,
+        2 * known + number % 3 * 50,
+        number * 7 % 11,
+    )
 
 
 def line(number: int) -> bytes:

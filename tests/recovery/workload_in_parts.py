@@ -1,4 +1,5 @@
-"""The jobs of a server with two instances: most run in parts, those with files and SQLite beside them in the server's process.
+"""The jobs of a server with two instances: most run in parts, those with files and SQLite beside
+them in the server's process.
 
 Rows are numbered, as those of the server alone (`workload`) are."""
 
@@ -66,13 +67,22 @@ INSERT INTO sums SELECT host, COUNT(*), SUM(amount) FROM readings WHERE amount <
 _JOBS = {
     "rule": "INSERT INTO found SELECT id, host FROM readings WHERE amount > 6",
     "chained": "INSERT INTO known SELECT host, COUNT(*) FROM all_found GROUP BY host",
-    "window": "INSERT INTO minutes SELECT host, COUNT(*), SUM(amount), window_end "
-    "FROM TABLE(TUMBLE(TABLE readings, DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY host, window_start, window_end",
-    "join": "INSERT INTO pairs SELECT r.id, r.host, b.price FROM readings r JOIN bids b ON r.id = b.id",
+    "window": (
+        "INSERT INTO minutes SELECT host, COUNT(*), SUM(amount), window_end FROM TABLE(TUMBLE(TABLE"
+        " readings, DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY host, window_start, window_end"
+    ),
+    "join": (
+        "INSERT INTO pairs SELECT r.id, r.host, b.price FROM readings r JOIN bids b ON r.id = b.id"
+    ),
     "grown": "INSERT INTO grown SELECT host, COUNT(*), SUM(amount) FROM readings GROUP BY host",
-    "tick": "INSERT INTO ticks SELECT COUNT(*), window_end "
-    "FROM TABLE(TUMBLE(TABLE timed, DESCRIPTOR(p), INTERVAL '0.5' SECOND)) GROUP BY window_start, window_end",
-    "drawn": "INSERT INTO drawn SELECT id, RAND(), UUID(), CURRENT_TIMESTAMP FROM readings WHERE amount > 8",
+    "tick": (
+        "INSERT INTO ticks SELECT COUNT(*), window_end FROM TABLE(TUMBLE(TABLE timed,"
+        " DESCRIPTOR(p), INTERVAL '0.5' SECOND)) GROUP BY window_start, window_end"
+    ),
+    "drawn": (
+        "INSERT INTO drawn SELECT id, RAND(), UUID(), CURRENT_TIMESTAMP FROM readings WHERE"
+        " amount > 8"
+    ),
     "echo": "INSERT INTO echoed SELECT line FROM all_tailed",
     "sums": _SUMS.format(100),
     "hot": _HOT.format(100),
@@ -90,26 +100,57 @@ IN_PARTS = Workload(
     _JOBS,
     saved=("window", "grown", "join", "rule"),
     # Those that are saved, too: what comes back from a savepoint, alone, nobody else brings home.
-    isolated=("rule", "window", "join", "grown", "chained", "tick", "drawn", "echo", "sums", "tail", "by_host", "seen"),
+    isolated=(
+        "rule",
+        "window",
+        "join",
+        "grown",
+        "chained",
+        "tick",
+        "drawn",
+        "echo",
+        "sums",
+        "tail",
+        "by_host",
+        "seen",
+    ),
     replaced={"hot": _HOT, "sums": _SUMS},
     moved={"minutes": 1, "pairs": 2, "readings": SHARDS},
     compacted=("sums", "known"),
 )
 # By where they end: who takes them, and what must hold of what comes out.
 DIVIDED = {
-    "found": ("a rule; stopped with savepoints", "of each shard the same records in the same order"),
+    "found": (
+        "a rule; stopped with savepoints",
+        "of each shard the same records in the same order",
+    ),
     "minutes": ("a window; stopped with savepoints; its shard moves", "the same records"),
     "pairs": ("a join; stopped with savepoints; its shards move", "the same records"),
-    "grown": ("counts as a changelog; stopped with savepoints", "each change fits those before it, the same rows"),
-    "sums": ("counts by a text that is replaced, state kept; compacted", "keys only grow, the same table"),
+    "grown": (
+        "counts as a changelog; stopped with savepoints",
+        "each change fits those before it, the same rows",
+    ),
+    "sums": (
+        "counts by a text that is replaced, state kept; compacted",
+        "keys only grow, the same table",
+    ),
     "known": ("counts of what the rule found; compacted", "keys only grow, the same table"),
-    "hot": ("a rule that is replaced, renamed and rolled back", "of each shard the same records in the same order"),
-    "drawn": ("RAND, UUID, CURRENT_TIMESTAMP", "each row once, in the order of each shard, nothing drawn twice"),
+    "hot": (
+        "a rule that is replaced, renamed and rolled back",
+        "of each shard the same records in the same order",
+    ),
+    "drawn": (
+        "RAND, UUID, CURRENT_TIMESTAMP",
+        "each row once, in the order of each shard, nothing drawn twice",
+    ),
     "ticks": ("a window of processing time", "each window once, each reading in one"),
     "echoed": ("what the server has read from files", "per file the same lines in the same order"),
 }
 BESIDE = {
-    "tailed": ("files that grow, and new ones, for a job in parts", "per file the same lines in the same order"),
+    "tailed": (
+        "files that grow, and new ones, for a job in parts",
+        "per file the same lines in the same order",
+    ),
     "lines": ("a rule into a file", "of each shard the same lines in the same order"),
     "lake": (
         "Parquet files, by partition; they show when they are complete",
@@ -127,13 +168,22 @@ def reading(shard: int, number: int) -> dict[str, object]:
     """The numbered reading of a shard: times jump back, but never so far that one is late."""
     ms = number * 500 - (1_500 if number % 5 == 3 else 0)
     at = max(0, ms)
-    moment = f"2026-01-01 {at // 3_600_000:02}:{at // 60_000 % 60:02}:{at // 1000 % 60:02}.{at % 1000:03}"
+    moment = (
+        "2026-01-01"
+        f" {at // 3_600_000:02}:{at // 60_000 % 60:02}:{at // 1000 % 60:02}.{at % 1000:03}"
+    )
     unlike = number * 7919 + shard * 104_729
-    return {"id": number * SHARDS + shard, "ts": moment, "host": f"h{unlike % 9}", "amount": unlike // 9 % 12}
+    return {
+        "id": number * SHARDS + shard,
+        "ts": moment,
+        "host": f"h{unlike % 9}",
+        "amount": unlike // 9 % 12,
+    }
 
 
 def bid(shard: int, number: int) -> tuple[int, int] | None:
-    """Id and price: every other reading has one, in another shard. None for each 41st, which cannot be read."""
+    """Id and price: every other reading has one, in another shard. None for each 41st, which cannot
+    be read."""
     known = number * SHARDS + (shard + 1) % SHARDS
     return None if number % 41 == 40 else (known if number % 2 else -known - 1, number % 50)
 

@@ -1,6 +1,6 @@
-"""One statement in several instances: its stages as Spark runs them, without Spark. Every instance has a part of the
-buckets, batches are small, behind each of them all that was in memory is gone, and the next one has another number of
-instances: buckets move with what is kept of them."""
+"""One statement in several instances: its stages as Spark runs them, without Spark. Every instance
+has a part of the buckets, batches are small, behind each of them all that was in memory is gone,
+and the next one has another number of instances: buckets move with what is kept of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ BATCHES: Final = 2
 INSTANCES: Final = (2, 3)
 
 
-def in_instances(statement: Statement, folder: Path, out: Path, rows_per_read: int, counts: Counter[str]) -> Outcome:
+def in_instances(
+    statement: Statement, folder: Path, out: Path, rows_per_read: int, counts: Counter[str]
+) -> Outcome:
     """What comes out; nothing for a statement whose rows need not come together."""
     before = set(out.rglob("*"))
     outcome = Outcome()
@@ -40,7 +42,9 @@ def in_instances(statement: Statement, folder: Path, out: Path, rows_per_read: i
     cut = cut_plan(plan)
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(spark_sources, "_READ_BY_TASKS", {})  # whoever reads: in turns of so many rows as elsewhere
+            patch.setattr(
+                spark_sources, "_READ_BY_TASKS", {}
+            )  # whoever reads: in turns of so many rows as elsewhere
             patch.setattr(spark_keyed, "_keep", lambda held, key: None)  # nothing lasts but files
             _run(statement, plan, cut, folder, rows_per_read, outcome, counts)
     except SqlError as error:
@@ -61,7 +65,9 @@ def _run(
     told: list[Row] = []
     outcome.rows[0] = told
     with ExitStack() as stack:
-        broker = stack.enter_context(closing(EmbeddedBroker(folder / "topics", fsync="none", clock=lambda: START)))
+        broker = stack.enter_context(
+            closing(EmbeddedBroker(folder / "topics", fsync="none", clock=lambda: START))
+        )
         environment = Environment(broker, lambda: START, "instances", lambda line: None, Memory())
         sources = stack.enter_context(closing(DriverSources(plan, environment, rows_per_read)))
         sinks: dict[str, Sink] = {}
@@ -76,7 +82,9 @@ def _run(
         for number, part in enumerate(parts):
             instances, state = INSTANCES[number % len(INSTANCES)], (folder / "state").as_uri()
             staged = Staged(2)
-            runner = SparkRunner(staged, plans, 1, state, outlet.deliver, instances, clock=lambda: START)
+            runner = SparkRunner(
+                staged, plans, 1, state, outlet.deliver, instances, clock=lambda: START
+            )
             runner.run(staged.createDataFrame(to_table(part)), number, end=number == len(parts) - 1)
             counts["batches"] += 1
 

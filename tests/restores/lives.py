@@ -1,6 +1,7 @@
-"""One statement through many lives: each ends behind an epoch with all that is in memory, and the next one takes up what is
-in the checkpoint store and in the epoch log. Runner, log, checkpoints, sources and sinks are the real ones; a clock that
-goes by epochs makes processing time the same in every run."""
+"""One statement through many lives: each ends behind an epoch with all that is in memory, and the
+next one takes up what is in the checkpoint store and in the epoch log. Runner, log, checkpoints,
+sources and sinks are the real ones; a clock that goes by epochs makes processing time the same in
+every run."""
 
 from __future__ import annotations
 
@@ -81,8 +82,14 @@ class Statement:
         return replace(self, sinks=tuple(_redirected(s, out, to) for s in self.sinks))
 
     def folded(self) -> Statement:
-        """The same with mini-batch, as in a server: what changes a row several times in an epoch is told once."""
-        return replace(self, sinks=tuple(s for s in (transform(s, _folded) for s in self.sinks) if isinstance(s, Sink)))
+        """The same with mini-batch, as in a server: what changes a row several times in an epoch is
+        told once."""
+        return replace(
+            self,
+            sinks=tuple(
+                s for s in (transform(s, _folded) for s in self.sinks) if isinstance(s, Sink)
+            ),
+        )
 
     @property
     def fails(self) -> bool:
@@ -90,7 +97,11 @@ class Statement:
 
 
 def _folded(node: LogicalPlan) -> LogicalPlan:
-    if not isinstance(node, Stateful) or not node.row_by_row or (isinstance(node, Rank) and node.changes):
+    if (
+        not isinstance(node, Stateful)
+        or not node.row_by_row
+        or (isinstance(node, Rank) and node.changes)
+    ):
         return node  # changes of ranks below windows are always told one by one
     return replace(node, row_by_row=False)
 
@@ -104,8 +115,9 @@ def _redirected(sink: Sink, out: Path, to: Path) -> Sink:
 
 @dataclass
 class Outcome:
-    """What came out: rows by epoch, the lines of files and the records of topics (dead letters, too), how it ended, the
-    number of epochs, and that of rows that came when their time was over, wherever that counts."""
+    """What came out: rows by epoch, the lines of files and the records of topics (dead letters,
+    too), how it ended, the number of epochs, and that of rows that came when their time was over,
+    wherever that counts."""
 
     rows: dict[int, list[Row]] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
@@ -123,11 +135,14 @@ class Outcome:
         rows: list[tuple[str, list[JsonValue]]] = sorted(
             (("+I" if n > 0 else "-D", [text]) for text, n in counts.items() for _ in range(abs(n)))
         )
-        lines = {folder: "".join(sorted(text.splitlines(True))) for folder, text in self.files.items()}
+        lines = {
+            folder: "".join(sorted(text.splitlines(True))) for folder, text in self.files.items()
+        }
         return Outcome({0: rows}, lines, error=self.error)
 
     def differs(self, other: Outcome) -> str:
-        """In what, or ''. Of a statement that fails only its error counts: which rows came before is a matter of timing."""
+        """In what, or ''. Of a statement that fails only its error counts: which rows came before
+        is a matter of timing."""
         if self.error != other.error:
             return f"error: {self.error!r}, undisturbed {other.error!r}"
         if self.error:
@@ -138,12 +153,17 @@ class Outcome:
                 return f"epoch {epoch}: {mine}, undisturbed {theirs}"
         if self.files != other.files:
             return f"files: {self.files}, undisturbed {other.files}"
-        return "" if self.topics == other.topics else f"topics: {self.topics}, undisturbed {other.topics}"
+        return (
+            ""
+            if self.topics == other.topics
+            else f"topics: {self.topics}, undisturbed {other.topics}"
+        )
 
 
 @dataclass
 class _Result:
-    """Where the rows of a query go: the rows of an epoch come once, and another time only as they were."""
+    """Where the rows of a query go: the rows of an epoch come once, and another time only as they
+    were."""
 
     told: dict[int, list[Row]]
     guarantee: ClassVar[str] = "exactly-once"
@@ -191,7 +211,12 @@ class World:
     """What outlives a life: broker, store, files, clock, and what was seen outside."""
 
     def __init__(
-        self, statement: Statement, folder: Path, out: Path, rows_per_read: int, on_disk: bool = False
+        self,
+        statement: Statement,
+        folder: Path,
+        out: Path,
+        rows_per_read: int,
+        on_disk: bool = False,
     ) -> None:
         self.statement = statement
         self.now = START
@@ -223,7 +248,9 @@ class World:
         position = runner.checkpoints.position
         if position is not None:
             self._restore(runner, position)
-        self.counts["replays"] += repeat(runner, lambda graph, change: self._change(runner, graph, change))
+        self.counts["replays"] += repeat(
+            runner, lambda graph, change: self._change(runner, graph, change)
+        )
         if runner.epoch == 0:
             runner.apply(runner.prepare(self._graph, {SCRIPT: 1}))
         return runner
@@ -243,13 +270,17 @@ class World:
         )
 
     def _restore(self, runner: GraphRunner, position: Position) -> None:
-        graph = merge(Graph(position.version - 1), {SCRIPT: self.statement.sinks}, position.stateful)
+        graph = merge(
+            Graph(position.version - 1), {SCRIPT: self.statement.sinks}, position.stateful
+        )
         with recovering(runner):
             change = runner.prepare(graph, position.jobs)
         restore(runner, position, change)
 
     def _change(self, runner: GraphRunner, graph: Graph, change: Change) -> GraphChange:
-        return runner.prepare(merge(graph, {SCRIPT: self.statement.sinks}), change.jobs, change.renamed)
+        return runner.prepare(
+            merge(graph, {SCRIPT: self.statement.sinks}), change.jobs, change.renamed
+        )
 
     def passes(self) -> None:
         """Time, as much in every run."""
@@ -259,14 +290,18 @@ class World:
 
     def end(self, runner: GraphRunner) -> None:
         """The end of a life: nothing but what is on disk is left of it."""
-        self.outcome.late += sum(n.context.counters["late_rows"] for n in runner.executor.running.values())
+        self.outcome.late += sum(
+            n.context.counters["late_rows"] for n in runner.executor.running.values()
+        )
         runner.close()
         assert runner.checkpoints is not None
         runner.checkpoints.close()
 
     def close(self) -> Outcome:
         self.outcome.files = files_in(self._out, self._before)
-        self.outcome.topics = {t.name: self._records(t.name) for t in self.broker.topics() if t.name != EPOCHS}
+        self.outcome.topics = {
+            t.name: self._records(t.name) for t in self.broker.topics() if t.name != EPOCHS
+        }
         self.broker.close()
         shutil.rmtree(self._folder)
         return self.outcome
@@ -283,7 +318,9 @@ class World:
 def files_in(out: Path, before: Collection[Path]) -> dict[str, str]:
     """What was written to files that were not there before, by folder."""
     found: dict[str, str] = {}
-    for path in sorted(p for p in out.rglob("*") if p.is_file() and p not in before and p.name[0] != "."):
+    for path in sorted(
+        p for p in out.rglob("*") if p.is_file() and p not in before and p.name[0] != "."
+    ):
         place = str(path.parent.relative_to(out))
         found[place] = found.get(place, "") + path.read_text()
     return found
@@ -303,7 +340,8 @@ def live(world: World, way: Way, apart: int = 1) -> Outcome:
 
 @contextmanager
 def _looking_for_late_rows(outcome: Outcome) -> Iterator[None]:
-    """Operators count those that are late for all that they wait for; a row may be late for some of its windows."""
+    """Operators count those that are late for all that they wait for; a row may be late for some of
+    its windows."""
     sound = WatermarkOperator.process
 
     def process(self: WatermarkOperator, port: int, batch: Batch) -> Output:
@@ -345,7 +383,8 @@ def _lives(world: World, way: Way, apart: int) -> None:
 
 
 def _drained(world: World) -> None:
-    """Sources that go on for ever, as topics do, read as far as there is anything; then the drain, twice over."""
+    """Sources that go on for ever, as topics do, read as far as there is anything; then the drain,
+    twice over."""
     runner = world.life()
     try:
         with _without_ends():
@@ -370,9 +409,11 @@ def _without_ends() -> Iterator[None]:
         yield
 
 
-def _dies_at_a_sink(runner: GraphRunner, number: int, step: Callable[[], object] | None = None) -> bool:
-    """A step that ends before one of the sinks has what the epoch gives it: others may have theirs. True where that sink
-    gets nothing, and the step is done."""
+def _dies_at_a_sink(
+    runner: GraphRunner, number: int, step: Callable[[], object] | None = None
+) -> bool:
+    """A step that ends before one of the sinks has what the epoch gives it: others may have theirs.
+    True where that sink gets nothing, and the step is done."""
 
     def commit(epoch: int) -> int:
         raise Killed

@@ -1,5 +1,6 @@
-"""What a plan says of itself: whether its result may depend on the order in which rows of several shards come, or on the
-processing time. What is said here is never too little: where nothing is known, the result may."""
+"""What a plan says of itself: whether its result may depend on the order in which rows of several
+shards come, or on the processing time. What is said here is never too little: where nothing is
+known, the result may."""
 
 from __future__ import annotations
 
@@ -44,13 +45,25 @@ from planner.logical.windows import AggregateCall, EmittingAggregate
 from planner.scalar import is_deterministic
 from udf.aggregates.basic import BUFFERED
 
-# Sums, counts and extremes of these are the same in any order; those of binary fractions are rounded at each step.
+# Sums, counts and extremes of these are the same in any order; those of binary fractions are
+# rounded at each step.
 _INEXACT = (Root.FLOAT, Root.DOUBLE)
 # Not COLLECT: values that share a slot of Java's table keep the order in which they came.
 _UNORDERED = frozenset({"COUNT", "SUM", "SUM0", "AVG", "MIN", "MAX"})
 # What gives the same, or the same in the end, in any order.
 _PLAIN = (
-    *(Values, Filter, Project, TableFunction, Union, Sink, Constrain, DropUpdateBefore, AssignWatermark, WindowAssign),
+    *(
+        Values,
+        Filter,
+        Project,
+        TableFunction,
+        Union,
+        Sink,
+        Constrain,
+        DropUpdateBefore,
+        AssignWatermark,
+        WindowAssign,
+    ),
     *(Join, IntervalJoin, WindowJoin, SessionAssign, TemporalSort, SetOperation, Materialize),
 )
 # What takes rows whatever time they have.
@@ -75,19 +88,26 @@ def keyed(plan: LogicalPlan) -> bool:
 
 
 def asks_the_clock(sink: Sink) -> str:
-    """Why another run gives other rows, ''  where it gives the same: processing time, chance, or time that passes."""
+    """Why another run gives other rows, ''  where it gives the same: processing time, chance, or
+    time that passes."""
     return next((why for node, read in _with_reads(sink) if (why := _clock(node, read))), "")
 
 
 def goes_by_event_time(sink: Sink) -> bool:
     """Whether anybody reads a column with a watermark: rows may be late."""
-    return any(isinstance(n, AssignWatermark) and n.watermark.column in read for n, read in _with_reads(sink))
+    return any(
+        isinstance(n, AssignWatermark) and n.watermark.column in read
+        for n, read in _with_reads(sink)
+    )
 
 
 def judges_what_was_handed_on(sink: Sink) -> bool:
-    """Whether rows that came together by keys go to an operation that goes by their time, or both sides of a table joined
-    with itself. Which of them are late depends on how far several instances are from each other."""
-    timed = [n for n in nodes_of(sink) if isinstance(n, Stateful) and not isinstance(n, _WITHOUT_TIME)]
+    """Whether rows that came together by keys go to an operation that goes by their time, or both
+    sides of a table joined with itself. Which of them are late depends on how far several instances
+    are from each other."""
+    timed = [
+        n for n in nodes_of(sink) if isinstance(n, Stateful) and not isinstance(n, _WITHOUT_TIME)
+    ]
     return any(keyed(i) for node in timed for i in node.inputs) or any(map(_of_one_table, timed))
 
 
@@ -120,18 +140,27 @@ def _clock(node: LogicalPlan, read: Container[str]) -> str:
 
 
 def asks_for_order(plan: LogicalPlan) -> str:
-    """Which operation may give something else where rows come in another order (of shards, or of keys), '' if none."""
+    """Which operation may give something else where rows come in another order (of shards, or of
+    keys), '' if none."""
     return next((f"{type(n).__name__}: {why}" for n in nodes_of(plan) if (why := _asks(n))), "")
 
 
 def scrambles(plan: LogicalPlan) -> str:
-    """Which operation goes by the order of rows that come from several instances, where those of other keys are in no order
-    among each other; '' if none does."""
+    """Which operation goes by the order of rows that come from several instances, where those of
+    other keys are in no order among each other; '' if none does."""
     goes_by_order = (GroupAggregate, WindowAggregate, Rank, WindowRank)
     for node in nodes_of(plan):
-        if isinstance(node, goes_by_order) and any(map(keyed, node.inputs)) and (why := _asks(node)):
+        if (
+            isinstance(node, goes_by_order)
+            and any(map(keyed, node.inputs))
+            and (why := _asks(node))
+        ):
             return f"{type(node).__name__} of what other keys brought together: {why}"
-        if isinstance(node, WindowAggregate) and node.keys and any(f.endswith(BUFFERED) for f in node.functions):
+        if (
+            isinstance(node, WindowAggregate)
+            and node.keys
+            and any(f.endswith(BUFFERED) for f in node.functions)
+        ):
             return "WindowAggregate: DISTINCT values go on where a window of any key is over"
     return ""
 
@@ -145,7 +174,9 @@ def _asks(node: LogicalPlan) -> str:
         case EmittingAggregate():
             return "what is told early depends on what has come"
         case GroupAggregate() | WindowAggregate():
-            return next((f"{c.function} goes by order" for c in node.aggregates if not _unordered(c)), "")
+            return next(
+                (f"{c.function} goes by order" for c in node.aggregates if not _unordered(c)), ""
+            )
         case Rank() | WindowRank():
             return _rank(node, node.partition, [k.column for k in node.order], node.rank_name)
         case Over():
@@ -179,8 +210,8 @@ def _inexact(kind: DataType) -> bool:
 
 
 def _rank(node: LogicalPlan, partition: tuple[str, ...], order: list[str], rank: str | None) -> str:
-    """Rows that are equal in the order change places without anybody seeing it where nothing else is in them; with a key
-    among the columns of the order there are none."""
+    """Rows that are equal in the order change places without anybody seeing it where nothing else
+    is in them; with a key among the columns of the order there are none."""
     (below,) = node.inputs
     told = {*partition, *order}
     if set(below.schema.names) <= told or any(key <= told for key in below.upsert_keys):

@@ -1,5 +1,6 @@
-"""Runs the statements of a golden script as a session does, and each of them again and again: through kills and restores,
-in several instances, over shards that are read in other orders. All must give what the undisturbed run gives."""
+"""Runs the statements of a golden script as a session does, and each of them again and again:
+through kills and restores, in several instances, over shards that are read in other orders. All
+must give what the undisturbed run gives."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ from tests.restores.plans import asks_for_order, asks_the_clock, keyed, scramble
 from tests.restores.shards import DEALS, PATIENCE_MS, dealt, patient
 from tests.sql.golden import Script
 
-# How many rows a read takes, and how lives end then: of one each change is told, of several those of an epoch are folded. Without state there is nothing to restore but how far it is.
+# How many rows a read takes, and how lives end then: of one each change is told, of several those
+# of an epoch are folded. Without state there is nothing to restore but how far it is.
 KEYED: Final[Mapping[int, Way]] = {1: Way.CHECKPOINTS, 3: Way.REPLAYS}
 STATELESS: Final[Mapping[int, Way]] = {3: Way.REPLAYS}
 # Of one row a read a statement has many epochs: about so many lives at most, evenly spread.
@@ -34,7 +36,8 @@ FAILS: Final = "fails"
 
 @dataclass
 class Thorough:
-    """A session's runner. What a script writes is there for its later statements; other runs write elsewhere."""
+    """A session's runner. What a script writes is there for its later statements; other runs write
+    elsewhere."""
 
     inner: Runner
     folder: Path
@@ -42,7 +45,9 @@ class Thorough:
     report: Report
     _made: int = 0
 
-    def run(self, sinks: Sequence[Sink], settings: Mapping[str, str], emit: Callable[[Batch], None]) -> int:
+    def run(
+        self, sinks: Sequence[Sink], settings: Mapping[str, str], emit: Callable[[Batch], None]
+    ) -> int:
         statement = Statement(tuple(sinks), dict(settings))
         self.report.done["statements"] += 1
         has_keys = any(map(keyed, sinks))
@@ -71,7 +76,9 @@ class Thorough:
         self.report.done["restored"] += 1
         return undisturbed
 
-    def _restored(self, statement: Statement, rows_per_read: int, way: Way, undisturbed: Outcome) -> None:
+    def _restored(
+        self, statement: Statement, rows_per_read: int, way: Way, undisturbed: Outcome
+    ) -> None:
         what = f"{way.value}, {rows_per_read} rows a read"
         with self.report.failing(what):
             apart = 1 + undisturbed.epochs // LIVES if rows_per_read == 1 else 1
@@ -103,7 +110,10 @@ class Thorough:
     def _drained(self, statement: Statement, undisturbed: Outcome) -> None:
         """Where one source ends before others, what is late is another matter."""
         why = _first(asks_the_clock, statement) or (FAILS if undisturbed.error else "")
-        if undisturbed.late and len({s.digest for sink in statement.sinks for s in scans(sink)}) > 1:
+        if (
+            undisturbed.late
+            and len({s.digest for sink in statement.sinks for s in scans(sink)}) > 1
+        ):
             why = why or "has late rows, and several sources"
         if why:
             self.report.left_out["not drained", why] += 1
@@ -170,9 +180,11 @@ class _Numbered(Session):
         super()._execute(number, statement)
 
 
-def rerun(script: Script, folder: Path, report: Report, runner: Callable[[Runner, Path], Runner]) -> Report:
-    """All statements of the script by another runner, which is made of the session's and the folder that the script
-    writes to. `folder` is empty before and gone behind it."""
+def rerun(
+    script: Script, folder: Path, report: Report, runner: Callable[[Runner, Path], Runner]
+) -> Report:
+    """All statements of the script by another runner, which is made of the session's and the folder
+    that the script writes to. `folder` is empty before and gone behind it."""
     out = folder / "out"
     out.mkdir(parents=True)
     with open_runner(folder / "topics") as inner:

@@ -1,5 +1,6 @@
-"""The tables of a statement, dealt into shards: a file of lines becomes several, which are read side by side. Each of them
-keeps its lines in order, so no row is later in its shard than it was in the whole."""
+"""The tables of a statement, dealt into shards: a file of lines becomes several, which are read
+side by side. Each of them keeps its lines in order, so no row is later in its shard than it was in
+the whole."""
 
 from __future__ import annotations
 
@@ -65,8 +66,14 @@ def _rewritten(statement: Statement, rule: Callable[[LogicalPlan], LogicalPlan])
 
 def _lines(table: Table) -> list[bytes]:
     path = Path(table.options["path"].removeprefix("file://"))
-    files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file() and p.name[0] not in "._")
-    found = (framing_of(table).split(f.read_bytes(), complete=True).records.to_pylist() for f in files)
+    files = (
+        [path]
+        if path.is_file()
+        else sorted(p for p in path.rglob("*") if p.is_file() and p.name[0] not in "._")
+    )
+    found = (
+        framing_of(table).split(f.read_bytes(), complete=True).records.to_pylist() for f in files
+    )
     return [line for lines in found for line in lines]
 
 

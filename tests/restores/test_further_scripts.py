@@ -1,5 +1,6 @@
-"""What golden scripts cannot hold, since Flink goes by the clock of its machine: state that is forgotten, silent sources,
-processing time, chance; and dead letters and topics, which Flink has not. Through the same lives."""
+"""What golden scripts cannot hold, since Flink goes by the clock of its machine: state that is
+forgotten, silent sources, processing time, chance; and dead letters and topics, which Flink has
+not. Through the same lives."""
 
 from __future__ import annotations
 

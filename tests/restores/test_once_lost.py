@@ -10,7 +10,8 @@ from tests.restores.running import thorough
 from tests.sql.golden import Script
 
 ONCE_LOST = {
-    "a sum that is wider than its type": """
+    "a sum that is wider than its type": (
+        """
         SELECT SUM(t), AVG(t) FROM (VALUES (CAST(100 AS TINYINT)), (CAST(100 AS TINYINT)), (CAST(-3 AS TINYINT))) AS v(t);
         CREATE TABLE s (k STRING, v INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts)
         WITH ('connector' = 'filesystem', 'path' = '${DATA}/events.json', 'format' = 'json');
@@ -18,7 +19,8 @@ ONCE_LOST = {
         SELECT k, SUM(CAST(20000 AS SMALLINT)) OVER (PARTITION BY k ORDER BY ts) FROM s;
         SELECT k, SUM(2000000000) FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' HOUR))
         GROUP BY k, window_start, window_end;
-    """,
+    """
+    ),
 }
 
 

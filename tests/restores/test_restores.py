@@ -1,5 +1,5 @@
-"""Every golden statement gives its rows also through kills and restores, in several instances, and over shards that are read
-in other orders; see running.py."""
+"""Every golden statement gives its rows also through kills and restores, in several instances, and
+over shards that are read in other orders; see running.py."""
 
 from __future__ import annotations
 
@@ -17,11 +17,16 @@ QUICK = {
     *("changelog/functions", "groups/set_operations", "insert/statement_sets", "match/time"),
     *("windows/cascade", "windows/cascade_gap", "windows/proctime"),
 }
-EACH = [pytest.param(s, id=s.name, marks=[] if s.name in QUICK else [pytest.mark.slow]) for s in STREAMING]
+EACH = [
+    pytest.param(s, id=s.name, marks=[] if s.name in QUICK else [pytest.mark.slow])
+    for s in STREAMING
+]
 
 
 @pytest.mark.parametrize("script", EACH)
-def test_the_same_rows_again(script: Script, tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+def test_the_same_rows_again(
+    script: Script, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     report = thorough(script, tmp_path / "run")
     record_property(PAGE.key, report.told(script))
     assert not report.failures, "\n".join(report.failures)

@@ -1,4 +1,5 @@
-"""Conditions row by row, as their definition reads: what the rule engine must equal. Shares no code with it."""
+"""Conditions row by row, as their definition reads: what the rule engine must equal. Shares no code
+with it."""
 
 from __future__ import annotations
 
@@ -71,7 +72,13 @@ def variable(v: Variable, row: Row) -> object:
     value: Any = row[v.field]
     for name in v.transforms:
         if value is not None:
-            value = value.lower() if name == "LOWER" else value.upper() if name == "UPPER" else trim(value, name)
+            value = (
+                value.lower()
+                if name == "LOWER"
+                else value.upper()
+                if name == "UPPER"
+                else trim(value, name)
+            )
     return value
 
 
@@ -106,7 +113,10 @@ def like(text: str, pattern: list[tuple[str, bool]]) -> bool:
 
 def in_network(text: str, network: str) -> bool:
     try:
-        address, known = ipaddress.ip_address(text.strip()), ipaddress.ip_network(network, strict=False)
+        address, known = (
+            ipaddress.ip_address(text.strip()),
+            ipaddress.ip_network(network, strict=False),
+        )
     except ValueError:
         return False
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None

@@ -1,4 +1,5 @@
-"""The rules of ../shared/corpora/sigma as conditions: a small reader of its WHERE texts, apart from the project's own."""
+"""The rules of ../shared/corpora/sigma as conditions: a small reader of its WHERE texts, apart from
+the project's own."""
 
 from __future__ import annotations
 
@@ -84,7 +85,10 @@ def opaque_of(events: list[dict[str, object]]) -> OpaqueOf:
     def evaluate(key: str, rows: npt.NDArray[np.int64]) -> tuple[Mask, Mask]:
         pairs = [[events[row].get(name) for name in key.split("=")] for row in rows.tolist()]
         null = np.array([None in pair for pair in pairs], np.bool_)
-        return np.array([str(a).lower() == str(b).lower() for a, b in pairs], np.bool_) & ~null, null
+        return (
+            np.array([str(a).lower() == str(b).lower() for a, b in pairs], np.bool_) & ~null,
+            null,
+        )
 
     return evaluate
 
@@ -143,7 +147,9 @@ def _leaf(node: exp.Expr) -> Condition:
         case exp.Is():
             return Predicate(_variable(node.this), "IS NULL")
         case exp.Escape():
-            return Predicate(_variable(node.this.this), "LIKE", (node.this.expression.this, node.expression.this))
+            return Predicate(
+                _variable(node.this.this), "LIKE", (node.this.expression.this, node.expression.this)
+            )
         case exp.Like():
             return Predicate(_variable(node.this), "LIKE", (node.expression.this, None))
         case exp.EQ() if isinstance(node.expression, exp.Lower):
@@ -151,7 +157,9 @@ def _leaf(node: exp.Expr) -> Condition:
         case exp.EQ():
             return Predicate(_variable(node.this), "=", _value(node.expression))
         case exp.In():
-            return Predicate(_variable(node.this), "IN", (tuple(map(_value, node.expressions)), False))
+            return Predicate(
+                _variable(node.this), "IN", (tuple(map(_value, node.expressions)), False)
+            )
         case exp.RegexpLike():
             return Predicate(_variable(node.this), "REGEXP", node.expression.this)
         case exp.Anonymous():

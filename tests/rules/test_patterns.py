@@ -1,4 +1,5 @@
-"""LIKE, regular expressions and networks: what they mean, and which are refused when a rule is added."""
+"""LIKE, regular expressions and networks: what they mean, and which are refused when a rule is
+added."""
 
 from __future__ import annotations
 
@@ -33,7 +34,10 @@ from udf.text.trimming import ltrim, rtrim, trim
 from udf.vector import Vector
 
 S = Variable("s")
-JAVA = [json.loads(line) for line in (Path(__file__).parent / "java_find.jsonl").read_text("utf-8").splitlines()]
+JAVA = [
+    json.loads(line)
+    for line in (Path(__file__).parent / "java_find.jsonl").read_text("utf-8").splitlines()
+]
 ALPHABET = st.text("ab%_\\\nÉ", max_size=8)
 
 
@@ -69,7 +73,9 @@ def test_regular_expressions_mean_what_java_says(pattern: str, text: str, answer
 def test_the_recorded_answers_are_those_of_java() -> None:
     lines = "".join(f"{_utf16(pattern)}\t{_utf16(text)}\n" for pattern, text, _ in JAVA)
     program = Path(__file__).parent / "JavaFind.java"
-    ran = subprocess.run(["java", str(program)], input=lines, capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        ["java", str(program)], input=lines, capture_output=True, text=True, check=True
+    )
     assert ran.stdout.split() == [answer for _, _, answer in JAVA]
 
 
@@ -92,7 +98,9 @@ def _utf16(text: str) -> str:
         ("SOUNDS LIKE", "x", "the rule engine knows no predicate 'SOUNDS LIKE' on 's'"),
     ],
 )
-def test_bad_literals_are_found_when_the_rule_is_added(operator: str, value: object, message: str) -> None:
+def test_bad_literals_are_found_when_the_rule_is_added(
+    operator: str, value: object, message: str
+) -> None:
     before = RuleSet.empty().change({"good": Predicate(S, "=", "a")})
     with pytest.raises(SqlError) as error:
         before.change({"bad": Predicate(S, operator, value)})
@@ -110,7 +118,8 @@ def matching(rules: RuleSet, texts: list[str | None]) -> list[str]:
     return [rules.ids[rule] for rule in found.rules.tolist()]
 
 
-# Hyperscan cannot look behind, so it does not rule out what makes the exact pattern try all ways to cut the text.
+# Hyperscan cannot look behind, so it does not rule out what makes the exact pattern try all ways to
+# cut the text.
 SLOW = "^(?:a|aa|b)+(?<!a)$"
 HARD: dict[str, Condition] = {
     "hard": Predicate(S, "REGEXP", SLOW),
@@ -124,7 +133,10 @@ def test_a_pattern_that_takes_too_long_is_an_error_and_not_false(access: bool) -
     rules = RuleSet.empty(Options(regex_timeout=0.02, access=access)).change(HARD)
     texts = ["aab", "a" * 50, None, "c"]
     found = rules.match(Columns({"s": pa.array(texts)}), len(texts))
-    pairs = [(row, rules.ids[rule]) for row, rule in zip(found.rows.tolist(), found.rules.tolist(), strict=True)]
+    pairs = [
+        (row, rules.ids[rule])
+        for row, rule in zip(found.rows.tolist(), found.rules.tolist(), strict=True)
+    ]
     assert pairs == [(0, "hard"), (1, "plain"), (3, "not hard")]
     reason = f"the regular expression '{SLOW}' took longer than 0.02 s"
     assert found.errors == [(1, "hard", reason), (1, "not hard", reason)]
@@ -139,17 +151,22 @@ def test_a_pattern_that_takes_too_long_again_and_again_is_given_up() -> None:
     assert time.thread_time() - begin < 0.5
     assert found.given_up == {"hard", "not hard"}
     assert [row for row, name, _ in found.errors if name == "hard"] == list(range(1, 201))
-    assert [row for row, rule in zip(found.rows, found.rules, strict=True) if rules.ids[rule] == "plain"] == [
-        *range(1, 201)
-    ]
+    assert [
+        row for row, rule in zip(found.rows, found.rules, strict=True) if rules.ids[rule] == "plain"
+    ] == [*range(1, 201)]
     again = rules.match(Columns({"s": pa.array(["c", "aab"])}), 2)
-    assert [rules.ids[rule] for rule in again.rules] == ["not hard", "hard"]  # the second is remembered
+    assert [rules.ids[rule] for rule in again.rules] == [
+        "not hard",
+        "hard",
+    ]  # the second is remembered
 
 
 def test_nested_repeats_are_decided_in_linear_time() -> None:
     pattern = Predicate(S, "REGEXP", "^(a+)+$")
     rules = RuleSet.empty(Options(cache=False)).change({"nested": pattern})
-    assert matching(rules, ["a" * 5_000 + "!", "a" * 5_000 + "\n", "a" * 5_000 + "\n\n", "aé" * 3000]) == ["nested"]
+    assert matching(
+        rules, ["a" * 5_000 + "!", "a" * 5_000 + "\n", "a" * 5_000 + "\n\n", "aé" * 3000]
+    ) == ["nested"]
     assert rules.counters.regex_timeouts == 0
     assert rules.counters.linear_checks > 0
 
@@ -188,7 +205,9 @@ def test_networks_are_those_of_the_function() -> None:
     rules = RuleSet.empty().change({n: Predicate(S, "CIDR_MATCH", n) for n in NETWORKS})
     wanted = {(a, n) for a in ADDRESSES for n in NETWORKS if a is not None and cidr_contains(a, n)}
     found = rules.match(Columns({"s": pa.array(ADDRESSES)}), len(ADDRESSES))
-    assert {(ADDRESSES[r], rules.ids[k]) for r, k in zip(found.rows, found.rules, strict=True)} == wanted
+    assert {
+        (ADDRESSES[r], rules.ids[k]) for r, k in zip(found.rows, found.rules, strict=True)
+    } == wanted
     assert len(wanted) == 14
 
 
@@ -209,7 +228,10 @@ def test_linear_time_finds_the_same(end: str) -> None:
 
 def test_the_function_means_what_java_says() -> None:
     for pattern, text, answer in JAVA:
-        assert regexp_matches(text, pattern) == (answer == "true" and bool(pattern)), (pattern, text)
+        assert regexp_matches(text, pattern) == (answer == "true" and bool(pattern)), (
+            pattern,
+            text,
+        )
 
 
 TEXTS = st.lists(st.text("aAbBéÉßİſΣσ \n", max_size=4), min_size=1)

@@ -13,7 +13,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rules.columns import Columns
-from rules.condition import TRANSFORMS, And, Condition, Constant, Not, Opaque, Or, Predicate, Test, Variable
+from rules.condition import (
+    TRANSFORMS,
+    And,
+    Condition,
+    Constant,
+    Not,
+    Opaque,
+    Or,
+    Predicate,
+    Test,
+    Variable,
+)
 from rules.options import Options
 from rules.ruleset import RuleSet
 from tests.rules import naive
@@ -28,7 +39,9 @@ PIECES = [
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=4).map("".join)
 NUMBERS = st.integers(-3, 3)
 DECIMALS = st.integers(-300, 300).map(lambda n: Decimal(n) / 100)
-FLOATS = st.sampled_from([-1.5, -0.0, 0.0, 0.5, 1.0, 2.5, float("inf"), float("-inf"), float("nan")])
+FLOATS = st.sampled_from(
+    [-1.5, -0.0, 0.0, 0.5, 1.0, 2.5, float("inf"), float("-inf"), float("nan")]
+)
 VALUES = {
     "s": TEXTS,
     "t": TEXTS,
@@ -68,7 +81,9 @@ TEXT_VARIABLES = st.builds(
     Variable, st.sampled_from("st"), st.lists(st.sampled_from(TRANSFORMS), max_size=2).map(tuple)
 )
 LIKES = st.one_of(
-    st.tuples(st.lists(st.sampled_from([*PIECES, "%", "%", "_"]), max_size=5).map("".join), st.none()),
+    st.tuples(
+        st.lists(st.sampled_from([*PIECES, "%", "%", "_"]), max_size=5).map("".join), st.none()
+    ),
     st.lists(st.sampled_from(PIECES), max_size=3).map(escaped_pattern),
 )
 # Of one meaning in Java and Python on the texts of this test.
@@ -92,7 +107,9 @@ REGEXES = st.sampled_from(
         "a{2}",
     ]
 )
-NETWORKS = st.sampled_from(["10.0.0.0/8", "10.0.0.1", "0.0.0.0/0", "::/0", "::1/128", "192.168.0.0/16", "10.0.0.7/24"])
+NETWORKS = st.sampled_from(
+    ["10.0.0.0/8", "10.0.0.1", "0.0.0.0/0", "::/0", "::1/128", "192.168.0.0/16", "10.0.0.7/24"]
+)
 TEXT_PREDICATES = st.one_of(
     st.builds(Predicate, TEXT_VARIABLES, st.just("LIKE"), LIKES),
     st.builds(Predicate, TEXT_VARIABLES, st.just("REGEXP"), REGEXES),
@@ -105,7 +122,9 @@ def comparisons(variable: Variable) -> st.SearchStrategy[Predicate]:
     lists = st.tuples(st.lists(values, max_size=3).map(tuple), st.booleans())
     pairs = st.tuples(st.none() | values, st.none() | values)
     return st.one_of(
-        st.builds(Predicate, st.just(variable), st.sampled_from(sorted(naive.COMPARE)), st.none() | values),
+        st.builds(
+            Predicate, st.just(variable), st.sampled_from(sorted(naive.COMPARE)), st.none() | values
+        ),
         st.builds(Predicate, st.just(variable), st.just("BETWEEN"), pairs),
         st.builds(Predicate, st.just(variable), st.just("IN"), lists),
         st.just(Predicate(variable, "IS NULL")),
@@ -148,29 +167,45 @@ OPTIONS = st.builds(
     max_cached_value_bytes=st.sampled_from([3, 1024]),
 )
 REBUILDS = st.sampled_from([None, RuleSet.rebuilt, RuleSet.joined])
-STEPS = st.lists(st.tuples(RULES, st.lists(st.sampled_from([f"r{i}" for i in range(9)])), REBUILDS), max_size=4)
+STEPS = st.lists(
+    st.tuples(RULES, st.lists(st.sampled_from([f"r{i}" for i in range(9)])), REBUILDS), max_size=4
+)
 
 
 def to_columns(rows: list[dict[str, object]]) -> Columns:
     return Columns({n: pa.array([r[n] for r in rows], t) for n, t in TYPES.items()})
 
 
-def pairs(rules: RuleSet, rows: list[dict[str, object]], columns: Columns | None = None) -> list[tuple[int, str]]:
+def pairs(
+    rules: RuleSet, rows: list[dict[str, object]], columns: Columns | None = None
+) -> list[tuple[int, str]]:
     def opaque(key: str, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values = [naive.opaque(key, rows[i]) for i in at.tolist()]
-        return np.array([v is True for v in values], bool), np.array([v is None for v in values], bool)
+        return np.array([v is True for v in values], bool), np.array(
+            [v is None for v in values], bool
+        )
 
     found = rules.match(columns or to_columns(rows), len(rows), opaque)
     assert not found.errors
-    return [(row, rules.ids[rule]) for row, rule in zip(found.rows.tolist(), found.rules.tolist(), strict=True)]
+    return [
+        (row, rules.ids[rule])
+        for row, rule in zip(found.rows.tolist(), found.rules.tolist(), strict=True)
+    ]
 
 
 def expected(rules: dict[str, Condition], rows: list[dict[str, object]]) -> list[tuple[int, str]]:
-    return [(i, n) for i, row in enumerate(rows) for n in sorted(rules) if naive.evaluate(rules[n], row) is True]
+    return [
+        (i, n)
+        for i, row in enumerate(rows)
+        for n in sorted(rules)
+        if naive.evaluate(rules[n], row) is True
+    ]
 
 
 @given(rules=RULES, steps=STEPS, rows=ROWS, more=ROWS, options=OPTIONS, tiny=st.booleans())
-@settings(max_examples=250, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=250, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
 def test_any_rules_any_rows_any_switches_any_changes(
     rules: dict[str, Condition],
     steps: list[tuple[dict[str, Condition], list[str], Callable[[RuleSet], RuleSet] | None]],
@@ -196,7 +231,9 @@ def test_any_rules_any_rows_any_switches_any_changes(
 
 
 @given(rules=RULES, rows=ROWS, cut=st.integers(0, 12), options=OPTIONS)
-@settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
 def test_batches_may_be_cut_anywhere(
     rules: dict[str, Condition], rows: list[dict[str, object]], cut: int, options: Options
 ) -> None:

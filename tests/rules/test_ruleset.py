@@ -32,7 +32,10 @@ def columns(texts: Sequence[str | None]) -> Columns:
 
 def matching(rules: RuleSet, texts: Sequence[str | None]) -> list[tuple[int, str]]:
     found = rules.match(columns(texts), len(texts))
-    return [(row, rules.ids[rule]) for row, rule in zip(found.rows.tolist(), found.rules.tolist(), strict=True)]
+    return [
+        (row, rules.ids[rule])
+        for row, rule in zip(found.rows.tolist(), found.rules.tolist(), strict=True)
+    ]
 
 
 def test_a_change_makes_another_set_and_compiles_what_is_new() -> None:
@@ -56,7 +59,9 @@ def test_one_by_one_rules_are_compiled_a_few_times_each() -> None:
         rules = rules.change({f"more {len(rules.rules)}": contains("ZZ")})
     joined = rules.joined()
     assert not joined.needs_joining
-    assert matching(rules.change({"late": contains("gm")}, ["agm"]).onto(joined), ["agm"]) == [(0, "late")]
+    assert matching(rules.change({"late": contains("gm")}, ["agm"]).onto(joined), ["agm"]) == [
+        (0, "late")
+    ]
     rebuilt = rules.rebuilt()
     later = rules.change({"late": contains("gm")}, ["agm"])
     moved = later.onto(rebuilt)
@@ -70,7 +75,9 @@ def test_counters_prove_the_paths() -> None:
     rules: dict[str, Condition] = {w: contains(w) for w in WORDS}
     on, off = (
         RuleSet.empty().change(rules),
-        RuleSet.empty(Options(cache=False, hyperscan=False, access=False, dense_fallback=False)).change(rules),
+        RuleSet.empty(
+            Options(cache=False, hyperscan=False, access=False, dense_fallback=False)
+        ).change(rules),
     )
     for ruleset in (on, off):
         assert len(matching(ruleset, texts)) == len(matching(ruleset, texts)) == len(WORDS)
@@ -86,9 +93,13 @@ def test_counters_prove_the_paths() -> None:
 
 
 def test_one_scan_for_many_values_or_one_for_each() -> None:
-    """Where many literals are found in a value it is scanned alone, and again joined when few are."""
+    """Where many literals are found in a value it is scanned alone, and again joined when few
+    are."""
     words = {w: contains(w) for w in WORDS}
-    rich, poor = [" ".join(WORDS[i : i + 40]) for i in range(100)], [f"{i} nothing" for i in range(900)]
+    rich, poor = (
+        [" ".join(WORDS[i : i + 40]) for i in range(100)],
+        [f"{i} nothing" for i in range(900)],
+    )
     rules = RuleSet.empty(Options(cache=False)).change(words)
     scans = []
     for texts in (rich, rich, poor[:450], poor[450:]):
@@ -112,7 +123,8 @@ def test_long_values_and_fields_that_never_repeat_are_not_cached() -> None:
 
 @pytest.mark.parametrize(("matching_s", "rests"), [(0.001, 0), (0.0001, 1)])
 def test_a_cache_is_on_where_it_saves_more_than_it_costs(matching_s: float, rests: int) -> None:
-    """Half of the values were there before. A look at the clock takes 0.1 ms: a batch costs the cache two of them."""
+    """Half of the values were there before. A look at the clock takes 0.1 ms: a batch costs the
+    cache two of them."""
     now = 0.0
 
     def clock() -> float:
@@ -143,21 +155,27 @@ def test_the_cache_is_bounded() -> None:
     rules = RuleSet.empty(Options(cache_entries=100)).change({"r": contains("7")})
     for i in range(300):
         texts = [f"{i // 2}-{j}" for j in range(30)]
-        assert [row for row, _ in matching(rules, texts)] == [j for j, t in enumerate(texts) if "7" in t]
+        assert [row for row, _ in matching(rules, texts)] == [
+            j for j, t in enumerate(texts) if "7" in t
+        ]
     assert rules.counters.cache_evictions > 3000
     assert rules.counters.cache_hits == 150 * 30
 
 
 @pytest.mark.parametrize("kind", [And, Or])
 def test_wide_and_deep_conditions(kind: type[And | Or]) -> None:
-    wide = kind(tuple(contains(w) for w in WORDS) + tuple(Predicate(S, "<>", str(i)) for i in range(1100)))
+    wide = kind(
+        tuple(contains(w) for w in WORDS) + tuple(Predicate(S, "<>", str(i)) for i in range(1100))
+    )
     deep: Condition = contains(WORDS[0])
     for word in WORDS[1:] * 6:
         deep = kind((deep, contains(word)))
     mixed: Condition = contains(WORDS[0])
     for i in range(600):
         mixed = Test(
-            Not(And((mixed, Predicate(S, "<>", "")))) if i % 2 else Or((mixed, Constant(None))), "TRUE", i % 3 == 0
+            Not(And((mixed, Predicate(S, "<>", "")))) if i % 2 else Or((mixed, Constant(None))),
+            "TRUE",
+            i % 3 == 0,
         )
     rules = RuleSet.empty().change({"wide": wide, "deep": deep, "mixed": mixed})
     found = {name for _, name in matching(rules, [" ".join(WORDS), "x", ""]) if name != "mixed"}
@@ -172,7 +190,10 @@ def test_opaque_expressions_are_asked_for_candidates_only() -> None:
         return rows % 2 == 0, rows == 3
 
     rules = RuleSet.empty().change(
-        {"and": And((contains("a"), Opaque("even"))), "or null": And((contains("a"), Test(Opaque("even"), "UNKNOWN")))}
+        {
+            "and": And((contains("a"), Opaque("even"))),
+            "or null": And((contains("a"), Test(Opaque("even"), "UNKNOWN"))),
+        }
     )
     found = rules.match(columns(["a", "b", "a", "a", "b", "a"]), 6, evaluate)
     assert [(r, rules.ids[k]) for r, k in zip(found.rows, found.rules, strict=True)] == [
@@ -197,8 +218,16 @@ def test_databases_are_kept_on_disk(tmp_path: Path) -> None:
     for damage in (b"", files[0].read_bytes()[:-9], b"x" * 5000, files[0].read_bytes()[:-1] + b"!"):
         files[0].write_bytes(damage)
         third = RuleSet.empty(options).change(rules)
-        assert (third.counters.compiled, third.counters.loaded, third.counters.unreadable) == (1, 1, 1)
-        assert matching(third, WORDS) == matching(first, WORDS) == [(i, w) for i, w in enumerate(WORDS)]
+        assert (third.counters.compiled, third.counters.loaded, third.counters.unreadable) == (
+            1,
+            1,
+            1,
+        )
+        assert (
+            matching(third, WORDS)
+            == matching(first, WORDS)
+            == [(i, w) for i, w in enumerate(WORDS)]
+        )
     assert sorted((tmp_path / "patterns").iterdir()) == files
 
 
@@ -246,10 +275,16 @@ def test_bytes_that_are_no_utf8_are_values_like_others() -> None:
     [
         (pa.array([1]), contains("x"), "a rule compares the column 's' with texts"),
         (pa.array(["1"]), Predicate(S, "=", 1), "a rule compares the column 's' with numbers"),
-        (pa.array(["1"]), Predicate(N, "=", 1), "a rule reads the column 'n', which the batch does not have"),
+        (
+            pa.array(["1"]),
+            Predicate(N, "=", 1),
+            "a rule reads the column 'n', which the batch does not have",
+        ),
     ],
 )
-def test_columns_that_do_not_fit_are_named(array: pa.Array, predicate: Predicate, message: str) -> None:
+def test_columns_that_do_not_fit_are_named(
+    array: pa.Array, predicate: Predicate, message: str
+) -> None:
     with pytest.raises(ExecutionError) as error:
         RuleSet.empty().change({"r": predicate}).match(Columns({"s": array}), 1)
     assert error.value.message == message
@@ -262,9 +297,13 @@ def test_a_variable_is_of_one_kind() -> None:
 
 def test_no_rules_and_no_rows() -> None:
     assert matching(RuleSet.empty(), ["a"]) == []
-    assert matching(RuleSet.empty().change({"all": Constant(True), "none": Constant(None)}), ["a", None]) == [
+    assert matching(
+        RuleSet.empty().change({"all": Constant(True), "none": Constant(None)}), ["a", None]
+    ) == [
         (0, "all"),
         (1, "all"),
     ]
     assert matching(RuleSet.empty().change({"all": Constant(True)}), []) == []
-    assert matching(RuleSet.empty().change({"r": Predicate(S, "IS NULL")}), ["a", None]) == [(1, "r")]
+    assert matching(RuleSet.empty().change({"r": Predicate(S, "IS NULL")}), ["a", None]) == [
+        (1, "r")
+    ]

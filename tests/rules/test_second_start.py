@@ -1,4 +1,5 @@
-"""A server that starts again finds the compiled databases of its rules on disk, whatever became of them meanwhile."""
+"""A server that starts again finds the compiled databases of its rules on disk, whatever became of
+them meanwhile."""
 
 from __future__ import annotations
 
@@ -23,13 +24,19 @@ RULES, CHANGES = 60, 150
 
 
 def rule(number: int, version: int) -> str:
-    where = f"LOWER(line) LIKE '%a{number}b{version}%' OR word LIKE '%{number}x{version}' OR REGEXP(word, '{number}+$')"
+    where = (
+        f"LOWER(line) LIKE '%a{number}b{version}%' OR word LIKE '%{number}x{version}' OR"
+        f" REGEXP(word, '{number}+$')"
+    )
     return f"INSERT INTO alerts SELECT word FROM events WHERE {where}"
 
 
 def test_all_databases_are_there_at_the_second_start(tmp_path: Path) -> None:
     config = Config(data=tmp_path)
-    with patch("sqlengine.graphs.rebuild.QUIET_S", 0.1), patch("sqlengine.graphs.rebuild.QUIET_TIMES", 0.1):
+    with (
+        patch("sqlengine.graphs.rebuild.QUIET_S", 0.1),
+        patch("sqlengine.graphs.rebuild.QUIET_TIMES", 0.1),
+    ):
         engine = Engine(config)
         engine.broker.create_topic("events")
         jobs = {"tables": TABLES, **{f"r{n}": rule(n, 0) for n in range(RULES)}}

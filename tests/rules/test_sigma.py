@@ -1,4 +1,5 @@
-"""1,831 real rules over 32,257 real events raise the alerts that three independent evaluations found."""
+"""1,831 real rules over 32,257 real events raise the alerts that three independent evaluations
+found."""
 
 from __future__ import annotations
 
@@ -12,10 +13,14 @@ from rules.options import Options
 from rules.ruleset import Matches, RuleSet
 from tests.rules import sigma
 
-pytestmark = pytest.mark.skipif(not sigma.FOLDER.is_dir(), reason="../shared/corpora/sigma is not there")
+pytestmark = pytest.mark.skipif(
+    not sigma.FOLDER.is_dir(), reason="../shared/corpora/sigma is not there"
+)
 
 
-def alerts(rules: RuleSet, found: Matches, events: list[dict[str, object]]) -> set[tuple[str, object]]:
+def alerts(
+    rules: RuleSet, found: Matches, events: list[dict[str, object]]
+) -> set[tuple[str, object]]:
     assert not found.errors
     pairs = zip(found.rows.tolist(), found.rules.tolist(), strict=True)
     return {(rules.ids[rule], events[row]["_id"]) for row, rule in pairs}
@@ -44,7 +49,9 @@ WITHOUT = {
     "joined_scan": Options(joined_scan=False),
     "access": Options(access=False),
     "dense_fallback": Options(dense_fallback=False),
-    "all": Options(cache=False, hyperscan=False, joined_scan=False, access=False, dense_fallback=False),
+    "all": Options(
+        cache=False, hyperscan=False, joined_scan=False, access=False, dense_fallback=False
+    ),
 }
 
 
@@ -62,7 +69,9 @@ def test_rules_added_in_pieces_and_small_batches() -> None:
     names = list(rules)
     ruleset = RuleSet.empty().change({n: rules[n] for n in names[:120]})
     for start in range(120, len(names), 10):
-        ruleset = ruleset.change({n: rules[n] for n in names[start - 5 : start + 10]}, names[start - 60 : start - 50])
+        ruleset = ruleset.change(
+            {n: rules[n] for n in names[start - 5 : start + 10]}, names[start - 60 : start - 50]
+        )
     ruleset = ruleset.change({n: c for n, c in rules.items() if n not in ruleset.rules})
     assert ruleset.rules.keys() == rules.keys()
     assert ruleset.needs_rebuild

@@ -31,7 +31,10 @@ def user(server: User, data: Path) -> Iterator[User]:
     yield server
     for path in (data / "jobs").iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    eventually(lambda: not any(j["origin"] == "folder" for j in server.jobs()), "the end of the folder's jobs")
+    eventually(
+        lambda: not any(j["origin"] == "folder" for j in server.jobs()),
+        "the end of the folder's jobs",
+    )
     for job in sorted(server.jobs(), key=lambda j: bool(j["defines"])):
         if job["name"] not in ("tables", "timed", "all"):
             server.client.delete(f"/api/v1/jobs/{job['name']}", take_over="true")

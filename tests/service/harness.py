@@ -1,4 +1,5 @@
-"""Real servers for tests, and what users see of them. Nothing here looks behind HTTP, the folder and the topics."""
+"""Real servers for tests, and what users see of them. Nothing here looks behind HTTP, the folder
+and the topics."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def rule(name: str, where: str = "TRUE") -> str:
 
 
 class User:
-    """Someone who talks to a server. Every event gets a number; `fired` says which rules gave an alert for it."""
+    """Someone who talks to a server. Every event gets a number; `fired` says which rules gave an
+    alert for it."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -82,7 +84,11 @@ class User:
 
     def metric(self, name: str) -> float:
         lines = self.client.get_text("/metrics").splitlines()
-        return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.split("{")[0].split(" ")[0] == name)
+        return sum(
+            float(line.rsplit(" ", 1)[1])
+            for line in lines
+            if line.split("{")[0].split(" ")[0] == name
+        )
 
     # ---- records
 
@@ -92,7 +98,9 @@ class User:
     def write(self, topic: str, *records: bytes | dict[str, object], shard: int = 0) -> int:
         """Appends, and gives the first offset."""
         lines = [r if isinstance(r, bytes) else json.dumps(r).encode() for r in records]
-        done: Any = self.client.post(f"/api/v1/topics/{topic}/records", b"\n".join(lines), shard=shard)
+        done: Any = self.client.post(
+            f"/api/v1/topics/{topic}/records", b"\n".join(lines), shard=shard
+        )
         return int(done["first_offset"])
 
     def read(self, topic: str) -> list[dict[str, Any]]:
@@ -111,8 +119,9 @@ class User:
         return {"id": next(self._numbers), "word": word, "amount": amount}
 
     def fired(self, word: str | None = None, amount: int | None = None) -> set[str]:
-        """Writes an event; the rules that gave an alert for it. The job `all` gives one for every event, and rows of an
-        epoch become visible together: nothing comes later. More than one alert of a rule is an error."""
+        """Writes an event; the rules that gave an alert for it. The job `all` gives one for every
+        event, and rows of an epoch become visible together: nothing comes later. More than one
+        alert of a rule is an error."""
         event = self.event(word, amount)
         self.write("events", event)
         return self.alerts(event["id"])
@@ -157,7 +166,10 @@ def running(data: Path, **options: Any) -> Iterator[tuple[Service, User]]:
     service = Service(Config(data=data, port=0, **options))
     try:
         service.start()
-        yield service, User(Client(f"http://127.0.0.1:{service.port}", options.get("token"), "rest"))
+        yield (
+            service,
+            User(Client(f"http://127.0.0.1:{service.port}", options.get("token"), "rest")),
+        )
     finally:
         service.stop()
 
@@ -165,18 +177,28 @@ def running(data: Path, **options: Any) -> Iterator[tuple[Service, User]]:
 class Process:
     """`sql serve` as a process of its own."""
 
-    def __init__(self, data: Path, *, before: str = "", options: str = "", wrapper: Sequence[str] = ()) -> None:
-        """`before`: Python that the new process runs ahead of the server; `options`: of its Config, besides what the
-        command line gives; `wrapper`: the command that starts it."""
+    def __init__(
+        self, data: Path, *, before: str = "", options: str = "", wrapper: Sequence[str] = ()
+    ) -> None:
+        """`before`: Python that the new process runs ahead of the server; `options`: of its Config,
+        besides what the command line gives; `wrapper`: the command that starts it."""
         self.log = data.parent / f"{data.name}-{next(_LIVES)}.log"
-        start = f"{before}\nfrom sqlengine.cli import main\nmain(['serve', '--data', {str(data)!r}, '--port', '0'])"
+        start = (
+            f"{before}\nfrom sqlengine.cli import main\nmain(['serve', '--data', {str(data)!r},"
+            " '--port', '0'])"
+        )
         if options:
-            serve = "from pathlib import Path; from sqlengine.config import Config; from sqlengine.service import serve"
+            serve = (
+                "from pathlib import Path; from sqlengine.config import Config; from"
+                " sqlengine.service import serve"
+            )
             start = f"{before}\n{serve}\nserve(Config(data=Path({str(data)!r}), port=0, {options}))"
         environment = {k: v for k, v in os.environ.items() if not k.startswith("SQLENGINE_")}
         with self.log.open("wb") as log:
             command = [*wrapper, sys.executable, "-c", start]
-            self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
+            self.process = subprocess.Popen(
+                command, cwd=ROOT, env=environment, stdout=log, stderr=log
+            )
 
     def said(self) -> str:
         """What it logged in this life."""
@@ -188,7 +210,11 @@ class Process:
         def port() -> int | None:
             assert self.process.poll() is None, self.said()
             lines = [line for line in self.said().splitlines() if "ready on " in line]
-            return int(lines[0].split("ready on ")[1].split(",")[0].rsplit(":", 1)[1]) if lines else None
+            return (
+                int(lines[0].split("ready on ")[1].split(",")[0].rsplit(":", 1)[1])
+                if lines
+                else None
+            )
 
         return User(Client(f"http://127.0.0.1:{eventually(port, 'the server')}", origin="rest"))
 

@@ -1,4 +1,5 @@
-"""Dead letters: whose they are, where the row and the expression stand, and their replay, exactly once."""
+"""Dead letters: whose they are, where the row and the expression stand, and their replay, exactly
+once."""
 
 from __future__ import annotations
 
@@ -20,7 +21,10 @@ from sqlengine.executors.replays import sinks_of
 from tests.service.harness import Process, User, rule, running
 from tests.support import eventually
 
-TABLE = "CREATE TABLE wide (id BIGINT, n INT) WITH ('connector' = 'topic', 'topic' = 'wide', 'format' = 'json');\n"
+TABLE = (
+    "CREATE TABLE wide (id BIGINT, n INT) WITH ('connector' = 'topic', 'topic' = 'wide', 'format' ="
+    " 'json');\n"
+)
 WIDER = TABLE.replace("n INT", "n STRING")
 COPY = """CREATE TABLE copies (id BIGINT, n STRING) WITH ('connector' = 'topic', 'topic' = 'copies', 'format' = 'json');
 INSERT INTO copies SELECT id, CAST(n AS STRING) FROM wide"""
@@ -54,7 +58,8 @@ def test_a_letter_names_statement_expression_record_and_reason(user: User) -> No
     (letter,) = eventually(lambda: letters(user, "divide"))
     assert (letter["job"], letter["version"], letter["line"]) == ("divide", 1, 2)
     assert (
-        letter["sql"].split("\n")[1][letter["column"] - 1 :].startswith("/ amount") or "100 / amount" in letter["sql"]
+        letter["sql"].split("\n")[1][letter["column"] - 1 :].startswith("/ amount")
+        or "100 / amount" in letter["sql"]
     )
     assert (letter["stored"], letter["shard"], letter["offset"]) == ("events", "0", offset)
     assert letter["table"].endswith(".events")
@@ -69,7 +74,11 @@ def test_jobs_that_share_an_expression_have_a_letter_each(user: User) -> None:
         user.submit(name, text + f"INSERT INTO alerts SELECT '{name}', 10 / amount FROM events")
     offset = user.write("events", user.event("x", 0))
     eventually(lambda: letters(user, "one") and letters(user, "two"))
-    assert [x["offset"] for x in letters(user, "one")] == [x["offset"] for x in letters(user, "two")] == [offset]
+    assert (
+        [x["offset"] for x in letters(user, "one")]
+        == [x["offset"] for x in letters(user, "two")]
+        == [offset]
+    )
     assert [letters(user, n)[0]["line"] for n in ("one", "two")] == [1, 3]
     user.client.delete("/api/v1/jobs/one")
     user.write("events", user.event("x", 0))
@@ -119,14 +128,21 @@ def test_a_row_that_fails_again_is_another_letter(user: User) -> None:
     user.write("events", user.event("x", 0))
     eventually(lambda: letters(user, "divide"))
     assert len(replay(user, "divide")["replayed"]) == 1
-    first, second = eventually(lambda: letters(user, "divide") if len(letters(user, "divide")) > 1 else None)
+    first, second = eventually(
+        lambda: letters(user, "divide") if len(letters(user, "divide")) > 1 else None
+    )
     assert (first["replayed"], second["replayed"]) == (["divide"], [])
     assert first["offset"] == second["offset"]
 
 
 def test_only_the_statement_that_lost_the_row_gets_it(user: User) -> None:
     user.topic("copies")
-    both = TABLE + COPY + ";\n" + rule("both", "100 / {} >= 0").replace("FROM events", "FROM wide").replace("{}", "n")
+    both = (
+        TABLE
+        + COPY
+        + ";\n"
+        + rule("both", "100 / {} >= 0").replace("FROM events", "FROM wide").replace("{}", "n")
+    )
     user.topic("wide")
     user.submit("both", both)
     user.write("wide", b'{"id": 7, "n": 0}')
@@ -138,7 +154,10 @@ def test_only_the_statement_that_lost_the_row_gets_it(user: User) -> None:
 
 
 def test_what_cannot_be_replayed_exactly_is_refused(user: User) -> None:
-    text = "INSERT INTO counts SELECT COUNT(*), MIN(10 / id) FROM TABLE(TUMBLE(TABLE timed, DESCRIPTOR(ts), INTERVAL '1' SECOND)) GROUP BY window_start, window_end"
+    text = (
+        "INSERT INTO counts SELECT COUNT(*), MIN(10 / id) FROM TABLE(TUMBLE(TABLE timed,"
+        " DESCRIPTOR(ts), INTERVAL '1' SECOND)) GROUP BY window_start, window_end"
+    )
     user.submit("window", text)
     user.write("timed", b'{"id": 0, "ts": "2024-01-01 00:00:01"}', b'{"id": 1, "ts": "x"}')
     eventually(lambda: len(letters(user, "window")) == 2)
@@ -154,10 +173,15 @@ def test_a_job_that_has_read_the_record_again_by_itself_does_not_get_it(user: Us
     user.submit("divide", rule("divide", "100 / amount >= 0"))
     user.write("events", user.event("x", 0))
     eventually(lambda: letters(user, "divide"))
-    table = "CREATE TEMPORARY TABLE again (id BIGINT, amount INT) WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json', 'scan.startup.mode' = 'earliest-offset');"
+    table = (
+        "CREATE TEMPORARY TABLE again (id BIGINT, amount INT) WITH ('connector' = 'topic', 'topic'"
+        " = 'events', 'format' = 'json', 'scan.startup.mode' = 'earliest-offset');"
+    )
     user.client.delete("/api/v1/jobs/divide")
     user.submit(
-        "divide", table + "INSERT INTO alerts SELECT 'divide', id FROM again WHERE amount = 0 OR 100 / amount >= 0"
+        "divide",
+        table
+        + "INSERT INTO alerts SELECT 'divide', id FROM again WHERE amount = 0 OR 100 / amount >= 0",
     )
     eventually(lambda: alerts(user, "divide"))
     (refused,) = replay(user, "divide")["refused"]
@@ -190,10 +214,16 @@ def test_the_command_line(user: User) -> None:
     assert "^" in shown
     assert "table events" in shown
     assert "record 1 of shard 0 of 'events': nonsense" in shown
-    assert len(json.loads(run("dead-letters", "--since", "1 h", "--output", "json").output)["letters"]) == 2
+    assert (
+        len(json.loads(run("dead-letters", "--since", "1 h", "--output", "json").output)["letters"])
+        == 2
+    )
     user.submit("divide", rule("divide", "amount = 0"))
     done = run("dead-letters", "divide", "--replay", "--id", str(letters(user, "divide")[0]["id"]))
-    assert (done.exit_code, done.output.startswith("divide: 1 letter replayed in epoch ")) == (0, True)
+    assert (done.exit_code, done.output.startswith("divide: 1 letter replayed in epoch ")) == (
+        0,
+        True,
+    )
     assert "replayed for divide" in run("dead-letters", "divide").output
     assert run("dead-letters", "--replay").exit_code == 2
     assert run("dead-letters", "--since", "soon").exit_code == 2
@@ -220,7 +250,8 @@ def test_a_replay_is_repeated_by_a_recovery_and_not_made_twice(tmp_path: Path) -
 
 
 def test_a_crash_behind_the_record_of_a_replay(tmp_path: Path) -> None:
-    """All that is there of the replay is its epoch's record: the next start makes the rest of it, once."""
+    """All that is there of the replay is its epoch's record: the next start makes the rest of it,
+    once."""
     data = tmp_path / "data"
     with running(data) as (service, user):
         user.prepare()
@@ -231,12 +262,21 @@ def test_a_crash_behind_the_record_of_a_replay(tmp_path: Path) -> None:
         user.submit("divide", rule("divide", "amount = 0"))
         (sink,) = sinks_of(service.engine.fleet.of("divide").runner.graph, "divide")
     record = json.dumps(event).encode()
-    again = Again(letter["id"], letter["source"], letter["shard"], letter["offset"], record, (sink.place,))
+    again = Again(
+        letter["id"], letter["source"], letter["shard"], letter["offset"], record, (sink.place,)
+    )
     broker = EmbeddedBroker(data, fsync="none", clock=lambda: 0)
     log = TopicEpochLog(broker, letter["graph"])
     *_, (_, last) = log.read(0)
     log.append(
-        EpochRecord(last.graph, last.epoch + 1, last.version, last.proctime, 1, replay=Replay("divide", 2, (again,)))
+        EpochRecord(
+            last.graph,
+            last.epoch + 1,
+            last.version,
+            last.proctime,
+            1,
+            replay=Replay("divide", 2, (again,)),
+        )
     )
     broker.close()
     for _ in range(2):

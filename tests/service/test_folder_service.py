@@ -1,4 +1,5 @@
-"""The watched folder of a real server: what comes of edits, renames, half-written files and big check-outs."""
+"""The watched folder of a real server: what comes of edits, renames, half-written files and big
+check-outs."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ def _has_text(user: User, job: str, text: str) -> bool:
 
 
 def wait_for(user: User, **states: str | None) -> None:
-    """Until the jobs are in these states; None: there is no such job. `__` in a name stands for a dot."""
+    """Until the jobs are in these states; None: there is no such job. `__` in a name stands for a
+    dot."""
     wanted = {name.replace("__", "."): state for name, state in states.items()}
     eventually(lambda: all(user.states().get(n) == s for n, s in wanted.items()), f"{wanted}")
 
@@ -50,10 +52,16 @@ def test_a_renamed_file_keeps_a_half_full_window(user: User, folder: Path) -> No
     (folder / "window.sql").write_text(WINDOW)
     wait_for(user, window="running")
     user.write("timed", *({"id": n, "ts": f"2026-01-01 00:01:0{n}"} for n in range(1, 4)))
-    eventually(lambda: user.metric("sqlengine_records_in_total") and user.job("window")["state"] == "running")
+    eventually(
+        lambda: (
+            user.metric("sqlengine_records_in_total") and user.job("window")["state"] == "running"
+        )
+    )
     (folder / "window.sql").rename(folder / "renamed.sql")
     wait_for(user, window=None, renamed="running")
-    user.write("timed", {"id": 4, "ts": "2026-01-01 00:01:04"}, {"id": 9, "ts": "2026-01-01 00:05:00"})
+    user.write(
+        "timed", {"id": 4, "ts": "2026-01-01 00:01:04"}, {"id": 9, "ts": "2026-01-01 00:05:00"}
+    )
     assert eventually(lambda: user.read("counts")) == [{"n": 4, "least": 1}]
     assert [v["version"] for v in history(user, "renamed")] == [1]
     (folder / "renamed.sql").unlink()
@@ -99,12 +107,15 @@ def test_bad_files_are_shown_and_go_when_they_are_good(user: User, folder: Path)
 
 
 def test_jobs_wait_for_their_table(user: User, folder: Path) -> None:
-    (folder / "late.sql").write_text("INSERT INTO late_table SELECT id FROM events WHERE amount = 77")
+    (folder / "late.sql").write_text(
+        "INSERT INTO late_table SELECT id FROM events WHERE amount = 77"
+    )
     wait_for(user, late="waiting")
     assert "late_table" in user.job("late")["reason"]
     user.fired(amount=77)
     (folder / "table.sql").write_text(
-        "CREATE TABLE late_table (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'late', 'format' = 'json')"
+        "CREATE TABLE late_table (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'late',"
+        " 'format' = 'json')"
     )
     wait_for(user, late="running", table="defined")
     event = user.event(amount=77)
@@ -121,7 +132,8 @@ def test_a_waiting_job_says_what_it_waits_for_now(user: User, folder: Path) -> N
     wait_for(user, waits="waiting")
     assert "unknown table 'table_one'" in user.job("waits")["reason"]
     (folder / "one.sql").write_text(
-        "CREATE TABLE table_one (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'late', 'format' = 'json')"
+        "CREATE TABLE table_one (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'late', 'format'"
+        " = 'json')"
     )
     eventually(lambda: "unknown column 'idd'" in user.job("waits")["reason"])
     (folder / "waits.sql").write_text("INSERT INTO table_one SELECT id FROM events")
@@ -134,7 +146,9 @@ def test_hundreds_of_files_are_one_change(user: User, folder: Path) -> None:
     staging = folder.parent / "staging"
     staging.mkdir()
     for n in range(300):
-        (staging / f"r{n}.sql").write_text(rule(f"m{n}", f"amount = {n + 1000} OR LOWER(word) LIKE '%needle{n}x%'"))
+        (staging / f"r{n}.sql").write_text(
+            rule(f"m{n}", f"amount = {n + 1000} OR LOWER(word) LIKE '%needle{n}x%'")
+        )
     (staging / "bad.sql").write_text(rule("bad", "amont = 1"))
     os.rename(staging, several)
     eventually(lambda: user.states().get("many.r299") == "running", "300 jobs")
@@ -166,7 +180,8 @@ def test_a_file_does_not_touch_the_job_of_another_origin(user: User, folder: Pat
 
 def test_the_file_of_a_definition_in_use_is_deleted(user: User, folder: Path) -> None:
     (folder / "base.sql").write_text(
-        "CREATE TABLE based (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'based', 'format' = 'json')"
+        "CREATE TABLE based (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'based', 'format' ="
+        " 'json')"
     )
     wait_for(user, base="defined")
     user.submit("above", "INSERT INTO based SELECT id FROM events")
@@ -213,14 +228,17 @@ def test_a_running_job_keeps_its_history_when_its_file_is_renamed(user: User, fo
 
 def test_definitions_and_waiting_jobs_are_renamed(user: User, folder: Path) -> None:
     (folder / "def.sql").write_text(
-        "CREATE TABLE defined (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'defined', 'format' = 'json')"
+        "CREATE TABLE defined (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'defined',"
+        " 'format' = 'json')"
     )
     (folder / "wait.sql").write_text("INSERT INTO never SELECT id FROM events")
     wait_for(user, **{"def": "defined", "wait": "waiting"})
     user.submit("uses", "INSERT INTO defined SELECT id FROM events")
     (folder / "def.sql").rename(folder / "fed.sql")
     (folder / "wait.sql").rename(folder / "tiaw.sql")
-    wait_for(user, **{"def": None, "fed": "defined", "wait": None, "tiaw": "waiting", "uses": "running"})
+    wait_for(
+        user, **{"def": None, "fed": "defined", "wait": None, "tiaw": "waiting", "uses": "running"}
+    )
     error = user.refused(lambda: user.client.delete("/api/v1/jobs/fed", take_over="true"))
     assert error.message == "'defined' is used by uses"
     assert refused_files(user) == {}

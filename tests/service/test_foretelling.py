@@ -10,7 +10,10 @@ from parser.errors import Position
 from sqlengine.client import Client
 from tests.service.harness import User, rule
 
-TABLE = "CREATE TABLE told ({columns}) WITH ('connector' = 'topic', 'topic' = 'told', 'format' = 'json')"
+TABLE = (
+    "CREATE TABLE told ({columns}) WITH ('connector' = 'topic', 'topic' = 'told', 'format' ="
+    " 'json')"
+)
 OPTIONS = {
     "unknown connector": (
         "'connector' = 'topik', 'topic' = 'x', 'format' = 'json'",
@@ -23,10 +26,21 @@ OPTIONS = {
         "unknown option 'topc'",
         "did you mean 'topic'?",
     ),
-    "missing option": ("'connector' = 'topic', 'format' = 'json'", "table 't' needs the option 'topic'", ""),
-    "unknown format": ("'connector' = 'topic', 'topic' = 'x', 'format' = 'jsn'", "unknown format 'jsn'", "'json'"),
+    "missing option": (
+        "'connector' = 'topic', 'format' = 'json'",
+        "table 't' needs the option 'topic'",
+        "",
+    ),
+    "unknown format": (
+        "'connector' = 'topic', 'topic' = 'x', 'format' = 'jsn'",
+        "unknown format 'jsn'",
+        "'json'",
+    ),
     "option of the format": (
-        "'connector' = 'topic', 'topic' = 'x', 'format' = 'json', 'json.ignore-parse-error' = 'true'",
+        (
+            "'connector' = 'topic', 'topic' = 'x', 'format' = 'json', 'json.ignore-parse-error' ="
+            " 'true'"
+        ),
         "unknown option 'ignore-parse-error' of format 'json'",
         "did you mean 'ignore-parse-errors'?",
     ),
@@ -50,7 +64,10 @@ WRONG_KEYS = {
 def told(user: User, name: str, sql: str) -> tuple[object, ...]:
     """What both say."""
     before = user.jobs()
-    both = [user.refused(partial(user.submit, name, sql, **query)) for query in ({"dry_run": "true"}, {})]
+    both = [
+        user.refused(partial(user.submit, name, sql, **query))
+        for query in ({"dry_run": "true"}, {})
+    ]
     first, second = [(e.status, e.message, e.detail, e.hint, e.position) for e in both]
     assert first == second
     assert [(j["name"], j["version"], j["state"]) for j in user.jobs()] == [
@@ -63,9 +80,13 @@ def test_who_owns_the_job(user: User) -> None:
     user.submit("owned", rule("owned"))
     cli = User(Client(user.client.server))  # which says that it is the command line
     assert told(cli, "owned", rule("stolen"))[:2] == (409, "job 'owned' belongs to rest")
-    answers = [user.command(op=op, name="owned", sql=rule("stolen")) for op in ("validate", "submit")]
+    answers = [
+        user.command(op=op, name="owned", sql=rule("stolen")) for op in ("validate", "submit")
+    ]
     assert [a["error"]["message"] for a in answers] == ["job 'owned' belongs to rest"] * 2
-    assert cli.submit("owned", rule("stolen"), dry_run="true", take_over="true")["status"] == "valid"
+    assert (
+        cli.submit("owned", rule("stolen"), dry_run="true", take_over="true")["status"] == "valid"
+    )
     taken = user.command(op="validate", name="owned", sql=rule("stolen"), take_over=True)
     assert (taken["status"], taken["version"]) == ("valid", 2)
     assert (user.job("owned")["origin"], user.fired()) == ("rest", {"owned"})
@@ -81,7 +102,10 @@ def test_definitions_in_use(user: User) -> None:
 
 
 def test_jobs_that_need_each_other(user: User) -> None:
-    jobs = {"uses": "INSERT INTO told SELECT id FROM events", "defines": TABLE.format(columns="id BIGINT")}
+    jobs = {
+        "uses": "INSERT INTO told SELECT id FROM events",
+        "defines": TABLE.format(columns="id BIGINT"),
+    }
     alone = user.refused(lambda: user.submit("uses", jobs["uses"], dry_run="true"))
     assert "unknown table 'told'" in alone.message
     for query, words in (({"dry_run": "true"}, ["valid", "valid"]), ({}, ["added", "added"])):

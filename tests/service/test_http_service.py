@@ -1,4 +1,5 @@
-"""The server's HTTP manners: health, problems, many jobs at once, tokens, foreign pages, addresses, locks."""
+"""The server's HTTP manners: health, problems, many jobs at once, tokens, foreign pages, addresses,
+locks."""
 
 from __future__ import annotations
 
@@ -21,15 +22,23 @@ from tests.service.harness import User, rule, running
 from tests.support import PATIENCE_S, eventually
 
 
-def ask(user: User, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, dict[str, str], Any]:
+def ask(
+    user: User, method: str, path: str, body: bytes = b"", **headers: str
+) -> tuple[int, dict[str, str], Any]:
     """Status, headers and body, with exactly the headers given."""
-    connection = http.client.HTTPConnection(user.client.server.removeprefix("http://"), timeout=PATIENCE_S)
+    connection = http.client.HTTPConnection(
+        user.client.server.removeprefix("http://"), timeout=PATIENCE_S
+    )
     try:
         connection.request(method, path, body, {k.replace("_", "-"): v for k, v in headers.items()})
         answer = connection.getresponse()
         data = answer.read()
         kind = answer.headers.get_content_type()
-        return answer.status, dict(answer.headers), json.loads(data) if kind.endswith("json") else data.decode()
+        return (
+            answer.status,
+            dict(answer.headers),
+            json.loads(data) if kind.endswith("json") else data.decode(),
+        )
     finally:
         connection.close()
 
@@ -40,7 +49,9 @@ def test_health(user: User) -> None:
 
 
 def test_metrics_count_what_happened(user: User) -> None:
-    before = {m: user.metric(m) for m in ("sqlengine_records_in_total", "sqlengine_job_records_total")}
+    before = {
+        m: user.metric(m) for m in ("sqlengine_records_in_total", "sqlengine_job_records_total")
+    }
     user.fired()
     after = {m: user.metric(m) for m in before}
     assert after["sqlengine_records_in_total"] == before["sqlengine_records_in_total"] + 1
@@ -95,7 +106,9 @@ def test_every_error_is_a_problem(user: User, method: str, path: str, status: in
 def test_of_many_jobs_each_has_its_outcome(user: User) -> None:
     jobs = {"one": rule("one"), "two": rule("two", "nothing = 1"), "three": rule("three")}
     send = json.dumps({"jobs": jobs}).encode()
-    status, _, body = ask(user, "POST", "/api/v1/jobs?dry-run=true", send, Content_Type="application/json")
+    status, _, body = ask(
+        user, "POST", "/api/v1/jobs?dry-run=true", send, Content_Type="application/json"
+    )
     assert (status, {j["name"]: j["status"] for j in body["jobs"]}) == (
         207,
         {"one": "valid", "two": "refused", "three": "valid"},
@@ -104,12 +117,20 @@ def test_of_many_jobs_each_has_its_outcome(user: User) -> None:
     status, _, body = ask(user, "POST", "/api/v1/jobs", send, Content_Type="application/json")
     assert status == 207
     outcomes = {j["name"]: j for j in body["jobs"]}
-    assert {n: o["status"] for n, o in outcomes.items()} == {"one": "added", "two": "refused", "three": "added"}
+    assert {n: o["status"] for n, o in outcomes.items()} == {
+        "one": "added",
+        "two": "refused",
+        "three": "added",
+    }
     assert outcomes["two"]["error"]["message"] == "unknown column 'nothing'"
     assert user.fired() == {"one", "three"}
     del jobs["two"]
     status, _, body = ask(
-        user, "POST", "/api/v1/jobs", json.dumps({"jobs": jobs}).encode(), Content_Type="application/json"
+        user,
+        "POST",
+        "/api/v1/jobs",
+        json.dumps({"jobs": jobs}).encode(),
+        Content_Type="application/json",
     )
     assert (status, {j["status"] for j in body["jobs"]}) == (200, {"unchanged"})
     for name in jobs:
@@ -146,7 +167,13 @@ def test_requests_that_a_web_page_sends_are_refused(user: User, headers: dict[st
 def test_pages_of_this_machine_are_not(user: User) -> None:
     local = user.client.server.removeprefix("http://")
     assert (
-        ask(user, "GET", "/api/v1/jobs", Host=f"localhost:{local.split(':')[1]}", Origin="http://127.0.0.1:3000")[0]
+        ask(
+            user,
+            "GET",
+            "/api/v1/jobs",
+            Host=f"localhost:{local.split(':')[1]}",
+            Origin="http://127.0.0.1:3000",
+        )[0]
         == 200
     )
 
@@ -214,7 +241,9 @@ def test_stopping_twice_and_before_the_start(tmp_path: Path) -> None:
     service.stop()
 
 
-def test_requests_that_run_are_answered_before_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_that_run_are_answered_before_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with running(tmp_path / "data") as (service, user), ThreadPoolExecutor(4) as pool:
         user.topic("quiet")
         broker = service.engine.broker
@@ -226,13 +255,18 @@ def test_requests_that_run_are_answered_before_the_end(tmp_path: Path, monkeypat
 
         monkeypatch.setattr(broker, "wait_for_data", counted)
         asked: dict[str, object] = {"offset": "latest", "wait": 1}
-        polls = [pool.submit(lambda: user.client.get("/api/v1/topics/quiet/records", **asked)) for _ in range(4)]
+        polls = [
+            pool.submit(lambda: user.client.get("/api/v1/topics/quiet/records", **asked))
+            for _ in range(4)
+        ]
         eventually(lambda: waiting.count(1) == 4)
         service.stop()
         assert [p.result(PATIENCE_S)["records"] for p in polls] == [[]] * 4
 
 
-def test_the_serving_thread_may_be_awake_when_it_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_serving_thread_may_be_awake_when_it_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with running(tmp_path / "data") as (service, user):
         user.topic("t")
         trigger = service._http._server.trigger
@@ -248,7 +282,9 @@ def test_the_serving_thread_may_be_awake_when_it_is_stopped(tmp_path: Path, monk
         assert not service._http._thread.is_alive()
 
 
-def test_commands_answers_and_old_records_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_answers_and_old_records_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Topics without a retention keep all they have."""
     with running(tmp_path / "data") as (service, user):
         user.client.post("/api/v1/topics", {"name": "short", "retention_ms": 1000})
@@ -258,7 +294,10 @@ def test_commands_answers_and_old_records_go(tmp_path: Path, monkeypatch: pytest
         assert user.command(op="list")["jobs"] == []
         broker = service.engine.broker
         now = broker._clock()
-        for days, left in ((0, {"_commands": 1, "_command_results": 1, "long": 1}), (8, {"long": 1})):
+        for days, left in (
+            (0, {"_commands": 1, "_command_results": 1, "long": 1}),
+            (8, {"long": 1}),
+        ):
             monkeypatch.setattr(broker, "_clock", lambda days=days: now + days * 86_400_000 + 2000)
             service.upkeep.turn()
             names = ("_commands", "_command_results", "short", "long")

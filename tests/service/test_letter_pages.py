@@ -86,7 +86,9 @@ def test_pages_are_those_of_a_look_at_all(broker: Counting, wanted: Wanted) -> N
         expected = naive(wanted, range(end))
         assert [x.id for x in letters.read(wanted)] == expected
         for after in (-1, 0, 998, 999, 1000, 3_332, end - 1, end + 5000):
-            assert [x.id for x in islice(letters.read(wanted, after), 120)] == [n for n in expected if n > after][:120]
+            assert [x.id for x in islice(letters.read(wanted, after), 120)] == [
+                n for n in expected if n > after
+            ][:120]
         for count in (1, 7, 500):
             assert [x.id for x in letters.last(wanted, count)] == expected[-count:]
 

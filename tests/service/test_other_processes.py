@@ -1,4 +1,5 @@
-"""Other processes of the machine beside a server: they use its topics, own shards, and are slowed down where it says so."""
+"""Other processes of the machine beside a server: they use its topics, own shards, and are slowed
+down where it says so."""
 
 from __future__ import annotations
 
@@ -79,7 +80,12 @@ def test_the_programs_of_the_document_run(user: User, capsys: pytest.CaptureFixt
     programs = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     known: dict[str, object] = {}
     for program in programs:
-        exec(program.replace("http://127.0.0.1:8083", user.client.server).replace("timeout_s=1", "timeout_s=0"), known)
+        exec(
+            program.replace("http://127.0.0.1:8083", user.client.server).replace(
+                "timeout_s=1", "timeout_s=0"
+            ),
+            known,
+        )
     broker = known["broker"]
     assert isinstance(broker, RemoteBroker)
     broker.close()
@@ -120,7 +126,8 @@ def test_a_full_topic_stops_the_stream_and_loses_nothing(user: User) -> None:
     user.client.post("/api/v1/topics", {"name": "narrow", "max_bytes": 3000})
     user.submit(
         "tables.narrow",
-        "CREATE TABLE narrow (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'narrow', 'format' = 'json')",
+        "CREATE TABLE narrow (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'narrow', 'format'"
+        " = 'json')",
     )
     user.submit("filling", "INSERT INTO narrow SELECT id FROM events")
     ids = []

@@ -12,7 +12,9 @@ from tests.service.ways import WAYS, Rejected, Way
 
 def test_another_origin_must_take_the_job_over(user: User) -> None:
     user.submit("owned", rule("owned"))
-    error = user.refused(lambda: user.client.request("PUT", "/api/v1/jobs/owned", b"x", {}) and None)
+    error = user.refused(
+        lambda: user.client.request("PUT", "/api/v1/jobs/owned", b"x", {}) and None
+    )
     assert error.status == 400  # its own origin may: the text is at fault
     answer = user.command(op="submit", name="owned", sql=rule("stolen"))
     assert answer["error"]["message"] == "job 'owned' belongs to rest"
@@ -20,7 +22,10 @@ def test_another_origin_must_take_the_job_over(user: User) -> None:
     assert "take it over" in answer["error"]["hint"]
     assert user.command(op="remove", name="owned")["status"] == "refused"
     assert user.fired() == {"owned"}
-    assert user.command(op="submit", name="owned", sql=rule("stolen"), take_over=True)["status"] == "replaced"
+    assert (
+        user.command(op="submit", name="owned", sql=rule("stolen"), take_over=True)["status"]
+        == "replaced"
+    )
     assert user.fired() == {"stolen"}
     assert user.job("owned")["origin"] == "topic"
     error = user.refused(lambda: user.client.delete("/api/v1/jobs/owned"))
@@ -29,7 +34,10 @@ def test_another_origin_must_take_the_job_over(user: User) -> None:
     assert user.fired() == set()
 
 
-TABLE = "CREATE TABLE shared_{n} ({columns}) WITH ('connector' = 'topic', 'topic' = 'shared{n}', 'format' = 'json')"
+TABLE = (
+    "CREATE TABLE shared_{n} ({columns}) WITH ('connector' = 'topic', 'topic' = 'shared{n}',"
+    " 'format' = 'json')"
+)
 
 
 def test_a_definition_in_use_is_neither_removed_nor_changed(user: User) -> None:
@@ -44,7 +52,9 @@ def test_a_definition_in_use_is_neither_removed_nor_changed(user: User) -> None:
     assert error.status == 409
     assert "shared_1" in error.message
     assert user.job("definition")["sql"] == old
-    assert user.submit("again", old)["status"] == "added"  # the same definition again is no conflict
+    assert (
+        user.submit("again", old)["status"] == "added"
+    )  # the same definition again is no conflict
     error = user.refused(lambda: user.submit("other", TABLE.format(n=1, columns="id INT")))
     assert "shared_1" in str(error)
     for name in ("user-a", "user-b"):
@@ -80,7 +90,10 @@ def test_a_job_that_comes_back_is_added(user: User) -> None:
 
 
 def test_users_of_a_definition_may_go_with_it(user: User) -> None:
-    user.submit("both", TABLE.format(n=2, columns="id BIGINT") + ";\nINSERT INTO shared_2 SELECT id FROM events")
+    user.submit(
+        "both",
+        TABLE.format(n=2, columns="id BIGINT") + ";\nINSERT INTO shared_2 SELECT id FROM events",
+    )
     assert user.client.delete("/api/v1/jobs/both")["status"] == "removed"
     error = user.refused(lambda: user.submit("alone", "INSERT INTO shared_2 SELECT id FROM events"))
     assert "unknown table 'shared_2'" in error.message
@@ -97,7 +110,13 @@ def test_a_topic_in_use_is_not_deleted(user: User) -> None:
 @pytest.mark.parametrize("way", [w for w in WAYS if w.origin != "folder"], ids=lambda w: w.origin)
 def test_what_does_not_exist(way: type[Way], user: User, data: Path) -> None:
     found = way(user, data / "jobs")  # type: ignore[call-arg]
-    for attempt in (found.remove, found.start, found.stop, found.history, lambda n: found.rollback(n, 1)):
+    for attempt in (
+        found.remove,
+        found.start,
+        found.stop,
+        found.history,
+        lambda n: found.rollback(n, 1),
+    ):
         with pytest.raises(Rejected, match=r"job 'ghost' (does not exist|has no version)"):
             attempt("ghost")
     user.submit(f"real-{found.origin}", rule("real"))

@@ -1,4 +1,5 @@
-"""`sql serve` as a process: SIGTERM ends it in good order, SIGKILL in none; jobs, versions and history outlive both."""
+"""`sql serve` as a process: SIGTERM ends it in good order, SIGKILL in none; jobs, versions and
+history outlive both."""
 
 from __future__ import annotations
 
@@ -38,15 +39,19 @@ def test_three_lives(tmp_path: Path) -> None:
         assert server.said().splitlines()[-1].endswith("stopped")
 
     (data / "jobs" / "file.sql").rename(data / "jobs" / "renamed.sql")
-    (data / "jobs" / "window.sql").rename(data / "jobs" / "windows.sql")  # its half-full window goes along
+    (data / "jobs" / "window.sql").rename(
+        data / "jobs" / "windows.sql"
+    )  # its half-full window goes along
     for end in (signal.SIGKILL, signal.SIGINT):
         with Process(data) as server:
             again = server.user()
             again._numbers = user._numbers
             states = again.states()
-            assert {**states, "file": states["renamed"], "window": states["windows"]}.items() >= before[0].items(), (
-                states
-            )
+            assert {
+                **states,
+                "file": states["renamed"],
+                "window": states["windows"],
+            }.items() >= before[0].items(), states
             assert "file" not in states
             assert (history(again, "kept"), history(again, "gone")) == before[1:]
             assert again.fired(amount=8) == {"kept", "file"}
@@ -58,7 +63,9 @@ def test_three_lives(tmp_path: Path) -> None:
     with Process(data) as server:
         last = server.user()
         last._numbers = user._numbers
-        last.write("timed", {"id": 4, "ts": "2026-01-01 00:01:04"}, {"id": 9, "ts": "2026-01-01 00:05:00"})
+        last.write(
+            "timed", {"id": 4, "ts": "2026-01-01 00:01:04"}, {"id": 9, "ts": "2026-01-01 00:05:00"}
+        )
         assert eventually(lambda: last.read("counts")) == [{"n": 4, "least": 1}]
         assert last.client.post("/api/v1/jobs/kept/rollback", version=1)["version"] == 3
         assert last.fired(amount=6) == {"kept", "file"}

@@ -1,4 +1,5 @@
-"""Savepoints of a real server, over HTTP: it is killed when the job has stopped, and the job goes on where it was."""
+"""Savepoints of a real server, over HTTP: it is killed when the job has stopped, and the job goes
+on where it was."""
 
 from __future__ import annotations
 
@@ -55,11 +56,15 @@ def test_a_server_that_is_killed_between_stop_and_start_and_after_it(tmp_path: P
     with Process(data) as server:
         user = server.user()
         assert {n: user.states()[n] for n in paths} == dict.fromkeys(paths, "running")
-        user.write("timed", {"id": 4, "ts": "2026-01-01 00:01:04"}, {"id": 5, "ts": "2026-01-01 00:02:00"})
+        user.write(
+            "timed", {"id": 4, "ts": "2026-01-01 00:01:04"}, {"id": 5, "ts": "2026-01-01 00:02:00"}
+        )
         assert eventually(lambda: counted(user) == [2, 3])
         assert eventually(lambda: user.read("counts") == [{"n": 4, "least": 1}])
         operators: Any = user.client.get("/api/v1/jobs/count/state")["operations"]
-        assert [(o["name"].split()[0], o["rows"], o["keys"]) for o in operators] == [("GroupAggregate", 1, 1)]
+        assert [(o["name"].split()[0], o["rows"], o["keys"]) for o in operators] == [
+            ("GroupAggregate", 1, 1)
+        ]
         listed: Any = user.client.get("/api/v1/savepoints")["savepoints"]
         assert {s["job"]: s["path"] for s in listed} == paths
         for path in paths.values():

@@ -1,4 +1,5 @@
-"""HTTP, watched folder, command line, command topic: the same life of a rule by each of them, proven by alerts."""
+"""HTTP, watched folder, command line, command topic: the same life of a rule by each of them,
+proven by alerts."""
 
 from __future__ import annotations
 

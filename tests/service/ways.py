@@ -19,7 +19,8 @@ class Rejected(Exception):
 
 
 class Way(Protocol):
-    """Each method returns when the user has been told that it is done; Rejected says why it was not."""
+    """Each method returns when the user has been told that it is done; Rejected says why it was
+    not."""
 
     origin: ClassVar[str]
 
@@ -58,7 +59,9 @@ class Rest:
         self._ask("PUT", f"/{name}", sql.encode())
 
     def validate(self, name: str, sql: str) -> None:
-        assert self._ask("POST", "", {"name": name, "sql": sql}, dry_run="true")["status"] == "valid"
+        assert (
+            self._ask("POST", "", {"name": name, "sql": sql}, dry_run="true")["status"] == "valid"
+        )
 
     def remove(self, name: str) -> None:
         assert self._ask("DELETE", f"/{name}")["status"] == "removed"
@@ -80,7 +83,8 @@ class Rest:
 
 
 class Folder(Rest):
-    """Files for texts; HTTP for what a folder cannot say. To roll back is to write the old text again."""
+    """Files for texts; HTTP for what a folder cannot say. To roll back is to write the old text
+    again."""
 
     origin = "folder"
 
@@ -104,7 +108,12 @@ class Folder(Rest):
     def _refusal(self, path: Path) -> str | None:
         refused = self._ask("GET", "")["refused_files"]
         return next(
-            (f"{r['error']['detail']} {r['error'].get('hint')}" for r in refused if r["file"] == str(path)), None
+            (
+                f"{r['error']['detail']} {r['error'].get('hint')}"
+                for r in refused
+                if r["file"] == str(path)
+            ),
+            None,
         )
 
     def validate(self, name: str, sql: str) -> None:

@@ -1,4 +1,5 @@
-"""Lives by seed: `python -m tests.simulation --lives 1000`, and one again with all that happened: `--seed 17`."""
+"""Lives by seed: `python -m tests.simulation --lives 1000`, and one again with all that happened:
+`--seed 17`."""
 
 from __future__ import annotations
 
@@ -30,8 +31,9 @@ def page(text: str, met: Met, first: int) -> str:
     torn = f"{met.faults['torn write']:,} torn writes"
     instances = f"{met.faults['death of an instance']:,} of the kills struck an instance"
     line = (
-        f"The last long run had {met.lives:,} lives, seeds {first} to {first + met.lives - 1}, with {died}, {torn} and\n"
-        f"{met.faults['loss of power']:,} losses of power; {instances}. {_judged(met)}\n"
+        f"The last long run had {met.lives:,} lives, seeds {first} to {first + met.lives - 1}, with"
+        f" {died}, {torn} and\n{met.faults['loss of power']:,} losses of power; {instances}."
+        f" {_judged(met)}\n"
     )
     return head + _BEGIN + line + _END + rest.partition(_END)[2]
 
@@ -69,8 +71,12 @@ def main() -> int:
     parser.add_argument("--digest", action="store_true", help="of that life only a digest")
     parser.add_argument("--first", type=int, default=0, help="the first seed of many")
     parser.add_argument("--lives", type=int, default=1000)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes; a life is the same in any")
-    parser.add_argument("--update", action="store_true", help="write down in docs/simulation.md what they met")
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, help="processes; a life is the same in any"
+    )
+    parser.add_argument(
+        "--update", action="store_true", help="write down in docs/simulation.md what they met"
+    )
     given = parser.parse_args()
     return _many(given) if given.seed is None else _one(given.seed, given.digest)
 

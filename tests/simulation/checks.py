@@ -33,7 +33,8 @@ def check(life: Life) -> None:
 
 
 def check_lossy(life: Life) -> None:
-    """The server is there, and what is written from now on comes out once, by whatever job reads it."""
+    """The server is there, and what is written from now on comes out once, by whatever job reads
+    it."""
     node = life.nodes[0]
     engine = node.engine
     assert engine is not None
@@ -51,7 +52,8 @@ def check_lossy(life: Life) -> None:
 
 
 def check_none_lost(life: Life) -> int:
-    """Where rows may come again (delivery at least once): each is there, and no other; how many came again."""
+    """Where rows may come again (delivery at least once): each is there, and no other; how many
+    came again."""
     node, again = life.nodes[0], 0
     assert node.engine is not None
     _check_health(node.engine)
@@ -82,7 +84,9 @@ def _check_health(engine: Engine) -> None:
 def _check_events(life: Life, engine: Engine) -> None:
     """What was acknowledged is there, once and in order."""
     for shard, events in enumerate(life.events):
-        assert records(engine, "events", shard) == [e.line() for e in events], f"events of shard {shard}"
+        assert records(engine, "events", shard) == [e.line() for e in events], (
+            f"events of shard {shard}"
+        )
 
 
 def _check_rows(life: Life, node: Node) -> None:
@@ -93,7 +97,9 @@ def _check_rows(life: Life, node: Node) -> None:
     running = {c.name: c.sql for c in changes}
     for job, sql in running.items():
         mine = sorted(found.pop(job, []))
-        if job == "ticks" or (job == "window" and life.late):  # chance decides what is late, and the clock when
+        if job == "ticks" or (
+            job == "window" and life.late
+        ):  # chance decides what is late, and the clock when
             continue
         if job in workload.JOBS or job in workload.REPLACED:
             wanted = expected(job, life.events)
@@ -108,8 +114,8 @@ def _check_rows(life: Life, node: Node) -> None:
 
 
 def _check_letters(life: Life, engine: Engine) -> None:
-    """Records that cannot be read are there once for each graph that read them; a graph whose reader was withdrawn, or
-    went on in a graph of its own, may read them again for the next one."""
+    """Records that cannot be read are there once for each graph that read them; a graph whose
+    reader was withdrawn, or went on in a graph of its own, may read them again for the next one."""
     letters = [json.loads(line) for line in records(engine, "_dead_letters", 0)]
     places = [(x["graph"], x["source"], x["shard"], x["offset"]) for x in letters]
     left = any(c.sql is None for c in life.operators["a"].made) or life.moved
@@ -126,7 +132,9 @@ def _check_extra(job: str, sql: str | None, mine: list[Row], text: str | None, l
     for shard, events in enumerate(life.events):
         wanted: list[Row] = [(job, e.id) for e in events if e.amount > least and not e.broken]
         got = _of_shard(mine, shard)
-        assert got == (wanted if sql else wanted[: len(got)]), f"job {job}: {_difference(got, wanted)}"
+        assert got == (wanted if sql else wanted[: len(got)]), (
+            f"job {job}: {_difference(got, wanted)}"
+        )
 
 
 def _of_shard(mine: list[Row], shard: int) -> list[Row]:
@@ -145,7 +153,9 @@ def _check_late(job: str, mine: list[Row], life: Life) -> None:
 def _check_order(node: Node) -> None:
     """What a job wrote of one shard is in the order of that shard."""
     assert node.engine is not None
-    found = [(job, rows) for job, rows in rows_by_job(node).items() if job in ("hot", "rule", "first")]
+    found = [
+        (job, rows) for job, rows in rows_by_job(node).items() if job in ("hot", "rule", "first")
+    ]
     found += [("files", _rows_of(node, name)) for name in files(node, node.disk)]
     for job, rows in found:
         ids = [int(str(r[0] if job in ("first", "files", "added") else r[1])) for r in rows]
@@ -160,7 +170,11 @@ def _check_afar(here: Engine, there: Engine | None) -> None:
     alerts = records(here, "alerts", 0)
     assert records(there, "arrived", 0) == alerts
     counts = Counter(json.loads(line)["job"] for line in alerts)
-    latest = [json.loads(v) for v in there.broker.read_latest("counted").values()] if "counted" in names(there) else []
+    latest = (
+        [json.loads(v) for v in there.broker.read_latest("counted").values()]
+        if "counted" in names(there)
+        else []
+    )
     assert {r["job"]: r["n"] for r in latest} == counts
 
 
@@ -184,7 +198,12 @@ def rows_by_job(node: Node) -> dict[str, list[Row]]:
     found: dict[str, list[Row]] = {}
     for row in _decoded(records(engine, "alerts", 0)):
         found.setdefault(str(row[0]), []).append(row)
-    for job, topic in (("first", "mids"), ("joined", "joined"), ("window", "totals"), ("ticks", "ticks")):
+    for job, topic in (
+        ("first", "mids"),
+        ("joined", "joined"),
+        ("window", "totals"),
+        ("ticks", "ticks"),
+    ):
         shards = range(engine.broker.topic(topic).shards)
         found[job] = [row for shard in shards for row in _decoded(records(engine, topic, shard))]
     found["drawn"] = [row[:1] for row in _decoded(records(engine, "drawn", 0))]
@@ -205,7 +224,9 @@ def folder_of(node: Node) -> Path:
 
 
 def files(node: Node, disk: SimulatedDisk) -> list[Path]:
-    return [folder_of(node) / name for name in disk.names(folder_of(node)) if not name.startswith(".")]
+    return [
+        folder_of(node) / name for name in disk.names(folder_of(node)) if not name.startswith(".")
+    ]
 
 
 def _decoded(lines: Iterable[bytes]) -> Iterable[Row]:
@@ -214,4 +235,7 @@ def _decoded(lines: Iterable[bytes]) -> Iterable[Row]:
 
 def _difference(mine: list[Row], wanted: list[Row]) -> str:
     ours, theirs = Counter(mine), Counter(wanted)
-    return f"lost {sorted((theirs - ours).elements())[:9]}, too many {sorted((ours - theirs).elements())[:9]}"
+    return (
+        f"lost {sorted((theirs - ours).elements())[:9]}, too many"
+        f" {sorted((ours - theirs).elements())[:9]}"
+    )

@@ -1,5 +1,6 @@
-"""Those who use the servers: they write events, change jobs, read what comes out, and carry it to another server. Each asks
-again until it has an answer, and remembers nothing but what it was told."""
+"""Those who use the servers: they write events, change jobs, read what comes out, and carry it to
+another server. Each asks again until it has an answer, and remembers nothing but what it was
+told."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ class Client(Protocol):
 
 @dataclass
 class Writer:
-    """Appends batches in order as one writer, epoch by epoch; the next one when the last is acknowledged."""
+    """Appends batches in order as one writer, epoch by epoch; the next one when the last is
+    acknowledged."""
 
     world: World
     network: Network
@@ -50,7 +52,11 @@ class Writer:
 
     def act(self) -> None:
         """Sends the next batch, or once more the one that nobody answers for."""
-        if self.done or not self.may_begin() or (self.asked == self.acknowledged and not self.world.happens(0.3)):
+        if (
+            self.done
+            or not self.may_begin()
+            or (self.asked == self.acknowledged and not self.world.happens(0.3))
+        ):
             return
         self.asked = number = self.acknowledged
         self.network.send(f"{self.name} {number}", lambda: self._arrive(number))
@@ -81,9 +87,9 @@ class Writer:
 
 @dataclass
 class Change:
-    """One change of one job; no text withdraws it. `how` says what else: 'restart' stops it with a savepoint and starts it
-    from that, 'roll back' brings its first text back, 'rename' gives it the name that `sql` is, 'isolate' takes it into a
-    graph of its own and 'merge' back."""
+    """One change of one job; no text withdraws it. `how` says what else: 'restart' stops it with a
+    savepoint and starts it from that, 'roll back' brings its first text back, 'rename' gives it the
+    name that `sql` is, 'isolate' takes it into a graph of its own and 'merge' back."""
 
     name: str
     sql: str | None
@@ -96,7 +102,8 @@ BEGIN = Change("", None)
 
 @dataclass
 class Operator:
-    """Submits, replaces and withdraws jobs, one after the other. `made`: what is known to have taken effect."""
+    """Submits, replaces and withdraws jobs, one after the other. `made`: what is known to have
+    taken effect."""
 
     world: World
     node: Node
@@ -157,7 +164,8 @@ class Operator:
             return Outcome(change.name, "refused", error=error)
 
     def _check(self, outcome: Outcome) -> None:
-        """A job may be gone already where the answer was lost; a full disk takes nothing; all else is a failure."""
+        """A job may be gone already where the answer was lost; a full disk takes nothing; all else
+        is a failure."""
         if outcome.error is None:
             return
         self.world.note("operator", "refused", str(outcome.error)[:60])
@@ -174,7 +182,8 @@ def _submit(engine: Engine, change: Change) -> Outcome:
 
 
 def _restart(engine: Engine, name: str) -> Outcome:
-    """Where the answer to the stop was lost, the job is stopped already, and its only savepoint says where."""
+    """Where the answer to the stop was lost, the job is stopped already, and its only savepoint
+    says where."""
     mine = [s for s in engine.savepoints.all() if isinstance(s, Savepoint) and s.job == name]
     if engine.job(name).state is JobState.STOPPED:
         return engine.start_job(name, mine[0].path)
@@ -191,7 +200,8 @@ def _rename(engine: Engine, old: str, new: str) -> Outcome:
 
 @dataclass
 class Reader:
-    """Reads a topic as a group and commits how far it is; after a death it goes on where it had committed."""
+    """Reads a topic as a group and commits how far it is; after a death it goes on where it had
+    committed."""
 
     world: World
     node: Node
@@ -227,8 +237,8 @@ class Reader:
 
 @dataclass
 class Bridge:
-    """Carries records from one server to the other, one at a time; the epoch is where it goes on, so that it asks the
-    other server for its place when it begins anew."""
+    """Carries records from one server to the other, one at a time; the epoch is where it goes on,
+    so that it asks the other server for its place when it begins anew."""
 
     world: World
     network: Network
@@ -260,7 +270,12 @@ class Bridge:
         with self.target.mortal():
             try:
                 engine.broker.append(
-                    self.topics[1], 0, value, timestamp_ms=self.world.now_ms, writer="bridge", epoch=at + 1
+                    self.topics[1],
+                    0,
+                    value,
+                    timestamp_ms=self.world.now_ms,
+                    writer="bridge",
+                    epoch=at + 1,
                 )
             except ServiceError:
                 if not self.target.short:
@@ -300,5 +315,7 @@ class Caretaker:
         chance = self.world.chance
         topic = chance.choice([t for t in broker.topics() if not t.name.startswith("_")])
         folder = Path(f"/{self.node.name}/volume{chance.randint(0, 9)}")
-        broker.move_shard(topic.name, chance.randrange(topic.shards), folder, data=chance.random() < 0.7)
+        broker.move_shard(
+            topic.name, chance.randrange(topic.shards), folder, data=chance.random() < 0.7
+        )
         self.world.met["shard moved"] += 1

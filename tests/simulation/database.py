@@ -1,4 +1,5 @@
-"""A database of SQLite in memory. A transaction is there whole or not; what was committed stays, also without power."""
+"""A database of SQLite in memory. A transaction is there whole or not; what was committed stays,
+also without power."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ _connect = sqlite3.connect
 
 
 class SimulatedDatabase:
-    """`fate` as that of the disk. All connections of a process are one: their transactions do not overlap."""
+    """`fate` as that of the disk. All connections of a process are one: their transactions do not
+    overlap."""
 
     def __init__(self, world: World, owner: str, fate: Callable[[], bool]) -> None:
         self.dead = False
@@ -92,7 +94,8 @@ class SimulatedConnection:
 
 @contextmanager
 def databases(by_owner: Mapping[str, SimulatedDatabase]) -> Iterator[None]:
-    """Whoever connects to SQLite within gets the database of the server whose folder it would be in."""
+    """Whoever connects to SQLite within gets the database of the server whose folder it would be
+    in."""
 
     def connect(database: str, **_: object) -> SimulatedConnection:
         return by_owner[Path(unquote(urlsplit(database).path)).parts[1]].open()

@@ -1,9 +1,10 @@
 """A disk in memory that knows what was synced.
 
-A write changes a file at once, as the page cache does; `sync` makes the content durable, `sync_folder` the names. The death
-of the process loses nothing that was written, but the write that it struck may be there in part. A loss of power loses
-any part of what was not synced: of each folder the last changes of names, of each file the last writes, one of them torn,
-or (`wild`) any of them with zeros in their places."""
+A write changes a file at once, as the page cache does; `sync` makes the content durable,
+`sync_folder` the names. The death of the process loses nothing that was written, but the write that
+it struck may be there in part. A loss of power loses any part of what was not synced: of each
+folder the last changes of names, of each file the last writes, one of them torn, or (`wild`) any of
+them with zeros in their places."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ from tests.simulation.world import Death, World
 
 
 class SimulatedDisk:
-    """See `Disk`. `fate` is asked before every change whether the process dies there. `full`: whether there is no space, for
-    a path. Reading is no change, and is not in the trace."""
+    """See `Disk`. `fate` is asked before every change whether the process dies there. `full`:
+    whether there is no space, for a path. Reading is no change, and is not in the trace."""
 
     def __init__(self, world: World, owner: str, fate: Callable[[], bool]) -> None:
         self.root = Folder()
@@ -38,7 +39,7 @@ class SimulatedDisk:
         disk.root = copied(self.root)
         return disk
 
-    # ---- the end of a process, and of power --------------------------------------------------------------------
+    # ---- the end of a process, and of power ------------------------------------------------------
 
     def end_process(self) -> None:
         """Its open files and locks are gone; what it has written stays."""
@@ -76,10 +77,11 @@ class SimulatedDisk:
             file.unsynced.clear()
         file.data = bytearray(file.durable)
 
-    # ---- what the process does ---------------------------------------------------------------------------------
+    # ---- what the process does -------------------------------------------------------------------
 
     def _change(self, what: str, path: str, size: int = 1, position: int = 0) -> int | None:
-        """Notes a change that is to come. None when it goes on; else the process dies once so much of it is done."""
+        """Notes a change that is to come. None when it goes on; else the process dies once so much
+        of it is done."""
         if self.dead:
             raise Death
         self._world.note(self._owner, what, path, size, position)
@@ -117,7 +119,9 @@ class SimulatedDisk:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         return node
 
-    def open(self, path: Path, *, make: bool = False, empty: bool = False, mode: int = 0o600) -> int:
+    def open(
+        self, path: Path, *, make: bool = False, empty: bool = False, mode: int = 0o600
+    ) -> int:
         if make and not self.exists(path):
             if self.full(str(path)):
                 self._world.met["no space"] += 1

@@ -9,7 +9,8 @@ from typing import TypeAlias
 
 @dataclass(eq=False)
 class File:
-    """`unsynced`: what was done since the last sync, as (position, bytes), or (size, None) where it was cut."""
+    """`unsynced`: what was done since the last sync, as (position, bytes), or (size, None) where it
+    was cut."""
 
     data: bytearray = field(default_factory=bytearray)
     durable: bytearray = field(default_factory=bytearray)
@@ -49,7 +50,8 @@ class Folder:
 
 
 Node: TypeAlias = "File | Folder"
-# What a name in a folder is from now on (None: nothing). What moves are two of them, and durable as one.
+# What a name in a folder is from now on (None: nothing). What moves are two of them, and durable as
+# one.
 Renaming: TypeAlias = "tuple[tuple[Folder, str, Node | None], ...]"
 
 
@@ -100,5 +102,7 @@ class Names:
 def copied(folder: Folder) -> Folder:
     made = Folder()
     for name, node in folder.entries.items():
-        made.entries[name] = copied(node) if isinstance(node, Folder) else File(bytearray(node.data))
+        made.entries[name] = (
+            copied(node) if isinstance(node, Folder) else File(bytearray(node.data))
+        )
     return made

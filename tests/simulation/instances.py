@@ -1,7 +1,9 @@
-"""Instances of a server: processes of their own in the same thread. Each has threads, checkpoints and a fate of its own, and
-reaches the broker of its server by questions; it dies alone, or with the server.
+"""Instances of a server: processes of their own in the same thread. Each has threads, checkpoints
+and a fate of its own, and reaches the broker of its server by questions; it dies alone, or with the
+server.
 
-A process may be held up between a question and what follows from its answer: others go on meanwhile."""
+A process may be held up between a question and what follows from its answer: others go on
+meanwhile."""
 
 from __future__ import annotations
 
@@ -14,7 +16,17 @@ from typing import TYPE_CHECKING
 from parser.errors import ServiceError
 from sqlengine.broker.errors import BrokerUnreachable
 from sqlengine.broker.remote.answering import answer
-from sqlengine.broker.remote.wire import Append, AppendAll, Heartbeat, Join, Leave, Request, Served, Trim, appends_of
+from sqlengine.broker.remote.wire import (
+    Append,
+    AppendAll,
+    Heartbeat,
+    Join,
+    Leave,
+    Request,
+    Served,
+    Trim,
+    appends_of,
+)
 from sqlengine.cluster.instance import Instance
 from sqlengine.cluster.subtask import Part
 from sqlengine.executors.build import OperatorFactory
@@ -52,7 +64,8 @@ class SimulatedDoor:
 
 
 class SimulatedProcess:
-    """See `Process`. `resumes_at`: until when it is stopped; `busy`: it is in the midst of something."""
+    """See `Process`. `resumes_at`: until when it is stopped; `busy`: it is in the midst of
+    something."""
 
     def __init__(self, node: Node, work: Work, door: SimulatedDoor, shelf: Shelf, pid: int) -> None:
         self.pid = pid
@@ -70,7 +83,7 @@ class SimulatedProcess:
         self.threads = SimulatedThreads(self._world)
         self.stores = SimulatedStores(self._world, self._name, self._dies, shelf)
 
-    # ---- what the server asks of it ----------------------------------------------------------------------------
+    # ---- what the server asks of it --------------------------------------------------------------
 
     def poll(self) -> int | None:
         return self.code
@@ -89,7 +102,7 @@ class SimulatedProcess:
             self.turn()
         return self.code
 
-    # ---- what it does ------------------------------------------------------------------------------------------
+    # ---- what it does ----------------------------------------------------------------------------
 
     def possible(self) -> list[Callable[[], object]]:
         """What it may do next."""
@@ -122,7 +135,10 @@ class SimulatedProcess:
         instance = self.instance
         if self.code is not None or instance is None:
             return True
-        return any(p.runner.graph.version != instance.version or p.loop.problem for p in instance.parts.values())
+        return any(
+            p.runner.graph.version != instance.version or p.loop.problem
+            for p in instance.parts.values()
+        )
 
     def _alive(self, work: Callable[[], object]) -> Callable[[], None]:
         def turn() -> None:
@@ -150,11 +166,14 @@ class SimulatedProcess:
             caches=False,
             usage=lambda: Usage(self.pid, 1 << 20, 0.0),
         )
-        self.instance = Instance(self.work.place, self._ask, config, machine, OperatorFactory(), self.stores)
+        self.instance = Instance(
+            self.work.place, self._ask, config, machine, OperatorFactory(), self.stores
+        )
 
     @contextmanager
     def _mortal(self) -> Iterator[None]:
-        """The process may die within, and the server with what it is asked; that is for who runs the server to settle."""
+        """The process may die within, and the server with what it is asked; that is for who runs
+        the server to settle."""
         world, before = self._world, self._world.place
         world.place, self.busy = "instance", True
         try:
@@ -182,10 +201,11 @@ class SimulatedProcess:
         if self.instance is not None:
             POOL.leave(self.instance)
 
-    # ---- what it asks ------------------------------------------------------------------------------------------
+    # ---- what it asks ----------------------------------------------------------------------------
 
     def _ask(self, question: bytes, again: bool) -> bytes:
-        """The process may die before it has asked, or before it has the answer; the server may die over the question."""
+        """The process may die before it has asked, or before it has the answer; the server may die
+        over the question."""
         broker, world, before = self._door.broker, self._world, self._world.place
         if self.code is not None:
             raise _Dies

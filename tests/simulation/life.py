@@ -1,4 +1,5 @@
-"""One life: servers, clients and faults in an order that a seed decides, then calm, then the look at what came out."""
+"""One life: servers, clients and faults in an order that a seed decides, then calm, then the look
+at what came out."""
 
 from __future__ import annotations
 
@@ -9,7 +10,16 @@ from dataclasses import dataclass, field
 from random import Random
 
 from tests.simulation import checks, workload
-from tests.simulation.clients import BEGIN, Bridge, Caretaker, Change, Client, Operator, Reader, Writer
+from tests.simulation.clients import (
+    BEGIN,
+    Bridge,
+    Caretaker,
+    Change,
+    Client,
+    Operator,
+    Reader,
+    Writer,
+)
 from tests.simulation.database import databases
 from tests.simulation.network import Network
 from tests.simulation.node import Node, config_of
@@ -64,7 +74,8 @@ class Life:
 
     @property
     def lossy(self) -> bool:
-        """Whether something that was acknowledged may be gone: power was lost, and not each append was synced."""
+        """Whether something that was acknowledged may be gone: power was lost, and not each append
+        was synced."""
         return self.nodes[0].config.fsync == "interval" and "loss of power" in self.world.met
 
     def turn(self) -> None:
@@ -102,7 +113,9 @@ class Life:
             case "stop":
                 world.met["stopped instance"] += 1
                 process = chance.choice(node.processes)
-                process.resumes_at = world.up_ms + node.config.session_ms * chance.choice((1, 4, 20)) // 2
+                process.resumes_at = (
+                    world.up_ms + node.config.session_ms * chance.choice((1, 4, 20)) // 2
+                )
             case "end":
                 world.met["instance ended in good order"] += 1
                 chance.choice(node.processes).terminate()
@@ -166,9 +179,15 @@ class Life:
             for client in waiting:
                 client.act()
             busy = [n.settle() for n in self.nodes]
-            problems = [n.engine.fleet.problem for n in self.nodes if n.engine is not None and n.engine.fleet.problem]
+            problems = [
+                n.engine.fleet.problem
+                for n in self.nodes
+                if n.engine is not None and n.engine.fleet.problem
+            ]
             quiet = 0 if waiting or any(busy) or self.network.flying or problems else quiet + 1
-            if quiet == (3 if self.world.kind == "parts" else 1):  # parts hear of each other by turns
+            if quiet == (
+                3 if self.world.kind == "parts" else 1
+            ):  # parts hear of each other by turns
                 return
         raise AssertionError(f"it does not come to rest: {problems}")
 
@@ -185,7 +204,9 @@ def make(seed: int) -> Life:
     nodes = [first]
     numbers = [chance.randint(*((10, 40) if large else (2, 8))) for _ in range(2)]
     late = chance.random() < 0.3
-    events = [[workload.event(shard, n, late=late) for n in range(numbers[shard])] for shard in range(2)]
+    events = [
+        [workload.event(shard, n, late=late) for n in range(numbers[shard])] for shard in range(2)
+    ]
     clients: list[Client] = [
         Writer(
             world,
@@ -200,15 +221,29 @@ def make(seed: int) -> Life:
         for shard in range(2)
     ]
     operator = Operator(
-        world, first, deque(_changes_in_parts(world, fsync) if world.kind == "parts" else _changes(world, fsync, large))
+        world,
+        first,
+        deque(
+            _changes_in_parts(world, fsync)
+            if world.kind == "parts"
+            else _changes(world, fsync, large)
+        ),
     )
     clients += [operator, Reader(world, first, "alerts"), Caretaker(world, first)]
     operators = {"a": operator}
     if fsync != "interval" and chance.random() < (0.4 if large else 0.1):
-        second = Node(world, "b", config_of(world, "b", fsync), workload.AFAR_TOPICS, chance.choice((1, 2)))
+        second = Node(
+            world, "b", config_of(world, "b", fsync), workload.AFAR_TOPICS, chance.choice((1, 2))
+        )
         nodes.append(second)
-        afar = Operator(world, second, deque([Change("tables", workload.AFAR), Change("count", workload.COUNT)]))
-        clients += [afar, Bridge(world, network, first, second, ("alerts", "arrived")), Caretaker(world, second)]
+        afar = Operator(
+            world, second, deque([Change("tables", workload.AFAR), Change("count", workload.COUNT)])
+        )
+        clients += [
+            afar,
+            Bridge(world, network, first, second, ("alerts", "arrived")),
+            Caretaker(world, second),
+        ]
         operators["b"] = afar
     life = Life(world, network, nodes, clients, operators, events, late)
     if world.kind == "parts":
@@ -228,14 +263,18 @@ def _batches(world: World, events: list[workload.Event]) -> list[list[bytes]]:
 def _changes(world: World, fsync: str, large: bool) -> list[Change]:
     """The tables first; then jobs in any order, replaced and withdrawn among each other."""
     chance = world.chance
-    names = chance.sample(sorted(workload.JOBS), chance.randint(2, 5) if large else chance.randint(1, 2))
+    names = chance.sample(
+        sorted(workload.JOBS), chance.randint(2, 5) if large else chance.randint(1, 2)
+    )
     if {"second", "joined"} & set(names) and "first" not in names:
         names.append("first")
     changes = [Change(name, workload.JOBS[name]) for name in names]
     changes.insert(chance.randint(0, len(changes)), Change("hot", workload.HOT.format(1)))
     for number in range(chance.randint(0, 3 if large else 1)):
         place = [c.name for c in changes].index("hot")
-        changes.insert(chance.randint(place + 1, len(changes)), Change("hot", workload.HOT.format(number + 2)))
+        changes.insert(
+            chance.randint(place + 1, len(changes)), Change("hot", workload.HOT.format(number + 2))
+        )
     for number in range(chance.randint(0, 2) if large else chance.random() < 0.3):
         name, least = f"extra{number}", chance.randint(0, 5)
         place = chance.randint(0, len(changes))
@@ -252,7 +291,8 @@ def _tables(fsync: str) -> str:
 
 
 def _changes_in_parts(world: World, fsync: str) -> list[Change]:
-    """Jobs that can be divided, and now and then one that cannot; most of them before there is anything to read."""
+    """Jobs that can be divided, and now and then one that cannot; most of them before there is
+    anything to read."""
     chance = world.chance
     names = chance.sample(workload.DIVIDED, chance.randint(2, 4))
     if {"second", "joined"} & set(names) and "first" not in names:
@@ -267,7 +307,10 @@ def _changes_in_parts(world: World, fsync: str) -> list[Change]:
         for n in range(chance.randint(0, 3))
         for name, text in workload.REPLACED.items()
     ]
-    later += [Change(f"late{n}", workload.LATE.format(name=f"late{n}")) for n in range(chance.randint(0, 2))]
+    later += [
+        Change(f"late{n}", workload.LATE.format(name=f"late{n}"))
+        for n in range(chance.randint(0, 2))
+    ]
     if chance.random() < 0.3:
         later.append(Change("hot", None, "roll back"))
     later += [Change(chance.choice(names), None, "restart") for _ in range(chance.randint(0, 1))]
@@ -289,16 +332,22 @@ def _add_moves(world: World, changes: list[Change], large: bool) -> None:
     if chance.random() < 0.3:
         changes.insert(_while_there(chance, changes, "hot"), Change("hot", None, "roll back"))
     for _ in range(chance.randint(0, 3) if large else chance.random() < 0.3):
-        name = chance.choice([c.name for c in changes if c.how == "submit" and c.name[:5] != "extra"])
+        name = chance.choice(
+            [c.name for c in changes if c.how == "submit" and c.name[:5] != "extra"]
+        )
         changes.insert(_while_there(chance, changes, name), Change(name, None, "restart"))
     if chance.random() < 0.3:
-        name = chance.choice([c.name for c in changes if c.how == "submit" and c.name[:5] != "extra"])
+        name = chance.choice(
+            [c.name for c in changes if c.how == "submit" and c.name[:5] != "extra"]
+        )
         place = _while_there(chance, changes, name)
         changes.insert(place, Change(name, None, "isolate"))
         changes.insert(_while_there(chance, changes, name, place), Change(name, None, "merge"))
 
 
-def _while_there(chance: Random, changes: list[Change], name: str, behind: int | None = None) -> int:
+def _while_there(
+    chance: Random, changes: list[Change], name: str, behind: int | None = None
+) -> int:
     """A place behind another one, or the first text of a job, before it gets another name."""
     found = [n for n, c in enumerate(changes) if c.name == name]
     last = next((n for n in found if changes[n].how == "rename"), len(changes))
@@ -306,7 +355,8 @@ def _while_there(chance: Random, changes: list[Change], name: str, behind: int |
 
 
 def live(seed: int, look: Callable[[Life], None] | None = None) -> Life:
-    """The life of a seed, looked at. Raises Failed with what is wrong as its cause; the life is its `life`."""
+    """The life of a seed, looked at. Raises Failed with what is wrong as its cause; the life is its
+    `life`."""
     life = make(seed)
     try:
         with life.databases():

@@ -20,7 +20,8 @@ _PIECE, _TELL_S = 10, 20.0
 
 @dataclass
 class Met:
-    """What lives have met: faults, kills by the place where they struck, and by seed what was wrong with a life that failed."""
+    """What lives have met: faults, kills by the place where they struck, and by seed what was wrong
+    with a life that failed."""
 
     lives: int = 0
     faults: Counter[str] = field(default_factory=Counter)
@@ -46,7 +47,10 @@ class Met:
         kills = dict(sorted(self.kills.items(), key=lambda kind: (-kind[1], kind[0])))
         print(f"{self.kills.total():>8} kills, {self.share_in_epochs:.0%} inside an epoch: {kills}")
         cpu_ms = 1000 * self.cpu_s / max(1, self.lives)
-        print(f"{self.lives} lives, {cpu_ms:.0f} ms of CPU each, {len(self.failures)} failed: {[*self.failures]}")
+        print(
+            f"{self.lives} lives, {cpu_ms:.0f} ms of CPU each, {len(self.failures)} failed:"
+            f" {[*self.failures]}"
+        )
 
 
 def run(seeds: Iterable[int]) -> Met:
@@ -70,8 +74,8 @@ def run(seeds: Iterable[int]) -> Met:
 
 
 def run_many(seeds: range, processes: int) -> Met:
-    """Lives in so many processes. Tells how far it is, and of a life that failed at once; Ctrl+C ends it with what there
-    is."""
+    """Lives in so many processes. Tells how far it is, and of a life that failed at once; Ctrl+C
+    ends it with what there is."""
     met, began, told = Met(), time.monotonic(), 0.0
     try:
         for piece in _pieces(seeds, processes):
@@ -82,7 +86,8 @@ def run_many(seeds: range, processes: int) -> Met:
             if past - told >= _TELL_S:
                 told, left = past, past * (len(seeds) / met.lives - 1)
                 print(
-                    f"{met.lives} of {len(seeds)} lives, {len(met.failures)} failed, {past:.0f} s, about {left:.0f} s left",
+                    f"{met.lives} of {len(seeds)} lives, {len(met.failures)} failed, {past:.0f} s,"
+                    f" about {left:.0f} s left",
                     flush=True,
                 )
     except KeyboardInterrupt:

@@ -28,7 +28,8 @@ from tests.simulation.world import Death, World
 
 @dataclass
 class Doom:
-    """After so many changes of the disk (within epochs only, or anywhere) the process dies, perhaps by loss of power."""
+    """After so many changes of the disk (within epochs only, or anywhere) the process dies, perhaps
+    by loss of power."""
 
     left: int
     epochs: bool
@@ -37,9 +38,10 @@ class Doom:
 
 @dataclass
 class Node:
-    """`kills`: how many deaths are left to it, `process_kills` to its instances. `short`: there is no space for something.
-    `topics`: those that it has from the first start on. `struck`: where it has died while an instance asked it; `meanwhile`:
-    what others do while an instance is held up."""
+    """`kills`: how many deaths are left to it, `process_kills` to its instances. `short`: there is
+    no space for something. `topics`: those that it has from the first start on. `struck`: where it
+    has died while an instance asked it; `meanwhile`: what others do while an instance is held
+    up."""
 
     world: World
     name: str
@@ -118,12 +120,15 @@ class Node:
 
     def _spawn(self, work: Work) -> Process:
         self.world.met["start of an instance"] += 1
-        process = SimulatedProcess(self, work, self._door, self._shelf, self.world.met["start of an instance"])
+        process = SimulatedProcess(
+            self, work, self._door, self._shelf, self.world.met["start of an instance"]
+        )
         self.processes = [*(p for p in self.processes if p.code is None), process]
         return process
 
     def doom_of_process(self) -> tuple[int, bool]:
-        """With which of its changes a new process dies (0: with none), and whether only those within epochs count."""
+        """With which of its changes a new process dies (0: with none), and whether only those
+        within epochs count."""
         chance = self.world.chance
         return (
             (chance.randint(1, chance.choice((5, 40, 150))), chance.random() < 0.7)
@@ -172,7 +177,8 @@ class Node:
         self.end(power=doom.power)
 
     def end(self, *, power: bool = False) -> None:
-        """The process is gone, and its instances with it; with loss of power also what was not on disk."""
+        """The process is gone, and its instances with it; with loss of power also what was not on
+        disk."""
         self.lives += 1
         self._end_processes()
         if self.engine is not None:
@@ -187,7 +193,8 @@ class Node:
             self.disk.end_process()
 
     def stop(self) -> None:
-        """A stop in good order; the process may die in it, or not find space for its last checkpoint."""
+        """A stop in good order; the process may die in it, or not find space for its last
+        checkpoint."""
         if self.engine is None:
             return
         self.world.note(self.name, "stop")
@@ -232,7 +239,11 @@ def config_of(world: World, name: str, fsync: str) -> Config:
     parts: dict[str, Any] = (
         {}
         if world.kind != "parts"
-        else {"instances": 2, "parts": chance.randint(2, 3), "session_ms": chance.choice((1_000, 5_000))}
+        else {
+            "instances": 2,
+            "parts": chance.randint(2, 3),
+            "session_ms": chance.choice((1_000, 5_000)),
+        }
     )
     return Config(
         data=Path(f"/{name}/data"),

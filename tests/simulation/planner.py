@@ -1,4 +1,5 @@
-"""Plans of texts, made once for all lives: they depend on the text, the settings and what the catalog defines alone."""
+"""Plans of texts, made once for all lives: they depend on the text, the settings and what the
+catalog defines alone."""
 
 from __future__ import annotations
 
@@ -14,11 +15,16 @@ made: dict[object, PlannedJob | SqlError] = {}
 
 
 class RememberingPlanner(Planner):
-    """Every text by itself, and catalogs by their content: a life has its jobs in an order of its own, and what is kept must not
-    grow with the number of lives."""
+    """Every text by itself, and catalogs by their content: a life has its jobs in an order of its
+    own, and what is kept must not grow with the number of lives."""
 
     def plan(
-        self, jobs: Sequence[JobText], catalog: Catalog, *, child: bool | None = None, alone: bool = False
+        self,
+        jobs: Sequence[JobText],
+        catalog: Catalog,
+        *,
+        child: bool | None = None,
+        alone: bool = False,
     ) -> list[PlannedJob | SqlError]:
         return plan_jobs(jobs, catalog, self.settings, self.library, _remembered)
 
@@ -26,7 +32,12 @@ class RememberingPlanner(Planner):
 def _remembered(
     job: JobText, catalog: Catalog, settings: Mapping[str, str], library: Library | None = None
 ) -> PlannedJob:
-    key = job.name, job.sql, frozenset(map(_content, catalog.objects.values())), frozenset(settings.items())
+    key = (
+        job.name,
+        job.sql,
+        frozenset(map(_content, catalog.objects.values())),
+        frozenset(settings.items()),
+    )
     if key not in made:
         try:
             made[key] = plan_job(job, catalog, settings, library)

@@ -1,7 +1,8 @@
-"""An undisturbed run with the same cuts: all epochs that were written down, from the first on, into empty sinks.
+"""An undisturbed run with the same cuts: all epochs that were written down, from the first on, into
+empty sinks.
 
-What comes out must be what came out in the life, byte by byte; only rows of different graphs may lie otherwise among each
-other, since each graph is by itself."""
+What comes out must be what came out in the life, byte by byte; only rows of different graphs may
+lie otherwise among each other, since each graph is by itself."""
 
 from __future__ import annotations
 
@@ -51,7 +52,9 @@ def check_replay(node: Node) -> None:
     stores = SimulatedStores(world, node.name, lambda: False)
     for graph in graphs:
         stores.open(graph)
-    machine = Machine(world.clock, disk, threads, lambda _: stores, RememberingPlanner, caches=False)
+    machine = Machine(
+        world.clock, disk, threads, lambda _: stores, RememberingPlanner, caches=False
+    )
     database = SimulatedDatabase(world, node.name, lambda: False)
     with databases({node.name: database}):
         engine = Engine(replace(node.config, checkpoints="rocksdb"), machine)
@@ -59,7 +62,9 @@ def check_replay(node: Node) -> None:
         ours = _came_out(node.engine, node.disk, node.database, node)
         theirs = _came_out(engine, disk, database, node)
         for name in ours.keys() | theirs.keys():
-            assert ours.get(name) == theirs.get(name), f"{name} differs from an undisturbed run with the same epochs"
+            assert ours.get(name) == theirs.get(name), (
+                f"{name} differs from an undisturbed run with the same epochs"
+            )
     finally:
         POOL.leave(engine)
 
@@ -80,9 +85,13 @@ def _empty(broker: EmbeddedBroker, name: str) -> None:
         broker.create_topic(name, known.shards, compacted=known.compacted)
 
 
-def _came_out(engine: Engine, disk: SimulatedDisk, database: SimulatedDatabase, node: Node) -> dict[str, object]:
+def _came_out(
+    engine: Engine, disk: SimulatedDisk, database: SimulatedDatabase, node: Node
+) -> dict[str, object]:
     """By topic and shard; of the topic that many graphs write to by job."""
-    found: dict[str, object] = {table: sorted(database.rows(table)) for table in ("stored", "added")}
+    found: dict[str, object] = {
+        table: sorted(database.rows(table)) for table in ("stored", "added")
+    }
     for line in records(engine, "alerts", 0):
         rows = found.setdefault(f"alerts of {json.loads(line)['job']}", [])
         assert isinstance(rows, list)

@@ -1,5 +1,5 @@
-"""Checkpoint stores in memory. A put is there whole or not; a loss of power loses the last ones of a process, since they
-are not synced, as RocksDB's are not."""
+"""Checkpoint stores in memory. A put is there whole or not; a loss of power loses the last ones of
+a process, since they are not synced, as RocksDB's are not."""
 
 from __future__ import annotations
 
@@ -26,10 +26,12 @@ Shelf: TypeAlias = dict[str, _Kept]
 
 
 class SimulatedStores:
-    """See `CheckpointStores`; `fate` as that of the disk. `kept` outlives the process, and may be that of others, too: a store
-    is open in one of them."""
+    """See `CheckpointStores`; `fate` as that of the disk. `kept` outlives the process, and may be
+    that of others, too: a store is open in one of them."""
 
-    def __init__(self, world: World, owner: str, fate: Callable[[], bool], kept: Shelf | None = None) -> None:
+    def __init__(
+        self, world: World, owner: str, fate: Callable[[], bool], kept: Shelf | None = None
+    ) -> None:
         self.kept: Shelf = {} if kept is None else kept
         self.dead = False
         self._world = world
@@ -42,7 +44,9 @@ class SimulatedStores:
     def open(self, name: str) -> SimulatedStore:
         kept = self.kept.setdefault(name, _Kept())
         if kept.holder not in (None, self):
-            raise ServiceError(f"checkpoint store '{name}' cannot be opened", detail="another process has it")
+            raise ServiceError(
+                f"checkpoint store '{name}' cannot be opened", detail="another process has it"
+            )
         kept.holder = self
         del kept.states[:-1]
         return SimulatedStore(self, name)
@@ -90,7 +94,10 @@ class SimulatedStore:
 
     def _next(self) -> MemoryStore:
         held, fresh = self._states[-1], MemoryStore()
-        fresh._position, fresh._parts = held._position, {name: list(parts) for name, parts in held._parts.items()}
+        fresh._position, fresh._parts = (
+            held._position,
+            {name: list(parts) for name, parts in held._parts.items()},
+        )
         self._states.append(fresh)
         return fresh
 

@@ -1,4 +1,5 @@
-"""Delivery at least once: epochs are not written down, and rows since the last checkpoint come again after a death."""
+"""Delivery at least once: epochs are not written down, and rows since the last checkpoint come
+again after a death."""
 
 from __future__ import annotations
 
@@ -19,8 +20,12 @@ from tests.simulation.world import World
 NEVER = 1 << 60
 
 
-@pytest.mark.parametrize("deliveries", [("at-least-once",), ("at-least-once", "exactly-once")], ids=" then ".join)
-def test_none_is_lost_and_some_come_again(deliveries: tuple[Delivery, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "deliveries", [("at-least-once",), ("at-least-once", "exactly-once")], ids=" then ".join
+)
+def test_none_is_lost_and_some_come_again(
+    deliveries: tuple[Delivery, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     again = 0
     for seed in range(8):
         life = make(seed)
@@ -50,7 +55,9 @@ def _start_with(patch: pytest.MonkeyPatch, life: Life, deliveries: tuple[Deliver
 @pytest.mark.parametrize("then", ["at-least-once", "exactly-once"])
 def test_sinks_that_know_epochs_take_those_of_the_next_life(then: Delivery) -> None:
     world = World(0)
-    config = Config(data=Path("/a/data"), delivery="at-least-once", checkpoint_ms=NEVER, checkpoint_rows=NEVER)
+    config = Config(
+        data=Path("/a/data"), delivery="at-least-once", checkpoint_ms=NEVER, checkpoint_rows=NEVER
+    )
     node = Node(world, "a", config, workload.TOPICS, kills=0)
     node.start()
     _submit(node, "tables", workload.TABLES.replace("{fsync}", "none"))

@@ -1,4 +1,5 @@
-"""A checkpoint that found no space says so once; the next one, also the last of a server, holds what it did not write."""
+"""A checkpoint that found no space says so once; the next one, also the last of a server, holds
+what it did not write."""
 
 from __future__ import annotations
 
@@ -27,7 +28,10 @@ def _write_on(checkpoints: Checkpoints) -> None:
 
 def test_the_last_checkpoint_is_made_although_the_one_before_found_no_space() -> None:
     world = World(0)
-    disk, line = SimulatedDisk(world, "a", lambda: False), SimulatedThreads(world).line("checkpoint")
+    disk, line = (
+        SimulatedDisk(world, "a", lambda: False),
+        SimulatedThreads(world).line("checkpoint"),
+    )
     broker = EmbeddedBroker(Path("/data"), clock=world.clock, disk=disk)
     stores = TopicStores(broker, world.clock)
     checkpoints = Checkpoints(stores.open("main"), 1, 1, line)

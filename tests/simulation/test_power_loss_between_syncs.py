@@ -1,5 +1,6 @@
-"""`fsync = interval`: a loss of power takes what was appended last, of each topic as much as chance will have it. Whatever
-is left of log, sinks and input, the server comes up, and what is written from then on comes out once."""
+"""`fsync = interval`: a loss of power takes what was appended last, of each topic as much as chance
+will have it. Whatever is left of log, sinks and input, the server comes up, and what is written
+from then on comes out once."""
 
 from __future__ import annotations
 

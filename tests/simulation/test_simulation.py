@@ -21,12 +21,18 @@ from tests.support import PATIENCE_S, ROOT
 ONCE_FAILED: dict[int, str] = {
     5: "a loss of power took the new data folder",
     10: "a checkpoint outlived the end of the epoch log",
-    15: "a server was stopped while a full disk held output up: its checkpoint was made without that",
+    15: (
+        "a server was stopped while a full disk held output up: its checkpoint was made without"
+        " that"
+    ),
     7: "a loss of power took the folder that a shard had moved to",
     207: "a part was opened after a job had left it, and was asked what it has of it",
     37: "a job in parts was saved before it had read anything",
     11505: "an instance told how far a part is that it had lost",
-    4479: "a loss of power brought back what a full disk had cut off a segment that another one followed",
+    4479: (
+        "a loss of power brought back what a full disk had cut off a segment that another one"
+        " followed"
+    ),
     5241: "a group had committed records that a loss of power took",
 }
 
@@ -48,7 +54,9 @@ def test_a_thousand_lives(hundred: int) -> None:
     met = run(range(100 * hundred, 100 * hundred + 100))
     assert not met.failures, "\n".join(met.failures.values())
     assert met.kills["epoch"] >= met.kills.total() / 2
-    assert len(planner.made) < 200, "plans are kept by what they depend on, however many lives there were"
+    assert len(planner.made) < 200, (
+        "plans are kept by what they depend on, however many lives there were"
+    )
     everything = Counter(met.faults.keys()) & Counter(FAULTS)
     assert everything == Counter(FAULTS), f"never met: {set(FAULTS) - met.faults.keys()}"
 
@@ -68,7 +76,9 @@ def test_several_processes_tell_of_the_same_lives() -> None:
     assert met == alone
 
 
-def test_a_life_that_fails_is_told_of(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_life_that_fails_is_told_of(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(checks, "check", _refuse)
     met = run_many(range(1, 3), 1)
     assert list(met.failures) == [1, 2]
@@ -92,9 +102,17 @@ def test_a_life_leaves_nothing_in_memory() -> None:
 
 
 def test_the_page_says_what_was_met() -> None:
-    met = Met(10_000, Counter({"loss of power": 6_000, "torn write": 9_000}), Counter(epoch=3, group=1), {})
+    met = Met(
+        10_000,
+        Counter({"loss of power": 6_000, "torn write": 9_000}),
+        Counter(epoch=3, group=1),
+        {},
+    )
     written = page(PAGE.read_text(), met, 0)
-    assert "10,000 lives, seeds 0 to 9999, with 4 kills (75% of them inside an epoch), 9,000 torn writes" in written
+    assert (
+        "10,000 lives, seeds 0 to 9999, with 4 kills (75% of them inside an epoch), 9,000 torn"
+        " writes" in written
+    )
     met.failures[17] = "seed 17: it is wrong"
     again = page(written, met, 0)
     assert "1 failed: seeds 17." in again
@@ -110,6 +128,12 @@ def test_a_seed_gives_the_same_life_in_every_process(seed: int) -> None:
     environment = {**os.environ, "PYTHONHASHSEED": "77"}
     command = [sys.executable, "-m", "tests.simulation", "--seed", str(seed), "--digest"]
     done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        command,
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
     assert done.stdout.strip() == here, done.stderr

@@ -1,5 +1,5 @@
-"""The threads of one process, all in one: what goes on next is drawn. A future that somebody waits for lets others go on
-until it is there."""
+"""The threads of one process, all in one: what goes on next is drawn. A future that somebody waits
+for lets others go on until it is there."""
 
 from __future__ import annotations
 
@@ -75,7 +75,9 @@ class Line(Executor):
         if self._threads.dead:
             raise Death
         if self.busy or not self.waiting:
-            raise AssertionError(f"a deadlock: nobody does what is waited for in the line {self.name}")
+            raise AssertionError(
+                f"a deadlock: nobody does what is waited for in the line {self.name}"
+            )
         self.busy = True
         try:
             with self._threads.world.doing(self.name):
@@ -137,8 +139,9 @@ class Timer:
 
 @dataclass
 class SimulatedThreads:
-    """See `Threads`. `others`: what other processes may do while somebody here waits, who is `waiting` then. `is_dead`:
-    whether the process has died on one of its disks. What is tidied up on the way out waits for nobody then."""
+    """See `Threads`. `others`: what other processes may do while somebody here waits, who is
+    `waiting` then. `is_dead`: whether the process has died on one of its disks. What is tidied up
+    on the way out waits for nobody then."""
 
     world: World
     others: Callable[[], list[Callable[[], object]]] = list
@@ -176,7 +179,7 @@ class SimulatedThreads:
     def now(self) -> float:
         return self.world.up_ms / 1000
 
-    # ---- what the simulation does ------------------------------------------------------------------------------
+    # ---- what the simulation does ----------------------------------------------------------------
 
     def beside(self) -> None:
         """Somebody waits for a graph: graphs go on, and checkpoints are written."""

@@ -36,20 +36,34 @@ WITH ('connector' = 'jdbc', 'url' = 'jdbc:sqlite:/a/app.db', 'table-name' = 'sto
 CREATE TABLE added (id BIGINT, host STRING)
 WITH ('connector' = 'jdbc', 'url' = 'jdbc:sqlite:/a/app.db', 'table-name' = 'added');
 """
-KEPT = "SET 'job.state' = 'keep';\nINSERT INTO kept SELECT host, COUNT(*), SUM(amount) FROM events WHERE amount <> -{} GROUP BY host"
+KEPT = (
+    "SET 'job.state' = 'keep';\nINSERT INTO kept SELECT host, COUNT(*), SUM(amount) FROM events"
+    " WHERE amount <> -{} GROUP BY host"
+)
 HOT = "INSERT INTO alerts SELECT 'hot', id FROM events WHERE amount <> -{}"
 JOBS = {
-    "rule": "INSERT INTO alerts SELECT 'rule', id FROM events WHERE host IN ('h1', 'h2') AND amount > 3",
-    "window": "INSERT INTO totals SELECT host, COUNT(*), SUM(amount), window_end "
-    "FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '5' SECOND)) GROUP BY host, window_start, window_end",
+    "rule": (
+        "INSERT INTO alerts SELECT 'rule', id FROM events WHERE host IN ('h1', 'h2') AND amount > 3"
+    ),
+    "window": (
+        "INSERT INTO totals SELECT host, COUNT(*), SUM(amount), window_end FROM TABLE(TUMBLE(TABLE"
+        " events, DESCRIPTOR(ts), INTERVAL '5' SECOND)) GROUP BY host, window_start, window_end"
+    ),
     "first": "INSERT INTO mids SELECT id, amount FROM events WHERE amount > 4",
     "second": "INSERT INTO alerts SELECT 'second', id FROM mids WHERE amount > 6",
     "latest": "INSERT INTO latest SELECT host, COUNT(*), SUM(amount) FROM events GROUP BY host",
-    "joined": "INSERT INTO joined SELECT e.id, e.host, m.amount FROM events e JOIN mids m ON e.id = m.id",
+    "joined": (
+        "INSERT INTO joined SELECT e.id, e.host, m.amount FROM events e JOIN mids m ON e.id = m.id"
+    ),
     # What the clock and chance decide: it must be the same again after a death.
-    "ticks": "INSERT INTO ticks SELECT COUNT(*), window_end "
-    "FROM TABLE(TUMBLE(TABLE timed, DESCRIPTOR(p), INTERVAL '1' SECOND)) GROUP BY window_start, window_end",
-    "drawn": "INSERT INTO drawn SELECT id, RAND(), UUID(), CURRENT_TIMESTAMP FROM events WHERE amount > 2",
+    "ticks": (
+        "INSERT INTO ticks SELECT COUNT(*), window_end FROM TABLE(TUMBLE(TABLE timed,"
+        " DESCRIPTOR(p), INTERVAL '1' SECOND)) GROUP BY window_start, window_end"
+    ),
+    "drawn": (
+        "INSERT INTO drawn SELECT id, RAND(), UUID(), CURRENT_TIMESTAMP FROM events WHERE"
+        " amount > 2"
+    ),
     "stored": "INSERT INTO stored SELECT host, COUNT(*), SUM(amount) FROM events GROUP BY host",
     "added": "INSERT INTO added SELECT id, host FROM events WHERE amount > 5",
     "files": "INSERT INTO lines SELECT id, host FROM events WHERE amount < 6",
@@ -90,15 +104,20 @@ class Event:
             return b'{"id": %d, "ts":' % self.id
         seconds, ms = divmod(self.ms, 1000)
         text = f"2026-01-01 {seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{ms:03}"
-        return json.dumps({"id": self.id, "ts": text, "host": self.host, "amount": self.amount}).encode()
+        return json.dumps(
+            {"id": self.id, "ts": text, "host": self.host, "amount": self.amount}
+        ).encode()
 
 
 def event(shard: int, number: int, *, late: bool) -> Event:
-    """The numbered event of a shard: times jump back, but only with `late` by as much as could make it late."""
+    """The numbered event of a shard: times jump back, but only with `late` by as much as could make
+    it late."""
     back = (5_500 if late else 1_500) if number % 5 == 3 else 0
     unlike = number * 7919 + shard * 104_729
     broken = number % 11 == 7
-    return Event(number * 2 + shard, max(0, number * 700 - back), f"h{unlike % 4}", unlike // 4 % 10, broken)
+    return Event(
+        number * 2 + shard, max(0, number * 700 - back), f"h{unlike % 4}", unlike // 4 % 10, broken
+    )
 
 
 def expected(job: str, events: list[list[Event]]) -> list[Row]:
@@ -144,7 +163,14 @@ def _windows(events: list[list[Event]]) -> Iterable[Row]:
     if not all(events):
         return
     watermark = min(max(e.ms for e in shard) - 2_000 for shard in events)
-    for (host, number), n, total in _grouped(((e.host, e.ms // 5_000), e) for shard in events for e in shard):
+    for (host, number), n, total in _grouped(
+        ((e.host, e.ms // 5_000), e) for shard in events for e in shard
+    ):
         end = (number + 1) * 5_000
         if end - 1 <= watermark:
-            yield host, n, total, f"2026-01-01 {end // 3_600_000:02}:{end // 60_000 % 60:02}:{end // 1000 % 60:02}"
+            yield (
+                host,
+                n,
+                total,
+                f"2026-01-01 {end // 3_600_000:02}:{end // 60_000 % 60:02}:{end // 1000 % 60:02}",
+            )

@@ -1,4 +1,5 @@
-"""What a life is made of besides the engine: chance, time, the trace of all that happened, and death."""
+"""What a life is made of besides the engine: chance, time, the trace of all that happened, and
+death."""
 
 from __future__ import annotations
 
@@ -22,9 +23,10 @@ class Death(BaseException):
 
 @dataclass
 class World:
-    """One per life. All chance comes from `chance`, all time from `now_ms`, by which the clock has `jumped_ms`; `place` says what the process does that runs
-    now ('epoch', 'recovery', …). `met` counts faults; `kills` by the place where they struck. `kind`: 'parts' for a life
-    with instances."""
+    """One per life. All chance comes from `chance`, all time from `now_ms`, by which the clock has
+    `jumped_ms`; `place` says what the process does that runs now ('epoch', 'recovery', …). `met`
+    counts faults; `kills` by the place where they struck. `kind`: 'parts' for a life with
+    instances."""
 
     seed: int
     kind: str = field(init=False)

@@ -48,10 +48,14 @@ class Fed:
     def shards(self) -> dict[str, list[str]]:
         """By source."""
         sources = sorted({name for turn in self.turns for name, _ in turn})
-        return {s: sorted({c.shard for turn in self.turns for n, c in turn if n == s}) for s in sources}
+        return {
+            s: sorted({c.shard for turn in self.turns for n, c in turn if n == s}) for s in sources
+        }
 
 
-def fed(query: str, seed: int, chunks: int, mini_batch: bool = True, phases: str = "ONE_PHASE") -> Fed:
+def fed(
+    query: str, seed: int, chunks: int, mini_batch: bool = True, phases: str = "ONE_PHASE"
+) -> Fed:
     """`query` reads the tables e and f."""
     settings = {"table.exec.mini-batch.enabled": str(mini_batch).lower(), AGG_PHASES: phases}
     catalog = Catalog()
@@ -78,7 +82,8 @@ def raw(chunk: Chunk) -> Batch:
 
 
 def in_one_process(case: Fed, counted: Counter[str] | None = None) -> Counter[str]:
-    """The rows that the embedded executor leaves; `counted` gets what its operators have counted."""
+    """The rows that the embedded executor leaves; `counted` gets what its operators have
+    counted."""
     executor, told = EmbeddedExecutor(OperatorFactory()), Told()
     executor.switch(executor.prepare(case.plan))
     for name, shards in case.shards.items():
@@ -109,7 +114,9 @@ class Told:
         counts: Counter[str] = Counter()
         for op, row in (r for batch in self.batches for r in rows_of(batch)):
             counts[json.dumps(row)] += -1 if op in ("-U", "-D") else 1
-        assert not [row for row, n in counts.items() if n < 0], "nothing is taken back that was not there"
+        assert not [row for row, n in counts.items() if n < 0], (
+            "nothing is taken back that was not there"
+        )
         return +counts
 
 
@@ -122,10 +129,14 @@ def works(case: Fed, turns: Iterable[int]) -> list[Work]:
     for n in turns:
         for name, chunk in case.turns[n]:
             batch, place = raw(chunk), places[name][chunk.shard]
-            found.append(Work(name, chunk.shard, place, n * 100, chunk.offset, 0, encode_batch(batch)))
+            found.append(
+                Work(name, chunk.shard, place, n * 100, chunk.offset, 0, encode_batch(batch))
+            )
     return found
 
 
 def _places(case: Fed) -> Mapping[str, Mapping[str, str]]:
     pairs = [(name, shard) for name, shards in case.shards.items() for shard in shards]
-    return {name: {s: f"{i:08}" for i, (n, s) in enumerate(pairs) if n == name} for name in case.shards}
+    return {
+        name: {s: f"{i:08}" for i, (n, s) in enumerate(pairs) if n == name} for name in case.shards
+    }

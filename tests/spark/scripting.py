@@ -20,8 +20,9 @@ from sqlengine.session.session import Session
 
 @dataclass
 class Outcome:
-    """What came of a script: rows and messages by statement, lines of files, records of topics, each in any order. Of a
-    failing statement only its error: which rows came before it is a matter of batches."""
+    """What came of a script: rows and messages by statement, lines of files, records of topics,
+    each in any order. Of a failing statement only its error: which rows came before it is a matter
+    of batches."""
 
     rows: Counter[str] = field(default_factory=Counter)
     errors: dict[int, str] = field(default_factory=dict)
@@ -80,7 +81,8 @@ def _add_topics(folder: Path, outcome: Outcome) -> None:
 
 
 def write_data(folder: Path) -> None:
-    """`many`: three files of different lengths; `one`: one file; rows of all may be late. `broken.json`: a bad record."""
+    """`many`: three files of different lengths; `one`: one file; rows of all may be late.
+    `broken.json`: a bad record."""
     rng = random.Random(11)
     for name, rows in (("many/0", 900), ("many/1", 650), ("many/2", 330), ("one/0", 700)):
         path = folder / f"{name}.json"
@@ -95,5 +97,7 @@ def _lines(rng: random.Random, rows: int) -> list[str]:
         now += rng.randint(0, 120)
         at = max(now - rng.choice([0, 0, 0, 500, 3_000, 9_000]), 0)
         ts = f"2024-01-01 00:{at // 60_000:02}:{at // 1000 % 60:02}.{at % 1000:03}"
-        lines.append(json.dumps({"ts": ts, "k": rng.choice("abcdef"), "v": rng.randint(0, 20)}) + "\n")
+        lines.append(
+            json.dumps({"ts": ts, "k": rng.choice("abcdef"), "v": rng.randint(0, 20)}) + "\n"
+        )
     return lines

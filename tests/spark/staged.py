@@ -1,5 +1,5 @@
-"""What Spark does for a plan, in this process: tables instead of its frames, one for each partition. Every stage runs as in
-a worker; nothing starts a JVM."""
+"""What Spark does for a plan, in this process: tables instead of its frames, one for each
+partition. Every stage runs as in a worker; nothing starts a JVM."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ class Frames:
 
     def mapInArrow(self, run: Map, schema: str) -> Frames:  # noqa: N802
         assert [c.split()[0] for c in schema.split(", ")] == FRAME.names
-        return Frames(tuple(pa.Table.from_batches(run(iter(p.to_batches())), FRAME) for p in self.parts))
+        return Frames(
+            tuple(pa.Table.from_batches(run(iter(p.to_batches())), FRAME) for p in self.parts)
+        )
 
     def unionByName(self, other: Frames) -> Frames:  # noqa: N802
         return Frames((*self.parts, *other.parts))

@@ -1,5 +1,6 @@
-"""The golden scripts on Spark: each statement leaves the rows that it leaves in the embedded executor (and in Flink, which
-`tests/sql` compares that with). All of them run in stages without a JVM, some on Spark itself."""
+"""The golden scripts on Spark: each statement leaves the rows that it leaves in the embedded
+executor (and in Flink, which `tests/sql` compares that with). All of them run in stages without a
+JVM, some on Spark itself."""
 
 from __future__ import annotations
 
@@ -18,10 +19,33 @@ from tests.sql.golden import FOLDER, Answer, Collected, Script, answers, left_in
 
 Open = Callable[[Path], AbstractContextManager[Runner]]
 
-AREAS = ("aggregates", "batch", "changelog", "groups", "joins", "match", "ranks", "scenarios", "windows")
+AREAS = (
+    "aggregates",
+    "batch",
+    "changelog",
+    "groups",
+    "joins",
+    "match",
+    "ranks",
+    "scenarios",
+    "windows",
+)
 QUICK = {
-    *("batch/order", "changelog/sinks", "groups/set_operations", "joins/temporal", "joins/versions", "match/time"),
-    *("ranks/by_time", "windows/cascade", "windows/cascade_gap", "windows/emit", "windows/proctime"),
+    *(
+        "batch/order",
+        "changelog/sinks",
+        "groups/set_operations",
+        "joins/temporal",
+        "joins/versions",
+        "match/time",
+    ),
+    *(
+        "ranks/by_time",
+        "windows/cascade",
+        "windows/cascade_gap",
+        "windows/emit",
+        "windows/proctime",
+    ),
 }
 ALL = [
     pytest.param(s, id=s.name, marks=[] if s.name in QUICK else [pytest.mark.slow])
@@ -44,7 +68,8 @@ ON_SPARK = (
 )
 # Statements by the reason why they are not compared.
 ORDER = (
-    "rows of other keys come in no order behind an exchange: FIRST_VALUE, LISTAGG, ARRAY_AGG over the result of a Top-N"
+    "rows of other keys come in no order behind an exchange: FIRST_VALUE, LISTAGG, ARRAY_AGG over"
+    " the result of a Top-N"
 )
 TIES = "the same, where rows are equal in the order of a Top-N: the first one to come stays"
 NOT_COMPARED = {
@@ -70,7 +95,9 @@ def left(script: Script, folder: Path, open_: Open) -> tuple[dict[int, Answer], 
 def compare(script: Script, folder: Path, on_spark: Open) -> None:
     found, messages = left(script, folder / "spark", on_spark)
     wanted, said = left(script, folder / "embedded", open_runner)
-    different = [script.pieces[n].sql for n in sorted(found | wanted) if found.get(n) != wanted.get(n)]
+    different = [
+        script.pieces[n].sql for n in sorted(found | wanted) if found.get(n) != wanted.get(n)
+    ]
     assert not different
     assert messages == said
 

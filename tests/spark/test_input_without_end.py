@@ -1,4 +1,5 @@
-"""Input without an end on Spark: what there is by now is a batch, and state goes from batch to batch."""
+"""Input without an end on Spark: what there is by now is a batch, and state goes from batch to
+batch."""
 
 from __future__ import annotations
 
@@ -50,7 +51,12 @@ def line(second: int, key: str, value: int) -> str:
 
 
 def grown(
-    folder: Path, spark: Spark, query: str, steps: list[tuple[int, list[str]]], last: int, more: str = ""
+    folder: Path,
+    spark: Spark,
+    query: str,
+    steps: list[tuple[int, list[str]]],
+    last: int,
+    more: str = "",
 ) -> list[list[object]]:
     """The rows of a query over files that grow."""
     (folder / "t").mkdir()
@@ -75,7 +81,11 @@ def _session(runner: ScriptRunner, shown: Watched) -> Session:
 
 def by_key(spark: Spark, folder: Path) -> None:
     seen = grown(
-        folder, spark, "SELECT k, SUM(v) FROM t GROUP BY k", [(2, [line(3, "a", 5)]), (4, [line(4, "b", 7)])], 6
+        folder,
+        spark,
+        "SELECT k, SUM(v) FROM t GROUP BY k",
+        [(2, [line(3, "a", 5)]), (4, [line(4, "b", 7)])],
+        6,
     )
     assert sorted(map(str, seen[:2])) == ["['+I', 'a', 1]", "['+I', 'b', 2]"]
     assert seen[2:] == [["-U", "a", 1], ["+U", "a", 6], ["-U", "b", 2], ["+U", "b", 9]]
@@ -99,8 +109,13 @@ def test_a_table_that_ends_does_not_hold_time_back(tmp_path: Path) -> None:
     assert seen == [["+I", "2024-01-01T00:00", 3]]
 
 
-def test_windows_of_the_clock_end_without_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_windows_of_the_clock_end_without_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(spark_runner, "TICK_S", 0.05)
-    query = "SELECT COUNT(*) FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(now), INTERVAL '1' SECOND)) GROUP BY window_start, window_end"
+    query = (
+        "SELECT COUNT(*) FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(now), INTERVAL '1' SECOND)) GROUP BY"
+        " window_start, window_end"
+    )
     (row,) = grown(tmp_path, Staged(), query, [], 1)
     assert row == ["+I", 2]

@@ -1,5 +1,6 @@
-"""The proof of the form, on Spark: the operators of `tests/operators` run in its tasks and give the same rows, through a
-batch that is repeated after a crash and buckets that move to another number of partitions."""
+"""The proof of the form, on Spark: the operators of `tests/operators` run in its tasks and give the
+same rows, through a batch that is repeated after a crash and buckets that move to another number of
+partitions."""
 
 from __future__ import annotations
 
@@ -20,7 +21,14 @@ from sqlengine.executors.spark.fragment import Fragment, FragmentOperator
 from sqlengine.executors.spark.lines import LineStage
 from sqlengine.executors.spark.runner import SparkRunner, read_segments
 from sqlengine.executors.spark.worker import Exchange, SparkPlan, buckets_in
-from sqlengine.executors.wire import StateFile, decode_batch, decode_state, encode_batch, encode_state, is_whole
+from sqlengine.executors.wire import (
+    StateFile,
+    decode_batch,
+    decode_state,
+    encode_batch,
+    encode_state,
+    is_whole,
+)
 from sqlengine.operators.base import ERROR_PORT
 from sqlengine.state.keys import BUCKETS
 from tests.operators.proof import PLAN, Chunk, expected, feed, operators, scanned, to_lines
@@ -28,7 +36,9 @@ from tests.operators.proof_rules import alerts, scanned_rules
 from tests.operators.windows import Chain, rows
 
 CHUNKS = feed(5, chunks=12)
-AGGREGATE = PhysicalNode("windows", PLAN, PLAN.schema.names, {0: (Edge("out"),)}, frozenset({"proof"}), 0)
+AGGREGATE = PhysicalNode(
+    "windows", PLAN, PLAN.schema.names, {0: (Edge("out"),)}, frozenset({"proof"}), 0
+)
 KEYED = Fragment((AGGREGATE,), {0: ("windows", 0)}, {("out", 0): 1})
 SPARK_PLAN = SparkPlan(
     "proof",
@@ -70,12 +80,18 @@ def write(folder: Path, chunks: list[Chunk], first: int) -> None:
 @pytest.mark.spark
 @pytest.mark.filterwarnings("ignore")
 def test_same_rows_on_spark(spark: Any, tmp_path: Path) -> None:
-    source, checkpoint, state = tmp_path / "in", tmp_path / "checkpoint", (tmp_path / "state").as_uri()
+    source, checkpoint, state = (
+        tmp_path / "in",
+        tmp_path / "checkpoint",
+        (tmp_path / "state").as_uri(),
+    )
     source.mkdir()
     sink = Sink()
 
     def run(partitions: int) -> SparkRunner:
-        runner = SparkRunner(spark, {1: SPARK_PLAN}, 1, state, sink.deliver, partitions, clock=lambda: 0)
+        runner = SparkRunner(
+            spark, {1: SPARK_PLAN}, 1, state, sink.deliver, partitions, clock=lambda: 0
+        )
         stream = read_segments(spark, "events", str(source), files_per_batch=3)
         runner.start(stream, str(checkpoint)).awaitTermination()
         return runner
@@ -90,11 +106,16 @@ def test_same_rows_on_spark(spark: Any, tmp_path: Path) -> None:
     assert sink.repeated == [1]
     wanted, _ = expected(CHUNKS)
     order = lambda row: (row[-1], str(row[0]))  # noqa: E731
-    assert sorted((r for b in sink.batches.values() for r in b), key=order) == sorted(wanted, key=order)
+    assert sorted((r for b in sink.batches.values() for r in b), key=order) == sorted(
+        wanted, key=order
+    )
     assert [letter[4] for batch in sink.letters.values() for letter in batch] == ['{"ts": ']
     with pytest.raises(ServiceError, match="the input was ended before"):
         runner.run(spark.range(0), 4)
-    assert sorted(p.name for p in (tmp_path / "state" / "state").iterdir()) == ["000000000003", "000000000004"]
+    assert sorted(p.name for p in (tmp_path / "state" / "state").iterdir()) == [
+        "000000000003",
+        "000000000004",
+    ]
 
 
 @pytest.mark.spark
@@ -110,7 +131,9 @@ def test_same_alerts_on_spark(spark: Any, tmp_path: Path) -> None:
             found[port] += rows([batch])
 
     plan = SparkPlan("alerts", 1, lambda: LineStage(scanned_rules()))
-    runner = SparkRunner(spark, {1: plan}, 1, (tmp_path / "state").as_uri(), deliver, clock=lambda: 0)
+    runner = SparkRunner(
+        spark, {1: plan}, 1, (tmp_path / "state").as_uri(), deliver, clock=lambda: 0
+    )
     stream = read_segments(spark, "events", str(tmp_path / "in"), files_per_batch=6)
     runner.start(stream, str(tmp_path / "checkpoint")).awaitTermination()
     order = lambda row: (*map(str, row[:3]), row[3] or 0)  # noqa: E731
@@ -139,7 +162,9 @@ def test_state_file_holds_buckets_apart() -> None:
         parts = [decode_state(data, buckets_in(p, partitions)) for p in range(partitions)]
         assert sum(p.tables["windows"].num_rows for p in parts) == len(table)
         assert all(p.shared["times"].num_rows == len(times) for p in parts)
-        assert [b for p in range(partitions) for b in buckets_in(p, partitions)] == list(range(BUCKETS))
+        assert [b for p in range(partitions) for b in buckets_in(p, partitions)] == list(
+            range(BUCKETS)
+        )
         for p, part in enumerate(parts):
             kept = table.dump(buckets_in(p, partitions))
             assert part.tables["windows"].sort_by("#sequence").equals(kept.sort_by("#sequence"))

@@ -1,6 +1,6 @@
-"""The proof of the form for the operators of queries, on Spark: two inputs, several exchanges, one behind the other and side
-by side. Batches that are repeated after a crash are the same, buckets move to another number of partitions, and what is
-left in the end is what one process leaves."""
+"""The proof of the form for the operators of queries, on Spark: two inputs, several exchanges, one
+behind the other and side by side. Batches that are repeated after a crash are the same, buckets
+move to another number of partitions, and what is left in the end is what one process leaves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from tests.spark.feeding import Told, fed, in_one_process, spark_plan, works
 from tests.spark.staged import Staged
 
 _HOP = "TABLE(HOP(TABLE e, DESCRIPTOR(ts), INTERVAL '2' SECOND, INTERVAL '4' SECOND))"
-_WINDOWS = f"SELECT k, COUNT(*) AS n, window_time AS t FROM {_HOP} GROUP BY k, window_start, window_end, window_time"
+_WINDOWS = (
+    f"SELECT k, COUNT(*) AS n, window_time AS t FROM {_HOP} GROUP BY k, window_start, window_end,"
+    " window_time"
+)
 _TIMED = "f.ts BETWEEN e.ts - INTERVAL '1' SECOND AND e.ts"
 _COUNTS = "(SELECT i, COUNT(*) AS n FROM e GROUP BY i) AS a"
 _SUMS = "(SELECT i, SUM(m) AS s FROM f GROUP BY i) AS b"
@@ -29,18 +32,34 @@ QUERIES = {
     "join": "SELECT e.k, e.i, f.i, f.m FROM e LEFT JOIN f ON e.k = f.k AND e.i = f.i",
     "interval-join": f"SELECT e.k, e.ts, f.ts FROM e LEFT JOIN f ON e.k = f.k AND {_TIMED}",
     "over": "SELECT k, i, SUM(i) OVER (PARTITION BY k ORDER BY ts) FROM e",
-    "top": "SELECT * FROM (SELECT k, i, m, ROW_NUMBER() OVER (PARTITION BY k ORDER BY i DESC, m) AS n FROM e) WHERE n <= 3",
-    "match": """SELECT * FROM e MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES A.i AS a, LAST(B.i) AS b, C.ts AS t
-        AFTER MATCH SKIP PAST LAST ROW PATTERN (A B*? C) DEFINE C AS C.i > A.i)""",
-    "windows-of-windows": f"""WITH w AS ({_WINDOWS}) SELECT window_end, SUM(n), COUNT(*)
-        FROM TABLE(TUMBLE(TABLE w, DESCRIPTOR(t), INTERVAL '6' SECOND)) GROUP BY window_start, window_end""",
-    "sessions-of-late-rows": f"""WITH j AS (SELECT e.k, e.i, f.i AS j, e.ts FROM e LEFT JOIN f ON e.k = f.k AND {_TIMED})
+    "top": (
+        "SELECT * FROM (SELECT k, i, m, ROW_NUMBER() OVER (PARTITION BY k ORDER BY i DESC, m) AS n"
+        " FROM e) WHERE n <= 3"
+    ),
+    "match": (
+        """SELECT * FROM e MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES A.i AS a, LAST(B.i) AS b, C.ts AS t
+        AFTER MATCH SKIP PAST LAST ROW PATTERN (A B*? C) DEFINE C AS C.i > A.i)"""
+    ),
+    "windows-of-windows": (
+        f"""WITH w AS ({_WINDOWS}) SELECT window_end, SUM(n), COUNT(*)
+        FROM TABLE(TUMBLE(TABLE w, DESCRIPTOR(t), INTERVAL '6' SECOND)) GROUP BY window_start, window_end"""
+    ),
+    "sessions-of-late-rows": (
+        f"""WITH j AS (SELECT e.k, e.i, f.i AS j, e.ts FROM e LEFT JOIN f ON e.k = f.k AND {_TIMED})
         SELECT i, COUNT(*), window_start, window_end, CURRENT_WATERMARK(window_time)
-        FROM TABLE(SESSION(TABLE j PARTITION BY i, DESCRIPTOR(ts), INTERVAL '1' SECOND)) GROUP BY i, window_start, window_end, window_time""",
-    "windows-joined": f"""WITH w AS ({_WINDOWS}) SELECT w.k, w.n, f.i
-        FROM w JOIN f ON w.k = f.k AND w.t BETWEEN f.ts AND f.ts + INTERVAL '3' SECOND""",
-    "aggregate-of-a-join": f"SELECT n, COUNT(*), SUM(s) FROM {_COUNTS} JOIN {_SUMS} ON a.i = b.i GROUP BY n",
-    "no-keys": "SELECT COUNT(*), MAX(s) FROM (SELECT k, SUM(i) AS s FROM e GROUP BY k UNION ALL SELECT k, i FROM f)",
+        FROM TABLE(SESSION(TABLE j PARTITION BY i, DESCRIPTOR(ts), INTERVAL '1' SECOND)) GROUP BY i, window_start, window_end, window_time"""
+    ),
+    "windows-joined": (
+        f"""WITH w AS ({_WINDOWS}) SELECT w.k, w.n, f.i
+        FROM w JOIN f ON w.k = f.k AND w.t BETWEEN f.ts AND f.ts + INTERVAL '3' SECOND"""
+    ),
+    "aggregate-of-a-join": (
+        f"SELECT n, COUNT(*), SUM(s) FROM {_COUNTS} JOIN {_SUMS} ON a.i = b.i GROUP BY n"
+    ),
+    "no-keys": (
+        "SELECT COUNT(*), MAX(s) FROM (SELECT k, SUM(i) AS s FROM e GROUP BY k UNION ALL SELECT k,"
+        " i FROM f)"
+    ),
 }
 STAGES = {
     "windows-of-windows": 2,
@@ -57,8 +76,8 @@ class Killed(Exception): ...
 
 @dataclass
 class Sink:
-    """Rows by batch; a batch that comes again must be the same. The driver dies at the first attempt of the batches in
-    `kill`."""
+    """Rows by batch; a batch that comes again must be the same. The driver dies at the first
+    attempt of the batches in `kill`."""
 
     kill: set[int]
     batches: dict[int, list[bytes]] = field(default_factory=dict)
@@ -78,7 +97,8 @@ class Sink:
 
 
 def prove(session: Any, folder: Path, name: str) -> None:
-    """Batches of several turns; the second and the last are repeated, the last has its buckets in other partitions."""
+    """Batches of several turns; the second and the last are repeated, the last has its buckets in
+    other partitions."""
     case = fed(QUERIES[name], 5, chunks=9)
     sink = Sink(kill={1, 2})
     state = (folder / "state").as_uri()

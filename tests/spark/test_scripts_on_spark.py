@@ -26,7 +26,8 @@ from tests.support import PATIENCE_S, ROOT
 
 SCRIPTS = Path(__file__).parent / "scripts"
 EXAMPLES = ROOT / "examples"
-# Merged filters, a union, late rows, a statement set with two sinks, made-up rows and VALUES, a topic.
+# Merged filters, a union, late rows, a statement set with two sinks, made-up rows and VALUES, a
+# topic.
 SOME_EXAMPLES = (
     "02_rule_set",
     "06_one_alert_form",
@@ -57,7 +58,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def both(text: str, data: Path, folder: Path) -> tuple[Outcome, Outcome]:
     """On Spark, and embedded."""
-    return run(text, data, folder / "spark", "spark"), run(text, data, folder / "embedded", "embedded")
+    return run(text, data, folder / "spark", "spark"), run(
+        text, data, folder / "embedded", "embedded"
+    )
 
 
 class TestSameRows:
@@ -94,8 +97,8 @@ class TestSameRows:
     def test_many_parts_and_batches(
         self, spark: Any, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A file is cut into parts that several tasks read, and these into batches with state between them: lateness is
-        judged row by row, so nothing of that shows."""
+        """A file is cut into parts that several tasks read, and these into batches with state
+        between them: lateness is judged row by row, so nothing of that shows."""
         in_small_parts(monkeypatch, part=9_000, batch=20_000)
         text = (SCRIPTS / "late_rows.sql").read_text().replace("${DATA}/many", "${DATA}/one")
         on_spark, embedded = both(text, data, tmp_path)
@@ -105,7 +108,9 @@ class TestSameRows:
 class TestErrors:
     pytestmark = needs_spark
 
-    def test_an_error_in_a_task(self, spark: Any, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_an_error_in_a_task(
+        self, spark: Any, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """The file loses its second half once rows of the first have come."""
         lines = (data / "one" / "0.json").read_text()
         path = tmp_path / "t.json"
@@ -114,13 +119,15 @@ class TestErrors:
         shown = Cutter(path)
         with open_runner(tmp_path / "topics", where="spark") as runner:
             good = Session(runner, shown).run(
-                f"CREATE TABLE t (v INT) WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'json');"
-                "SELECT v FROM t;"
+                f"CREATE TABLE t (v INT) WITH ('connector' = 'filesystem', 'path' = '{path}',"
+                " 'format' = 'json');SELECT v FROM t;"
             )
         assert not good
         (error,) = shown.errors
         assert error.message == "a task failed on Spark"
-        assert str(error.detail).startswith(f"file '{path}' has changed under a running job (it ends at byte ")
+        assert str(error.detail).startswith(
+            f"file '{path}' has changed under a running job (it ends at byte "
+        )
 
 
 @pytest.mark.spark
@@ -128,12 +135,26 @@ def test_output_is_events_and_nothing_else(spark: Any, data: Path, tmp_path: Pat
     """A process that starts Spark itself."""
     script = tmp_path / "x.sql"
     script.write_text(
-        "CREATE TABLE t (k STRING) WITH ('connector' = 'filesystem', 'path' = '${DATA}/one', 'format' = 'json');"
-        "SELECT k FROM t WHERE k = 'a';"
+        "CREATE TABLE t (k STRING) WITH ('connector' = 'filesystem', 'path' = '${DATA}/one',"
+        " 'format' = 'json');SELECT k FROM t WHERE k = 'a';"
     )
-    command = [sys.executable, "-m", "sqlengine.cli", "run", str(script), "--on", "spark", "--output", "events"]
+    command = [
+        sys.executable,
+        "-m",
+        "sqlengine.cli",
+        "run",
+        str(script),
+        "--on",
+        "spark",
+        "--output",
+        "events",
+    ]
     done = subprocess.run(
-        [*command, "-D", f"DATA={data}"], capture_output=True, encoding="utf-8", timeout=PATIENCE_S, env=environment()
+        [*command, "-D", f"DATA={data}"],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=PATIENCE_S,
+        env=environment(),
     )
     assert done.returncode == 0, done.stderr
     events = [json.loads(line) for line in done.stdout.splitlines()]
@@ -180,8 +201,14 @@ def hundred_rules() -> str:
     conditions = [
         *(f"LOWER(image) LIKE '%{chr(97 + n)}%.exe'" for n in range(25)),
         *(f"REGEXP(command_line, '(?i)[{chr(97 + n)}-z]{{{n % 5 + 3}}}')" for n in range(25)),
-        *(f"dst_port BETWEEN {n * 300} AND {n * 300 + 500} AND protocol = 'tcp'" for n in range(25)),
-        *(f"event_type <> 'network' AND (host LIKE '%{n % 10}' OR `user` IS NULL)" for n in range(25)),
+        *(
+            f"dst_port BETWEEN {n * 300} AND {n * 300 + 500} AND protocol = 'tcp'"
+            for n in range(25)
+        ),
+        *(
+            f"event_type <> 'network' AND (host LIKE '%{n % 10}' OR `user` IS NULL)"
+            for n in range(25)
+        ),
     ]
     inserts = [
         f"INSERT INTO alerts SELECT ts, 'rule-{n:02}', 'low', host, image FROM events WHERE {c};\n"

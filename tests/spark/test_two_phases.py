@@ -1,4 +1,5 @@
-"""Aggregates in two steps leave the same rows as in one, and fewer of them cross the exchange. Nothing here starts a JVM."""
+"""Aggregates in two steps leave the same rows as in one, and fewer of them cross the exchange.
+Nothing here starts a JVM."""
 
 from __future__ import annotations
 
@@ -16,22 +17,38 @@ from tests.spark.feeding import Told, fed, in_one_process, spark_plan, works
 from tests.spark.staged import Staged
 
 QUERIES = {
-    "keys": "SELECT k, COUNT(*), COUNT(i), SUM(i), MIN(m), MAX(m), AVG(i), SUM(m), AVG(m) FROM e GROUP BY k",
+    "keys": (
+        "SELECT k, COUNT(*), COUNT(i), SUM(i), MIN(m), MAX(m), AVG(i), SUM(m), AVG(m) FROM e GROUP"
+        " BY k"
+    ),
     "filter": "SELECT k, i, COUNT(*) FILTER (WHERE m > 0), MAX(k) FROM e GROUP BY k, i",
     "no keys": "SELECT COUNT(*), MIN(ts), MAX(k), SUM(m) FROM e",
-    "sums of halves": "SELECT k, SUM(CAST(i AS DOUBLE) / 2), AVG(CAST(i AS FLOAT)) FROM e GROUP BY k",
+    "sums of halves": (
+        "SELECT k, SUM(CAST(i AS DOUBLE) / 2), AVG(CAST(i AS FLOAT)) FROM e GROUP BY k"
+    ),
     "distinct": "SELECT DISTINCT k, i FROM e",
-    "of aggregates": "SELECT n, COUNT(*) FROM (SELECT k, COUNT(*) AS n FROM e GROUP BY k) GROUP BY n",
-    "of a union": "SELECT k, MAX(i), COUNT(*) FROM (SELECT k, i FROM e UNION ALL SELECT k, i FROM f) GROUP BY k",
-    "joined": "SELECT a.k, n, s FROM (SELECT k, COUNT(*) AS n FROM e GROUP BY k) AS a "
-    "JOIN (SELECT k, SUM(i) AS s FROM f GROUP BY k) AS b ON a.k = b.k",
+    "of aggregates": (
+        "SELECT n, COUNT(*) FROM (SELECT k, COUNT(*) AS n FROM e GROUP BY k) GROUP BY n"
+    ),
+    "of a union": (
+        "SELECT k, MAX(i), COUNT(*) FROM (SELECT k, i FROM e UNION ALL SELECT k, i FROM f) GROUP"
+        " BY k"
+    ),
+    "joined": (
+        "SELECT a.k, n, s FROM (SELECT k, COUNT(*) AS n FROM e GROUP BY k) AS a "
+        "JOIN (SELECT k, SUM(i) AS s FROM f GROUP BY k) AS b ON a.k = b.k"
+    ),
 }
 ONE_STEP = {
     "mini-batch is off": ("SELECT k, COUNT(*) FROM e GROUP BY k", False, "TWO_PHASE"),
     "ONE_PHASE": ("SELECT k, COUNT(*) FROM e GROUP BY k", True, "ONE_PHASE"),
     "DISTINCT": ("SELECT k, COUNT(DISTINCT i) FROM e GROUP BY k", True, "TWO_PHASE"),
     "another function": ("SELECT k, LAST_VALUE(i) FROM e GROUP BY k", True, "TWO_PHASE"),
-    "AUTO, and sums are rounded": ("SELECT k, SUM(CAST(i AS DOUBLE)) FROM e GROUP BY k", True, "AUTO"),
+    "AUTO, and sums are rounded": (
+        "SELECT k, SUM(CAST(i AS DOUBLE)) FROM e GROUP BY k",
+        True,
+        "AUTO",
+    ),
 }
 
 

@@ -1,14 +1,15 @@
 """Golden scripts: what real Flink says to each statement of a script, and what the engine says.
 
-`AREA/NAME.sql` holds statements. Beside it are `NAME.expected.jsonl`, recorded from Flink (`record.py`): a header with
-Flink's version and the hash of the statements and their data, then one event per line; and `NAME.errors.txt`, our own
-words for the statements that fail. `${DATA}` is the folder `data`, `${OUT}` an empty one for what a script writes.
+`AREA/NAME.sql` holds statements. Beside it are `NAME.expected.jsonl`, recorded from Flink
+(`record.py`): a header with Flink's version and the hash of the statements and their data, then one
+event per line; and `NAME.errors.txt`, our own words for the statements that fail. `${DATA}` is the
+folder `data`, `${OUT}` an empty one for what a script writes.
 
 A comment line directly above a statement directs how it is compared:
 
-    -- rowsort            its rows come in any order (several inputs)
-    -- materialized       only what its changes leave in the end counts (Flink's changes vary: two inputs)
-    -- differs: reason    Flink says something else; what we say is in `NAME.ours.jsonl`, and all is in differences.md
+    -- rowsort            its rows come in any order (several inputs) -- materialized       only
+    what its changes leave in the end counts (Flink's changes vary: two inputs) -- differs: reason
+    Flink says something else; what we say is in `NAME.ours.jsonl`, and all is in differences.md
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ class Script:
 
     @cached_property
     def digest(self) -> str:
-        """Of the statements (not of the comments between them) and of all data files that they name."""
+        """Of the statements (not of the comments between them) and of all data files that they
+        name."""
         found = hashlib.sha256()
         for piece in self.pieces:
             found.update(piece.sql.encode() + b";\0")
@@ -110,8 +112,11 @@ class Script:
         return substitute(self.text, {"DATA": str(DATA), "OUT": str(out)})
 
     def portable(self, text: str, out: Path) -> str:
-        """Text with the folders as they are named in scripts, and files without the hour at which they were written."""
-        return _PART_FILE.sub("part-0", text.replace(str(DATA), "${DATA}").replace(str(out), "${OUT}"))
+        """Text with the folders as they are named in scripts, and files without the hour at which
+        they were written."""
+        return _PART_FILE.sub(
+            "part-0", text.replace(str(DATA), "${DATA}").replace(str(out), "${OUT}")
+        )
 
 
 def scripts() -> list[Script]:
@@ -130,7 +135,9 @@ class Collected:
         self.events.append({"stmt": stmt, "kind": "schema", "columns": schema_event(schema)})
 
     def rows(self, stmt: int, batch: Batch) -> None:
-        self.events += [{"stmt": stmt, "kind": "row", "op": op, "row": row} for op, row in rows_of(batch)]
+        self.events += [
+            {"stmt": stmt, "kind": "row", "op": op, "row": row} for op, row in rows_of(batch)
+        ]
 
     def done(self, stmt: int, message: str) -> None: ...
 
@@ -142,7 +149,8 @@ class Collected:
 def run(
     script: Script, folder: Path, rows_per_read: int, settings: Mapping[str, str] | None = None
 ) -> tuple[list[Event], str]:
-    """Our events for the script, and our messages about the statements that fail. `folder` is empty."""
+    """Our events for the script, and our messages about the statements that fail. `folder` is
+    empty."""
     out, data = folder / "out", folder / "topics"
     out.mkdir()
     collected = Collected(script.text)  # messages show lines without the folders of this machine
@@ -166,7 +174,8 @@ def header(script: Script) -> Event:
 
 
 def answers(script: Script, events: Iterable[Event]) -> dict[int, Answer]:
-    """What each statement gave. Of a failing one only that it fails: which rows came before is a matter of timing."""
+    """What each statement gave. Of a failing one only that it fails: which rows came before is a
+    matter of timing."""
     found: dict[int, Answer] = {}
     floats: list[int] = []
     for event in events:
@@ -176,7 +185,9 @@ def answers(script: Script, events: Iterable[Event]) -> dict[int, Answer]:
                 found[number] = "error"
             case "schema":
                 found[number] = [_exact(event["columns"])]
-                floats = [i for i, (_, kind) in enumerate(event["columns"]) if kind.startswith("FLOAT")]
+                floats = [
+                    i for i, (_, kind) in enumerate(event["columns"]) if kind.startswith("FLOAT")
+                ]
             case "row" if number in found and found[number] != "error":
                 held = found[number]
                 assert isinstance(held, list)
@@ -195,12 +206,17 @@ def left_in_the_end(answer: Answer) -> Answer:
     counts: Counter[str] = Counter()
     for op, *row in map(json.loads, answer[1:]):
         counts[_exact(row)] += -1 if op in ("-U", "-D") else 1
-    left = [_exact(["+I" if n > 0 else "-D", *json.loads(row)]) for row, n in counts.items() for _ in range(abs(n))]
+    left = [
+        _exact(["+I" if n > 0 else "-D", *json.loads(row)])
+        for row, n in counts.items()
+        for _ in range(abs(n))
+    ]
     return [answer[0], *sorted(left)]
 
 
 def _rounded(row: list[Any], floats: Iterable[int]) -> list[Any]:
-    """FLOATs as the shortest text names them; before version 19 Java prints more digits than that."""
+    """FLOATs as the shortest text names them; before version 19 Java prints more digits than
+    that."""
     found = list(row)
     for i in floats:
         if isinstance(found[i], float):
@@ -217,7 +233,13 @@ def recorded(script: Script, events: Iterable[Mapping[str, Any]], out: Path) -> 
     """The oracle's events as they are kept: schemas, rows and errors."""
     kept = [{k: v for k, v in e.items() if k not in ("id", "file")} for e in events]
     failed = {e["stmt"] for e in kept if e["kind"] == "error"}
-    receipts = {n for n, p in enumerate(script.pieces) if _CREATE_AS.match(p.sql)}  # -1: rows that nobody counted
+    receipts = {
+        n for n, p in enumerate(script.pieces) if _CREATE_AS.match(p.sql)
+    }  # -1: rows that nobody counted
     failed |= receipts
-    kept = [e for e in kept if e["kind"] == "error" or (e["kind"] in ("schema", "row") and e["stmt"] not in failed)]
+    kept = [
+        e
+        for e in kept
+        if e["kind"] == "error" or (e["kind"] in ("schema", "row") and e["stmt"] not in failed)
+    ]
     return events_of(_JOB_ID.sub("JobID: 0", script.portable(lines_of(kept), out)))

@@ -2,7 +2,8 @@
 
     python -m tests.sql.record [--all] [AREA/NAME …]
 
-Needs Java and the sibling folder ../shared; FLINK_ORACLE_CACHE names a folder that can be written."""
+Needs Java and the sibling folder ../shared; FLINK_ORACLE_CACHE names a folder that can be
+written."""
 
 from __future__ import annotations
 
@@ -19,9 +20,15 @@ from tests.support import load_oracle, oracle_missing
 def ask(flink: Any, script: Script) -> list[Event]:
     """Flink's events for the script. AssertionError where it sees other statements than we do."""
     with tempfile.TemporaryDirectory() as out:
-        events = list(flink.run(script.with_folders(Path(out)), mode=script.mode, keep_going=True, timeout_s=60))
+        events = list(
+            flink.run(
+                script.with_folders(Path(out)), mode=script.mode, keep_going=True, timeout_s=60
+            )
+        )
         seen = {e["stmt"] for e in events}
-        assert seen == set(range(len(script.pieces))), f"{script.name}: Flink sees statements {sorted(seen)}"
+        assert seen == set(range(len(script.pieces))), (
+            f"{script.name}: Flink sees statements {sorted(seen)}"
+        )
         return recorded(script, events, Path(out))
 
 
@@ -32,7 +39,11 @@ def is_stale(script: Script) -> bool:
 
 def main(arguments: Sequence[str]) -> int:
     names = [a for a in arguments if a != "--all"]
-    chosen = [s for s in scripts() if s.name in names or (not names and ("--all" in arguments or is_stale(s)))]
+    chosen = [
+        s
+        for s in scripts()
+        if s.name in names or (not names and ("--all" in arguments or is_stale(s)))
+    ]
     reason = oracle_missing()
     if reason:
         print(reason, file=sys.stderr)

@@ -15,8 +15,14 @@ WITH ('connector' = 'filesystem', 'path' = '${DATA}/events.json', 'format' = 'js
 QUERY = """
 SELECT k, TUMBLE_START(ts, INTERVAL '10' SECOND) AS ws, COUNT(*) AS n FROM strict
 GROUP BY k, TUMBLE(ts, INTERVAL '10' SECOND)"""
-EARLY = "SET 'table.exec.emit.early-fire.enabled' = 'true'; SET 'table.exec.emit.early-fire.delay' = '0 ms';"
-LATE = "SET 'table.exec.emit.late-fire.enabled' = 'true'; SET 'table.exec.emit.allow-lateness' = '1 h';"
+EARLY = (
+    "SET 'table.exec.emit.early-fire.enabled' = 'true'; SET 'table.exec.emit.early-fire.delay' = '0"
+    " ms';"
+)
+LATE = (
+    "SET 'table.exec.emit.late-fire.enabled' = 'true'; SET 'table.exec.emit.allow-lateness' ="
+    " '1 h';"
+)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +33,9 @@ LATE = "SET 'table.exec.emit.late-fire.enabled' = 'true'; SET 'table.exec.emit.a
         ("WITHOUT DELAY AFTER WATERMARK", LATE + "SET 'table.exec.emit.late-fire.delay' = '0 ms';"),
         (
             "WITH DELAY '4' SECOND BEFORE WATERMARK, WITHOUT DELAY AFTER WATERMARK",
-            EARLY.replace("'0 ms'", "'4 s'") + LATE + "SET 'table.exec.emit.late-fire.delay' = '0 ms';",
+            EARLY.replace("'0 ms'", "'4 s'")
+            + LATE
+            + "SET 'table.exec.emit.late-fire.delay' = '0 ms';",
         ),
     ],
 )

@@ -8,7 +8,18 @@ from typing import Any
 import pytest
 
 from planner.settings import MINI_BATCH
-from tests.sql.golden import FOLDER, Answer, Script, answers, events_of, header, left_in_the_end, lines_of, run, scripts
+from tests.sql.golden import (
+    FOLDER,
+    Answer,
+    Script,
+    answers,
+    events_of,
+    header,
+    left_in_the_end,
+    lines_of,
+    run,
+    scripts,
+)
 from tests.sql.record import ask
 
 SCRIPTS = scripts()
@@ -23,7 +34,9 @@ each_script = pytest.mark.parametrize("script", SCRIPTS, ids=lambda s: s.name)
 def flink_says(script: Script) -> dict[int, Answer]:
     """The recorded answers; fails where they are of another script or other data."""
     first, *events = events_of(script.beside(".expected.jsonl").read_text())
-    assert first == header(script), f"{script.name} has changed: record it with python -m tests.sql.record"
+    assert first == header(script), (
+        f"{script.name} has changed: record it with python -m tests.sql.record"
+    )
     return answers(script, events)
 
 
@@ -34,7 +47,9 @@ def wanted(script: Script) -> dict[int, Answer]:
         own = answers(script, events_of(script.beside(".ours.jsonl").read_text()))
         assert own.keys() <= script.differs.keys()
         for number in script.differs:
-            assert own.get(number) != expected.get(number), f"statement {number} does not differ any more"
+            assert own.get(number) != expected.get(number), (
+                f"statement {number} does not differ any more"
+            )
             expected.pop(number, None)
         expected |= own
     return expected
@@ -46,7 +61,12 @@ def difference(script: Script, found: dict[int, Answer], expected: dict[int, Ans
     for number, piece in enumerate(script.pieces):
         if found.get(number) != expected.get(number):
             lines += [f"statement {number}, line {piece.position.line}: {piece.sql}"]
-            lines += ["  wanted", *shown(expected.get(number)), "  found", *shown(found.get(number))]
+            lines += [
+                "  wanted",
+                *shown(expected.get(number)),
+                "  found",
+                *shown(found.get(number)),
+            ]
     return "\n".join(lines)
 
 
@@ -97,7 +117,8 @@ def test_differences_are_listed(update: bool) -> None:
 
 
 def described(script: Script) -> list[str]:
-    """A section of differences.md for each statement that differs: the rows that only one side has."""
+    """A section of differences.md for each statement that differs: the rows that only one side
+    has."""
     sections = []
     theirs, ours = flink_says(script), wanted(script)
     for number, reason in script.differs.items():
@@ -111,7 +132,11 @@ def described(script: Script) -> list[str]:
 
 def test_no_file_is_left_over() -> None:
     known = {s.path.with_suffix("") for s in SCRIPTS}
-    beside = {p.with_name(p.name.split(".")[0]) for p in FOLDER.glob("*/*.*") if p.parent.name not in ("data",)}
+    beside = {
+        p.with_name(p.name.split(".")[0])
+        for p in FOLDER.glob("*/*.*")
+        if p.parent.name not in ("data",)
+    }
     assert {p for p in beside if p.parent.name != "__pycache__"} == known
 
 
@@ -119,15 +144,18 @@ def test_no_file_is_left_over() -> None:
 @pytest.mark.slow
 @each_script
 def test_flink_still_says_so(script: Script, flink: Any) -> None:
-    """Asks the real Flink again. What several inputs of one operator meet there is now and then a matter of the threads of a busy
-    machine, so a statement with another answer is asked up to three times."""
+    """Asks the real Flink again. What several inputs of one operator meet there is now and then a
+    matter of the threads of a busy machine, so a statement with another answer is asked up to three
+    times."""
     first, *kept = events_of(script.beside(".expected.jsonl").read_text())
     assert first == header(script)
     expected = answers(script, kept)
     found: dict[int, Answer] = {}
     for _ in range(ASKED):
         again = answers(script, ask(flink, script))
-        found |= {n: a for n, a in again.items() if found.get(n) != expected.get(n) or n not in found}
+        found |= {
+            n: a for n, a in again.items() if found.get(n) != expected.get(n) or n not in found
+        }
         if found == expected:
             break
     assert found == expected, difference(script, found, expected)

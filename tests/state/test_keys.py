@@ -1,4 +1,5 @@
-"""Canonical keys are a format: these bytes and buckets may never change under their version numbers."""
+"""Canonical keys are a format: these bytes and buckets may never change under their version
+numbers."""
 
 from __future__ import annotations
 
@@ -39,7 +40,15 @@ from parser.types import (
     timestamp_ltz,
     varchar,
 )
-from sqlengine.state.keys import BUCKETS, bucket_of, buckets_of, check_keys, encode, hash_rows, key_column
+from sqlengine.state.keys import (
+    BUCKETS,
+    bucket_of,
+    buckets_of,
+    check_keys,
+    encode,
+    hash_rows,
+    key_column,
+)
 
 ONE, A, B = "020100000000000000", "050100000061", "050100000062"
 ROW, MAP = row(("x", "y"), (INT, STRING)), map_of(STRING, INT)
@@ -50,7 +59,12 @@ FORMS: list[tuple[DataType, pa.DataType, list[object], list[str]]] = [
     (TINYINT, pa.int8(), [1, -1], ["020100000000000000", "02ffffffffffffffff"]),
     (INT, pa.int32(), [1, None], ["020100000000000000", "00"]),
     (BIGINT, pa.int64(), [1, -(2**63)], ["020100000000000000", "020000000000000080"]),
-    (decimal(3, 2), pa.decimal128(3, 2), [Decimal("1.00"), Decimal("-0.10")], ["020100000000000000", "030101ff"]),
+    (
+        decimal(3, 2),
+        pa.decimal128(3, 2),
+        [Decimal("1.00"), Decimal("-0.10")],
+        ["020100000000000000", "030101ff"],
+    ),
     (decimal(38, 0), pa.decimal128(38, 0), [Decimal(2**64)], ["030009000000000000000001"]),
     (
         DOUBLE,
@@ -69,17 +83,36 @@ FORMS: list[tuple[DataType, pa.DataType, list[object], list[str]]] = [
     (timestamp_ltz(9), pa.int64(), [10**9 + 1], ["0a0100000000000000" + "01000000"]),
     (INTERVAL_DAY_TIME, pa.int64(), [7], ["0b0700000000000000"]),
     (NULL, pa.null(), [None], ["00"]),
-    (array(INT), pa.list_(pa.int32()), [[1, None], [], None], ["0d02000000" + ONE + "00", "0d00000000", "00"]),
-    (ROW, ROW.arrow, [{"x": 1, "y": "b"}, {"x": None, "y": None}], ["0f02000000" + ONE + B, "0f020000000000"]),
-    (MAP, MAP.arrow, [[("b", 1), ("a", None)], [("a", None), ("b", 1)]], ["0e02000000" + A + "00" + B + ONE] * 2),
+    (
+        array(INT),
+        pa.list_(pa.int32()),
+        [[1, None], [], None],
+        ["0d02000000" + ONE + "00", "0d00000000", "00"],
+    ),
+    (
+        ROW,
+        ROW.arrow,
+        [{"x": 1, "y": "b"}, {"x": None, "y": None}],
+        ["0f02000000" + ONE + B, "0f020000000000"],
+    ),
+    (
+        MAP,
+        MAP.arrow,
+        [[("b", 1), ("a", None)], [("a", None), ("b", 1)]],
+        ["0e02000000" + A + "00" + B + ONE] * 2,
+    ),
     (MULTISET, MULTISET.arrow, [[("b", 1)]], ["0e01000000" + B + ONE]),
     (VARIANT, pa.string(), ['{"a":1}'], ["10070000007b2261223a317d"]),
     (BITMAP, pa.string(), ["{1}"], ["11030000007b317d"]),
 ]
 
 
-@pytest.mark.parametrize(("kind", "storage", "values", "expected"), FORMS, ids=lambda v: str(v)[:20])
-def test_canonical_bytes(kind: DataType, storage: pa.DataType, values: list[object], expected: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("kind", "storage", "values", "expected"), FORMS, ids=lambda v: str(v)[:20]
+)
+def test_canonical_bytes(
+    kind: DataType, storage: pa.DataType, values: list[object], expected: list[str]
+) -> None:
     column = pa.array(values, storage)
     if pa.types.is_temporal(kind.arrow):
         column = column.view(kind.arrow)
@@ -112,7 +145,9 @@ def test_equal_values_of_joined_types_are_one_key(values: list[int | None]) -> N
     )
 
 
-KEY = st.tuples(st.one_of(st.none(), st.text(max_size=3)), st.one_of(st.none(), st.text(max_size=3)))
+KEY = st.tuples(
+    st.one_of(st.none(), st.text(max_size=3)), st.one_of(st.none(), st.text(max_size=3))
+)
 
 
 @given(st.lists(KEY, min_size=1, max_size=30))
@@ -120,11 +155,15 @@ def test_bytes_and_hashes_tell_keys_apart(keys: list[tuple[str | None, str | Non
     columns = [pa.array([k[i] for k in keys], pa.string()) for i in range(2)]
     types = [varchar(3), STRING]
     encoded = encode(types, columns, len(keys))
-    hashes = hash_rows([key_column(t, c) for t, c in zip(types, columns, strict=True)], len(keys)).tolist()
+    hashes = hash_rows(
+        [key_column(t, c) for t, c in zip(types, columns, strict=True)], len(keys)
+    ).tolist()
     assert len(set(encoded)) == len(set(keys)) == len(set(zip(keys, encoded, hashes, strict=True)))
 
 
 def test_types_without_a_form_are_refused() -> None:
     raw = DataType(Root.RAW, class_name="A", names=("b",))
-    with pytest.raises(UnsupportedError, match=r"column 'tags' of type ARRAY<RAW\('A', 'b'\)> cannot be a key"):
+    with pytest.raises(
+        UnsupportedError, match=r"column 'tags' of type ARRAY<RAW\('A', 'b'\)> cannot be a key"
+    ):
         check_keys(Schema.of(id=INT, tags=array(raw)))

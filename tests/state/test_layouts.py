@@ -1,5 +1,5 @@
-"""What operators keep in their tables is on disk: a change of it raises `LAYOUT`, so that older state is refused by its
-number and never misread."""
+"""What operators keep in their tables is on disk: a change of it raises `LAYOUT`, so that older
+state is refused by its number and never misread."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ def layouts() -> str:
     for query in queries.strip().split(";\n"):
         query = query.rstrip(";\n ")
         view = f"CREATE TEMPORARY VIEW v AS {query}"
-        text = f"{tables}\n{view};\nCREATE TABLE sink WITH ('connector' = 'blackhole') AS SELECT * FROM v"
+        text = (
+            f"{tables}\n{view};\nCREATE TABLE sink WITH ('connector' = 'blackhole') AS SELECT *"
+            " FROM v"
+        )
         graph = merge(Graph(), {"j": plan_job(JobText("j", text), Catalog(), {}).sinks})
         lines += ["", query]
         for node in lower(graph).in_order:
@@ -45,7 +48,11 @@ def test_another_layout_has_another_number(request: pytest.FixtureRequest) -> No
         (number, *blocks), (before, *held) = found.split("\n\n"), recorded.split("\n\n")
         known = {block.split("\n", 1)[0]: block.strip() for block in held}
         changed = [b for b in blocks if known.get(b.split("\n", 1)[0], b.strip()) != b.strip()]
-        assert number != before or not changed, f"raise LAYOUT (sqlengine/snapshots/checkpoints.py) first: {changed}"
+        assert number != before or not changed, (
+            f"raise LAYOUT (sqlengine/snapshots/checkpoints.py) first: {changed}"
+        )
         RECORDED.write_text(found)
         return
-    assert found == recorded, "raise LAYOUT (sqlengine/snapshots/checkpoints.py), then record with --update"
+    assert found == recorded, (
+        "raise LAYOUT (sqlengine/snapshots/checkpoints.py), then record with --update"
+    )

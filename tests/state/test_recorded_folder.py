@@ -1,5 +1,6 @@
-"""A data folder as a server left it that was killed, recorded with the formats of its time: it is read, or refused with what
-to do. Who changes a format on purpose, and refuses what was before, records it anew: `pytest --update`, this file."""
+"""A data folder as a server left it that was killed, recorded with the formats of its time: it is
+read, or refused with what to do. Who changes a format on purpose, and refuses what was before,
+records it anew: `pytest --update`, this file."""
 
 from __future__ import annotations
 
@@ -28,12 +29,17 @@ JOBS = {
     "counts": "INSERT INTO counts SELECT host, COUNT(*) FROM events GROUP BY host",
     "lines": "INSERT INTO lines SELECT id, host FROM events",
     "lake": "INSERT INTO lake SELECT id, host FROM events",
-    "saved": "INSERT INTO outs SELECT 'saved', SUM(id) FROM events GROUP BY TUMBLE(ts, INTERVAL '1' SECOND)",
+    "saved": (
+        "INSERT INTO outs SELECT 'saved', SUM(id) FROM events GROUP BY TUMBLE(ts, INTERVAL '1'"
+        " SECOND)"
+    ),
 }
 
 
 def opened() -> Engine:
-    return Engine(Config(data=Path("data"), checkpoint_ms=1 << 60, checkpoints="topic", plan_cache=False))
+    return Engine(
+        Config(data=Path("data"), checkpoint_ms=1 << 60, checkpoints="topic", plan_cache=False)
+    )
 
 
 def record(folder: Path) -> None:
@@ -62,7 +68,9 @@ def lake() -> list[int]:
     return sorted(i for file in files for i in pq.ParquetFile(file).read().column("id").to_pylist())
 
 
-def test_a_folder_of_before_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, update: bool) -> None:
+def test_a_folder_of_before_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, update: bool
+) -> None:
     if update:
         (tmp_path / "recorded").mkdir()
         monkeypatch.chdir(tmp_path / "recorded")

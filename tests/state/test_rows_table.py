@@ -1,4 +1,5 @@
-"""Several rows per key: against a model of Python lists, whatever comes and goes, and after a dump and load."""
+"""Several rows per key: against a model of Python lists, whatever comes and goes, and after a dump
+and load."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ class OneTable:
     def __init__(self) -> None:
         self.held: dict[str, KeyedTable] = {}
 
-    def table(self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...]) -> KeyedTable:
+    def table(
+        self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...]
+    ) -> KeyedTable:
         return self.held.setdefault(name, KeyedTable(name, keys, values, exchange))
 
 
@@ -35,7 +38,9 @@ steps = st.lists(st.tuples(st.booleans(), keys, values), max_size=40)
 
 
 def arrays(rows: list[tuple[str | None, int | None]]) -> tuple[list[pa.Array], list[pa.Array]]:
-    return [pa.array([k for k, _ in rows], pa.string())], [pa.array([v for _, v in rows], pa.int32())]
+    return [pa.array([k for k, _ in rows], pa.string())], [
+        pa.array([v for _, v in rows], pa.int32())
+    ]
 
 
 def content(table: RowsTable, key: str | None) -> Counter[int | None]:
@@ -43,13 +48,19 @@ def content(table: RowsTable, key: str | None) -> Counter[int | None]:
     if at < 0:
         return Counter()
     slots = table.slots(at)
-    found = zip(table.arrays(["v"], slots)[0].to_pylist(), table.table.columns[COUNT][slots].tolist(), strict=True)
+    found = zip(
+        table.arrays(["v"], slots)[0].to_pylist(),
+        table.table.columns[COUNT][slots].tolist(),
+        strict=True,
+    )
     return Counter(dict(found))
 
 
 @settings(max_examples=60, deadline=None)
 @given(steps, st.booleans())
-def test_rows_come_and_go_as_in_a_multiset(steps: list[tuple[bool, str | None, int | None]], restart: bool) -> None:
+def test_rows_come_and_go_as_in_a_multiset(
+    steps: list[tuple[bool, str | None, int | None]], restart: bool
+) -> None:
     table = RowsTable(OneTable(), "rows", KEY, ROW, EXTRA, ("k",))
     model: dict[str | None, Counter[int | None]] = {k: Counter() for k in ("a", "b", "", None)}
     for adds, key, value in steps:
@@ -74,13 +85,20 @@ def test_rows_come_and_go_as_in_a_multiset(steps: list[tuple[bool, str | None, i
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(keys, st.integers(0, 5)), max_size=30))
-def test_rows_of_a_key_are_in_order_of_the_column_then_of_arrival(rows: list[tuple[str | None, int]]) -> None:
-    table = RowsTable(OneTable(), "rows", KEY, Schema(()), Schema((*EXTRA, *ROW)), ("k",), order_by="t")
+def test_rows_of_a_key_are_in_order_of_the_column_then_of_arrival(
+    rows: list[tuple[str | None, int]],
+) -> None:
+    table = RowsTable(
+        OneTable(), "rows", KEY, Schema(()), Schema((*EXTRA, *ROW)), ("k",), order_by="t"
+    )
     for start in range(0, len(rows), 7):
         part = rows[start : start + 7]
         numbers = pa.array(range(start, start + len(part)), pa.int32())
         table.put(
-            [pa.array([k for k, _ in part], pa.string())], [], [pa.array([t for _, t in part]), numbers], len(part)
+            [pa.array([k for k, _ in part], pa.string())],
+            [],
+            [pa.array([t for _, t in part]), numbers],
+            len(part),
         )
     wanted = pa.array(["b", "a", None, "x"], pa.string())
     found, slots = table.matches([wanted], 4)
@@ -89,7 +107,10 @@ def test_rows_of_a_key_are_in_order_of_the_column_then_of_arrival(rows: list[tup
         for i, k in enumerate(wanted.to_pylist())
         for _, n in sorted((t, n) for n, (x, t) in enumerate(rows) if x == k)
     ]
-    assert list(zip(found.tolist(), table.arrays(["v"], slots)[0].to_pylist(), strict=True)) == expected
+    assert (
+        list(zip(found.tolist(), table.arrays(["v"], slots)[0].to_pylist(), strict=True))
+        == expected
+    )
 
 
 @settings(max_examples=60, deadline=None)
@@ -98,7 +119,9 @@ def test_equal_rows_each_keep_their_place_and_the_first_goes_first(
     steps: list[tuple[bool, str | None, int | None]], restart: bool
 ) -> None:
     """In the order of half their value, so that others come between equal ones."""
-    order = Sorting(("v",), lambda columns, n: [bytes([(v or 0) // 2]) for v in columns[0].to_pylist()])
+    order = Sorting(
+        ("v",), lambda columns, n: [bytes([(v or 0) // 2]) for v in columns[0].to_pylist()]
+    )
     held = OneTable()
     table = EqualRows(held, "rows", KEY, ROW, EXTRA, ("k",), order)
     model: dict[str | None, list[int | None]] = {k: [] for k in ("a", "b", "", None)}

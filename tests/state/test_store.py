@@ -15,7 +15,12 @@ from parser.errors import ServiceError
 from parser.types import BIGINT, INT, Schema
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.state import store as store_module
-from sqlengine.state.checkpoint import CHECKPOINT_PAUSE_US, CHECKPOINT_ROWS, CHECKPOINTS, Checkpointer
+from sqlengine.state.checkpoint import (
+    CHECKPOINT_PAUSE_US,
+    CHECKPOINT_ROWS,
+    CHECKPOINTS,
+    Checkpointer,
+)
 from sqlengine.state.rocks_store import RocksStore
 from sqlengine.state.store import CheckpointStore, Loaded, MemoryStore, Position
 from sqlengine.state.table import Changes, KeyedTable
@@ -46,7 +51,9 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> CheckpointStore:
     return RocksStore(tmp_path / "store", "epoch" if request.param == "rocks-fsync" else "none")
 
 
-def test_store_holds_the_last_checkpoint(store: CheckpointStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_store_holds_the_last_checkpoint(
+    store: CheckpointStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(store_module, "_FOLD_AT_LEAST", 20)
     monkeypatch.setattr(store_module, "_ROWS_PER_BLOB", 16)
     first, second = counts(), counts("empty")
@@ -55,7 +62,9 @@ def test_store_holds_the_last_checkpoint(store: CheckpointStore, monkeypatch: py
     for epoch in range(30):
         count(first, list(range(epoch, epoch + 5)))
         forget(first, [epoch - 3] if epoch > 3 and epoch % 2 else [])
-        assert checkpointer.begin({"epoch": epoch, "offsets": {"a": 7}}, {"counts": first, "empty": second})
+        assert checkpointer.begin(
+            {"epoch": epoch, "offsets": {"a": 7}}, {"counts": first, "empty": second}
+        )
         loaded = store.load()
         assert loaded is not None
         assert loaded.position == {"epoch": epoch, "offsets": {"a": 7}}
@@ -68,7 +77,9 @@ def test_store_holds_the_last_checkpoint(store: CheckpointStore, monkeypatch: py
     store.close()
 
 
-def test_rocks_store_lives_on_and_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rocks_store_lives_on_and_stays_small(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(store_module, "_FOLD_AT_LEAST", 20)
     table = counts()
     for epoch in range(40):
@@ -88,7 +99,8 @@ def test_rocks_store_lives_on_and_stays_small(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_table_has_few_blobs_however_little_changes(tmp_path: Path) -> None:
-    """Those of a table of many rows of which few change, and of one of few rows; rows come and go."""
+    """Those of a table of many rows of which few change, and of one of few rows; rows come and
+    go."""
     large, small = counts(), counts("small")
     count(large, list(range(20_000)))
     store = RocksStore(tmp_path)
@@ -101,7 +113,13 @@ def test_a_table_has_few_blobs_however_little_changes(tmp_path: Path) -> None:
         checkpointer.begin({"epoch": epoch}, {"counts": large, "small": small})
         blobs = store._head.tables
         assert all(sum(not b.base for b in of) <= 16 for of in blobs.values())
-        written.append(sum(b.rows for b in blobs["counts"] if b.number >= store._head.next_number - 2 and not b.base))
+        written.append(
+            sum(
+                b.rows
+                for b in blobs["counts"]
+                if b.number >= store._head.next_number - 2 and not b.base
+            )
+        )
         if epoch % 50 == 49:
             held = store.load()
             assert held is not None

@@ -1,5 +1,5 @@
-"""A keyed table against a dict, through whatever may happen to it: that is what dumps, hand-overs and checkpoints rely
-on."""
+"""A keyed table against a dict, through whatever may happen to it: that is what dumps, hand-overs
+and checkpoints rely on."""
 
 from __future__ import annotations
 
@@ -69,7 +69,9 @@ class Pair:
             ]
             self.model[key] = row
             for name, value in zip(VALUES.names, row, strict=True):
-                columns[name][slot] = value if value is not None or columns[name].dtype.kind == "O" else 0
+                columns[name][slot] = (
+                    value if value is not None or columns[name].dtype.kind == "O" else 0
+                )
                 if name != "n":
                     columns[name + "?"][slot] = value is not None
         self.table.mark(slots)
@@ -100,7 +102,10 @@ def rows(dump: pa.Table) -> list[tuple[object, ...]]:
     return list(zip(times[0], columns[0], times[1], times[2], columns[1], columns[2], strict=True))
 
 
-SOME_KEYS = st.lists(st.tuples(st.sampled_from([-1, 0, 1000]), st.sampled_from([None, "", "a", "b", "ü"])), max_size=12)
+SOME_KEYS = st.lists(
+    st.tuples(st.sampled_from([-1, 0, 1000]), st.sampled_from([None, "", "a", "b", "ü"])),
+    max_size=12,
+)
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.sampled_from(["add", "remove"]), SOME_KEYS),
@@ -115,7 +120,9 @@ STEPS = st.lists(
 def test_table_is_a_dict(steps: list[tuple[str, list[Key]]], colliding: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
         if colliding:
-            patch.setattr(table_module, "hash_rows", lambda columns, count: np.full(count, 7, np.uint64))
+            patch.setattr(
+                table_module, "hash_rows", lambda columns, count: np.full(count, 7, np.uint64)
+            )
         pair = Pair()
         for what, keys in steps:
             match what:
@@ -164,14 +171,19 @@ def test_arrival_order_survives_slots_that_are_used_again() -> None:
 
 
 def test_keys_compare_as_sql_groups_them() -> None:
-    table = KeyedTable("t", Schema.of(d=DOUBLE, e=decimal(4, 2)), Schema.of(n=INT.with_nullable(False)))
+    table = KeyedTable(
+        "t", Schema.of(d=DOUBLE, e=decimal(4, 2)), Schema.of(n=INT.with_nullable(False))
+    )
     doubles = pa.array([0.0, -0.0, float("nan"), -float("nan"), None, None], pa.float64())
     decimals = pa.array([Decimal(1), Decimal("1.0")] + [None] * 4, pa.decimal128(4, 2))
     slots, is_new = table.slots_for([doubles, decimals], 6)
     assert slots.tolist() == [0, 1, 2, 2, 3, 3]
     assert is_new.tolist() == [True, True, True, False, True, False]
     first, second = table.key_arrays(np.array([0, 1, 3]))
-    assert (str(first.to_pylist()), second.to_pylist()) == ("[0.0, -0.0, None]", [Decimal("1.00")] * 2 + [None])
+    assert (str(first.to_pylist()), second.to_pylist()) == (
+        "[0.0, -0.0, None]",
+        [Decimal("1.00")] * 2 + [None],
+    )
 
 
 def test_timer_is_due_once_its_time_has_come() -> None:
@@ -238,7 +250,9 @@ def test_rows_spread_over_buckets_by_the_exchange_key() -> None:
         max_size=40,
     )
 )
-def test_what_is_due_is_what_a_look_at_all_rows_finds(steps: list[tuple[str, int, int | None]]) -> None:
+def test_what_is_due_is_what_a_look_at_all_rows_finds(
+    steps: list[tuple[str, int, int | None]],
+) -> None:
     def new() -> KeyedTable:
         return KeyedTable("t", Schema.of(k=INT), Schema.of(at=BIGINT), ("k",))
 
@@ -254,9 +268,13 @@ def test_what_is_due_is_what_a_look_at_all_rows_finds(steps: list[tuple[str, int
             del model[key]
         elif what == "due" and time is not None:
             found = table.key_arrays(table.due("at", time))[0].to_pylist()
-            assert sorted(found) == sorted(k for k, t in model.items() if t is not None and t <= time)
+            assert sorted(found) == sorted(
+                k for k, t in model.items() if t is not None and t <= time
+            )
         elif what == "earliest":
-            assert table.earliest("at") == min((t for t in model.values() if t is not None), default=None)
+            assert table.earliest("at") == min(
+                (t for t in model.values() if t is not None), default=None
+            )
         elif what == "load":
             again = new()
             again.load(table.dump())

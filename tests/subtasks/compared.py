@@ -1,5 +1,5 @@
-"""Runs the statements of a golden script as a session does, and each of them in parts, over topics, through kills and moves:
-the same rows must be left as of one graph that nobody disturbs."""
+"""Runs the statements of a golden script as a session does, and each of them in parts, over topics,
+through kills and moves: the same rows must be left as of one graph that nobody disturbs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ from tests.subtasks.standing import has, hold
 SHARDS: Final = 3
 ROWS: Final = 3
 UNREST: Final = 0.1
-# With watermarks so much later (a century) no row is late: which ones were would depend on how far each part has read.
+# With watermarks so much later (a century) no row is late: which ones were would depend on how far
+# each part has read.
 _PATIENCE_MS: Final = 36_525 * 86_400_000
 _CHANCE: Final = frozenset({"RAND", "RAND_INTEGER", "UUID"})
 # What is left in each sink, or why the statement fails.
@@ -59,7 +60,9 @@ class InParts:
     report: Report
     divided: Divided
 
-    def run(self, sinks: Sequence[Sink], settings: Mapping[str, str], emit: Callable[[Batch], None]) -> int:
+    def run(
+        self, sinks: Sequence[Sink], settings: Mapping[str, str], emit: Callable[[Batch], None]
+    ) -> int:
         statement = Statement(tuple(sinks), dict(settings)).folded()
         self.report.done["statements"] += 1
         if why := _first(_chance, sinks) or _first(scrambles, sinks) or _first(_tells_time, sinks):
@@ -69,13 +72,19 @@ class InParts:
         return self.inner.run(sinks, settings, emit)
 
     def _compare_all(self, statement: Statement) -> bool:
-        """Over one shard, too, where rows may be late: over several it depends on their order which ones are."""
+        """Over one shard, too, where rows may be late: over several it depends on their order which
+        ones are."""
         tick_ms = 0 if _first(asks_the_clock, statement.sinks) else TICK_MS
         late = any(map(goes_by_event_time, statement.sinks))
         if late and any(map(judges_what_was_handed_on, statement.sinks)):
-            self._leave_out("without late rows", "which rows are late depends on how far parts are from each other")
+            self._leave_out(
+                "without late rows",
+                "which rows are late depends on how far parts are from each other",
+            )
             statement, late = patient(statement, _PATIENCE_MS), False
-        if why := _first(asks_for_order, statement.sinks) or _first(_asks_for_watermark, statement.sinks):
+        if why := _first(asks_for_order, statement.sinks) or _first(
+            _asks_for_watermark, statement.sinks
+        ):
             done = self._compare(statement, 1, tick_ms)
             if done:
                 self._leave_out("over one shard only", why)
@@ -94,20 +103,28 @@ class InParts:
                 if why := _first(lambda sink: why_not_divided(sink) or "", sinks):
                     self._leave_out("undivided", why)
                 else:
-                    expected = _left(Group(broker, rows_per_read=ROWS, tick_ms=tick_ms), _undivided, "out", sinks)
+                    expected = _left(
+                        Group(broker, rows_per_read=ROWS, tick_ms=tick_ms), _undivided, "out", sinks
+                    )
                     done = True
             except SqlError as error:
                 self._leave_out("refused", error.message)
             if done:
                 found = self._in_parts(Group(broker, rows_per_read=ROWS, tick_ms=tick_ms), sinks)
-                self.report.expect(f"{shards} shards", f"{found}, undivided {expected}" if found != expected else "")
+                self.report.expect(
+                    f"{shards} shards",
+                    f"{found}, undivided {expected}" if found != expected else "",
+                )
         shutil.rmtree(place)
         return done
 
     def _in_parts(self, group: Group, sinks: tuple[Sink, ...]) -> Left:
         chance = Random(self.report.done["statements"])
         found = _left(
-            group, lambda group, job: self.divided(group, job, chance), "divided", tuple(_renamed(s) for s in sinks)
+            group,
+            lambda group, job: self.divided(group, job, chance),
+            "divided",
+            tuple(_renamed(s) for s in sinks),
         )
         self.report.done += group.acts
         return found
@@ -127,14 +144,21 @@ def _chance(sink: Sink) -> str:
 
 def _tells_time(sink: Sink) -> str:
     told = any(WATERMARK in n.functions and keyed(n) for n in nodes_of(sink))
-    return "tells how far the time is where rows of other keys come, which depends on how far parts are" if told else ""
+    return (
+        "tells how far the time is where rows of other keys come, which depends on how far"
+        " parts are"
+        if told
+        else ""
+    )
 
 
 def _asks_for_watermark(sink: Sink) -> str:
     return "asks for the watermark" if any(WATERMARK in n.functions for n in nodes_of(sink)) else ""
 
 
-def _left(group: Group, run: Callable[[Group, PlannedJob], None], topic: str, sinks: tuple[Sink, ...]) -> Left:
+def _left(
+    group: Group, run: Callable[[Group, PlannedJob], None], topic: str, sinks: tuple[Sink, ...]
+) -> Left:
     try:
         run(group, PlannedJob("job", sinks))
     except Failed as failed:
@@ -162,7 +186,10 @@ def change(group: Group, job: PlannedJob, chance: Random) -> None:
     """After some steps another number of parts takes up all that the job has."""
     group.start()
     group.submit(job)
-    for index in [*reversed(group.open), *chance.choices(range(group.parts), k=chance.randrange(12))]:
+    for index in [
+        *reversed(group.open),
+        *chance.choices(range(group.parts), k=chance.randrange(12)),
+    ]:
         group.step(index)
     hold(group)
     other = replace(group, parts=2, graph="other", open={}, handovers={"all": has(group, job.name)})

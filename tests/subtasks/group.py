@@ -1,5 +1,5 @@
-"""A divided graph in one thread: its parts over one broker, stepped, killed and moved as a test says. Broker, logs,
-checkpoints, sources and sinks are the real ones; the clock goes by steps."""
+"""A divided graph in one thread: its parts over one broker, stepped, killed and moved as a test
+says. Broker, logs, checkpoints, sources and sinks are the real ones; the clock goes by steps."""
 
 from __future__ import annotations
 
@@ -121,8 +121,11 @@ class Group:
         self.open[index] = part
         return part
 
-    def submit(self, job: PlannedJob, version: int = 1, among: Callable[[], object] = lambda: None) -> None:
-        """Every part makes the change ready, then each switches; `among` comes between two of them."""
+    def submit(
+        self, job: PlannedJob, version: int = 1, among: Callable[[], object] = lambda: None
+    ) -> None:
+        """Every part makes the change ready, then each switches; `among` comes between two of
+        them."""
         self.plans[job.name, version] = job
         self._change({job.name: job}, {job.name: version}, among)
 
@@ -140,7 +143,9 @@ class Group:
     def remove(self, name: str, among: Callable[[], object] = lambda: None) -> None:
         self._change({}, {name: 0}, among)
 
-    def _change(self, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int], among: Callable[[], object]) -> None:
+    def _change(
+        self, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int], among: Callable[[], object]
+    ) -> None:
         ready = [(p, p.prepare(p.runner.graph, plans, jobs, {})) for p in self.open.values()]
         for part, change in ready:
             part.switch(change)
@@ -162,7 +167,8 @@ class Group:
         self.open_part(index)
 
     def kill_in_step(self, index: int, chance: Random) -> None:
-        """It dies on its way through an epoch: behind its record, before or between what goes out."""
+        """It dies on its way through an epoch: behind its record, before or between what goes
+        out."""
         sinks = list(self.open[index].runner.outputs.running.values())
         doomed = chance.choice(sinks)
         whole = doomed.commit
@@ -224,8 +230,11 @@ class Group:
         return sum(n.context.counters[name] for n in nodes)
 
 
-def undivided(group: Group, job: PlannedJob, name: str = "alone", takes: Belongings | None = None) -> RunningGraph:
-    """The same job in a graph that is not divided, to its end; with what it `takes` up if that is given."""
+def undivided(
+    group: Group, job: PlannedJob, name: str = "alone", takes: Belongings | None = None
+) -> RunningGraph:
+    """The same job in a graph that is not divided, to its end; with what it `takes` up if that is
+    given."""
     group.plans[job.name, 1] = job
     graph = open_graph(name, group.host(), group.plan_of)
     if takes is None:

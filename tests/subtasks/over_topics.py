@@ -1,4 +1,5 @@
-"""A statement of a golden script over topics: its files become topics, its results changes in a topic."""
+"""A statement of a golden script over topics: its files become topics, its results changes in a
+topic."""
 
 from __future__ import annotations
 
@@ -16,8 +17,9 @@ from sqlengine.formats.registry import framing_of
 
 @dataclass
 class Topics:
-    """Makes the topics of a statement in a broker; lines are dealt to their shards in turns. Tables that a topic cannot
-    stand for, since a row says where it was or replaces what a folder had, stay what they are."""
+    """Makes the topics of a statement in a broker; lines are dealt to their shards in turns. Tables
+    that a topic cannot stand for, since a row says where it was or replaces what a folder had, stay
+    what they are."""
 
     broker: Broker
     shards: int
@@ -41,7 +43,9 @@ class Topics:
         for i, line in enumerate(_lines(table)):
             self.broker.append(topic, i % self.shards, [line], timestamp_ms=0)
         form = table.options["format"]
-        options = {k: v for k, v in table.options.items() if k == "format" or k.startswith(f"{form}.")}
+        options = {
+            k: v for k, v in table.options.items() if k == "format" or k.startswith(f"{form}.")
+        }
         options |= {"connector": "topic", "topic": topic, "scan.startup.mode": "earliest-offset"}
         return replace(table, options={**options, "scan.bounded.mode": "latest-offset"})
 
@@ -60,8 +64,14 @@ def _of_lines(table: Table) -> bool:
 
 def _lines(table: Table) -> list[bytes]:
     path = Path(table.options["path"].removeprefix("file://"))
-    files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file() and p.name[0] not in "._")
-    found = (framing_of(table).split(f.read_bytes(), complete=True).records.to_pylist() for f in files)
+    files = (
+        [path]
+        if path.is_file()
+        else sorted(p for p in path.rglob("*") if p.is_file() and p.name[0] not in "._")
+    )
+    found = (
+        framing_of(table).split(f.read_bytes(), complete=True).records.to_pylist() for f in files
+    )
     return [line for lines in found for line in lines]
 
 

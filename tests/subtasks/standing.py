@@ -28,4 +28,6 @@ def has(group: Group, job: str) -> Belongings:
     """What the job has in all parts, as if it were not divided."""
     pieces = [piece_of(group.open[i].runner, job) for i in range(group.parts)]
     runner = group.open[0].runner
-    return named_as_written(together(pieces, runner.graph), group.plans[job, runner.jobs[job]], group.parts)
+    return named_as_written(
+        together(pieces, runner.graph), group.plans[job, runner.jobs[job]], group.parts
+    )

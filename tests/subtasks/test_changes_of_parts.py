@@ -1,4 +1,5 @@
-"""Jobs that come, are replaced and go while rows are on their way between parts; owners that change."""
+"""Jobs that come, are replaced and go while rows are on their way between parts; owners that
+change."""
 
 from __future__ import annotations
 
@@ -30,10 +31,12 @@ def test_a_job_that_comes_while_others_run(broker: EmbeddedBroker) -> None:
     click(broker, 0, 40)
     for index in (0, 2):
         group.step(index)
-    # Between two switches those parts that have it already read and send: nobody reads it too early.
+    # Between two switches those parts that have it already read and send: nobody reads it too
+    # early.
     other_scan = SUMS.replace("'scan.startup", "'json.ignore-parse-errors' = 'true', 'scan.startup")
     group.submit(
-        planned("b", other_scan.format(out="b", where="")), among=lambda: [group.step(i) for i in (0, 1, 2, 3)]
+        planned("b", other_scan.format(out="b", where="")),
+        among=lambda: [group.step(i) for i in (0, 1, 2, 3)],
     )
     click(broker, 40, 30)
     group.run(Random(1), unrest=0.1)
@@ -49,7 +52,11 @@ def test_state_is_kept_with_what_is_on_its_way(broker: EmbeddedBroker) -> None:
     click(broker, 0, 60)
     for index in (0, 1, 2, 0):  # rows are read, and most of them have not arrived
         group.step(index)
-    group.submit(planned("a", keep + SUMS.format(out="a", where="WHERE v < 1000")), 2, among=lambda: group.kill(1))
+    group.submit(
+        planned("a", keep + SUMS.format(out="a", where="WHERE v < 1000")),
+        2,
+        among=lambda: group.kill(1),
+    )
     for index in (2, 1, 0):
         group.kill(index)
     click(broker, 60, 30)

@@ -1,4 +1,5 @@
-"""Checkpoints of parts in a compacted topic: parts go on from them wherever they are opened next."""
+"""Checkpoints of parts in a compacted topic: parts go on from them wherever they are opened
+next."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ def test_parts_go_on_from_a_topic(tmp_path: Path, seed: int) -> None:
         assert group.stores.names() == []
         group.start()
         begun = [part.runner.epoch for part in group.open.values()]
-        assert all(group.open[i].graph.checkpoints.stored_epoch == epoch for i, epoch in enumerate(begun))
+        assert all(
+            group.open[i].graph.checkpoints.stored_epoch == epoch for i, epoch in enumerate(begun)
+        )
         click(broker, 90, 10)
         group.run()
         assert left(broker, "a") == sums(range(100))

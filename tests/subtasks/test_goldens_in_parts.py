@@ -1,4 +1,5 @@
-"""Every golden statement leaves the same rows when its graph is divided into three parts, which are killed and moved."""
+"""Every golden statement leaves the same rows when its graph is divided into three parts, which are
+killed and moved."""
 
 from __future__ import annotations
 
@@ -13,18 +14,35 @@ from tests.subtasks.compared import change, compared
 from tests.subtasks.covered import PAGE
 
 QUICK = {
-    *("changelog/functions", "groups/set_operations", "insert/statement_sets", "joins/temporal", "match/after_ranks"),
+    *(
+        "changelog/functions",
+        "groups/set_operations",
+        "insert/statement_sets",
+        "joins/temporal",
+        "match/after_ranks",
+    ),
     *("over/late_after_all", "ranks/partition_only", "windows/cascade_gap"),
 }
 CHANGING = {
-    *("aggregates/of_nothing", "aggregates/retraction", "joins/regular", "joins/temporal", "match/measures"),
+    *(
+        "aggregates/of_nothing",
+        "aggregates/retraction",
+        "joins/regular",
+        "joins/temporal",
+        "match/measures",
+    ),
     *("over/frames_and_functions", "ranks/top_n", "windows/cascade_gap"),
 }
-EACH = [pytest.param(s, id=s.name, marks=[] if s.name in QUICK else [pytest.mark.slow]) for s in STREAMING]
+EACH = [
+    pytest.param(s, id=s.name, marks=[] if s.name in QUICK else [pytest.mark.slow])
+    for s in STREAMING
+]
 
 
 @pytest.mark.parametrize("script", EACH)
-def test_the_same_rows_in_parts(script: Script, tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+def test_the_same_rows_in_parts(
+    script: Script, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     report = compared(script, tmp_path / "run")
     record_property(PAGE.key, report.told(script))
     assert not report.failures, "\n".join(report.failures)
@@ -39,7 +57,9 @@ def test_little_is_left_out() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("script", [s for s in STREAMING if s.name in CHANGING], ids=lambda s: s.name)
+@pytest.mark.parametrize(
+    "script", [s for s in STREAMING if s.name in CHANGING], ids=lambda s: s.name
+)
 def test_the_same_rows_while_the_number_of_parts_changes(script: Script, tmp_path: Path) -> None:
     report = compared(script, tmp_path / "run", change)
     assert not report.failures, "\n".join(report.failures)

@@ -1,5 +1,5 @@
-"""Jobs with state of all kinds that go from a graph that is not divided into parts, from one number of parts to another and
-back: they leave what one leaves that never moves."""
+"""Jobs with state of all kinds that go from a graph that is not divided into parts, from one number
+of parts to another and back: they leave what one leaves that never moves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from tests.subtasks.test_schedules import EXPECTED, JOBS, events, left
 
 
 @pytest.mark.parametrize(("first", "second", "interval"), [(4, 2, "0"), (1, 3, "700")])
-def test_state_goes_into_parts_and_out_again(tmp_path: Path, first: int, second: int, interval: str) -> None:
+def test_state_goes_into_parts_and_out_again(
+    tmp_path: Path, first: int, second: int, interval: str
+) -> None:
     chance, job = Random(first), planned("all", JOBS, {WATERMARK_INTERVAL: interval})
     with broker_in(tmp_path) as broker:
         group = Group(broker)

@@ -1,4 +1,5 @@
-"""A part whose target does not keep up reads no more until it has caught up; nothing is lost, and nobody waits for ever."""
+"""A part whose target does not keep up reads no more until it has caught up; nothing is lost, and
+nobody waits for ever."""
 
 from __future__ import annotations
 
@@ -66,7 +67,9 @@ def test_those_who_send_wait_for_a_part_that_stands_still(tmp_path: Path) -> Non
         waiting = [group.open[0], group.open[2]]
         assert all(described(part).waits_for.keys() == {1} for part in waiting)
         assert all(0 < read(group, part) < ROWS // PARTS for part in (0, 2))
-        group.kill(0)  # whoever opens it again knows nothing of what is unread, and sends as much once more at most
+        group.kill(
+            0
+        )  # whoever opens it again knows nothing of what is unread, and sends as much once more at most
         while group.step(0):
             pass
         assert read(group, 0) < ROWS // PARTS

@@ -1,4 +1,5 @@
-"""However its parts are stepped, killed and moved, a divided graph leaves what one that is not divided leaves."""
+"""However its parts are stepped, killed and moved, a divided graph leaves what one that is not
+divided leaves."""
 
 from __future__ import annotations
 
@@ -63,7 +64,9 @@ SCHEDULES = st.lists(st.tuples(st.integers(0, PARTS - 1), st.sampled_from(ACTION
 
 @settings(max_examples=2, deadline=None)
 @given(schedule=SCHEDULES, seed=st.integers(0, 1 << 16), rows=st.sampled_from((1, 3, 100)))
-def test_any_schedule_leaves_the_same(schedule: list[tuple[int, str]], seed: int, rows: int) -> None:
+def test_any_schedule_leaves_the_same(
+    schedule: list[tuple[int, str]], seed: int, rows: int
+) -> None:
     with tempfile.TemporaryDirectory() as folder, broker_in(Path(folder)) as broker:
         events(broker)
         group, chance = Group(broker, parts=PARTS, rows_per_read=rows), Random(seed)

@@ -1,4 +1,5 @@
-"""Broker and parts die together, at any change of the disk, by the end of the process or a loss of power: by seed."""
+"""Broker and parts die together, at any change of the disk, by the end of the process or a loss of
+power: by seed."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ SEEDS = [pytest.param(seed, marks=[] if seed < 1 else [pytest.mark.slow]) for se
 
 @dataclass
 class _Server:
-    """What outlives a process: its disk, its checkpoints. `left`: so many changes of the disk until it dies."""
+    """What outlives a process: its disk, its checkpoints. `left`: so many changes of the disk until
+    it dies."""
 
     world: World
     power: bool
@@ -40,7 +42,12 @@ class _Server:
         threads = SimulatedThreads(self.world)
         fsync: Fsync = "epoch" if self.power else "none"
         broker = EmbeddedBroker(
-            Path("/topics"), fsync=fsync, clock=lambda: START, segment_bytes=8_000, disk=self.disk, threads=threads
+            Path("/topics"),
+            fsync=fsync,
+            clock=lambda: START,
+            segment_bytes=8_000,
+            disk=self.disk,
+            threads=threads,
         )
         return Group(broker, PARTS, rows_per_read=3, stores=self.stores, threads=threads)
 
@@ -52,8 +59,8 @@ class _Server:
 
 
 def _live(group: Group, chance: Random, actions: int | None) -> None:
-    """Opens the parts and gives the job to those that have not got it yet; then so many actions, or all that there is to
-    do."""
+    """Opens the parts and gives the job to those that have not got it yet; then so many actions, or
+    all that there is to do."""
     group.plans[JOB.name, 1] = JOB
     group.start()
     for part in group.open.values():
@@ -74,7 +81,9 @@ def test_nothing_is_lost_or_doubled(seed: int) -> None:
     first.broker.close()
     died = 0
     for _ in range(DEATHS):
-        server.left = world.chance.choice((world.chance.randint(1, 60), world.chance.randint(60, 400)))
+        server.left = world.chance.choice(
+            (world.chance.randint(1, 60), world.chance.randint(60, 400))
+        )
         try:
             _live(server.start(), world.chance, actions=world.chance.randint(5, 40))
         except Death:

@@ -1,7 +1,9 @@
-"""Goldens of expressions: what real Flink says of each over the rows of one table, and what the engine says.
+"""Goldens of expressions: what real Flink says of each over the rows of one table, and what the
+engine says.
 
-A golden is a line of JSON: `expr`, and `type` and `values` (one per row) or `error` ("refused" when planned, "fails"
-at run time). Where we differ on purpose, `ours` holds what differs and `why` says why."""
+A golden is a line of JSON: `expr`, and `type` and `values` (one per row) or `error` ("refused" when
+planned, "fails" at run time). Where we differ on purpose, `ours` holds what differs and `why` says
+why."""
 
 from __future__ import annotations
 
@@ -64,19 +66,25 @@ def ours(expression: str, batch: Batch) -> dict[str, Any]:
     """What the engine says of an expression, in a golden's form."""
     scope = Scope(tuple(Field(("t",), c.name, ColumnRef(c.name, c.type)) for c in batch.schema))
     try:
-        bound = bind_scalar(parse_condition(expression), Place(Context(Catalog(), {}), scope, "SELECT"))
+        bound = bind_scalar(
+            parse_condition(expression), Place(Context(Catalog(), {}), scope, "SELECT")
+        )
     except SqlError as error:
         return {"error": "refused", "message": str(error)}
     result = evaluate(bound, batch)
     if result.errors is not None:
-        return {"error": "fails", "message": result.errors.reason(int(np.flatnonzero(result.errors.mask)[0]))}
+        return {
+            "error": "fails",
+            "message": result.errors.reason(int(np.flatnonzero(result.errors.mask)[0])),
+        }
     values = result.array(batch.num_rows)
     assert values.type == bound.type.arrow, f"{values.type} is not the Arrow type of {bound.type}"
     return {"type": str(bound.type), "values": plain(values, bound.type)}
 
 
 def plain(values: pa.Array, t: DataType) -> list[Any]:
-    """Values that can be compared: times as nanoseconds, floats of their own width, decimals as text."""
+    """Values that can be compared: times as nanoseconds, floats of their own width, decimals as
+    text."""
     if t.is_timestamp or t.root is Root.TIME:
         unit = {"ms": 1_000_000, "us": 1_000, "ns": 1}[values.type.unit]
         numbers = values.view(pa.int32() if values.type.bit_width == 32 else pa.int64()).to_pylist()
@@ -136,4 +144,7 @@ def wanted(golden: dict[str, Any]) -> dict[str, Any]:
     merged = {**golden, **golden.get("ours", {})}
     if "error" in golden.get("ours", {}) or ("error" in golden and "ours" not in golden):
         return {"error": merged["error"]}
-    return {"type": merged["type"], "values": [expected(v, merged["type"]) for v in merged["values"]]}
+    return {
+        "type": merged["type"],
+        "values": [expected(v, merged["type"]) for v in merged["values"]],
+    }

@@ -13,7 +13,9 @@ from udf.numbers.bitmaps import read_bitmap
 from udf.registry import KernelContext, bind, call
 from udf.vector import Vector
 
-NUMBERS = st.none() | st.lists(st.none() | st.integers(-(2**31), 2**31 - 1) | st.integers(-2, 3), max_size=5)
+NUMBERS = st.none() | st.lists(
+    st.none() | st.integers(-(2**31), 2**31 - 1) | st.integers(-2, 3), max_size=5
+)
 COMBINED = {"BITMAP_AND": and_, "BITMAP_OR": or_, "BITMAP_XOR": xor, "BITMAP_ANDNOT": sub}
 
 
@@ -28,7 +30,9 @@ def _set(numbers: list[int | None] | None) -> frozenset[int] | None:
 
 
 @given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=6))
-def test_bitmaps_are_sets(rows: list[tuple[list[int | None] | None, list[int | None] | None]]) -> None:
+def test_bitmaps_are_sets(
+    rows: list[tuple[list[int | None] | None, list[int | None] | None]],
+) -> None:
     columns = [pa.array([r[i] for r in rows], array(INT).arrow) for i in (0, 1)]
     bitmaps = [_evaluated("BITMAP_BUILD", c, kind=array(INT)) for c in columns]
     sets = [[_set(r[i]) for r in rows] for i in (0, 1)]
@@ -36,8 +40,12 @@ def test_bitmaps_are_sets(rows: list[tuple[list[int | None] | None, list[int | N
     sizes = _evaluated("BITMAP_CARDINALITY", bitmaps[0]).to_pylist()
     assert sizes == [None if s is None else len(s) for s in sets[0]]
     held = _evaluated("BITMAP_TO_ARRAY", bitmaps[0]).to_pylist()
-    assert held == [None if s is None else [(n + 2**31) % 2**32 - 2**31 for n in sorted(s)] for s in sets[0]]
+    assert held == [
+        None if s is None else [(n + 2**31) % 2**32 - 2**31 for n in sorted(s)] for s in sets[0]
+    ]
     for name, combine in COMBINED.items():
         found = _evaluated(name, *bitmaps).to_pylist()
-        wanted = [None if a is None or b is None else combine(a, b) for a, b in zip(*sets, strict=True)]
+        wanted = [
+            None if a is None or b is None else combine(a, b) for a, b in zip(*sets, strict=True)
+        ]
         assert [None if t is None else read_bitmap(t) for t in found] == wanted, name

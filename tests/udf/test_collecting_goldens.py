@@ -1,5 +1,6 @@
-"""Aggregates of several arguments, of DISTINCT values, and those that keep values give what real Flink gives; and the
-same when their rows come in parts that are merged, or when their state has been written down in between."""
+"""Aggregates of several arguments, of DISTINCT values, and those that keep values give what real
+Flink gives; and the same when their rows come in parts that are merged, or when their state has
+been written down in between."""
 
 from __future__ import annotations
 
@@ -32,9 +33,13 @@ TABLE = read_table()
 def bound(call: str, batch: Batch, *, grouped: bool) -> tuple[Aggregate, pa.Array]:
     """The aggregate of a call and its argument's values."""
     scope = Scope(tuple(Field(("t",), c.name, ColumnRef(c.name, c.type)) for c in batch.schema))
-    name, argument = aggregate_argument(parse_condition(call), Place(Context(Catalog(), {}), scope, "an aggregate"))
+    name, argument = aggregate_argument(
+        parse_condition(call), Place(Context(Catalog(), {}), scope, "an aggregate")
+    )
     assert argument is not None
-    return bind_aggregate(name, [argument.type], grouped=grouped), evaluate(argument, batch).array(batch.num_rows)
+    return bind_aggregate(name, [argument.type], grouped=grouped), evaluate(argument, batch).array(
+        batch.num_rows
+    )
 
 
 def shown(aggregate: Aggregate, acc: Accumulator, slots: list[int]) -> list[Any]:
@@ -49,16 +54,22 @@ def same(found: Any, wanted: Any, root: Root) -> bool:
         return sorted(map(repr, found)) == sorted(map(repr, wanted))
     if root is Root.FLOAT and isinstance(wanted, float):
         return bool(np.float32(found) == np.float32(wanted))
-    if isinstance(wanted, int) and abs(wanted) > 2**53:  # computed in DOUBLE: parts differ in the last digit
+    if (
+        isinstance(wanted, int) and abs(wanted) > 2**53
+    ):  # computed in DOUBLE: parts differ in the last digit
         return bool(found == pytest.approx(wanted, rel=1e-14))
     return bool(found == wanted)
 
 
 @pytest.mark.parametrize("parts", [1, 2], ids=["at once", "merged"])
-@pytest.mark.parametrize("golden", CALLS, ids=lambda g: g["call"] + (" grouped" if g["group"] else ""))
+@pytest.mark.parametrize(
+    "golden", CALLS, ids=lambda g: g["call"] + (" grouped" if g["group"] else "")
+)
 def test_aggregates(golden: dict[str, Any], parts: int) -> None:
     aggregate, values = bound(golden["call"], TABLE, grouped=golden["group"] is not None)
-    keys = ["" if golden["group"] is None else str(k).lower() for k in TABLE.column("b0").to_pylist()]
+    keys = [
+        "" if golden["group"] is None else str(k).lower() for k in TABLE.column("b0").to_pylist()
+    ]
     slot_of = {key: i for i, key in enumerate(dict.fromkeys(keys))}
     slots = np.array([slot_of[k] for k in keys], np.int64)
     half = len(keys) // parts

@@ -31,7 +31,14 @@ EXACT = Context(prec=90)
 WORDS = st.text("aAbB09 ,=é😀/%-_.:", max_size=12)
 PLAIN_WORDS = st.text("aAbB09 ,=", max_size=12)
 TIMES = st.sampled_from(
-    ["2024-02-29 23:59:59", "2023-02-29 00:00:00", "0000-01-01 00:00:00", "9999-12-31 12:00:00", "2024-1-1 1:1:1", "x"]
+    [
+        "2024-02-29 23:59:59",
+        "2023-02-29 00:00:00",
+        "0000-01-01 00:00:00",
+        "9999-12-31 12:00:00",
+        "2024-1-1 1:1:1",
+        "x",
+    ]
 )
 JSONS = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(-5, 2**40), st.sampled_from([1.5, -0.0, 1e300]), st.text("ab\"\\é", max_size=3)),
@@ -62,9 +69,17 @@ CONSTANT = [
     (
         "PARSE_URL",
         st.sampled_from(
-            ["http://a.b:8/p?k=v&q=1#r", "http://a@b/", "ftp://h?kk=1&k=2&k=3", "x://y", "http://h/a b", ""]
+            [
+                "http://a.b:8/p?k=v&q=1#r",
+                "http://a@b/",
+                "ftp://h?kk=1&k=2&k=3",
+                "x://y",
+                "http://h/a b",
+                "",
+            ]
         ),
-        [(part,) for part in ("HOST", "PATH", "QUERY", "REF", "AUTHORITY", "PROTOCOL", "FILE")] + [("QUERY", "k")],
+        [(part,) for part in ("HOST", "PATH", "QUERY", "REF", "AUTHORITY", "PROTOCOL", "FILE")]
+        + [("QUERY", "k")],
     ),
 ]
 EACH: list[tuple[str, DataType, st.SearchStrategy[Any], Callable[[Any], object]]] = [
@@ -81,39 +96,62 @@ EACH: list[tuple[str, DataType, st.SearchStrategy[Any], Callable[[Any], object]]
 
 
 def _call(name: str, kinds: list[DataType], args: list[Vector], rows: int) -> Vector:
-    bound = registry.bind(name, kinds, [a.values.as_py() if isinstance(a.values, pa.Scalar) else None for a in args])
+    bound = registry.bind(
+        name, kinds, [a.values.as_py() if isinstance(a.values, pa.Scalar) else None for a in args]
+    )
     cast = [Vector(a.values.cast(t.arrow)) for a, t in zip(args, bound.arg_types, strict=True)]
-    return registry.call(bound.definition, cast, KernelContext(rows, bound.result_type, bound.arg_types))
+    return registry.call(
+        bound.definition, cast, KernelContext(rows, bound.result_type, bound.arg_types)
+    )
 
 
 def _outcome(vector: Vector, rows: int) -> list[object]:
     values = vector.array(rows).to_pylist()
-    return ["error" if vector.errors is not None and vector.errors.mask[i] else v for i, v in enumerate(values)]
+    return [
+        "error" if vector.errors is not None and vector.errors.mask[i] else v
+        for i, v in enumerate(values)
+    ]
 
 
-@pytest.mark.parametrize(("name", "values", "constants"), CONSTANT, ids=[f"{c[0]}-{i}" for i, c in enumerate(CONSTANT)])
+@pytest.mark.parametrize(
+    ("name", "values", "constants"), CONSTANT, ids=[f"{c[0]}-{i}" for i, c in enumerate(CONSTANT)]
+)
 @given(data=st.data())
 def test_constants_are_as_columns_of_them(
     name: str, values: st.SearchStrategy[str], constants: list[tuple[Any, ...]], data: st.DataObject
 ) -> None:
-    column = pa.array(data.draw(st.lists(st.one_of(st.none(), values), min_size=1, max_size=6)), pa.string())
+    column = pa.array(
+        data.draw(st.lists(st.one_of(st.none(), values), min_size=1, max_size=6)), pa.string()
+    )
     chosen = data.draw(st.sampled_from(constants))
     rows, kinds = len(column), [STRING, *(INT if isinstance(c, int) else STRING for c in chosen)]
     scalars = [pa.scalar(c, k.arrow) for c, k in zip(chosen, kinds[1:], strict=True)]
     one = _call(name, kinds, [Vector(column), *map(Vector, scalars)], rows)
-    other = _call(name, kinds, [Vector(column), *(Vector(pa.repeat(s, rows)) for s in scalars)], rows)
+    other = _call(
+        name, kinds, [Vector(column), *(Vector(pa.repeat(s, rows)) for s in scalars)], rows
+    )
     assert _outcome(one, rows) == _outcome(other, rows)
 
 
-@pytest.mark.parametrize(("name", "kind", "values", "expected"), EACH, ids=[f"{e[0]}-{e[1]}" for e in EACH])
+@pytest.mark.parametrize(
+    ("name", "kind", "values", "expected"), EACH, ids=[f"{e[0]}-{e[1]}" for e in EACH]
+)
 @given(data=st.data())
 def test_each_value_by_itself(
-    name: str, kind: DataType, values: st.SearchStrategy[Any], expected: Callable[[Any], object], data: st.DataObject
+    name: str,
+    kind: DataType,
+    values: st.SearchStrategy[Any],
+    expected: Callable[[Any], object],
+    data: st.DataObject,
 ) -> None:
-    column = pa.array(data.draw(st.lists(st.one_of(st.none(), values), min_size=1, max_size=6)), kind.arrow)
+    column = pa.array(
+        data.draw(st.lists(st.one_of(st.none(), values), min_size=1, max_size=6)), kind.arrow
+    )
     sliced = column.slice(data.draw(st.integers(0, len(column) - 1)))
     found = (
-        convert(sliced, kind, STRING) if name == "CAST STRING" else _call(name, [kind], [Vector(sliced)], len(sliced))
+        convert(sliced, kind, STRING)
+        if name == "CAST STRING"
+        else _call(name, [kind], [Vector(sliced)], len(sliced))
     )
     wanted = [None if v is None else expected(v) for v in sliced.to_pylist()]
     assert found.array(len(sliced)).to_pylist() == wanted
@@ -121,20 +159,27 @@ def test_each_value_by_itself(
 
 @given(
     st.lists(
-        st.one_of(st.none(), st.decimals(allow_nan=False, places=4, min_value=-(10**14), max_value=10**14)), min_size=1
+        st.one_of(
+            st.none(), st.decimals(allow_nan=False, places=4, min_value=-(10**14), max_value=10**14)
+        ),
+        min_size=1,
     )
 )
 def test_decimals_are_rounded_as_exact_numbers(values: list[Decimal | None]) -> None:
     source, target = parse_type("DECIMAL(20, 4)"), parse_type("DECIMAL(12, 1)")
     column = pa.array(values, source.arrow)
     for name, rounding in (("ROUND", ROUND_HALF_UP), ("TRUNCATE", ROUND_DOWN)):
-        found = _call(name, [source, INT], [Vector(column), Vector(pa.scalar(2, pa.int32()))], len(column))
+        found = _call(
+            name, [source, INT], [Vector(column), Vector(pa.scalar(2, pa.int32()))], len(column)
+        )
         wanted = [None if v is None else v.quantize(Decimal("0.01"), rounding) for v in values]
         assert found.array(len(column)).to_pylist() == wanted
     exact = [None if v is None else v.quantize(Decimal("0.1"), ROUND_HALF_UP) for v in values]
     fits = [None if v is None or abs(v) >= 10**11 else v for v in exact]
     assert convert(column, source, target).values.to_pylist() == fits
-    assert convert(column, source, DOUBLE).values.to_pylist() == [None if v is None else float(v) for v in values]
+    assert convert(column, source, DOUBLE).values.to_pylist() == [
+        None if v is None else float(v) for v in values
+    ]
 
 
 NUMBERS = st.decimals(allow_nan=False, places=2, min_value=-(10**7), max_value=10**7)
@@ -163,13 +208,22 @@ def test_doubles_become_the_decimals_of_their_texts(values: list[float | None]) 
 def test_times_are_written_as_one_by_one(millis: list[int]) -> None:
     kind, pattern = parse_type("TIMESTAMP(3)"), "yyyy-MM-dd'T'HH:mm:ss"
     column = pa.array(np.array(millis), pa.int64()).view(kind.arrow)
-    found = _call("DATE_FORMAT", [kind, STRING], [Vector(column), Vector(pa.scalar(pattern))], len(millis))
+    found = _call(
+        "DATE_FORMAT", [kind, STRING], [Vector(column), Vector(pa.scalar(pattern))], len(millis)
+    )
     assert found.array(len(millis)).to_pylist() == [write(ms * 1_000_000, pattern) for ms in millis]
 
 
-@given(st.lists(JSONS, min_size=1), st.sampled_from(["$.a", "$.a.b", "lax $.a.b[0]", "$", "$.a[*]", "$['a']", "$..b"]))
+@given(
+    st.lists(JSONS, min_size=1),
+    st.sampled_from(["$.a", "$.a.b", "lax $.a.b[0]", "$", "$.a[*]", "$['a']", "$..b"]),
+)
 def test_paths_are_found_fast_as_in_the_whole_text(values: list[object], path: str) -> None:
-    texts = [json.dumps(v, ensure_ascii=bool(i % 2)) for i, v in enumerate(values)] + ["{", '{"a":01}', '{"a":1} x']
+    texts = [json.dumps(v, ensure_ascii=bool(i % 2)) for i, v in enumerate(values)] + [
+        "{",
+        '{"a":01}',
+        '{"a":1} x',
+    ]
     for text, found in zip(texts, found_at(texts, parse_path(path)), strict=True):
         if found is DOUBTFUL:
             continue

@@ -1,4 +1,5 @@
-"""Functions that Flink has not: each over NULL, empty and wrong input, other alphabets, constants and columns."""
+"""Functions that Flink has not: each over NULL, empty and wrong input, other alphabets, constants
+and columns."""
 
 from __future__ import annotations
 
@@ -111,7 +112,9 @@ TYPES: dict[type, DataType] = {str: STRING, int: INT}
 def column_types(function: str) -> list[DataType]:
     rows = [arguments for arguments, _ in CASES[function]]
     width = max(map(len, rows))
-    known = [next(type(r[i]) for r in rows if len(r) > i and r[i] is not None) for i in range(width)]
+    known = [
+        next(type(r[i]) for r in rows if len(r) > i and r[i] is not None) for i in range(width)
+    ]
     return [BIGINT if function == "INT_TO_IP" else TYPES[t] for t in known]
 
 

@@ -1,4 +1,5 @@
-"""Every function says what it does with an example that is true, and the page of all functions is up to date."""
+"""Every function says what it does with an example that is true, and the page of all functions is
+up to date."""
 
 from __future__ import annotations
 
@@ -68,7 +69,9 @@ def test_every_aggregate_is_documented(entry: Entry) -> None:
 
 
 def test_page_is_up_to_date() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m udf.reference docs/functions.md"
+    assert PAGE.read_text(encoding="utf-8") == page(), (
+        "run: python -m udf.reference docs/functions.md"
+    )
 
 
 def test_one_function_is_found_by_any_name() -> None:

@@ -21,7 +21,9 @@ def _kernel(args: Sequence[Vector], rows: int) -> Vector:
     if 13 in values.to_pylist():
         raise TypeError("thirteen")
     sevens = np.array([v == 7 for v in values.to_pylist()], np.bool_)
-    return Vector(pa.array([v + 1 for v in values.to_pylist()], pa.int64()), Errors.where(sevens, "seven"))
+    return Vector(
+        pa.array([v + 1 for v in values.to_pylist()], pa.int64()), Errors.where(sevens, "seven")
+    )
 
 
 @given(st.lists(st.integers(0, 20), max_size=40))
@@ -34,4 +36,6 @@ def test_only_the_rows_that_make_a_kernel_raise_are_in_error(numbers: list[int])
     for i, n in enumerate(numbers):
         if n in (7, 13):
             assert result.errors is not None
-            assert result.errors.reason(i) == ("seven" if n == 7 else "internal error in F: TypeError: thirteen")
+            assert result.errors.reason(i) == (
+                "seven" if n == 7 else "internal error in F: TypeError: thirteen"
+            )

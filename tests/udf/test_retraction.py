@@ -1,5 +1,6 @@
-"""An aggregate that takes rows back gives what the rows that are left give, in whatever order rows come and go, also when
-its state was written down in between or parts of it were merged; and what real Flink gives."""
+"""An aggregate that takes rows back gives what the rows that are left give, in whatever order rows
+come and go, also when its state was written down in between or parts of it were merged; and what
+real Flink gives."""
 
 from __future__ import annotations
 
@@ -28,8 +29,12 @@ VALUES: dict[DataType, st.SearchStrategy[Any]] = {
     STRING: st.none() | st.sampled_from(["", "a", "b", "é", "😀"]),
     timestamp(9): st.none() | st.sampled_from([0, 1, 10**18 + 1]),
     ITEMS: st.none() | st.lists(st.none() | st.integers(0, 1), max_size=1),
-    PAIR: st.fixed_dictionaries({"f0": st.sampled_from(["a", "b"]), "f1": st.sampled_from([",", ";"])}),
-    BITMAP: st.none() | st.sets(st.integers(0, 4)).map(lambda s: f"{{{','.join(map(str, sorted(s)))}}}"),
+    PAIR: st.fixed_dictionaries(
+        {"f0": st.sampled_from(["a", "b"]), "f1": st.sampled_from([",", ";"])}
+    ),
+    BITMAP: (
+        st.none() | st.sets(st.integers(0, 4)).map(lambda s: f"{{{','.join(map(str, sorted(s)))}}}")
+    ),
 }
 _ANY = [
     "COUNT",
@@ -55,7 +60,9 @@ CASES: list[tuple[str, DataType]] = [
 Row = tuple[int, Any]
 
 
-def change(aggregate: Aggregate, acc: Accumulator, rows: Sequence[Row], t: DataType, *, back: bool = False) -> None:
+def change(
+    aggregate: Aggregate, acc: Accumulator, rows: Sequence[Row], t: DataType, *, back: bool = False
+) -> None:
     """Adds rows of (slot, value), or takes them back."""
     values = from_plain(pa.array([v for _, v in rows], plain_type(t.arrow)), t.arrow)
     step = aggregate.retract if back else aggregate.update
@@ -103,7 +110,9 @@ def test_what_is_taken_back_was_never_there(name: str, t: DataType, data: st.Dat
         rows = data.draw(st.lists(st.tuples(st.integers(0, 1), VALUES[t]), max_size=4))
         back = data.draw(st.lists(st.sampled_from(live + rows), max_size=3)) if live + rows else []
         back = [r for i, r in enumerate(back) if back[: i + 1].count(r) <= (live + rows).count(r)]
-        early = t != DOUBLE and data.draw(st.booleans())  # what is taken back may come later in the batch
+        early = t != DOUBLE and data.draw(
+            st.booleans()
+        )  # what is taken back may come later in the batch
         for step in ([back, rows], [rows, back])[not early]:
             change(aggregate, acc, step, t, back=step is back)
         live += rows
@@ -121,9 +130,13 @@ def test_what_is_taken_back_was_never_there(name: str, t: DataType, data: st.Dat
     change(plain, wanted, live, t)
     found, expected = shown(aggregate, acc), shown(plain, wanted)
     if name == "ARRAY_AGG DISTINCT":  # a value stays in its place while there is one like it
-        found, expected = ([v if v is None else sorted(map(repr, v)) for v in r] for r in (found, expected))
+        found, expected = (
+            [v if v is None else sorted(map(repr, v)) for v in r] for r in (found, expected)
+        )
     elif name == "LISTAGG DISTINCT":
-        found, expected = ([v if v is None else sorted(v.split(",")) for v in r] for r in (found, expected))
+        found, expected = (
+            [v if v is None else sorted(v.split(",")) for v in r] for r in (found, expected)
+        )
     assert found == (pytest.approx(expected, abs=1e-6) if t == DOUBLE else expected)
 
 

@@ -1,4 +1,5 @@
-"""Every golden expression gives what real Flink gives, or what its line says that we give instead, and why."""
+"""Every golden expression gives what real Flink gives, or what its line says that we give instead,
+and why."""
 
 from __future__ import annotations
 
@@ -11,7 +12,16 @@ import pyarrow as pa
 import pytest
 
 from sqlengine.batch import Batch
-from tests.udf.golden import FOLDER, expected, ours, plain, read_goldens, read_table, table_ddl, wanted
+from tests.udf.golden import (
+    FOLDER,
+    expected,
+    ours,
+    plain,
+    read_goldens,
+    read_table,
+    table_ddl,
+    wanted,
+)
 from udf.aggregates.accumulators import empty_accumulator
 from udf.aggregates.basic import bind_aggregate
 
@@ -30,7 +40,9 @@ def test_expressions(path: Path, table: Batch) -> None:
         found = ours(golden["expr"], table)
         message = found.pop("message", "")
         if found != wanted(golden):
-            differences.append(f"{golden['expr']}\n  wanted {wanted(golden)}\n  found  {found} {message}")
+            differences.append(
+                f"{golden['expr']}\n  wanted {wanted(golden)}\n  found  {found} {message}"
+            )
     assert not differences, "\n".join(differences)
 
 
@@ -41,14 +53,18 @@ def test_differences_have_reasons() -> None:
 CALLS = json.loads((FOLDER / "aggregates.json").read_text())["calls"]
 
 
-@pytest.mark.parametrize("golden", CALLS, ids=lambda g: g["call"] + (" grouped" if g["group"] else ""))
+@pytest.mark.parametrize(
+    "golden", CALLS, ids=lambda g: g["call"] + (" grouped" if g["group"] else "")
+)
 def test_aggregates(golden: dict[str, Any], table: Batch) -> None:
     name, argument = golden["call"].removesuffix(")").split("(")
     types = [] if argument == "*" else [table.schema.type(argument)]
     aggregate = bind_aggregate(name, types, grouped=golden["group"] is not None)
     assert str(aggregate.result_type) == golden["type"]
 
-    keys = ["" if golden["group"] is None else str(k).lower() for k in table.column("b0").to_pylist()]
+    keys = [
+        "" if golden["group"] is None else str(k).lower() for k in table.column("b0").to_pylist()
+    ]
     slot_of = {key: i for i, key in enumerate(dict.fromkeys(keys))}
     acc = empty_accumulator(aggregate.accumulators, 8)
     slots = np.array([slot_of[k] for k in keys], np.int64)
@@ -66,17 +82,22 @@ def test_aggregates(golden: dict[str, Any], table: Batch) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
 def test_flink_still_says_so(path: Path, flink: Any, update: bool) -> None:
-    """Asks the real Flink again; with --update its answers are written, and our own differences are kept."""
+    """Asks the real Flink again; with --update its answers are written, and our own differences are
+    kept."""
     goldens = list(read_goldens(path))
     answers = flink.evaluate([g["expr"] for g in goldens], table="t", setup=table_ddl())
     lines = []
     for golden, (expression, kind, values, error) in zip(goldens, answers, strict=True):
-        said: dict[str, Any] = {"error": _class_of(error)} if error else {"type": kind, "values": values}
+        said: dict[str, Any] = (
+            {"error": _class_of(error)} if error else {"type": kind, "values": values}
+        )
         kept = {k: golden[k] for k in ("ours", "why") if k in golden}
         lines.append({"expr": expression} | said | kept)
     if update:
         header = path.read_text().splitlines()[0]
-        path.write_text("\n".join([header, *(json.dumps(line, ensure_ascii=False) for line in lines)]) + "\n")
+        path.write_text(
+            "\n".join([header, *(json.dumps(line, ensure_ascii=False) for line in lines)]) + "\n"
+        )
     assert lines == goldens
 
 

@@ -1,4 +1,5 @@
-"""What holds for every function: a batch is its rows one by one, constants are columns, and laziness hides errors."""
+"""What holds for every function: a batch is its rows one by one, constants are columns, and
+laziness hides errors."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ TS = timestamp(3)
 TEXT = st.text(st.sampled_from("abAB xyß😀é%_\n1.-,"), max_size=6)
 VALUES: dict[DataType, st.SearchStrategy[Any]] = {
     STRING: TEXT,
-    INT: st.sampled_from([0, 1, -1, 2, 5, -3, 2**31 - 1, -(2**31)]) | st.integers(-(2**31), 2**31 - 1),
+    INT: st.sampled_from([0, 1, -1, 2, 5, -3, 2**31 - 1, -(2**31)])
+    | st.integers(-(2**31), 2**31 - 1),
     BIGINT: st.integers(-(2**63), 2**63 - 1),
     DOUBLE: st.floats(width=64) | st.sampled_from([0.5, -0.5, 1.005, 2.675, -0.0, 1e300]),
     BOOLEAN: st.booleans(),
@@ -39,16 +41,28 @@ VALUES: dict[DataType, st.SearchStrategy[Any]] = {
 }
 
 SHAPES: list[tuple[str, tuple[DataType, ...]]] = [
-    *[(f, (INT, INT)) for f in ("+", "-", "*", "/", "%", "=", "<", ">=", "IS DISTINCT FROM", "ROUND", "GREATEST")],
+    *[
+        (f, (INT, INT))
+        for f in ("+", "-", "*", "/", "%", "=", "<", ">=", "IS DISTINCT FROM", "ROUND", "GREATEST")
+    ],
     *[(f, (BIGINT, BIGINT)) for f in ("+", "/", "<>")],
     *[(f, (BIGINT, INT)) for f in ("%", "NULLIF")],
     *[(f, (N10, N10)) for f in ("+", "*", "/", "%", "<=", "LEAST")],
     *[(f, (DOUBLE, DOUBLE)) for f in ("+", "/", "=", "<", "POWER", "COALESCE")],
     *[(f, (BOOLEAN, BOOLEAN)) for f in ("AND", "OR", "=", "<", "GREATEST")],
-    *[(f, (STRING, STRING)) for f in ("=", "<", "||", "LIKE", "REGEXP", "POSITION", "STARTSWITH", "ENDSWITH", "LTRIM")],
-    *[(f, (STRING,)) for f in ("LOWER", "UPPER", "TRIM", "CHAR_LENGTH", "REVERSE", "MD5", "INITCAP", "IS NULL")],
+    *[
+        (f, (STRING, STRING))
+        for f in ("=", "<", "||", "LIKE", "REGEXP", "POSITION", "STARTSWITH", "ENDSWITH", "LTRIM")
+    ],
+    *[
+        (f, (STRING,))
+        for f in ("LOWER", "UPPER", "TRIM", "CHAR_LENGTH", "REVERSE", "MD5", "INITCAP", "IS NULL")
+    ],
     *[(f, (STRING, INT)) for f in ("SUBSTRING", "LEFT", "RIGHT")],
-    *[(f, (STRING, STRING, STRING)) for f in ("REPLACE", "REGEXP_REPLACE", "CONCAT_WS", "CONCAT", "IN", "BETWEEN")],
+    *[
+        (f, (STRING, STRING, STRING))
+        for f in ("REPLACE", "REGEXP_REPLACE", "CONCAT_WS", "CONCAT", "IN", "BETWEEN")
+    ],
     *[(f, (TS, STRING)) for f in ("DATE_FORMAT", "FLOOR", "CEIL")],
     *[(f, (DATE,)) for f in ("YEAR", "MONTH", "DAYOFMONTH", "WEEK", "DAYOFYEAR")],
     ("SUBSTRING", (STRING, INT, INT)),
@@ -69,7 +83,9 @@ SMALL = {"SUBSTRING", "LEFT", "RIGHT", "SPLIT_INDEX", "REGEXP_EXTRACT", "ROUND"}
 PATTERNS = st.sampled_from(
     ["a", "a|b", "(a)(b)?", "^x", "y$", "[^a]+", "\\s", "(?i)AB", "\\bx", "a*", "(", "", ".", "a?b"]
 )
-FORMATS = st.sampled_from(["yyyy-MM-dd", "HH:mm:ss.SSS", "E d MMM yy", "hh a", "x", "D w Q", "'at' H"])
+FORMATS = st.sampled_from(
+    ["yyyy-MM-dd", "HH:mm:ss.SSS", "E d MMM yy", "hh a", "x", "D w Q", "'at' H"]
+)
 UNITS = st.sampled_from(["SECOND", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR"])
 
 
@@ -91,7 +107,9 @@ def column(values: Sequence[Any], t: DataType) -> pa.Array:
     return pa.array(values, pa.int32()).view(t.arrow) if t == DATE else pa.array(values, t.arrow)
 
 
-def run(function: str, types: Sequence[DataType], args: Sequence[Vector], num_rows: int) -> tuple[list[Any], list[Any]]:
+def run(
+    function: str, types: Sequence[DataType], args: Sequence[Vector], num_rows: int
+) -> tuple[list[Any], list[Any]]:
     bound = bind(function, types)
     assert [a.plain for a in bound.arg_types] == [t.plain for t in types], "no implicit casts here"
     context = KernelContext(num_rows, bound.result_type, bound.arg_types, seed=7)
@@ -101,7 +119,9 @@ def run(function: str, types: Sequence[DataType], args: Sequence[Vector], num_ro
     assert len(values) == num_rows
     if pa.types.is_temporal(values.type):
         values = values.view(pa.int64())
-    return [None if r else _comparable(v) for v, r in zip(values.to_pylist(), reasons, strict=True)], reasons
+    return [
+        None if r else _comparable(v) for v, r in zip(values.to_pylist(), reasons, strict=True)
+    ], reasons
 
 
 def _comparable(value: Any) -> Any:
@@ -112,10 +132,14 @@ def _reasons(errors: Errors) -> list[Any]:
     return [errors.reason(i) if bad else None for i, bad in enumerate(errors.mask)]
 
 
-@pytest.mark.parametrize(("function", "types"), SHAPES, ids=lambda x: x if isinstance(x, str) else "")
+@pytest.mark.parametrize(
+    ("function", "types"), SHAPES, ids=lambda x: x if isinstance(x, str) else ""
+)
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())
-def test_batch_is_row_by_row(function: str, types: tuple[DataType, ...], data: st.DataObject) -> None:
+def test_batch_is_row_by_row(
+    function: str, types: tuple[DataType, ...], data: st.DataObject
+) -> None:
     n = data.draw(st.integers(0, 5))
     drawn = [[data.draw(argument(function, i, t)) for _ in range(n)] for i, t in enumerate(types)]
     if function in ("FLOOR", "CEIL", "DATE_FORMAT") and len(types) == 2:
@@ -129,7 +153,12 @@ def test_batch_is_row_by_row(function: str, types: tuple[DataType, ...], data: s
         assert constant == ([whole[0][i]] * 3, [whole[1][i]] * 3)
     if n and len(types) > 1:  # the first varies, the others are literals, as in most scripts
         mixed = run(function, types, [Vector(columns[0]), *[Vector(c[0]) for c in columns[1:]]], n)
-        spread = run(function, types, [Vector(columns[0]), *[Vector(pa.repeat(c[0], n)) for c in columns[1:]]], n)
+        spread = run(
+            function,
+            types,
+            [Vector(columns[0]), *[Vector(pa.repeat(c[0], n)) for c in columns[1:]]],
+            n,
+        )
         assert mixed == spread
 
 
@@ -138,7 +167,10 @@ TRUTH = st.sampled_from([True, False, None, "error"])
 
 def _truths(values: Sequence[Any]) -> Vector:
     failed = np.array([v == "error" for v in values], np.bool_)
-    return Vector(pa.array([None if v == "error" else v for v in values], pa.bool_()), Errors.where(failed, "boom"))
+    return Vector(
+        pa.array([None if v == "error" else v for v in values], pa.bool_()),
+        Errors.where(failed, "boom"),
+    )
 
 
 def _kleene(values: Sequence[Any], decisive: bool) -> Any:
@@ -168,9 +200,14 @@ def test_case_and_coalesce_ask_only_for_what_they_select(rows: list[tuple[Any, .
                 return "error" if condition == "error" else value
         return r[4]
 
-    for function, meaning in (("CASE", case), ("COALESCE", lambda r: next((v for v in r if v is not None), None))):
+    for function, meaning in (
+        ("CASE", case),
+        ("COALESCE", lambda r: next((v for v in r if v is not None), None)),
+    ):
         found, reasons = run(function, [BOOLEAN] * 5, args, len(rows))
-        assert ["error" if e else v for v, e in zip(found, reasons, strict=True)] == [meaning(r) for r in rows]
+        assert ["error" if e else v for v, e in zip(found, reasons, strict=True)] == [
+            meaning(r) for r in rows
+        ]
 
 
 def test_errors_of_any_argument_are_errors_of_the_row() -> None:
@@ -263,8 +300,12 @@ AGGREGATES = [
 @pytest.mark.parametrize(("name", "t"), AGGREGATES, ids=lambda x: str(x))
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
-def test_aggregates_of_parts_merge_to_that_of_all(name: str, t: DataType, data: st.DataObject) -> None:
-    rows = data.draw(st.lists(st.tuples(st.integers(0, 2), st.none() | VALUES[t], st.booleans()), max_size=12))
+def test_aggregates_of_parts_merge_to_that_of_all(
+    name: str, t: DataType, data: st.DataObject
+) -> None:
+    rows = data.draw(
+        st.lists(st.tuples(st.integers(0, 2), st.none() | VALUES[t], st.booleans()), max_size=12)
+    )
     cut = data.draw(st.integers(0, len(rows)))
     aggregate = bind_aggregate(name, [t])
     slots = np.arange(3)
@@ -313,7 +354,11 @@ def test_random_values_repeat_with_their_seed() -> None:
         definition = lookup(function)
         assert definition is not None
         assert not definition.deterministic
-        return call(definition, [], KernelContext(50, definition.resolve([], []), (), seed=seed)).array(50).to_pylist()
+        return (
+            call(definition, [], KernelContext(50, definition.resolve([], []), (), seed=seed))
+            .array(50)
+            .to_pylist()
+        )
 
     for function in ("UUID", "RAND"):
         assert values(function, 1) == values(function, 1)
@@ -326,7 +371,9 @@ def test_random_values_repeat_with_their_seed() -> None:
 
 def test_a_catastrophic_pattern_costs_a_row_not_the_job() -> None:
     value = Vector(pa.array(["a" * 60 + "!", "aab"]))
-    found, reasons = run("REGEXP", [STRING, STRING], [value, Vector(pa.scalar(r"^(?=a)(a|a|aa)+\1$"))], 2)
+    found, reasons = run(
+        "REGEXP", [STRING, STRING], [value, Vector(pa.scalar(r"^(?=a)(a|a|aa)+\1$"))], 2
+    )
     assert found[1] is False
     assert reasons == ["regular expression took more than 0.1 s", None]
 
@@ -347,7 +394,12 @@ def test_every_function_is_documented() -> None:
 
 NASTY = [
     ("REPEAT", [STRING, INT], ["ab", 2**31 - 1], "a text of 4294967294 characters is too long"),
-    ("LPAD", [STRING, INT, STRING], ["ab", 2**31 - 1, "x"], "a text of 2147483647 characters is too long"),
+    (
+        "LPAD",
+        [STRING, INT, STRING],
+        ["ab", 2**31 - 1, "x"],
+        "a text of 2147483647 characters is too long",
+    ),
     ("UNIX_TIMESTAMP", [STRING], ["2024-01-01 999999999:00:" + "9" * 5000], None),
     ("JSON_VALUE", [STRING, STRING], ['{"a": 1e99999999999999999999}', "$.a"], None),
     ("JSON_VALUE", [STRING, STRING], ["[" * 100_000, "$"], None),
@@ -361,7 +413,10 @@ NASTY = [
         "REGEXP",
         [STRING, STRING],
         ["x", "(" * 5000 + ")" * 5000],
-        "regular expression '" + "(" * 5000 + ")" * 5000 + "' uses groups that are nested more than 50 deep",
+        "regular expression '"
+        + "(" * 5000
+        + ")" * 5000
+        + "' uses groups that are nested more than 50 deep",
     ),
     ("DATE_FORMAT", [TS, STRING], [2**62, "yyyy"], None),
     ("TO_TIMESTAMP", [STRING, STRING], ["99999", "y"], None),
@@ -380,7 +435,12 @@ def test_kernels_do_not_raise_for_data(
 
 @pytest.mark.parametrize("t", [INT, BIGINT, DOUBLE, N10, DATE, TS, BOOLEAN], ids=str)
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.text(st.sampled_from("0123456789-+.:eE tTNaf"), max_size=24) | st.just("9" * 5000), max_size=4))
+@given(
+    st.lists(
+        st.text(st.sampled_from("0123456789-+.:eE tTNaf"), max_size=24) | st.just("9" * 5000),
+        max_size=4,
+    )
+)
 def test_try_cast_is_cast_without_errors(t: DataType, values: list[str]) -> None:
     texts = Vector(pa.array(values, pa.string()))
     context = KernelContext(len(values), t, (STRING,))

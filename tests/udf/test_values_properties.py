@@ -1,5 +1,5 @@
-"""What holds for values of every type: texts lead back to values, keys are equal where values are, nested values are
-their parts, and a batch is its rows one by one."""
+"""What holds for values of every type: texts lead back to values, keys are equal where values are,
+nested values are their parts, and a batch is its rows one by one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ PLAIN: dict[DataType, st.SearchStrategy[Any]] = {
     BIGINT: st.sampled_from([0, 1, 2**63 - 1, -(2**63)]) | st.integers(-(2**63), 2**63 - 1),
     DOUBLE: st.floats() | st.sampled_from([0.0, -0.0, float("nan"), 1.0]),
     N10: st.decimals(-99999999, 99999999, places=2),
-    N20: st.decimals(-99999999, 99999999, places=5) | st.integers(-3, 3).map(lambda v: round(st_decimal(v), 5)),
+    N20: st.decimals(-99999999, 99999999, places=5)
+    | st.integers(-3, 3).map(lambda v: round(st_decimal(v), 5)),
     STRING: TEXT,
     BYTES: st.binary(max_size=4),
     DATE: st.integers(-719162, 2932896),
@@ -55,8 +56,12 @@ PLAIN: dict[DataType, st.SearchStrategy[Any]] = {
 }
 NESTED = {
     array(INT): st.lists(st.none() | PLAIN[INT], max_size=3),
-    row(("x", "y"), (INT, STRING)): st.fixed_dictionaries({"x": st.none() | PLAIN[INT], "y": st.none() | TEXT}),
-    map_of(STRING, INT): st.dictionaries(TEXT, st.none() | PLAIN[INT], max_size=3).map(lambda d: list(d.items())),
+    row(("x", "y"), (INT, STRING)): st.fixed_dictionaries(
+        {"x": st.none() | PLAIN[INT], "y": st.none() | TEXT}
+    ),
+    map_of(STRING, INT): st.dictionaries(TEXT, st.none() | PLAIN[INT], max_size=3).map(
+        lambda d: list(d.items())
+    ),
     array(array(STRING)): st.lists(st.none() | st.lists(st.none() | TEXT, max_size=2), max_size=2),
 }
 
@@ -82,10 +87,15 @@ def run(name: str, types: Sequence[DataType], args: Sequence[Vector], rows: int)
 def outcome(result: Vector, rows: int) -> list[Any]:
     values = [repr(v) for v in result.array(rows).to_pylist()]
     failed = np.zeros(rows, np.bool_) if result.errors is None else result.errors.mask
-    return [("error", result.errors.reason(i)) if result.errors and failed[i] else values[i] for i in range(rows)]
+    return [
+        ("error", result.errors.reason(i)) if result.errors and failed[i] else values[i]
+        for i in range(rows)
+    ]
 
 
-@pytest.mark.parametrize("t", [BOOLEAN, INT, BIGINT, DOUBLE, N10, DATE, time(3), timestamp(3), timestamp(6)], ids=str)
+@pytest.mark.parametrize(
+    "t", [BOOLEAN, INT, BIGINT, DOUBLE, N10, DATE, time(3), timestamp(3), timestamp(6)], ids=str
+)
 @settings(max_examples=60)
 @given(data=st.data())
 def test_a_text_leads_back_to_its_value(t: DataType, data: st.DataObject) -> None:
@@ -96,13 +106,20 @@ def test_a_text_leads_back_to_its_value(t: DataType, data: st.DataObject) -> Non
     assert list(map(repr, back.values.to_pylist())) == list(map(repr, values.to_pylist()))
 
 
-PAIRS = [(t, t) for t in PLAIN if t is not N20] + [(INT, BIGINT), (N10, N20), (timestamp(3), timestamp(6)), (INT, N10)]
+PAIRS = [(t, t) for t in PLAIN if t is not N20] + [
+    (INT, BIGINT),
+    (N10, N20),
+    (timestamp(3), timestamp(6)),
+    (INT, N10),
+]
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda p: f"{p[0]} and {p[1]}")
 @settings(max_examples=60)
 @given(data=st.data())
-def test_keys_are_equal_where_values_are(pair: tuple[DataType, DataType], data: st.DataObject) -> None:
+def test_keys_are_equal_where_values_are(
+    pair: tuple[DataType, DataType], data: st.DataObject
+) -> None:
     left, right = pair
     small = st.integers(-2, 2)
     a = data.draw(PLAIN[left] if not left.is_numeric else PLAIN[left] | small)
@@ -111,7 +128,9 @@ def test_keys_are_equal_where_values_are(pair: tuple[DataType, DataType], data: 
         if data.draw(st.booleans()) and left is right
         else data.draw(PLAIN[right] | small if right.is_numeric else PLAIN[right])
     )
-    assume(a != b or repr(a) == repr(b) or not isinstance(a, float))  # 0.0 and -0.0 are two keys, as in Flink
+    assume(
+        a != b or repr(a) == repr(b) or not isinstance(a, float)
+    )  # 0.0 and -0.0 are two keys, as in Flink
     columns = column([a], left), column([b], right)
     types = bind("=", pair).arg_types
     cast = [Vector(convert(c, s, t).values) for c, s, t in zip(columns, pair, types, strict=True)]
@@ -122,13 +141,17 @@ def test_keys_are_equal_where_values_are(pair: tuple[DataType, DataType], data: 
 SOME = st.sampled_from
 # Without -0.0, which equals 0.0 and, as in Flink, is another key.
 PAIR = st.tuples(SOME([0, 10**18 + 1]), SOME([0.0, -1.0, float("nan")]) | st.none())
-ENTRIES = st.lists(st.tuples(SOME(["a", "b", "é"]), SOME([0.0, -1.0, None])), max_size=3, unique_by=lambda e: e[0])
+ENTRIES = st.lists(
+    st.tuples(SOME(["a", "b", "é"]), SOME([0.0, -1.0, None])), max_size=3, unique_by=lambda e: e[0]
+)
 # Nested types, as Arrow holds them with integers for times.
 AS_KEYS: dict[DataType, st.SearchStrategy[Any]] = {
     array(DOUBLE): st.lists(SOME([0.0, -1.0, 1.0, float("nan"), None]), max_size=2),
     row(("t", "d"), (timestamp(9), DOUBLE)): PAIR.map(lambda p: {"t": p[0], "d": p[1]}),
     map_of(STRING, DOUBLE): ENTRIES,
-    map_of(N10, array(STRING)): st.lists(st.tuples(SOME([1, 2]), st.lists(SOME(["", "a"]), max_size=1)), max_size=1),
+    map_of(N10, array(STRING)): st.lists(
+        st.tuples(SOME([1, 2]), st.lists(SOME(["", "a"]), max_size=1)), max_size=1
+    ),
     array(map_of(STRING, DOUBLE)): st.lists(ENTRIES | st.none(), max_size=2),
     DataType(Root.MULTISET, children=(STRING,)): st.sampled_from(
         [[("a", 1)], [("a", 2)], [("b", 1), ("a", 2)], [("a", 2), ("b", 1)]]
@@ -164,10 +187,14 @@ def test_nested_keys_and_state_agree_with_equality(t: DataType, data: st.DataObj
     again = KeyedTable("t", Schema.of(k=t), Schema.of(v=t))
     again.load(table.dump())
     found, _ = again.slots_for([keys.take(pa.array(range(n)[::-1]))], n, insert=False)
-    assert [encode([t], again.key_arrays(found[i : i + 1]), 1)[0] for i in range(n)] == encoded[::-1]
+    assert [encode([t], again.key_arrays(found[i : i + 1]), 1)[0] for i in range(n)] == encoded[
+        ::-1
+    ]
     last = {e: i for i, e in enumerate(encoded)}
     kept = as_plain(again.array("v", found))
-    assert [repr(v) for v in kept.to_pylist()] == [repr(as_plain(keys)[last[e]].as_py()) for e in encoded[::-1]]
+    assert [repr(v) for v in kept.to_pylist()] == [
+        repr(as_plain(keys)[last[e]].as_py()) for e in encoded[::-1]
+    ]
 
 
 SHAPES: list[tuple[str, tuple[DataType, ...]]] = [
@@ -215,9 +242,11 @@ def test_a_batch_is_its_rows(name: str, types: tuple[DataType, ...], data: st.Da
 @given(data=st.data())
 def test_casts_of_nested_values_are_casts_of_their_parts(t: DataType, data: st.DataObject) -> None:
     values = column(data.draw(st.lists(st.none() | NESTED[t], min_size=1, max_size=4)), t)
-    target = {"ARRAY": array(BIGINT), "ROW": row(("a", "b"), (STRING, STRING)), "MAP": map_of(STRING, STRING)}[
-        t.root.value
-    ]
+    target = {
+        "ARRAY": array(BIGINT),
+        "ROW": row(("a", "b"), (STRING, STRING)),
+        "MAP": map_of(STRING, STRING),
+    }[t.root.value]
     if t.children[0].children:
         target = array(array(BYTES))
     whole = outcome(convert(values, t, target), len(values))

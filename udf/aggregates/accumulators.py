@@ -22,19 +22,31 @@ Accumulator: TypeAlias = dict[str, Column]
 class BothWays(ABC):
     """An aggregate that takes a row back as it counts it, with the other sign."""
 
-    def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+    def update(
+        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
+    ) -> None:
         self._change(acc, slots, values, selected, 1)
 
-    def retract(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+    def retract(
+        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
+    ) -> None:
         self._change(acc, slots, values, selected, -1)
 
     @abstractmethod
-    def _change(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray, sign: int) -> None:
+    def _change(
+        self,
+        acc: Accumulator,
+        slots: Slots,
+        values: pa.Array | None,
+        selected: BoolArray,
+        sign: int,
+    ) -> None:
         """Counts the selected rows `sign` times."""
 
 
 def numpy_type(t: DataType) -> npt.DTypeLike:
-    """The element type of an accumulator column: int64 for integers, dates and times, float64, bool, else object."""
+    """The element type of an accumulator column: int64 for integers, dates and times, float64,
+    bool, else object."""
     kind = t.arrow
     if pa.types.is_integer(kind) or pa.types.is_temporal(kind):
         return np.int64
@@ -60,10 +72,13 @@ def to_numpy(values: pa.Array) -> Column:
 
 
 def to_arrow_column(column: Column, present: BoolArray, t: DataType) -> pa.Array:
-    """Accumulator values as a column of type `t`, NULL where not `present`; integers wrap to the type's width."""
+    """Accumulator values as a column of type `t`, NULL where not `present`; integers wrap to the
+    type's width."""
     kind = t.arrow
     if column.dtype == np.object_:
-        return pa.array([v if p else None for v, p in zip(column.tolist(), present.tolist(), strict=True)], kind)
+        return pa.array(
+            [v if p else None for v, p in zip(column.tolist(), present.tolist(), strict=True)], kind
+        )
     if pa.types.is_temporal(kind):
         storage = pa.int32() if kind.bit_width == 32 else pa.int64()
         return pa.array(column.astype(storage.to_pandas_dtype()), storage, mask=~present).view(kind)
@@ -75,7 +90,11 @@ def empty_accumulator(columns: tuple[tuple[str, DataType], ...], capacity: int) 
     """Columns for `capacity` slots, as a keyed table makes them."""
     acc: Accumulator = {}
     for name, t in columns:
-        acc[name] = np.zeros(capacity, numpy_type(t)) if numpy_type(t) is not np.object_ else np.full(capacity, None)
+        acc[name] = (
+            np.zeros(capacity, numpy_type(t))
+            if numpy_type(t) is not np.object_
+            else np.full(capacity, None)
+        )
         if t.nullable:
             acc[name + "?"] = np.zeros(capacity, np.bool_)
     return acc

@@ -1,7 +1,9 @@
-"""Aggregate functions over a keyed table: what they keep per key, and how rows change it, all in NumPy columns.
+"""Aggregate functions over a keyed table: what they keep per key, and how rows change it, all in
+NumPy columns.
 
-An accumulator is one array per column, indexed by slot: int64, float64, bool or object by the column's type, and for a
-nullable column a bool array `name + '?'` that is True where the value is not NULL. New slots are zero and not valid."""
+An accumulator is one array per column, indexed by slot: int64, float64, bool or object by the
+column's type, and for a nullable column a bool array `name + '?'` that is True where the value is
+not NULL. New slots are zero and not valid."""
 
 from __future__ import annotations
 
@@ -39,11 +41,13 @@ _BIGINT = BIGINT.with_nullable(False)
 class Aggregate(Protocol):
     """An aggregate function bound to its arguments' types.
 
-    `accumulators` names the columns that it keeps per key, with their types. `update` adds rows: row i counts where
-    `selected[i]` (FILTER, errors) and goes to `slots[i]`, which may repeat. `retract` takes rows back; only where
-    `retractable`. Of equal rows the first is taken back, so that a batch may give its updates first and
-    then all that it takes back. But for variances a row may even be taken back before it comes. `merge` adds the accumulators of `other` at `others` to those at `slots` (distinct). `result` gives
-    one value per slot. An aggregate of a user may fail: for a row, a pair or a slot, which then counts for nothing."""
+    `accumulators` names the columns that it keeps per key, with their types. `update` adds rows:
+    row i counts where `selected[i]` (FILTER, errors) and goes to `slots[i]`, which may repeat.
+    `retract` takes rows back; only where `retractable`. Of equal rows the first is taken back, so
+    that a batch may give its updates first and then all that it takes back. But for variances a row
+    may even be taken back before it comes. `merge` adds the accumulators of `other` at `others` to
+    those at `slots` (distinct). `result` gives one value per slot. An aggregate of a user may fail:
+    for a row, a pair or a slot, which then counts for nothing."""
 
     @property
     def result_type(self) -> DataType: ...
@@ -54,13 +58,17 @@ class Aggregate(Protocol):
     @property
     def retractable(self) -> bool: ...
 
-    def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> Errors | None: ...
+    def update(
+        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
+    ) -> Errors | None: ...
 
     def retract(
         self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
     ) -> Errors | None: ...
 
-    def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> Errors | None: ...
+    def merge(
+        self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots
+    ) -> Errors | None: ...
 
     def result(self, acc: Accumulator, slots: Slots) -> pa.Array | Vector: ...
 
@@ -76,10 +84,14 @@ class Count:
     def accumulators(self) -> tuple[tuple[str, DataType], ...]:
         return (("count", _BIGINT),)
 
-    def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+    def update(
+        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
+    ) -> None:
         np.add.at(acc["count"], self._counted(slots, values, selected), 1)
 
-    def retract(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+    def retract(
+        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
+    ) -> None:
         np.subtract.at(acc["count"], self._counted(slots, values, selected), 1)
 
     def _counted(self, slots: Slots, values: pa.Array | None, selected: BoolArray) -> Slots:
@@ -94,10 +106,11 @@ class Count:
 
 @dataclass(frozen=True)
 class Sum(BothWays):
-    """SUM and AVG: the sum of what is not NULL, how many there were; NULL if none. Integer sums wrap around in the
-    width of the argument for SUM, in BIGINT for AVG, and averages of them are cut to integers. As in Flink SUM is its first
-    value and what comes to that, so that a sum of -0.0 alone is -0.0; AVG, and SUM with OVER (`from_zero`), add to 0.
-    `summed`: made of a SUM, in the type of the argument, and a COUNT."""
+    """SUM and AVG: the sum of what is not NULL, how many there were; NULL if none. Integer sums
+    wrap around in the width of the argument for SUM, in BIGINT for AVG, and averages of them are
+    cut to integers. As in Flink SUM is its first value and what comes to that, so that a sum of
+    -0.0 alone is -0.0; AVG, and SUM with OVER (`from_zero`), add to 0. `summed`: made of a SUM, in
+    the type of the argument, and a COUNT."""
 
     result_type: DataType
     sum_type: DataType
@@ -108,10 +121,19 @@ class Sum(BothWays):
 
     @property
     def accumulators(self) -> tuple[tuple[str, DataType], ...]:
-        held = BIGINT if self.sum_type.is_integer else self.sum_type  # results wrap around, sums do not
+        held = (
+            BIGINT if self.sum_type.is_integer else self.sum_type
+        )  # results wrap around, sums do not
         return (("sum", held), ("count", _BIGINT))
 
-    def _change(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray, sign: int) -> None:
+    def _change(
+        self,
+        acc: Accumulator,
+        slots: Slots,
+        values: pa.Array | None,
+        selected: BoolArray,
+        sign: int,
+    ) -> None:
         if values is None:
             raise ValueError("SUM and AVG have an argument")
         slots, values = rows_that_count(values, slots, selected)
@@ -145,16 +167,28 @@ class Sum(BothWays):
         for slot, value in zip(slots.tolist(), values.tolist(), strict=True):
             self._add_decimal(acc, slot, value if sign > 0 else -value, sign)
 
-    def _merge_decimals(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> None:
+    def _merge_decimals(
+        self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots
+    ) -> None:
         for slot, at in zip(slots.tolist(), others.tolist(), strict=True):
             if other["count"][at] or other["sum?"][at]:
-                self._add_decimal(acc, slot, other["sum"][at] if other["sum?"][at] else None, int(other["count"][at]))
+                self._add_decimal(
+                    acc,
+                    slot,
+                    other["sum"][at] if other["sum?"][at] else None,
+                    int(other["count"][at]),
+                )
 
     def _add_decimal(self, acc: Accumulator, slot: int, value: Decimal | None, count: int) -> None:
-        """A sum that left 38 digits (a count without a sum) has no value until nothing is left in it."""
+        """A sum that left 38 digits (a count without a sum) has no value until nothing is left in
+        it."""
         before, acc["count"][slot] = acc["count"][slot], acc["count"][slot] + count
         lost = value is None or (before and not acc["sum?"][slot])
-        total = None if lost or value is None else fit(EXACT.add(acc["sum"][slot] or Decimal(0), value), self.sum_type)
+        total = (
+            None
+            if lost or value is None
+            else fit(EXACT.add(acc["sum"][slot] or Decimal(0), value), self.sum_type)
+        )
         acc["sum"][slot], acc["sum?"][slot] = total, total is not None
 
     def result(self, acc: Accumulator, slots: Slots) -> pa.Array:
@@ -177,7 +211,9 @@ class Sum(BothWays):
         if self.summed:
             sums = sums.astype(self.result_type.arrow.to_pandas_dtype())
         exact = sums.dtype.kind != "f"
-        found: Column = quotient(sums.astype(np.int64), divisor) if exact else sums / divisor.astype(sums.dtype)
+        found: Column = (
+            quotient(sums.astype(np.int64), divisor) if exact else sums / divisor.astype(sums.dtype)
+        )
         return found
 
     def _decimal(self, total: Decimal, count: int) -> Decimal | None:
@@ -209,7 +245,9 @@ def _count(types: Sequence[DataType], retract: bool) -> Aggregate:
 def _sum(types: Sequence[DataType], retract: bool) -> Aggregate:
     t = _one_number("SUM", types)
     result = decimal(38, t.scale).with_nullable(t.nullable) if t.root is Root.DECIMAL else t
-    return Sum(result, BIGINT if t.is_integer else result.plain, average=False)  # only what it gives is narrow
+    return Sum(
+        result, BIGINT if t.is_integer else result.plain, average=False
+    )  # only what it gives is narrow
 
 
 def _avg(types: Sequence[DataType], retract: bool) -> Aggregate:
@@ -247,7 +285,9 @@ def _one_number(name: str, types: Sequence[DataType]) -> DataType:
 
 def refusal(name: str, types: Sequence[DataType], detail: str) -> PlanError:
     """The error for arguments that an aggregate does not take."""
-    return PlanError(f"cannot apply '{name}' to arguments ({', '.join(map(str, types))})", detail=detail)
+    return PlanError(
+        f"cannot apply '{name}' to arguments ({', '.join(map(str, types))})", detail=detail
+    )
 
 
 _AGGREGATES: dict[str, Factory] = {
@@ -262,16 +302,24 @@ _AGGREGATES: dict[str, Factory] = {
 
 # What people read about each, by its names.
 _DOCS: dict[tuple[str, ...], str] = {
-    ("COUNT",): "COUNT(*), COUNT([DISTINCT] value): the number of rows, or of those whose value is not NULL.",
-    (
-        "SUM",
-    ): "SUM([DISTINCT] number): the sum of what is not NULL, in the type of the argument; NULL if there is nothing.",
-    ("AVG",): "AVG([DISTINCT] number): the mean of what is not NULL; that of integers is cut to an integer.",
+    ("COUNT",): (
+        "COUNT(*), COUNT([DISTINCT] value): the number of rows, or of those whose value is not"
+        " NULL."
+    ),
+    ("SUM",): (
+        "SUM([DISTINCT] number): the sum of what is not NULL, in the type of the argument; NULL if"
+        " there is nothing."
+    ),
+    ("AVG",): (
+        "AVG([DISTINCT] number): the mean of what is not NULL; that of integers is cut to an"
+        " integer."
+    ),
 }
 
 
 def define(*names: str, factory: Factory, doc: str = "") -> None:
-    """Adds a built-in aggregate; `doc` begins with its usage and a colon, and is empty for a variant of another."""
+    """Adds a built-in aggregate; `doc` begins with its usage and a colon, and is empty for a
+    variant of another."""
     for name in names:
         if name in _AGGREGATES:
             raise ValueError(f"aggregate {name} is defined twice")
@@ -308,12 +356,15 @@ def is_aggregate(name: str) -> bool:
     return name in _AGGREGATES
 
 
-def bind_aggregate(name: str, types: Sequence[DataType], *, grouped: bool = False, retract: bool = False) -> Aggregate:
-    """The aggregate `name` (upper case) for arguments of these types; no argument is COUNT(*); 'SUM DISTINCT' is SUM of
-    distinct values, 'LISTAGG DISTINCT BUFFERED' of those in the order of Flink's windows. PlanError for types that it does not take, and for an aggregate of a user that cannot retract. Only
-    with GROUP BY and without FILTER (`grouped`) is the result NOT NULL where the argument is: over no rows it is NULL.
-    `retract`: one that takes rows back, for inputs that are updated. It keeps more than the one that does not, and what
-    the two keep differs."""
+def bind_aggregate(
+    name: str, types: Sequence[DataType], *, grouped: bool = False, retract: bool = False
+) -> Aggregate:
+    """The aggregate `name` (upper case) for arguments of these types; no argument is COUNT(*); 'SUM
+    DISTINCT' is SUM of distinct values, 'LISTAGG DISTINCT BUFFERED' of those in the order of
+    Flink's windows. PlanError for types that it does not take, and for an aggregate of a user that
+    cannot retract. Only with GROUP BY and without FILTER (`grouped`) is the result NOT NULL where
+    the argument is: over no rows it is NULL. `retract`: one that takes rows back, for inputs that
+    are updated. It keeps more than the one that does not, and what the two keep differs."""
     plain = name.removesuffix(BUFFERED)
     base = plain.removesuffix(" DISTINCT")
     nullable = [t if grouped or base in _KEEPERS else t.with_nullable(True) for t in types]

@@ -1,4 +1,5 @@
-"""BITMAP_BUILD_AGG, BITMAP_AND_AGG, BITMAP_OR_AGG, BITMAP_XOR_AGG, and how many numbers their bitmaps have."""
+"""BITMAP_BUILD_AGG, BITMAP_AND_AGG, BITMAP_OR_AGG, BITMAP_XOR_AGG, and how many numbers their
+bitmaps have."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ Rule = Callable[[int, int], bool]
 
 @dataclass(frozen=True)
 class Bitmaps(BothWays):
-    """How many of the bitmaps (or numbers, `built`) that are not NULL have each number; NULL if there are none."""
+    """How many of the bitmaps (or numbers, `built`) that are not NULL have each number; NULL if
+    there are none."""
 
     built: bool
     rule: Rule
@@ -39,7 +41,14 @@ class Bitmaps(BothWays):
     def accumulators(self) -> tuple[tuple[str, DataType], ...]:
         return (("values", kept_type(BIGINT)), ("count", _COUNT))
 
-    def _change(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray, sign: int) -> None:
+    def _change(
+        self,
+        acc: Accumulator,
+        slots: Slots,
+        values: pa.Array | None,
+        selected: BoolArray,
+        sign: int,
+    ) -> None:
         if values is None:
             raise ValueError("an aggregate of bitmaps has an argument")
         keep = selected & valid(values, len(values))
@@ -82,11 +91,23 @@ def _factory(name: str, rule: Rule, *, cardinality: bool) -> Factory:
 
 
 _RULES: dict[str, tuple[Rule, str]] = {
-    "BITMAP_BUILD": (lambda count, total: count > 0, "(number): the numbers, which are INT and read as unsigned, as a BITMAP"),
-    "BITMAP_AND": (lambda count, total: count == total, "(bitmap): the numbers that all bitmaps have"),
-    "BITMAP_OR": (lambda count, total: count > 0, "(bitmap): the numbers that one of the bitmaps has"),
-    "BITMAP_XOR": (lambda count, total: count % 2 == 1, "(bitmap): the numbers that an odd number of the bitmaps have"),
-}  # fmt: skip
+    "BITMAP_BUILD": (
+        lambda count, total: count > 0,
+        "(number): the numbers, which are INT and read as unsigned, as a BITMAP",
+    ),
+    "BITMAP_AND": (
+        lambda count, total: count == total,
+        "(bitmap): the numbers that all bitmaps have",
+    ),
+    "BITMAP_OR": (
+        lambda count, total: count > 0,
+        "(bitmap): the numbers that one of the bitmaps has",
+    ),
+    "BITMAP_XOR": (
+        lambda count, total: count % 2 == 1,
+        "(bitmap): the numbers that an odd number of the bitmaps have",
+    ),
+}
 for _name, (_rule, _text) in _RULES.items():
     define(
         f"{_name}_AGG",
@@ -96,5 +117,8 @@ for _name, (_rule, _text) in _RULES.items():
     define(
         f"{_name}_CARDINALITY_AGG",
         factory=_factory(f"{_name}_CARDINALITY_AGG", _rule, cardinality=True),
-        doc=f"{_name}_CARDINALITY_AGG{_text.replace(': ', ': how many there are of ')}; NULL if there is nothing.",
+        doc=(
+            f"{_name}_CARDINALITY_AGG{_text.replace(': ', ': how many there are of ')}; NULL if"
+            " there is nothing."
+        ),
     )

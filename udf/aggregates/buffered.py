@@ -1,5 +1,6 @@
-"""DISTINCT values of windows in the order in which Flink has them: they are collected before the exchange, handed on when a
-window is over, collected behind it again, and each time kept apart in a hash table."""
+"""DISTINCT values of windows in the order in which Flink has them: they are collected before the
+exchange, handed on when a window is over, collected behind it again, and each time kept apart in a
+hash table."""
 
 from __future__ import annotations
 
@@ -23,8 +24,9 @@ _STAGES = ("sent", "taken")
 
 @dataclass(frozen=True)
 class Buffered:
-    """Every value counts once for the aggregate within, as of `distinct`, but goes through two stages before: `hand_on` takes all
-    that are in one on to the next, and from the last into the result, in the order of their hashes. Rows are not taken back."""
+    """Every value counts once for the aggregate within, as of `distinct`, but goes through two
+    stages before: `hand_on` takes all that are in one on to the next, and from the last into the
+    result, in the order of their hashes. Rows are not taken back."""
 
     distinct: Distinct
     retractable: bool = False
@@ -35,16 +37,23 @@ class Buffered:
 
     @property
     def accumulators(self) -> tuple[tuple[str, DataType], ...]:
-        return (*self.distinct.accumulators, *((stage, kept_type(self.distinct.argument)) for stage in _STAGES))
+        return (
+            *self.distinct.accumulators,
+            *((stage, kept_type(self.distinct.argument)) for stage in _STAGES),
+        )
 
-    def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> Errors | None:
+    def update(
+        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
+    ) -> Errors | None:
         if values is None:
             raise ValueError("DISTINCT has an argument")
         for slot, value, _, count in shares(slots, values, selected):
             counted(acc, _STAGES[0], slot).add(value, count)
         return None
 
-    def retract(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> Errors | None:
+    def retract(
+        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
+    ) -> Errors | None:
         raise NotImplementedError("what is buffered is not taken back")
 
     def waits(self, acc: Accumulator, slots: Slots, stage: int) -> BoolArray:
@@ -63,10 +72,14 @@ class Buffered:
             for slot, value in pairs:
                 counted(acc, _STAGES[1], slot).add(value, 1)
 
-    def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> Errors | None:
+    def merge(
+        self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots
+    ) -> Errors | None:
         """Adds results: what is in a stage stays there."""
         pairs = zip(slots.tolist(), others.tolist(), strict=True)
-        return self.distinct.add(acc, [(slot, v) for slot, at in pairs for v in self._listed(entries(other[SEEN][at]))])
+        return self.distinct.add(
+            acc, [(slot, v) for slot, at in pairs for v in self._listed(entries(other[SEEN][at]))]
+        )
 
     def result(self, acc: Accumulator, slots: Slots) -> pa.Array | Vector:
         return self.distinct.result(acc, slots)

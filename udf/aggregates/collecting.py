@@ -1,5 +1,5 @@
-"""Aggregates that keep values: FIRST_VALUE, LAST_VALUE, LISTAGG, COLLECT, ARRAY_AGG, JSON_ARRAYAGG, JSON_OBJECTAGG,
-SINGLE_VALUE, PERCENTILE. Several arguments of one come as a ROW."""
+"""Aggregates that keep values: FIRST_VALUE, LAST_VALUE, LISTAGG, COLLECT, ARRAY_AGG, JSON_ARRAYAGG,
+JSON_OBJECTAGG, SINGLE_VALUE, PERCENTILE. Several arguments of one come as a ROW."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ Finish: TypeAlias = Callable[[Values], object]
 
 @dataclass(frozen=True)
 class Gather:
-    """Keeps all values (`nulls`: NULL too) in the order in which they come; `finish` makes the result of them. `prepare`
-    turns the argument into what is kept. The result over nothing is NULL, or (`always`) what `finish` makes of nothing. Values
-    of which `finish` cannot make one raise a ValueError that says why: an error of the group."""
+    """Keeps all values (`nulls`: NULL too) in the order in which they come; `finish` makes the
+    result of them. `prepare` turns the argument into what is kept. The result over nothing is NULL,
+    or (`always`) what `finish` makes of nothing. Values of which `finish` cannot make one raise a
+    ValueError that says why: an error of the group."""
 
     result_type: DataType
     kept: DataType
@@ -55,11 +56,17 @@ class Gather:
     def accumulators(self) -> tuple[tuple[str, DataType], ...]:
         return (("values", kept_type(self.kept) if self.retractable else array(self.kept)),)
 
-    def _rows(self, slots: Slots, values: pa.Array | None, selected: BoolArray) -> Iterable[tuple[int, object]]:
+    def _rows(
+        self, slots: Slots, values: pa.Array | None, selected: BoolArray
+    ) -> Iterable[tuple[int, object]]:
         if values is None:
             raise ValueError("the aggregate has an argument")
         keep = selected if self.nulls else selected & valid(values, len(values))
-        return zip(slots[keep].tolist(), self.prepare(values.filter(pa.array(keep))).to_pylist(), strict=True)
+        return zip(
+            slots[keep].tolist(),
+            self.prepare(values.filter(pa.array(keep))).to_pylist(),
+            strict=True,
+        )
 
     def _listed(self, acc: Accumulator, slot: int) -> Values:
         """The slot's list, which is made when there is none."""
@@ -68,7 +75,9 @@ class Gather:
         found: Values = acc["values"][slot]
         return found
 
-    def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+    def update(
+        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
+    ) -> None:
         if self.retractable:
             for slot, value in self._rows(slots, values, selected):
                 ordered(acc, "values", slot).add(value)
@@ -76,7 +85,9 @@ class Gather:
         for slot, value in self._rows(slots, values, selected):
             self._listed(acc, slot).append(value)
 
-    def retract(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+    def retract(
+        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
+    ) -> None:
         if not self.retractable:
             raise NotImplementedError("the aggregate was not bound to take rows back")
         for slot, value in self._rows(slots, values, selected):
@@ -100,11 +111,18 @@ class Gather:
                 found[i] = self._finished(acc, slot)
             except ValueError as error:
                 failed.append(Errors.where(np.arange(len(slots)) == i, str(error)))
-        values = restored(pa.array(found, stored_type(self.result_type.with_nullable(True)).arrow), self.result_type)
+        values = restored(
+            pa.array(found, stored_type(self.result_type.with_nullable(True)).arrow),
+            self.result_type,
+        )
         return Vector(values, merge_errors(failed)) if failed else values
 
     def _finished(self, acc: Accumulator, slot: int) -> object:
-        held = ordered(acc, "values", slot).values() if self.retractable else list(acc["values"][slot] or ())
+        held = (
+            ordered(acc, "values", slot).values()
+            if self.retractable
+            else list(acc["values"][slot] or ())
+        )
         return self.finish(held) if held or self.always else None
 
 
@@ -119,17 +137,23 @@ class Collect:
     def accumulators(self) -> tuple[tuple[str, DataType], ...]:
         return (("values", kept_type(self.result_type.children[0])),)
 
-    def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+    def update(
+        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
+    ) -> None:
         change_counts(acc, "values", slots, values, selected, 1)
 
-    def retract(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+    def retract(
+        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
+    ) -> None:
         change_counts(acc, "values", slots, values, selected, -1)
 
     def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> None:
         merge_counts(acc, "values", slots, other, others)
 
     def result(self, acc: Accumulator, slots: Slots) -> pa.Array:
-        found = [[(v, n) for v, n in entries(acc["values"][slot]) if n > 0] for slot in slots.tolist()]
+        found = [
+            [(v, n) for v, n in entries(acc["values"][slot]) if n > 0] for slot in slots.tolist()
+        ]
         if self.result_type.children[0].is_string:
             found = [in_table_order(pairs, flink_text_hash) for pairs in found]
         return restored(pa.array(found, stored_type(self.result_type).arrow), self.result_type)
@@ -147,17 +171,23 @@ class End:
     def accumulators(self) -> tuple[tuple[str, DataType], ...]:
         return (("value", self.result_type.plain),)
 
-    def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+    def update(
+        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
+    ) -> None:
         if values is None:
             raise ValueError("FIRST_VALUE and LAST_VALUE have an argument")
         keep = np.flatnonzero(selected & valid(values, len(values)))
-        order = keep if self.last else keep[::-1]  # of several writes to one slot the last one stays
+        order = (
+            keep if self.last else keep[::-1]
+        )  # of several writes to one slot the last one stays
         order = order if self.last else order[~acc["value?"][slots[order]].astype(np.bool_)]
         held = to_numpy(values.take(pa.array(order)))
         acc["value"][slots[order]] = held
         acc["value?"][slots[order]] = True
 
-    def retract(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+    def retract(
+        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
+    ) -> None:
         raise NotImplementedError("FIRST_VALUE and LAST_VALUE were not bound to take rows back")
 
     def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> None:
@@ -167,7 +197,9 @@ class End:
         acc["value?"][slots[takes]] = True
 
     def result(self, acc: Accumulator, slots: Slots) -> pa.Array:
-        return to_arrow_column(acc["value"][slots], acc["value?"][slots].astype(np.bool_), self.result_type)
+        return to_arrow_column(
+            acc["value"][slots], acc["value?"][slots].astype(np.bool_), self.result_type
+        )
 
 
 @dataclass(frozen=True)
@@ -194,7 +226,11 @@ def _one(name: str, types: Sequence[DataType]) -> DataType:
 def _end(name: str, *, last: bool) -> Factory:
     def bind(types: Sequence[DataType], retract: bool) -> Aggregate:
         t = _one(name, types)
-        return RetractableEnd(t, t.plain, list, retractable=True, last=last) if retract else End(t, last)
+        return (
+            RetractableEnd(t, t.plain, list, retractable=True, last=last)
+            if retract
+            else End(t, last)
+        )
 
     return bind
 
@@ -219,12 +255,18 @@ def _with_separator(values: pa.Array) -> pa.Array:
 class _ListAgg(Gather):
     """LISTAGG: a row whose text is NULL counts for nothing."""
 
-    def _rows(self, slots: Slots, values: pa.Array | None, selected: BoolArray) -> Iterable[tuple[int, object]]:
+    def _rows(
+        self, slots: Slots, values: pa.Array | None, selected: BoolArray
+    ) -> Iterable[tuple[int, object]]:
         if values is None:
             raise ValueError("LISTAGG has an argument")
         text = pc.struct_field(values, 0) if pa.types.is_struct(values.type) else values
         keep = selected & valid(text, len(text))
-        return zip(slots[keep].tolist(), self.prepare(values.filter(pa.array(keep))).to_pylist(), strict=True)
+        return zip(
+            slots[keep].tolist(),
+            self.prepare(values.filter(pa.array(keep))).to_pylist(),
+            strict=True,
+        )
 
 
 def _listagg(types: Sequence[DataType], retract: bool) -> Aggregate:
@@ -232,7 +274,11 @@ def _listagg(types: Sequence[DataType], retract: bool) -> Aggregate:
     if not 1 <= len(parts) <= 2 or not all(p.is_string for p in parts):
         raise refusal("LISTAGG", types, "a string and a separator expected")
     return _ListAgg(
-        parts[0].as_attribute(TimeAttribute.NONE), _TEXT_PAIR, _joined, _with_separator, retractable=retract
+        parts[0].as_attribute(TimeAttribute.NONE),
+        _TEXT_PAIR,
+        _joined,
+        _with_separator,
+        retractable=retract,
     )
 
 
@@ -254,10 +300,14 @@ def _json_array(absent: bool) -> Factory:
         element = _one("JSON_ARRAYAGG", types)
         check_json(element)
         return Gather(
-            _JSON, STRING, lambda values: f"[{','.join(v or 'null' for v in values)}]",
-            lambda values: json_column(values, element), nulls=not absent, always=True,
+            _JSON,
+            STRING,
+            lambda values: f"[{','.join(v or 'null' for v in values)}]",
+            lambda values: json_column(values, element),
+            nulls=not absent,
+            always=True,
             retractable=retract,
-        )  # fmt: skip
+        )
 
     return bind
 
@@ -281,7 +331,9 @@ def _json_object(absent: bool) -> Factory:
                 if v["f0"] in members:
                     raise ValueError(f"the key '{v['f0']}' of JSON_OBJECTAGG is there already")
                 members[v["f0"]] = v["f1"]
-            return json_object({k: t or "null" for k, t in members.items() if t is not None or not absent})
+            return json_object(
+                {k: t or "null" for k, t in members.items() if t is not None or not absent}
+            )
 
         return Gather(_JSON, _TEXT_PAIR, finish, prepare, always=True, retractable=retract)
 
@@ -307,7 +359,9 @@ def _percentile(types: Sequence[DataType], retract: bool) -> Aggregate:
     fits = len(parts) in (2, 3) and parts[0].is_numeric and given
     if not fits or (len(parts) == 3 and not parts[2].is_integer):
         raise refusal(
-            "PERCENTILE", types, "a number, a share or an array of them, never NULL, and a frequency expected"
+            "PERCENTILE",
+            types,
+            "a number, a share or an array of them, never NULL, and a frequency expected",
         )
     kept = row(("f0", "f1", "f2"), (DOUBLE, array(DOUBLE), BIGINT))
     result = array(DOUBLE) if several else DOUBLE
@@ -316,14 +370,20 @@ def _percentile(types: Sequence[DataType], retract: bool) -> Aggregate:
 
 
 def _measured(values: pa.Array, types: Sequence[DataType]) -> pa.Array:
-    """Doubles as CAST makes them: Arrow's own cast of a DECIMAL multiplies, and 0.3 is not the double nearest to it."""
+    """Doubles as CAST makes them: Arrow's own cast of a DECIMAL multiplies, and 0.3 is not the
+    double nearest to it."""
     wanted = array(DOUBLE) if types[1].root is Root.ARRAY else DOUBLE
-    number, asked = (convert(pc.struct_field(values, i), types[i], t).values for i, t in enumerate((DOUBLE, wanted)))
+    number, asked = (
+        convert(pc.struct_field(values, i), types[i], t).values
+        for i, t in enumerate((DOUBLE, wanted))
+    )
     if wanted is DOUBLE:
         asked = pa.ListArray.from_arrays(pa.array(range(len(asked) + 1), pa.int32()), asked)
     ones = pa.repeat(pa.scalar(1, pa.int64()), len(values))
     often = pc.struct_field(values, 2).cast(pa.int64()) if len(types) > 2 else ones
-    return pa.StructArray.from_arrays([number, asked.cast(pa.list_(pa.float64())), often], ["f0", "f1", "f2"])
+    return pa.StructArray.from_arrays(
+        [number, asked.cast(pa.list_(pa.float64())), often], ["f0", "f1", "f2"]
+    )
 
 
 def _percentiles(values: Values, several: bool) -> object:
@@ -342,34 +402,82 @@ def _java_order(number: float) -> tuple[bool, float, bool]:
     return number != number, 0.0 if number != number else number, math.copysign(1, number) > 0
 
 
-def _percentile_at(counted: list[tuple[float, int]], ends: np.ndarray[Any, Any], share: float) -> float:
-    """Between the two values around the place, in proportion. Places begin with 1, as in Flink, which shows in the last
-    digit."""
+def _percentile_at(
+    counted: list[tuple[float, int]], ends: np.ndarray[Any, Any], share: float
+) -> float:
+    """Between the two values around the place, in proportion. Places begin with 1, as in Flink,
+    which shows in the last digit."""
     place = (int(ends[-1]) - 1) * share + 1
     below, above = math.floor(place), math.ceil(place)
     first, second = (counted[int(np.searchsorted(ends, at))][0] for at in (below, above))
     return first if below == above else (above - place) * first + (place - below) * second
 
 
-define("FIRST_VALUE", factory=_end("FIRST_VALUE", last=False),
-       doc="FIRST_VALUE(value): the first value that is not NULL, in the order in which rows come.")  # fmt: skip
-define("LAST_VALUE", factory=_end("LAST_VALUE", last=True),
-       doc="LAST_VALUE(value): the last value that is not NULL, in the order in which rows come.")  # fmt: skip
-define("LISTAGG", factory=_listagg,
-       doc="LISTAGG([DISTINCT] text [, separator]): the texts that are not NULL joined, by ',' by default.")  # fmt: skip
-define("COLLECT", factory=_collect,
-       doc="COLLECT([DISTINCT] value): the values that are not NULL as a MULTISET, each with its number.")  # fmt: skip
-define("ARRAY_AGG", factory=_array_agg,
-       doc="ARRAY_AGG([DISTINCT] value): the values as an array, NULL too, in the order in which rows come.")  # fmt: skip
-define("JSON_ARRAYAGG", "JSON_ARRAYAGG ABSENT", factory=_json_array(absent=True),
-       doc="JSON_ARRAYAGG(value [NULL | ABSENT ON NULL]): the values as a JSON array; NULL is left out by default.")  # fmt: skip
+define(
+    "FIRST_VALUE",
+    factory=_end("FIRST_VALUE", last=False),
+    doc="FIRST_VALUE(value): the first value that is not NULL, in the order in which rows come.",
+)
+define(
+    "LAST_VALUE",
+    factory=_end("LAST_VALUE", last=True),
+    doc="LAST_VALUE(value): the last value that is not NULL, in the order in which rows come.",
+)
+define(
+    "LISTAGG",
+    factory=_listagg,
+    doc=(
+        "LISTAGG([DISTINCT] text [, separator]): the texts that are not NULL joined, by ',' by"
+        " default."
+    ),
+)
+define(
+    "COLLECT",
+    factory=_collect,
+    doc=(
+        "COLLECT([DISTINCT] value): the values that are not NULL as a MULTISET, each with its"
+        " number."
+    ),
+)
+define(
+    "ARRAY_AGG",
+    factory=_array_agg,
+    doc=(
+        "ARRAY_AGG([DISTINCT] value): the values as an array, NULL too, in the order in which rows"
+        " come."
+    ),
+)
+define(
+    "JSON_ARRAYAGG",
+    "JSON_ARRAYAGG ABSENT",
+    factory=_json_array(absent=True),
+    doc=(
+        "JSON_ARRAYAGG(value [NULL | ABSENT ON NULL]): the values as a JSON array; NULL is left out"
+        " by default."
+    ),
+)
 define("JSON_ARRAYAGG NULL", factory=_json_array(absent=False))
-define("JSON_OBJECTAGG", "JSON_OBJECTAGG NULL", factory=_json_object(absent=False),
-       doc="JSON_OBJECTAGG([KEY] key VALUE value [NULL | ABSENT ON NULL]): a JSON object of these members; equal "
-           "keys, and NULL as a key, are errors; NULL stays by default.")  # fmt: skip
+define(
+    "JSON_OBJECTAGG",
+    "JSON_OBJECTAGG NULL",
+    factory=_json_object(absent=False),
+    doc=(
+        "JSON_OBJECTAGG([KEY] key VALUE value [NULL | ABSENT ON NULL]): a JSON object of these"
+        " members; equal keys, and NULL as a key, are errors; NULL stays by default."
+    ),
+)
 define("JSON_OBJECTAGG ABSENT", factory=_json_object(absent=True))
-define("SINGLE_VALUE", factory=_single_value,
-       doc="SINGLE_VALUE(value): the only value, NULL of no rows; several rows are an error.")  # fmt: skip
-define("PERCENTILE", factory=_percentile,
-       doc="PERCENTILE(number, percentage [, frequency]): the value below which this share (0 to 1, or an array of them) of "
-           "the numbers lies, between two of them in proportion; a number counts `frequency` times.")  # fmt: skip
+define(
+    "SINGLE_VALUE",
+    factory=_single_value,
+    doc="SINGLE_VALUE(value): the only value, NULL of no rows; several rows are an error.",
+)
+define(
+    "PERCENTILE",
+    factory=_percentile,
+    doc=(
+        "PERCENTILE(number, percentage [, frequency]): the value below which this share (0 to 1, or"
+        " an array of them) of the numbers lies, between two of them in proportion; a number counts"
+        " `frequency` times."
+    ),
+)

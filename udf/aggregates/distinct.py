@@ -10,7 +10,14 @@ import pyarrow as pa
 
 from parser.types import DataType
 from udf.aggregates.accumulators import Accumulator, Slots
-from udf.aggregates.sorted_multiset import counted, entries, kept_type, restored, shares, stored_type
+from udf.aggregates.sorted_multiset import (
+    counted,
+    entries,
+    kept_type,
+    restored,
+    shares,
+    stored_type,
+)
 from udf.vector import BoolArray, Errors, Vector
 
 if TYPE_CHECKING:
@@ -22,7 +29,8 @@ SEEN = "seen"
 
 @dataclass(frozen=True)
 class Distinct:
-    """Every value counts once for the aggregate within: when it comes first, until it is taken back as often."""
+    """Every value counts once for the aggregate within: when it comes first, until it is taken back
+    as often."""
 
     inner: Aggregate
     argument: DataType
@@ -39,14 +47,25 @@ class Distinct:
     def accumulators(self) -> tuple[tuple[str, DataType], ...]:
         return (*self.inner.accumulators, (SEEN, kept_type(self.argument)))
 
-    def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> Errors | None:
+    def update(
+        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
+    ) -> Errors | None:
         return self.inner.update(acc, slots, values, self._changed(acc, slots, values, selected, 1))
 
-    def retract(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> Errors | None:
-        return self.inner.retract(acc, slots, values, self._changed(acc, slots, values, selected, -1))
+    def retract(
+        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
+    ) -> Errors | None:
+        return self.inner.retract(
+            acc, slots, values, self._changed(acc, slots, values, selected, -1)
+        )
 
     def _changed(
-        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray, sign: int
+        self,
+        acc: Accumulator,
+        slots: Slots,
+        values: pa.Array | None,
+        selected: BoolArray,
+        sign: int,
     ) -> BoolArray:
         """The rows by which a value comes or goes."""
         if values is None:
@@ -57,7 +76,9 @@ class Distinct:
             changed[row] = (before > 0) != (after > 0)
         return changed
 
-    def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> Errors | None:
+    def merge(
+        self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots
+    ) -> Errors | None:
         come: list[tuple[int, object]] = []
         gone: list[tuple[int, object]] = []
         for slot, at in zip(slots.tolist(), others.tolist(), strict=True):

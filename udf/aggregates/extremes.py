@@ -9,7 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import DataType, Root, TimeAttribute
-from udf.aggregates.accumulators import Accumulator, Column, Slots, rows_that_count, to_arrow_column, to_numpy
+from udf.aggregates.accumulators import (
+    Accumulator,
+    Column,
+    Slots,
+    rows_that_count,
+    to_arrow_column,
+    to_numpy,
+)
 from udf.aggregates.basic import Aggregate, Factory, define, refusal
 from udf.aggregates.sorted_multiset import (
     Counted,
@@ -27,8 +34,8 @@ from udf.vector import BoolArray
 
 @dataclass(frozen=True)
 class Extreme:
-    """MIN and MAX of what is not NULL; NULL if there is nothing. As in Flink a NaN that comes first stays, and no other
-    counts."""
+    """MIN and MAX of what is not NULL; NULL if there is nothing. As in Flink a NaN that comes first
+    stays, and no other counts."""
 
     result_type: DataType
     greatest: bool
@@ -38,13 +45,17 @@ class Extreme:
     def accumulators(self) -> tuple[tuple[str, DataType], ...]:
         return (("value", self.result_type.plain),)
 
-    def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+    def update(
+        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
+    ) -> None:
         if values is None:
             raise ValueError("MIN and MAX have an argument")
         slots, values = rows_that_count(values, slots, selected)
         self._offer(acc, slots, to_numpy(values))
 
-    def retract(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+    def retract(
+        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
+    ) -> None:
         raise NotImplementedError("MIN and MAX were not bound to take rows back")
 
     def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> None:
@@ -57,7 +68,9 @@ class Extreme:
             self._offer_objects(held, present, slots, values)
             return
         fresh = np.flatnonzero(~present[slots].astype(np.bool_))[::-1]
-        held[slots[fresh]] = values[fresh]  # of several writes to one slot the last one stays: the first value
+        held[slots[fresh]] = values[
+            fresh
+        ]  # of several writes to one slot the last one stays: the first value
         present[slots] = True
         if held.dtype == np.float64:
             counts = ~np.isnan(held[slots])
@@ -75,13 +88,15 @@ class Extreme:
             held[slot], present[slot] = value, True
 
     def result(self, acc: Accumulator, slots: Slots) -> pa.Array:
-        return to_arrow_column(acc["value"][slots], acc["value?"][slots].astype(np.bool_), self.result_type)
+        return to_arrow_column(
+            acc["value"][slots], acc["value?"][slots].astype(np.bool_), self.result_type
+        )
 
 
 @dataclass(frozen=True)
 class RetractableExtreme:
-    """MIN and MAX where values are taken back: they keep all values with their numbers. NaN is the greatest, as in
-    Flink."""
+    """MIN and MAX where values are taken back: they keep all values with their numbers. NaN is the
+    greatest, as in Flink."""
 
     result_type: DataType
     greatest: bool
@@ -91,10 +106,14 @@ class RetractableExtreme:
     def accumulators(self) -> tuple[tuple[str, DataType], ...]:
         return (("values", kept_type(self.result_type)),)
 
-    def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+    def update(
+        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
+    ) -> None:
         change_counts(acc, "values", slots, values, selected, 1, self._ranked)
 
-    def retract(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+    def retract(
+        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
+    ) -> None:
         change_counts(acc, "values", slots, values, selected, -1, self._ranked)
 
     def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> None:
@@ -123,5 +142,13 @@ def _extreme(name: str, *, greatest: bool) -> Factory:
     return bind
 
 
-define("MIN", factory=_extreme("MIN", greatest=False), doc="MIN(value): the smallest value that is not NULL.")
-define("MAX", factory=_extreme("MAX", greatest=True), doc="MAX(value): the greatest value that is not NULL.")
+define(
+    "MIN",
+    factory=_extreme("MIN", greatest=False),
+    doc="MIN(value): the smallest value that is not NULL.",
+)
+define(
+    "MAX",
+    factory=_extreme("MAX", greatest=True),
+    doc="MAX(value): the greatest value that is not NULL.",
+)

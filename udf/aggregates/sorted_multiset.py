@@ -1,5 +1,6 @@
-"""What accumulators hold of the values themselves: each with its number, or all in their order. Both take values back, also
-ones that have not come yet, and are written down in one form: an array of (value, number)."""
+"""What accumulators hold of the values themselves: each with its number, or all in their order.
+Both take values back, also ones that have not come yet, and are written down in one form: an array
+of (value, number)."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ Share: TypeAlias = tuple[int, Any, int, int]
 
 
 def stored_type(t: DataType) -> DataType:
-    """The type in which state holds values of `t`: dates and times as integers, in their Arrow unit."""
+    """The type in which state holds values of `t`: dates and times as integers, in their Arrow
+    unit."""
     if pa.types.is_temporal(t.arrow):
         return INT if t.arrow.bit_width == 32 else BIGINT
     if not t.children:
@@ -54,7 +56,8 @@ def entries(held: Any) -> Iterator[Entry]:
 
 
 def shares(slots: Slots, values: pa.Array, selected: BoolArray) -> Iterator[Share]:
-    """The selected rows, those of equal values of a slot together, in the order of the first of each."""
+    """The selected rows, those of equal values of a slot together, in the order of the first of
+    each."""
     rows = np.flatnonzero(selected)
     kept = storable(values).take(pa.array(rows))
     codes, distinct = _codes(kept)
@@ -242,7 +245,9 @@ def ordered(acc: Accumulator, name: str, slot: int) -> Ordered:
     return held
 
 
-def counted(acc: Accumulator, name: str, slot: int, make: Callable[[Iterable[Entry]], Counted] = Counted) -> Counted:
+def counted(
+    acc: Accumulator, name: str, slot: int, make: Callable[[Iterable[Entry]], Counted] = Counted
+) -> Counted:
     """The values of a slot with their numbers, which are made when there are none."""
     held = acc[name][slot]
     if not isinstance(held, Counted):
@@ -284,4 +289,6 @@ def merge_counts(
 def as_stored(column: Column) -> list[Any]:
     """A column of arrays, the holders among them in the form in which they are stored."""
     holders = (Counted, Ordered)
-    return [[{"v": e, "n": n} for e, n in v] if isinstance(v, holders) else v for v in column.tolist()]
+    return [
+        [{"v": e, "n": n} for e, n in v] if isinstance(v, holders) else v for v in column.tolist()
+    ]

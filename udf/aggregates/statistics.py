@@ -1,4 +1,5 @@
-"""VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP: by Welford's method, row by row, so that no result depends on batches."""
+"""VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP: by Welford's method, row by row, so that no result
+depends on batches."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ _COUNT, _DOUBLE = BIGINT.with_nullable(False), DOUBLE.with_nullable(False)
 
 @dataclass(frozen=True)
 class Spread(BothWays):
-    """The variance of what is not NULL in DOUBLE, or (`root`) its square root, as the type of the argument; NULL for no
-    value, and of a sample for one."""
+    """The variance of what is not NULL in DOUBLE, or (`root`) its square root, as the type of the
+    argument; NULL for no value, and of a sample for one."""
 
     result_type: DataType
     sample: bool
@@ -32,7 +33,14 @@ class Spread(BothWays):
     def accumulators(self) -> tuple[tuple[str, DataType], ...]:
         return (("count", _COUNT), ("mean", _DOUBLE), ("m2", _DOUBLE))
 
-    def _change(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray, sign: int) -> None:
+    def _change(
+        self,
+        acc: Accumulator,
+        slots: Slots,
+        values: pa.Array | None,
+        selected: BoolArray,
+        sign: int,
+    ) -> None:
         if values is None:
             raise ValueError("a variance has an argument")
         keep = selected & valid(values, len(values))
@@ -57,13 +65,18 @@ class Spread(BothWays):
             mean, m2 = other["mean"][others], other["m2"][others]
             # In the order of Flink's operations, which shows in the last digits.
             delta = mean - acc["mean"][slots]
-            both = acc["m2"][slots] + m2 + (left * right).astype(np.float64) / divisor * delta * delta
+            both = (
+                acc["m2"][slots] + m2 + (left * right).astype(np.float64) / divisor * delta * delta
+            )
             acc["m2"][slots] = np.where(left == 0, m2, np.where(right == 0, acc["m2"][slots], both))
-            acc["mean"][slots] = np.where(left == 0, mean, acc["mean"][slots] + right / divisor * delta)
+            acc["mean"][slots] = np.where(
+                left == 0, mean, acc["mean"][slots] + right / divisor * delta
+            )
         acc["count"][slots] = total
 
     def parts(self, acc: Accumulator, slots: Slots) -> list[Vector]:
-        """What the result is made from: the number of values, and the sum of squared distances from their mean."""
+        """What the result is made from: the number of values, and the sum of squared distances from
+        their mean."""
         return [Vector(pa.array(acc[name][slots])) for name in ("count", "m2")]
 
     def result(self, acc: Accumulator, slots: Slots) -> pa.Array:
@@ -71,7 +84,9 @@ class Spread(BothWays):
         least = 2 if self.sample else 1
         with np.errstate(all="ignore"):
             spread = acc["m2"][slots]
-            spread = np.where(spread < 0, 0.0, spread)  # an error of rounding where values were taken back
+            spread = np.where(
+                spread < 0, 0.0, spread
+            )  # an error of rounding where values were taken back
             found = spread / np.where(counts < least, 1, counts - self.sample)
             found = np.sqrt(found) if self.root else found
         column = pa.array(np.asarray(found, np.float64), mask=np.asarray(counts < least))
@@ -102,7 +117,15 @@ _DOCS = {
     "STDDEV_POP": "STDDEV_POP(number): the standard deviation of the values.",
     "STDDEV_SAMP": "STDDEV_SAMP(number): the standard deviation of a sample, NULL for one value.",
 }
-for _name, _other in (("VAR_POP", None), ("VAR_SAMP", "VARIANCE"), ("STDDEV_POP", None), ("STDDEV_SAMP", "STDDEV")):
+for _name, _other in (
+    ("VAR_POP", None),
+    ("VAR_SAMP", "VARIANCE"),
+    ("STDDEV_POP", None),
+    ("STDDEV_SAMP", "STDDEV"),
+):
     _made = _factory(_name, _name.endswith("SAMP"), _name.startswith("STDDEV"))
-    _text = f"{_DOCS[_name]} Computed in DOUBLE and given in the type of the argument: that of an INT is an INT."
+    _text = (
+        f"{_DOCS[_name]} Computed in DOUBLE and given in the type of the argument: that of an INT"
+        " is an INT."
+    )
     define(*(n for n in (_name, _other) if n), factory=_made, doc=_text)

@@ -32,7 +32,9 @@ def bools(values: pa.Array) -> BoolArray:
 
 
 def _bits(buffer: pa.Buffer, values: pa.Array) -> BoolArray:
-    bits = np.unpackbits(np.frombuffer(buffer, np.uint8), bitorder="little", count=values.offset + len(values))
+    bits = np.unpackbits(
+        np.frombuffer(buffer, np.uint8), bitorder="little", count=values.offset + len(values)
+    )
     return bits[values.offset :].view(np.bool_)
 
 
@@ -47,18 +49,26 @@ def valid(values: Values, num_rows: int) -> BoolArray:
 
 
 def column_of(numbers: npt.NDArray[Any], present: BoolArray, kind: pa.DataType) -> pa.Array:
-    """A column of a type of fixed width from its numbers (bits, for BOOLEAN) as Arrow holds them, NULL where not `present`."""
+    """A column of a type of fixed width from its numbers (bits, for BOOLEAN) as Arrow holds them,
+    NULL where not `present`."""
     nulls = None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
-    return pa.Array.from_buffers(kind, len(present), [nulls, pa.py_buffer(np.ascontiguousarray(numbers))])
+    return pa.Array.from_buffers(
+        kind, len(present), [nulls, pa.py_buffer(np.ascontiguousarray(numbers))]
+    )
 
 
 def null_where(mask: BoolArray, values: pa.Array) -> pa.Array:
     """The values with NULL in the rows of `mask`."""
-    return pc.if_else(pa.array(mask), pa.scalar(None, values.type), values) if mask.any() else values
+    return (
+        pc.if_else(pa.array(mask), pa.scalar(None, values.type), values) if mask.any() else values
+    )
 
 
 def in_two_ways(
-    values: pa.Array, first: BoolArray, one: Callable[[pa.Array], pa.Array], other: Callable[[pa.Array], pa.Array]
+    values: pa.Array,
+    first: BoolArray,
+    one: Callable[[pa.Array], pa.Array],
+    other: Callable[[pa.Array], pa.Array],
 ) -> pa.Array:
     """`one` of the rows of `first`, `other` of all others, in the order of the rows."""
     if first.all():
@@ -84,13 +94,18 @@ def row_by_row(num_rows: int, function: Row, result: pa.DataType, *values: Value
     first, *rest = values
     if isinstance(first, pa.Array) and is_constant(*rest) and all(r.is_valid for r in rest):
         constants = [r.as_py() for r in rest]
-        return pa.array([None if v is None else function(v, *constants) for v in first.to_pylist()], result)
+        return pa.array(
+            [None if v is None else function(v, *constants) for v in first.to_pylist()], result
+        )
     given = zip(range(num_rows), *map(rows_of, values), strict=False)
     return pa.array([None if None in row else function(*row[1:]) for row in given], result)
 
 
-def per_distinct(function: Row, result: pa.DataType, values: Values, *constants: Values) -> pa.Array:
-    """`function(value, *constants)` once per distinct value; NULL stays NULL. `constants` are scalars, not NULL."""
+def per_distinct(
+    function: Row, result: pa.DataType, values: Values, *constants: Values
+) -> pa.Array:
+    """`function(value, *constants)` once per distinct value; NULL stays NULL. `constants` are
+    scalars, not NULL."""
     extra = [c.as_py() for c in constants]
     encoded = values.dictionary_encode()
     mapped = pa.array([function(v, *extra) for v in encoded.dictionary.to_pylist()], result)
@@ -113,7 +128,9 @@ def map_text(num_rows: int, function: Row, result: pa.DataType, *values: Values)
     return row_by_row(num_rows, function, result, *values)
 
 
-def row_errors(num_rows: int, function: Row, result: pa.DataType, *values: Values) -> tuple[pa.Array, Errors | None]:
+def row_errors(
+    num_rows: int, function: Row, result: pa.DataType, *values: Values
+) -> tuple[pa.Array, Errors | None]:
     """As `row_by_row`; a row whose function raises RowError is NULL and has that error."""
     failures: dict[int, str] = {}
     found: list[object] = []

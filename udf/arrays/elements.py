@@ -1,5 +1,5 @@
-"""Elements of arrays by value and by place: added, found, removed, cut out, counted, joined to a text. NULL for a NULL
-array, unless they say otherwise."""
+"""Elements of arrays by value and by place: added, found, removed, cut out, counted, joined to a
+text. NULL for a NULL array, unless they say otherwise."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ def _with_one(ctx: KernelContext, value: Values, element: Values, *, first: bool
     n, kind = ctx.num_rows, ctx.result_type.arrow
     lists = lists_of(value, n)
     flat = lists.values.cast(kind.value_type)
-    one = (pa.repeat(element, n) if isinstance(element, pa.Scalar) else element).cast(kind.value_type)
+    one = (pa.repeat(element, n) if isinstance(element, pa.Scalar) else element).cast(
+        kind.value_type
+    )
     lengths = np.where(lists.present, lists.lengths + 1, 0)
     places = np.zeros(int(lengths.sum()), np.int64)
     ends = np.cumsum(lengths)
@@ -32,7 +34,10 @@ def _with_one(ctx: KernelContext, value: Values, element: Values, *, first: bool
     return lists_from(places, lengths, lists.present, pa.concat_arrays([flat, one]), kind)
 
 
-@function("ARRAY_APPEND", signature=Custom(array_and_element, grown, "an array and an element of its type"))
+@function(
+    "ARRAY_APPEND",
+    signature=Custom(array_and_element, grown, "an array and an element of its type"),
+)
 def array_append(ctx: KernelContext, value: Values, element: Values) -> Values:
     """ARRAY_APPEND(array, element): the array with one more element at its end, which may be NULL.
 
@@ -42,9 +47,13 @@ def array_append(ctx: KernelContext, value: Values, element: Values) -> Values:
     return _with_one(ctx, value, element, first=False)
 
 
-@function("ARRAY_PREPEND", signature=Custom(array_and_element, grown, "an array and an element of its type"))
+@function(
+    "ARRAY_PREPEND",
+    signature=Custom(array_and_element, grown, "an array and an element of its type"),
+)
 def array_prepend(ctx: KernelContext, value: Values, element: Values) -> Values:
-    """ARRAY_PREPEND(array, element): the array with one more element at its beginning, which may be NULL.
+    """ARRAY_PREPEND(array, element): the array with one more element at its beginning, which may be
+    NULL.
 
     >>> ARRAY_PREPEND(ARRAY[1, 2], 3)
     [3, 1, 2]
@@ -52,8 +61,11 @@ def array_prepend(ctx: KernelContext, value: Values, element: Values) -> Values:
     return _with_one(ctx, value, element, first=True)
 
 
-def _hits(ctx: KernelContext, value: Values, needle: Values) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For the elements of all rows: whether it equals the row's needle, its row, its index in the row."""
+def _hits(
+    ctx: KernelContext, value: Values, needle: Values
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """For the elements of all rows: whether it equals the row's needle, its row, its index in the
+    row."""
     lists = lists_of(value, ctx.num_rows)
     lengths = lists.lengths
     held = lists.values.take(pa.array(elements_in(lists)))
@@ -65,7 +77,9 @@ def _hits(ctx: KernelContext, value: Values, needle: Values) -> tuple[np.ndarray
 @function(
     "ARRAY_CONTAINS",
     signature=Custom(
-        array_and_element, lambda t, _: BOOLEAN.with_nullable(t[0].nullable), "an array and an element of its type"
+        array_and_element,
+        lambda t, _: BOOLEAN.with_nullable(t[0].nullable),
+        "an array and an element of its type",
     ),
 )
 def array_contains(ctx: KernelContext, value: Values, needle: Values) -> Values:
@@ -83,12 +97,14 @@ def array_contains(ctx: KernelContext, value: Values, needle: Values) -> Values:
 @function(
     "ARRAY_POSITION",
     signature=Custom(
-        array_and_element, lambda t, _: INT.with_nullable(nullable(t)), "an array and an element of its type"
+        array_and_element,
+        lambda t, _: INT.with_nullable(nullable(t)),
+        "an array and an element of its type",
     ),
 )
 def array_position(ctx: KernelContext, value: Values, needle: Values) -> Values:
-    """ARRAY_POSITION(array, element): where the element is first in the array, from 1; 0 where it is not. NULL if one is
-    NULL.
+    """ARRAY_POSITION(array, element): where the element is first in the array, from 1; 0 where it
+    is not. NULL if one is NULL.
 
     >>> ARRAY_POSITION(ARRAY['a', 'b'], 'b')
     2
@@ -105,7 +121,8 @@ def array_position(ctx: KernelContext, value: Values, needle: Values) -> Values:
     signature=Custom(array_and_element, as_array, "an array and an element of its type"),
 )
 def array_remove(ctx: KernelContext, value: Values, needle: Values) -> Values:
-    """ARRAY_REMOVE(array, element): the array without all elements that equal this one, which may be NULL.
+    """ARRAY_REMOVE(array, element): the array without all elements that equal this one, which may
+    be NULL.
 
     >>> ARRAY_REMOVE(ARRAY[1, 2, 1], 1)
     [2]
@@ -113,7 +130,9 @@ def array_remove(ctx: KernelContext, value: Values, needle: Values) -> Values:
     lists = lists_of(value, ctx.num_rows)
     hits, rows, _ = _hits(ctx, value, needle)
     lengths = np.bincount(rows[~hits], minlength=ctx.num_rows)
-    return lists_from(elements_in(lists)[~hits], lengths, lists.present, lists.values, ctx.result_type.arrow)
+    return lists_from(
+        elements_in(lists)[~hits], lengths, lists.present, lists.values, ctx.result_type.arrow
+    )
 
 
 def _slice_types(types: Types) -> tuple[DataType, ...] | None:
@@ -124,11 +143,17 @@ def _slice_types(types: Types) -> tuple[DataType, ...] | None:
 
 @function(
     "ARRAY_SLICE",
-    signature=Custom(_slice_types, lambda t, _: t[0].with_nullable(nullable(t)), "an array and one or two integers"),
+    signature=Custom(
+        _slice_types,
+        lambda t, _: t[0].with_nullable(nullable(t)),
+        "an array and one or two integers",
+    ),
 )
-def array_slice(ctx: KernelContext, value: Values, start: Values, end: Values | None = None) -> Values:
-    """ARRAY_SLICE(array, start [, end]): the elements from `start` to `end` (inclusive), counted from 1, or from the last
-    one for negative numbers; 0 is 1. NULL if one is NULL.
+def array_slice(
+    ctx: KernelContext, value: Values, start: Values, end: Values | None = None
+) -> Values:
+    """ARRAY_SLICE(array, start [, end]): the elements from `start` to `end` (inclusive), counted
+    from 1, or from the last one for negative numbers; 0 is 1. NULL if one is NULL.
 
     >>> ARRAY_SLICE(ARRAY[1, 2, 3, 4], 2, 3)
     [2, 3]
@@ -159,12 +184,16 @@ def _join_types(types: Types) -> tuple[DataType, ...] | None:
 @function(
     "ARRAY_JOIN",
     signature=Custom(
-        _join_types, lambda t, _: STRING.with_nullable(nullable(t)), "an array of strings and one or two strings"
+        _join_types,
+        lambda t, _: STRING.with_nullable(nullable(t)),
+        "an array of strings and one or two strings",
     ),
 )
-def array_join(ctx: KernelContext, value: Values, delimiter: Values, missing: Values | None = None) -> Values:
-    """ARRAY_JOIN(array, delimiter [, text for NULL]): the elements joined; NULL elements are left out unless there is a
-    text for them. NULL if one is NULL.
+def array_join(
+    ctx: KernelContext, value: Values, delimiter: Values, missing: Values | None = None
+) -> Values:
+    """ARRAY_JOIN(array, delimiter [, text for NULL]): the elements joined; NULL elements are left
+    out unless there is a text for them. NULL if one is NULL.
 
     >>> ARRAY_JOIN(ARRAY['a', NULL, 'b'], ',', '-')
     'a,-,b'
@@ -187,7 +216,9 @@ _ANY_SIZE: ResultRule = lambda t, _: INT.with_nullable(nullable(t))  # noqa: E73
 
 @function(
     "CARDINALITY",
-    signature=Custom(lambda t: tuple(t) if len(t) == 1 and _sized(t[0]) else None, _ANY_SIZE, "an array or a map"),
+    signature=Custom(
+        lambda t: tuple(t) if len(t) == 1 and _sized(t[0]) else None, _ANY_SIZE, "an array or a map"
+    ),
 )
 def cardinality(ctx: KernelContext, value: Values) -> Values:
     """CARDINALITY(array or map): the number of its elements.
@@ -206,7 +237,8 @@ def _element_result(types: Types, literals: Literals) -> DataType:
 
 @function("ELEMENT", signature=Custom(one_array, _element_result, "an array"))
 def element(ctx: KernelContext, value: Values) -> Vector:
-    """ELEMENT(array): the only element of an array; NULL for an empty one. Error: an array of several elements.
+    """ELEMENT(array): the only element of an array; NULL for an empty one. Error: an array of
+    several elements.
 
     >>> ELEMENT(ARRAY[7])
     7

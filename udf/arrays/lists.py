@@ -1,7 +1,8 @@
 """Arrays and maps as flat columns with offsets: what their functions share.
 
-Most functions of arrays choose elements and put them in an order; so they work on numbers (equal elements have equal
-codes) and say which elements they take; the elements themselves are taken by Arrow, whatever their type."""
+Most functions of arrays choose elements and put them in an order; so they work on numbers (equal
+elements have equal codes) and say which elements they take; the elements themselves are taken by
+Arrow, whatever their type."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ def lists_of(values: Values, num_rows: int) -> Lists:
     present = valid(column, num_rows)
     offsets = np.asarray(column.offsets.to_numpy(), np.int64)
     elements = (
-        pa.StructArray.from_arrays([column.keys, column.items], ["key", "value"]) if _is_map(column) else column.values
+        pa.StructArray.from_arrays([column.keys, column.items], ["key", "value"])
+        if _is_map(column)
+        else column.values
     )
     starts, ends = offsets[:-1], np.where(present, offsets[1:], offsets[:-1])
     return Lists(starts, ends, present, elements)
@@ -61,7 +64,9 @@ def codes_of(*columns: pa.Array) -> list[Indices]:
     if pa.types.is_nested(joined.type):
         known: dict[str, int] = {}
         texts = [None if v is None else repr(v) for v in as_plain(joined).to_pylist()]
-        codes = np.array([NULL_CODE if t is None else known.setdefault(t, len(known)) for t in texts], np.int64)
+        codes = np.array(
+            [NULL_CODE if t is None else known.setdefault(t, len(known)) for t in texts], np.int64
+        )
     elif pa.types.is_null(joined.type):
         codes = np.full(len(joined), NULL_CODE)
     else:
@@ -72,8 +77,9 @@ def codes_of(*columns: pa.Array) -> list[Indices]:
 
 @dataclass(frozen=True)
 class Elements:
-    """The elements of several lists a row, one list after the other: for each the row that it is in, its place in `source`
-    and the number of its list. A row that is not `present`, since one of its lists is NULL, has none."""
+    """The elements of several lists a row, one list after the other: for each the row that it is
+    in, its place in `source` and the number of its list. A row that is not `present`, since one of
+    its lists is NULL, has none."""
 
     rows: Indices
     places: Indices
@@ -101,7 +107,11 @@ def elements_of(num_rows: int, kind: pa.DataType, *arrays: Values) -> Elements:
     bases = np.cumsum([0, *(len(f) for f in flats)])
     places = np.concatenate([elements_in(x) + base for x, base in zip(lists, bases, strict=False)])
     which = np.repeat(np.arange(len(lists)), [len(r) for r in rows])
-    order = np.argsort(np.concatenate(rows), kind="stable") if len(lists) > 1 else np.arange(len(places))
+    order = (
+        np.argsort(np.concatenate(rows), kind="stable")
+        if len(lists) > 1
+        else np.arange(len(places))
+    )
     source = flats[0] if len(flats) == 1 else pa.concat_arrays(flats)
     return Elements(np.concatenate(rows)[order], places[order], which[order], source, present)
 
@@ -112,7 +122,9 @@ def firsts(rows: Indices, codes: Indices) -> Indices:
     return np.sort(found)
 
 
-def lists_from(places: Indices, lengths: Indices, present: BoolArray, source: pa.Array, kind: pa.DataType) -> pa.Array:
+def lists_from(
+    places: Indices, lengths: Indices, present: BoolArray, source: pa.Array, kind: pa.DataType
+) -> pa.Array:
     """Lists of so many elements each, taken from `source` (-1 is NULL)."""
     taken = source.take(pa.array(places, mask=places < 0)).cast(kind.value_type)
     offsets = np.zeros(len(lengths) + 1, np.int32)
@@ -122,7 +134,9 @@ def lists_from(places: Indices, lengths: Indices, present: BoolArray, source: pa
 
 def interleaved(columns: Sequence[Values], num_rows: int, kind: pa.DataType) -> pa.Array:
     """The values of all columns row by row."""
-    arrays = [(pa.repeat(c, num_rows) if isinstance(c, pa.Scalar) else c).cast(kind) for c in columns]
+    arrays = [
+        (pa.repeat(c, num_rows) if isinstance(c, pa.Scalar) else c).cast(kind) for c in columns
+    ]
     order = np.arange(len(columns) * num_rows).reshape(len(columns), num_rows).T.ravel()
     return pa.concat_arrays(arrays).take(pa.array(order))
 

@@ -85,10 +85,13 @@ def _from_arrays_result(types: Types, literals: Literals) -> DataType:
     return map_of(types[0].children[0], types[1].children[0]).with_nullable(nullable(types))
 
 
-@function("MAP_FROM_ARRAYS", signature=Custom(_array_types, _from_arrays_result, "an array of keys and one of values"))
+@function(
+    "MAP_FROM_ARRAYS",
+    signature=Custom(_array_types, _from_arrays_result, "an array of keys and one of values"),
+)
 def map_from_arrays(ctx: KernelContext, keys: Values, values: Values) -> Vector:
-    """MAP_FROM_ARRAYS(keys, values): the map of both arrays; of equal keys the last one counts. NULL if one is NULL. Error:
-    arrays of different lengths, a NULL key.
+    """MAP_FROM_ARRAYS(keys, values): the map of both arrays; of equal keys the last one counts.
+    NULL if one is NULL. Error: arrays of different lengths, a NULL key.
 
     >>> MAP_FROM_ARRAYS(ARRAY['a', 'b'], ARRAY[1, 2])
     {'a': 1, 'b': 2}
@@ -118,9 +121,16 @@ class _Pairs:
 
 
 def _maps(
-    pairs: _Pairs, keys: pa.Array, values: pa.Array, present: BoolArray, kind: DataType, *, first_counts: bool = False
+    pairs: _Pairs,
+    keys: pa.Array,
+    values: pa.Array,
+    present: BoolArray,
+    kind: DataType,
+    *,
+    first_counts: bool = False,
 ) -> Vector:
-    """A map a row that is `present`; of equal keys the last one counts (or the first), at the place of the first."""
+    """A map a row that is `present`; of equal keys the last one counts (or the first), at the place
+    of the first."""
     codes = codes_of(keys)[0][pairs.keys]
     known = pairs.rows * (int(codes.max(initial=0)) + 2) + codes + 1
     _, first, which = np.unique(known, return_index=True, return_inverse=True)
@@ -130,7 +140,9 @@ def _maps(
     chosen = (first if first_counts else last)[order]
     taken = [
         column.take(pa.array(places[chosen])).cast(t.arrow)
-        for column, places, t in zip((keys, values), (pairs.keys, pairs.values), kind.children, strict=True)
+        for column, places, t in zip(
+            (keys, values), (pairs.keys, pairs.values), kind.children, strict=True
+        )
     ]
     lengths = np.bincount(pairs.rows[first], minlength=len(present))
     built = map_column(lengths, taken[0], taken[1], kind.arrow)
@@ -150,19 +162,25 @@ def _union_types(types: Types) -> tuple[DataType, ...] | None:
 def _map_as(given: DataType, key: DataType, value: DataType) -> DataType:
     if given.children[0].same_as(key) and given.children[1].same_as(value):
         return given
-    pair = (key.with_nullable(given.children[0].nullable), value.with_nullable(given.children[1].nullable))
+    pair = (
+        key.with_nullable(given.children[0].nullable),
+        value.with_nullable(given.children[1].nullable),
+    )
     return map_of(*pair).with_nullable(given.nullable)
 
 
 def _union_result(types: Types, literals: Literals) -> DataType:
-    parts = [types[0].children[i].with_nullable(any(t.children[i].nullable for t in types)) for i in (0, 1)]
+    parts = [
+        types[0].children[i].with_nullable(any(t.children[i].nullable for t in types))
+        for i in (0, 1)
+    ]
     return map_of(parts[0], parts[1]).with_nullable(nullable(types))
 
 
 @function("MAP_UNION", signature=Custom(_union_types, _union_result, "maps of one common type"))
 def map_union(ctx: KernelContext, *maps: Values) -> Vector:
-    """MAP_UNION(map, …): the pairs of all maps, those of the last one first; of equal keys the one of the last map counts.
-    NULL if one is NULL.
+    """MAP_UNION(map, …): the pairs of all maps, those of the last one first; of equal keys the one
+    of the last map counts. NULL if one is NULL.
 
     >>> MAP_UNION(MAP['a', 1], MAP['b', 2, 'a', 3])
     {'a': 3, 'b': 2}
@@ -178,4 +196,6 @@ def map_union(ctx: KernelContext, *maps: Values) -> Vector:
     rows = np.concatenate([np.repeat(np.arange(n), x.lengths) for x in held])
     order = np.argsort(rows, kind="stable")
     pairs = _Pairs(rows[order], places[order], places[order])
-    return _maps(pairs, pa.concat_arrays(keys), pa.concat_arrays(values), present, kind, first_counts=True)
+    return _maps(
+        pairs, pa.concat_arrays(keys), pa.concat_arrays(values), present, kind, first_counts=True
+    )

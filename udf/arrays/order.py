@@ -28,9 +28,15 @@ def array_reverse(ctx: KernelContext, value: Values) -> Values:
     lists = lists_of(value, ctx.num_rows)
     lengths = lists.lengths
     total = int(lengths.sum())
-    behind = np.repeat(np.cumsum(lengths), lengths) - np.arange(total) - 1  # how many follow in the row
+    behind = (
+        np.repeat(np.cumsum(lengths), lengths) - np.arange(total) - 1
+    )  # how many follow in the row
     return lists_from(
-        np.repeat(lists.starts, lengths) + behind, lengths, lists.present, lists.values, ctx.result_type.arrow
+        np.repeat(lists.starts, lengths) + behind,
+        lengths,
+        lists.present,
+        lists.values,
+        ctx.result_type.arrow,
     )
 
 
@@ -51,8 +57,9 @@ def _sort_types(types: Types) -> tuple[DataType, ...] | None:
 def array_sort(
     ctx: KernelContext, value: Values, ascending: Values | None = None, first: Values | None = None
 ) -> Values:
-    """ARRAY_SORT(array [, ascending [, nulls first]]): the elements in order; NULL comes first in ascending order and last
-    in descending order, unless the third argument says otherwise. NULL if one is NULL.
+    """ARRAY_SORT(array [, ascending [, nulls first]]): the elements in order; NULL comes first in
+    ascending order and last in descending order, unless the third argument says otherwise. NULL if
+    one is NULL.
 
     >>> ARRAY_SORT(ARRAY[3, NULL, 1])
     [NULL, 1, 3]

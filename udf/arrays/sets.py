@@ -1,4 +1,5 @@
-"""Arrays made of the elements of several: as sets, or one after the other. NULL if an array is NULL."""
+"""Arrays made of the elements of several: as sets, or one after the other. NULL if an array is
+NULL."""
 
 from __future__ import annotations
 
@@ -49,7 +50,10 @@ def array_distinct(ctx: KernelContext, value: Values) -> Values:
     return held.kept(firsts(held.rows, held.codes), ctx.result_type.arrow)
 
 
-@function("ARRAY_UNION", signature=Custom(_common_arrays(2, 2), _union_result, "two arrays of one common type"))
+@function(
+    "ARRAY_UNION",
+    signature=Custom(_common_arrays(2, 2), _union_result, "two arrays of one common type"),
+)
 def array_union(ctx: KernelContext, left: Values, right: Values) -> Values:
     """ARRAY_UNION(array, array): the elements of both, every one once.
 
@@ -60,9 +64,13 @@ def array_union(ctx: KernelContext, left: Values, right: Values) -> Values:
     return held.kept(firsts(held.rows, held.codes), ctx.result_type.arrow)
 
 
-@function("ARRAY_INTERSECT", signature=Custom(_common_arrays(2, 2), _union_result, "two arrays of one common type"))
+@function(
+    "ARRAY_INTERSECT",
+    signature=Custom(_common_arrays(2, 2), _union_result, "two arrays of one common type"),
+)
 def array_intersect(ctx: KernelContext, left: Values, right: Values) -> Values:
-    """ARRAY_INTERSECT(array, array): the elements of the first that are in the second, every one once.
+    """ARRAY_INTERSECT(array, array): the elements of the first that are in the second, every one
+    once.
 
     >>> ARRAY_INTERSECT(ARRAY[1, 2, 1], ARRAY[1])
     [1]
@@ -71,9 +79,13 @@ def array_intersect(ctx: KernelContext, left: Values, right: Values) -> Values:
     return _compared(ctx, left, right, common=True)
 
 
-@function("ARRAY_EXCEPT", signature=Custom(_common_arrays(2, 2), _union_result, "two arrays of one common type"))
+@function(
+    "ARRAY_EXCEPT",
+    signature=Custom(_common_arrays(2, 2), _union_result, "two arrays of one common type"),
+)
 def array_except(ctx: KernelContext, left: Values, right: Values) -> Values:
-    """ARRAY_EXCEPT(array, array): the elements of the first that are not in the second, every one once.
+    """ARRAY_EXCEPT(array, array): the elements of the first that are not in the second, every one
+    once.
 
     >>> ARRAY_EXCEPT(ARRAY[1, 2, 1], ARRAY[2])
     [1]
@@ -92,9 +104,13 @@ def _compared(ctx: KernelContext, left: Values, right: Values, *, common: bool) 
     return held.kept(wanted[firsts(held.rows[wanted], codes[wanted])], ctx.result_type.arrow)
 
 
-@function("ARRAY_CONCAT", signature=Custom(_common_arrays(1, 1 << 16), _union_result, "arrays of one common type"))
+@function(
+    "ARRAY_CONCAT",
+    signature=Custom(_common_arrays(1, 1 << 16), _union_result, "arrays of one common type"),
+)
 def array_concat(ctx: KernelContext, *values: Values) -> Values:
-    """ARRAY_CONCAT(array, …): the elements of all arrays, one array after the other; NULL if one is NULL.
+    """ARRAY_CONCAT(array, …): the elements of all arrays, one array after the other; NULL if one is
+    NULL.
 
     >>> ARRAY_CONCAT(ARRAY[1], ARRAY[2, 3])
     [1, 2, 3]

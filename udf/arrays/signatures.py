@@ -1,4 +1,5 @@
-"""What functions of arrays take and give: an array, an element that it could hold, an array that has grown."""
+"""What functions of arrays take and give: an array, an element that it could hold, an array that
+has grown."""
 
 from __future__ import annotations
 

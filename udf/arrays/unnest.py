@@ -16,17 +16,22 @@ UNNEST, WITH_ORDINALITY = "UNNEST", "UNNEST WITH ORDINALITY"
 
 
 def unnested_columns(kind: DataType, *, ordinality: bool) -> tuple[Column, ...] | None:
-    """The columns that UNNEST of a value of this type gives; None where it gives none. A row's fields are a column each."""
+    """The columns that UNNEST of a value of this type gives; None where it gives none. A row's
+    fields are a column each."""
     match kind.root:
         case Root.ARRAY | Root.MULTISET:
             (element,) = kind.children
             if element.root is Root.ROW:
                 pairs = zip(element.names, element.children, strict=True)
-                found = tuple(Column(n, t.with_nullable(t.nullable or element.nullable)) for n, t in pairs)
+                found = tuple(
+                    Column(n, t.with_nullable(t.nullable or element.nullable)) for n, t in pairs
+                )
             else:
                 found = (Column("EXPR$0", element),)
         case Root.MAP:
-            found = tuple(Column(n, t) for n, t in zip(("KEY", "VALUE"), kind.children, strict=True))
+            found = tuple(
+                Column(n, t) for n, t in zip(("KEY", "VALUE"), kind.children, strict=True)
+            )
         case _:
             return None
     return (*found, Column("ORDINALITY", INT.with_nullable(False))) if ordinality else found
@@ -58,7 +63,10 @@ def _expanded(kind: DataType, value: Vector, num_rows: int, ordinality: bool) ->
         columns = [array.keys.take(places), array.items.take(places)]
     else:
         times = np.asarray(array.items.take(places)).astype(np.int64)
-        columns = [c.take(pa.array(np.repeat(np.arange(len(rows)), times))) for c in _fields(array.keys.take(places))]
+        columns = [
+            c.take(pa.array(np.repeat(np.arange(len(rows)), times)))
+            for c in _fields(array.keys.take(places))
+        ]
         rows = np.repeat(rows, times)
         within = np.arange(len(rows)) - np.searchsorted(rows, rows)
     numbers = [pa.array((within + 1).astype(np.int32))] if ordinality else []

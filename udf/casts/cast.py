@@ -1,4 +1,5 @@
-"""CAST and TRY_CAST. The target is the call's result type; `resolve_cast` gives it for the types in the text."""
+"""CAST and TRY_CAST. The target is the call's result type; `resolve_cast` gives it for the types in
+the text."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ _INTERVALS = (Root.INTERVAL_DAY_TIME, Root.INTERVAL_YEAR_MONTH)
 
 
 def resolve_cast(source: DataType, target: DataType, *, try_cast: bool = False) -> DataType:
-    """The type of CAST(source AS target) (TRY_CAST is always nullable); PlanError where Flink has no such cast."""
+    """The type of CAST(source AS target) (TRY_CAST is always nullable); PlanError where Flink has
+    no such cast."""
     if not (can_cast(source, target) or source.root is target.root in _INTERVALS):
         hint = _HINTS.get((source.is_timestamp, target.is_numeric)) or _HINTS.get(
             (source.is_numeric, target.is_timestamp)
@@ -46,7 +48,13 @@ def resolve_cast(source: DataType, target: DataType, *, try_cast: bool = False) 
 
 
 _HINTS = {
-    (True, True): "use UNIX_TIMESTAMP, TO_TIMESTAMP(FROM_UNIXTIME(seconds)) or TO_TIMESTAMP_LTZ(number, precision)"
+    (
+        True,
+        True,
+    ): (
+        "use UNIX_TIMESTAMP, TO_TIMESTAMP(FROM_UNIXTIME(seconds)) or TO_TIMESTAMP_LTZ(number,"
+        " precision)"
+    )
 }
 
 
@@ -63,8 +71,8 @@ _SIGNATURE = Custom(_bound_by_planner, _no_rule, "one value")
 
 @function("CAST", signature=_SIGNATURE)
 def cast(ctx: KernelContext, value: Values) -> Vector:
-    """CAST(value AS type): the value as one of another type. Error: a text that is no value of the type. Integers wrap
-    around, floating point numbers saturate, decimals that do not fit are NULL.
+    """CAST(value AS type): the value as one of another type. Error: a text that is no value of the
+    type. Integers wrap around, floating point numbers saturate, decimals that do not fit are NULL.
 
     >>> CAST('42' AS INT)
     42
@@ -81,7 +89,9 @@ def try_cast(ctx: KernelContext, value: Values) -> Vector:
     NULL
     """
     found = cast(ctx, value)
-    return Vector(found.values if found.errors is None else null_where(found.errors.mask, found.values))
+    return Vector(
+        found.values if found.errors is None else null_where(found.errors.mask, found.values)
+    )
 
 
 def convert(values: pa.Array, source: DataType, target: DataType, zone: str = "UTC") -> Vector:
@@ -112,7 +122,9 @@ def _to_string(values: pa.Array, source: DataType, target: DataType, zone: str) 
     text = to_text(values, source, zone)
     if target.length < MAX_LENGTH and not (source.is_string and source.length <= target.length):
         text = pc.utf8_slice_codeunits(text, 0, target.length)
-    if target.root is Root.CHAR and not (source.root is Root.CHAR and source.length == target.length):
+    if target.root is Root.CHAR and not (
+        source.root is Root.CHAR and source.length == target.length
+    ):
         text = pc.utf8_rpad(text, target.length, " ")
     return text
 
@@ -122,7 +134,10 @@ def _to_binary(values: pa.Array, source: DataType, target: DataType) -> pa.Array
     if source.length <= target.length and target.root is Root.VARBINARY:
         return values
     size, fill = target.length, target.root is Root.BINARY
-    cut = [None if v is None else v[:size].ljust(size, b"\0") if fill else v[:size] for v in values.to_pylist()]
+    cut = [
+        None if v is None else v[:size].ljust(size, b"\0") if fill else v[:size]
+        for v in values.to_pylist()
+    ]
     return pa.array(cut, pa.binary())
 
 
@@ -149,14 +164,18 @@ def _no_numbers(values: pa.Array) -> Errors | None:
 
 
 def _decimals_of(values: pa.Array, target: DataType) -> pa.Array:
-    """Doubles as the decimals that their texts are, rounded half up: the double nearest to a half tells which side."""
+    """Doubles as the decimals that their texts are, rounded half up: the double nearest to a half
+    tells which side."""
     numbers = values.fill_null(0.0).to_numpy(zero_copy_only=False)
     size = np.abs(numbers)
     small = size < 2.0**40 / 10.0 ** min(target.scale, 40)
     if target.scale > 15 or not small.any():
         return decimal_rows(len(values), lambda v: Decimal(repr(v)), target, values)
     if not small.all():
-        exact: Callable[[pa.Array], pa.Array] = lambda v: decimal_rows(len(v), lambda x: Decimal(repr(x)), target, v)  # noqa: E731
+
+        def exact(rest: pa.Array) -> pa.Array:
+            return decimal_rows(len(rest), lambda v: Decimal(repr(v)), target, rest)
+
         return in_two_ways(values, small, lambda v: _decimals_of(v, target), exact)
     floor = np.floor(size * 10.0**target.scale)
     units = (floor + (size >= (floor * 10 + 5) / 10.0 ** (target.scale + 1))).astype(np.int64)
@@ -181,7 +200,8 @@ def _from_decimal(value: Decimal, target: DataType) -> int | float:
 
 
 def _saturated(values: pa.Array, target: DataType) -> pa.Array:
-    """As Java: NaN is 0, what is too large is the largest INT or BIGINT; smaller types take the low bits of an INT."""
+    """As Java: NaN is 0, what is too large is the largest INT or BIGINT; smaller types take the low
+    bits of an INT."""
     numbers = values.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
     wide = 63 if target.root is Root.BIGINT else 31
     present = valid(values, len(values))
@@ -195,20 +215,33 @@ def _saturated(values: pa.Array, target: DataType) -> pa.Array:
 
 
 def _to_time(values: pa.Array, source: DataType, target: DataType, zone: str) -> Vector:
-    """A point in time as another; what is finer than the target's precision is cut off. Error: one that 64 bits of
-    nanoseconds do not hold."""
+    """A point in time as another; what is finer than the target's precision is cut off. Error: one
+    that 64 bits of nanoseconds do not hold."""
     if source.root is Root.TIMESTAMP_LTZ and target.root is not Root.TIMESTAMP_LTZ:
         values = local(values, zone)
     present = valid(values, len(values))
     numbers = integers(values, len(values))
     given, wanted = _ns_per_unit(source), _ns_per_unit(target)
-    far = np.abs(numbers * float(given // wanted)) >= 2.0**63 if given >= wanted else np.zeros(len(values), np.bool_)
-    numbers = np.where(far, 0, numbers) * (given // wanted) if given >= wanted else numbers // (wanted // given)
+    far = (
+        np.abs(numbers * float(given // wanted)) >= 2.0**63
+        if given >= wanted
+        else np.zeros(len(values), np.bool_)
+    )
+    numbers = (
+        np.where(far, 0, numbers) * (given // wanted)
+        if given >= wanted
+        else numbers // (wanted // given)
+    )
     if target.root is Root.TIME:
         numbers = numbers % (DAY_NS // wanted)
-    placed = _placed(numbers, present & ~far, target, zone if source.root is not Root.TIMESTAMP_LTZ else "UTC")
+    placed = _placed(
+        numbers, present & ~far, target, zone if source.root is not Root.TIMESTAMP_LTZ else "UTC"
+    )
     return Vector(
-        placed, Errors.where(far & present, f"the time is beyond those that {target.plain} holds: from 1677 to 2262")
+        placed,
+        Errors.where(
+            far & present, f"the time is beyond those that {target.plain} holds: from 1677 to 2262"
+        ),
     )
 
 
@@ -217,7 +250,8 @@ def _ns_per_unit(t: DataType) -> int:
 
 
 def _placed(numbers: Int64s, present: BoolArray, target: DataType, zone: str) -> pa.Array:
-    """Wall clock times in the target's unit as values of it: cut to its precision, TIMESTAMP_LTZ read in `zone`."""
+    """Wall clock times in the target's unit as values of it: cut to its precision, TIMESTAMP_LTZ
+    read in `zone`."""
     if target.root is not Root.DATE:
         step = 10 ** (9 - target.precision) // _ns_per_unit(target)
         numbers = numbers // step * step if step > 1 else numbers
@@ -278,7 +312,9 @@ def _plain_decimal(target: DataType) -> str | None:
     whole = target.precision - target.scale
     if not 0 < whole <= 18 or not pa.types.is_decimal128(target.arrow):
         return None
-    return rf"\A-?[0-9]{{1,{whole}}}" + (rf"(\.[0-9]{{1,{target.scale}}})?\z" if target.scale else r"\z")
+    return rf"\A-?[0-9]{{1,{whole}}}" + (
+        rf"(\.[0-9]{{1,{target.scale}}})?\z" if target.scale else r"\z"
+    )
 
 
 def _parse(values: pa.Array, target: DataType, zone: str) -> Vector:
@@ -290,20 +326,35 @@ def _parse(values: pa.Array, target: DataType, zone: str) -> Vector:
     encoded = values.dictionary_encode()
     texts = encoded.dictionary.to_pylist()
     parsed = list(map(_parser(target), texts))
-    reasons = {i: f"cannot cast {quoted([texts[i]])} to {target.plain}" for i, p in enumerate(parsed) if p is None}
+    reasons = {
+        i: f"cannot cast {quoted([texts[i]])} to {target.plain}"
+        for i, p in enumerate(parsed)
+        if p is None
+    }
     for i, value in enumerate(parsed):
         if _beyond(value, target):
             parsed[i] = None
-            reasons[i] = f"{quoted([texts[i]])} is beyond the times that {target.plain} holds: from 1677 to 2262"
+            reasons[i] = (
+                f"{quoted([texts[i]])} is beyond the times that {target.plain} holds: from 1677 to"
+                " 2262"
+            )
     codes = encoded.indices
     result = _parsed_array(parsed, target, zone).take(codes)
-    failures = {row: reasons[code] for row, code in enumerate(codes.to_pylist()) if code in reasons} if reasons else {}
+    failures = (
+        {row: reasons[code] for row, code in enumerate(codes.to_pylist()) if code in reasons}
+        if reasons
+        else {}
+    )
     return Vector(result, errors_of(failures, len(codes)))
 
 
 def _beyond(parsed: object, target: DataType) -> bool:
     """Whether 64 bits do not hold the nanoseconds of a time."""
-    return target.is_timestamp and isinstance(parsed, int) and not -(2**63) <= parsed // _ns_per_unit(target) < 2**63
+    return (
+        target.is_timestamp
+        and isinstance(parsed, int)
+        and not -(2**63) <= parsed // _ns_per_unit(target) < 2**63
+    )
 
 
 def _parsed_array(parsed: list[object], target: DataType, zone: str) -> pa.Array:

@@ -1,4 +1,5 @@
-"""Flink's rules for types that meet: common types, implicit casts of comparisons, assignments and explicit casts.
+"""Flink's rules for types that meet: common types, implicit casts of comparisons, assignments and
+explicit casts.
 
 All functions ignore time attributes; results never carry one."""
 
@@ -6,7 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from parser.types import BIGINT, DOUBLE, FLOAT, MAX_LENGTH, NULL, STRING, DataType, Root, TimeAttribute, decimal
+from parser.types import (
+    BIGINT,
+    DOUBLE,
+    FLOAT,
+    MAX_LENGTH,
+    NULL,
+    STRING,
+    DataType,
+    Root,
+    TimeAttribute,
+    decimal,
+)
 
 MAX_PRECISION = 38
 _INTEGER_DIGITS = {Root.TINYINT: 3, Root.SMALLINT: 5, Root.INT: 10, Root.BIGINT: 19}
@@ -20,8 +32,9 @@ _NEVER_TEXT = (Root.BOOLEAN, Root.INTERVAL_DAY_TIME, Root.INTERVAL_YEAR_MONTH)
 
 
 def common_type(types: Sequence[DataType]) -> DataType | None:
-    """The type that all branches of a CASE or IF, all inputs of a UNION and all rows of VALUES are cast to; None where
-    there is none. Of FLOAT and DOUBLE, and of TIMESTAMP and TIMESTAMP_LTZ, the first wins, as in Flink."""
+    """The type that all branches of a CASE or IF, all inputs of a UNION and all rows of VALUES are
+    cast to; None where there is none. Of FLOAT and DOUBLE, and of TIMESTAMP and TIMESTAMP_LTZ, the
+    first wins, as in Flink."""
     return _fold(types, first_wins=True)
 
 
@@ -67,7 +80,11 @@ def _numeric(a: DataType, b: DataType, first_wins: bool) -> DataType:
 
 def as_decimal(t: DataType) -> DataType:
     """An integer type as the DECIMAL that holds all its values; DECIMAL stays."""
-    return t if t.root is Root.DECIMAL else decimal(_INTEGER_DIGITS[t.root], 0).with_nullable(t.nullable)
+    return (
+        t
+        if t.root is Root.DECIMAL
+        else decimal(_INTEGER_DIGITS[t.root], 0).with_nullable(t.nullable)
+    )
 
 
 def _wider_decimal(a: DataType, b: DataType) -> DataType:
@@ -86,7 +103,9 @@ def _text(a: DataType, b: DataType) -> DataType:
 def _nested(a: DataType, b: DataType, first_wins: bool) -> DataType | None:
     if a.root not in _NESTED or not _same_shape(a, b):
         return None
-    children = tuple(_fold((x, y), first_wins=first_wins) for x, y in zip(a.children, b.children, strict=True))
+    children = tuple(
+        _fold((x, y), first_wins=first_wins) for x, y in zip(a.children, b.children, strict=True)
+    )
     known = tuple(c for c in children if c is not None)
     return (
         DataType(a.root, children=known, names=a.names, class_name=a.class_name)
@@ -95,10 +114,13 @@ def _nested(a: DataType, b: DataType, first_wins: bool) -> DataType | None:
     )
 
 
-def comparison_types(left: DataType, right: DataType, *, equality: bool) -> tuple[DataType, DataType] | None:
-    """What the sides of a comparison are cast to; None where Flink refuses to compare. A string is cast to a date or
-    time, and, for an order but not for an equality, to a number or a truth value. Equality with a truth value or an
-    interval takes the text as it is (and is never TRUE), and arrays, maps and rows are equal or not, but in no order."""
+def comparison_types(
+    left: DataType, right: DataType, *, equality: bool
+) -> tuple[DataType, DataType] | None:
+    """What the sides of a comparison are cast to; None where Flink refuses to compare. A string is
+    cast to a date or time, and, for an order but not for an equality, to a number or a truth value.
+    Equality with a truth value or an interval takes the text as it is (and is never TRUE), and
+    arrays, maps and rows are equal or not, but in no order."""
     if Root.NULL in (left.root, right.root):
         target = right if left.root is Root.NULL else left
         return target.with_nullable(left.nullable), target.with_nullable(right.nullable)
@@ -108,7 +130,10 @@ def comparison_types(left: DataType, right: DataType, *, equality: bool) -> tupl
         text, other = (left, right) if left.is_string else (right, left)
         if equality and other.root in _NEVER_TEXT:
             return left, right
-        if not (_is_temporal(other) or (not equality and (other.is_numeric or other.root is Root.BOOLEAN))):
+        if not (
+            _is_temporal(other)
+            or (not equality and (other.is_numeric or other.root is Root.BOOLEAN))
+        ):
             return None
         cast = _WITH_TEXT.get(other.root, other).with_nullable(text.nullable)
         return (cast, right) if left.is_string else (left, cast)
@@ -130,15 +155,20 @@ def _numeric_comparison(left: DataType, right: DataType) -> tuple[DataType, Data
 
 
 def in_types(types: Sequence[DataType]) -> tuple[DataType, ...] | None:
-    """What value and list of an IN are cast to. As in Flink a list of strings goes to a number's type, but a string is
-    compared with the text of numbers."""
+    """What value and list of an IN are cast to. As in Flink a list of strings goes to a number's
+    type, but a string is compared with the text of numbers."""
     common = merged_type(types)
     if types[0].root is Root.FLOAT and common is not None:
         common = FLOAT
     if common is None:
         value, listed = types[0], merged_type(types[1:])
-        if (_is_temporal(value) and all(t.same_as(value) or t.is_string or t.root is Root.NULL for t in types)) or (
-            listed is not None and (value.is_numeric or value.root is Root.BOOLEAN) and listed.is_string
+        if (
+            _is_temporal(value)
+            and all(t.same_as(value) or t.is_string or t.root is Root.NULL for t in types)
+        ) or (
+            listed is not None
+            and (value.is_numeric or value.root is Root.BOOLEAN)
+            and listed.is_string
         ):
             common = value
         elif listed is not None and value.is_string and listed.is_numeric:
@@ -182,16 +212,20 @@ _CASTS: dict[Root, tuple[tuple[Root, ...], tuple[Root, ...]]] = {
 
 
 def can_assign(source: DataType, target: DataType) -> bool:
-    """Whether INSERT casts `source` to a column of `target` by itself. Nullability is the sink's business."""
+    """Whether INSERT casts `source` to a column of `target` by itself. Nullability is the sink's
+    business."""
     if source.root is Root.NULL or source.same_as(target):
         return True
     if target.root in _NESTED:
-        return _same_shape(source, target) and all(map(can_assign, source.children, target.children))
+        return _same_shape(source, target) and all(
+            map(can_assign, source.children, target.children)
+        )
     return source.root in _CASTS.get(target.root, ((), ()))[0]
 
 
 def can_cast(source: DataType, target: DataType) -> bool:
-    """Whether CAST takes a `source` to a `target`. Nothing is cast to a VARIANT or BITMAP, not even one."""
+    """Whether CAST takes a `source` to a `target`. Nothing is cast to a VARIANT or BITMAP, not even
+    one."""
     if target.root in (Root.VARIANT, Root.BITMAP):
         return source.root is Root.NULL
     if can_assign(source, target):

@@ -1,5 +1,5 @@
-"""ARRAY, MAP, MULTISET and ROW as others of their kind, by a cast of their parts; and their texts: [1, NULL], {a=1},
-(1, a), (name=a). A part that cannot be cast is an error of the whole."""
+"""ARRAY, MAP, MULTISET and ROW as others of their kind, by a cast of their parts; and their texts:
+[1, NULL], {a=1}, (1, a), (name=a). A part that cannot be cast is an error of the whole."""
 
 from __future__ import annotations
 
@@ -44,9 +44,14 @@ def convert_nested(values: pa.Array, source: DataType, target: DataType, cast: P
         return Vector(made, errors and errors.restrict(present))
     lists = lists_of(values, n)
     places = elements_in(lists)
-    parts = [cast(c.take(pa.array(places)), *pair) for c, pair in zip(_columns(values), pairs, strict=True)]
+    parts = [
+        cast(c.take(pa.array(places)), *pair)
+        for c, pair in zip(_columns(values), pairs, strict=True)
+    ]
     errors = merge_errors([_of_parents(p.errors, lists.lengths) for p in parts])
-    return Vector(rebuilt([p.values for p in parts], lists, target.root is Root.ARRAY, target.arrow), errors)
+    return Vector(
+        rebuilt([p.values for p in parts], lists, target.root is Root.ARRAY, target.arrow), errors
+    )
 
 
 def _columns(values: pa.Array) -> Sequence[pa.Array]:
@@ -86,15 +91,23 @@ def nested_text(values: pa.Array, source: DataType, text: PartText) -> pa.Array:
     if source.root in RECORDS:
         columns = [_or_null(text(pc.struct_field(values, i), kind)) for i, kind in enumerate(kinds)]
         if source.root is Root.STRUCTURED:
-            columns = [[f"{name}={t}" for t in texts] for name, texts in zip(source.names, columns, strict=True)]
+            columns = [
+                [f"{name}={t}" for t in texts]
+                for name, texts in zip(source.names, columns, strict=True)
+            ]
         rows = [", ".join(r) for r in zip(*columns, strict=True)] if columns else [""] * n
     else:
         lists = lists_of(values, n)
         places = pa.array(elements_in(lists))
-        texts = [_or_null(text(c.take(places), k)) for c, k in zip(_columns(values), kinds, strict=True)]
+        texts = [
+            _or_null(text(c.take(places), k)) for c, k in zip(_columns(values), kinds, strict=True)
+        ]
         items = ["=".join(pair) for pair in zip(*texts, strict=True)]
         ends = np.cumsum(lists.lengths).tolist()
-        rows = [", ".join(items[end - size : end]) for end, size in zip(ends, lists.lengths.tolist(), strict=True)]
+        rows = [
+            ", ".join(items[end - size : end])
+            for end, size in zip(ends, lists.lengths.tolist(), strict=True)
+        ]
     whole = [f"{opening}{row}{closing}" for row in rows]
     return pa.array(whole, pa.string(), mask=~valid(values, n))
 

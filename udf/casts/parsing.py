@@ -1,4 +1,5 @@
-"""From text to values, as Flink's casts read it. Parsers take one stripped or raw text; None says that it is no value."""
+"""From text to values, as Flink's casts read it. Parsers take one stripped or raw text; None says
+that it is no value."""
 
 from __future__ import annotations
 
@@ -10,7 +11,9 @@ from parser.types import DataType
 from udf.numbers.decimals import fit
 
 _INTEGER = re.compile(r"([+-]?)(?:([0-9]+)(?:\.[0-9]*)?|\.[0-9]*)")
-_NUMBER = re.compile(r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)")
+_NUMBER = re.compile(
+    r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)"
+)
 _HEXADECIMAL = re.compile(r"[+-]?0[xX][0-9a-fA-F]*\.?[0-9a-fA-F]*[pP][+-]?[0-9]{1,4}[fFdD]?")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
 _DATE = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,2})(?:-([0-9]{1,2}))?)?")
@@ -67,7 +70,9 @@ def parse_decimal(text: str, target: DataType) -> Decimal | None:
         return None
 
 
-_BOOLEANS = dict.fromkeys(("true", "t", "yes", "y", "1"), True) | dict.fromkeys(("false", "f", "no", "n", "0"), False)
+_BOOLEANS = dict.fromkeys(("true", "t", "yes", "y", "1"), True) | dict.fromkeys(
+    ("false", "f", "no", "n", "0"), False
+)
 
 
 def parse_boolean(text: str) -> bool | None:
@@ -90,7 +95,9 @@ def parse_date(text: str) -> int | None:
     year, month, day = int(found[1]), int(found[2] or 1), int(found[3] or 1)
     if year:
         return days_of(year, month, day)
-    later = days_of(_CYCLE, month, day)  # Python's calendar begins with the year 1; Flink's dates know the year 0
+    later = days_of(
+        _CYCLE, month, day
+    )  # Python's calendar begins with the year 1; Flink's dates know the year 0
     return None if later is None else later - _CYCLE_DAYS
 
 
@@ -106,12 +113,14 @@ def time_of_day(hour: int, minute: int, second: int, fraction: str | None = None
     """Nanoseconds since midnight, None where an hour, minute or second does not exist."""
     if hour > 23 or minute > 59 or second > 59:
         return None
-    return ((hour * 60 + minute) * 60 + second) * 1_000_000_000 + int((fraction or "").ljust(9, "0")[:9])
+    return ((hour * 60 + minute) * 60 + second) * 1_000_000_000 + int(
+        (fraction or "").ljust(9, "0")[:9]
+    )
 
 
 def parse_timestamp(text: str) -> int | None:
-    """Nanoseconds since 1970-01-01 00:00:00 of `yyyy-MM-dd[ HH:mm:ss[.fraction]]`. A day up to 31 that the month lacks
-    is its last one."""
+    """Nanoseconds since 1970-01-01 00:00:00 of `yyyy-MM-dd[ HH:mm:ss[.fraction]]`. A day up to 31
+    that the month lacks is its last one."""
     found = _TIMESTAMP.fullmatch(text)
     if found is None:
         return None
@@ -127,5 +136,10 @@ def lenient_days(year: int, month: int, day: int) -> int | None:
     if not 1 <= day <= 31:
         return None
     return next(
-        (d for d in (days_of(year, month, day - back) for back in range(4) if day > back) if d is not None), None
+        (
+            d
+            for d in (days_of(year, month, day - back) for back in range(4) if day > back)
+            if d is not None
+        ),
+        None,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import Decimal
 
 import numpy as np
@@ -30,7 +29,10 @@ def to_text(values: pa.Array, source: DataType, zone: str) -> pa.Array:
         case Root.DECIMAL:
             return _decimals(values)
         case Root.BINARY | Root.VARBINARY:
-            return pa.array([None if v is None else v.decode("utf-8", "replace") for v in values.to_pylist()], _STRING)
+            return pa.array(
+                [None if v is None else v.decode("utf-8", "replace") for v in values.to_pylist()],
+                _STRING,
+            )
         case Root.TIME:
             return _cut(values.cast(_STRING), 8, source.precision)
         case Root.TIMESTAMP:
@@ -40,7 +42,9 @@ def to_text(values: pa.Array, source: DataType, zone: str) -> pa.Array:
         case Root.INTERVAL_DAY_TIME:
             return per_distinct(_day_time_text, _STRING, values)
         case Root.INTERVAL_YEAR_MONTH:
-            return per_distinct(lambda v: f"{_sign(v)}{abs(v) // 12}-{abs(v) % 12:02d}", _STRING, values)
+            return per_distinct(
+                lambda v: f"{_sign(v)}{abs(v) // 12}-{abs(v) % 12:02d}", _STRING, values
+            )
     if source.root in NESTED:
         return nested_text(values, source, lambda v, t: to_text(v, t, zone))
     return values.cast(_STRING)
@@ -57,8 +61,8 @@ def local(values: Values, zone: str) -> Values:
 
 
 def instants(values: pa.Array, zone: str) -> pa.Array:
-    """The instants (in UTC) at which the wall clock of `zone` shows `values`: the first of two, and where the clock skips
-    them, as long after the skip as they lie in it."""
+    """The instants (in UTC) at which the wall clock of `zone` shows `values`: the first of two, and
+    where the clock skips them, as long after the skip as they lie in it."""
     kind = pa.timestamp(values.type.unit, "UTC")
     if zone == "UTC":
         return values.cast(kind)
@@ -68,7 +72,8 @@ def instants(values: pa.Array, zone: str) -> pa.Array:
 
 
 def float_text(value: float, single: bool = False) -> str:
-    """As Java writes a double (or, if `single`, a float): 1.0E7 from ten million on and below a thousandth."""
+    """As Java writes a double (or, if `single`, a float): 1.0E7 from ten million on and below a
+    thousandth."""
     if value != value or value in (float("inf"), float("-inf")):
         return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
     shortest = str(np.float32(value)) if single else repr(value)
@@ -82,19 +87,24 @@ def float_text(value: float, single: bool = False) -> str:
         return mark + "0.0"
     if -3 < point <= 7:
         text = text.ljust(point, "0")
-        return mark + (f"{text[:point]}.{text[point:] or '0'}" if point > 0 else f"0.{'0' * -point}{text}")
+        return mark + (
+            f"{text[:point]}.{text[point:] or '0'}" if point > 0 else f"0.{'0' * -point}{text}"
+        )
     return f"{mark}{text[0]}.{text[1:] or '0'}E{point - 1}"
 
 
 def _floats(values: pa.Array, *, single: bool) -> pa.Array:
-    exact: Callable[[pa.Array], pa.Array] = lambda v: per_distinct(float_text, _STRING, v, pa.scalar(single))  # noqa: E731
+    def exact(rest: pa.Array) -> pa.Array:
+        return per_distinct(float_text, _STRING, rest, pa.scalar(single))
+
     if single:
         return exact(values)
     return in_two_ways(values, plain_doubles(values), written_doubles, exact)
 
 
 def plain_doubles(values: pa.Array) -> BoolArray:
-    """Where Java writes a DOUBLE without an exponent, from a thousandth to ten millions; and where it is NULL."""
+    """Where Java writes a DOUBLE without an exponent, from a thousandth to ten millions; and where
+    it is NULL."""
     size = np.abs(values.fill_null(0.0).to_numpy(zero_copy_only=False))
     return np.asarray((size == 0) | ((size >= 1e-3) & (size < 1e7)))
 

@@ -17,12 +17,15 @@ def _types(types: Types) -> tuple[DataType, ...] | None:
 def _full(t: DataType) -> str:
     """The name without the short forms STRING and BYTES."""
     written = str(t)
-    return written.replace("STRING", f"VARCHAR({MAX_LENGTH})").replace("BYTES", f"VARBINARY({MAX_LENGTH})")
+    return written.replace("STRING", f"VARCHAR({MAX_LENGTH})").replace(
+        "BYTES", f"VARBINARY({MAX_LENGTH})"
+    )
 
 
 @function("TYPEOF", signature=Custom(_types, always_nullable(STRING), "a value and a BOOLEAN"))
 def typeof(ctx: KernelContext, value: Values, full: Values | None = None) -> Values:
-    """TYPEOF(value [, full]): the name of the value's type; if `full` is TRUE, without the short forms STRING and BYTES.
+    """TYPEOF(value [, full]): the name of the value's type; if `full` is TRUE, without the short
+    forms STRING and BYTES.
 
     >>> TYPEOF(1.5)
     'DECIMAL(2, 1) NOT NULL'

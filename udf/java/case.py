@@ -10,7 +10,8 @@ _ASCII = (("a", "z", -32), ("A", "Z", 32))
 
 
 def with_case(low: str, high: str, *, everywhere: bool) -> Spans:
-    """The characters from `low` to `high` and their other cases: those of ASCII letters, or of all (flag u)."""
+    """The characters from `low` to `high` and their other cases: those of ASCII letters, or of all
+    (flag u)."""
     spans = [(low, high)]
     if everywhere and low == high and _upper(low) == _fold(low):
         return spans  # without two cases of its own, Java does not look for others

@@ -1,4 +1,5 @@
-"""Character classes of Java patterns, written for `regex` and for RE2, and summed up for Hyperscan."""
+"""Character classes of Java patterns, written for `regex` and for RE2, and summed up for
+Hyperscan."""
 
 from __future__ import annotations
 
@@ -15,26 +16,56 @@ _SPACE = r"\t\n\x0b\x0c\r\x20"
 _HORIZONTAL = r"\x20\t\xa0\u1680\u180e\u2000-\u200a\u202f\u205f\u3000"
 _VERTICAL = r"\n\x0b\x0c\r\x85\u2028\u2029"
 CLASS_ESCAPES = {
-    "d": "[0-9]", "D": "[^0-9]", "w": "[a-zA-Z_0-9]", "W": "[^a-zA-Z_0-9]", "s": f"[{_SPACE}]", "S": f"[^{_SPACE}]",
-    "h": f"[{_HORIZONTAL}]", "H": f"[^{_HORIZONTAL}]", "v": f"[{_VERTICAL}]", "V": f"[^{_VERTICAL}]",
-}  # fmt: skip
+    "d": "[0-9]",
+    "D": "[^0-9]",
+    "w": "[a-zA-Z_0-9]",
+    "W": "[^a-zA-Z_0-9]",
+    "s": f"[{_SPACE}]",
+    "S": f"[^{_SPACE}]",
+    "h": f"[{_HORIZONTAL}]",
+    "H": f"[^{_HORIZONTAL}]",
+    "v": f"[{_VERTICAL}]",
+    "V": f"[^{_VERTICAL}]",
+}
 _PUNCTUATION = r"\x21-\x2f\x3a-\x40\x5b-\x60\x7b-\x7e"
 _POSIX = {
-    "Lower": "a-z", "Upper": "A-Z", "ASCII": r"\x00-\x7f", "Alpha": "a-zA-Z", "Digit": "0-9", "Alnum": "a-zA-Z0-9",
-    "Punct": _PUNCTUATION, "Graph": r"\x21-\x7e", "Print": r"\x20-\x7e", "Blank": r"\x20\t",
-    "Cntrl": r"\x00-\x1f\x7f", "XDigit": "0-9a-fA-F", "Space": _SPACE,
-}  # fmt: skip
+    "Lower": "a-z",
+    "Upper": "A-Z",
+    "ASCII": r"\x00-\x7f",
+    "Alpha": "a-zA-Z",
+    "Digit": "0-9",
+    "Alnum": "a-zA-Z0-9",
+    "Punct": _PUNCTUATION,
+    "Graph": r"\x21-\x7e",
+    "Print": r"\x20-\x7e",
+    "Blank": r"\x20\t",
+    "Cntrl": r"\x00-\x1f\x7f",
+    "XDigit": "0-9a-fA-F",
+    "Space": _SPACE,
+}
 _CATEGORIES = frozenset(
-    "L Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po S Sm Sc Sk So Z Zs Zl Zp C Cc Cf Co Cn".split()
+    "L Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po S Sm Sc Sk So Z Zs Zl Zp C Cc Cf"
+    " Co Cn".split()
 )
 # Properties of all of Unicode by the names that `regex` has for them.
 _PROPERTIES = {
-    "IsAlphabetic": "Alphabetic", "IsLowercase": "Lowercase", "IsUppercase": "Uppercase", "IsLetter": "L",
-    "IsDigit": "Nd", "IsPunctuation": "P", "IsWhite_Space": "White_Space", "IsIdeographic": "Ideographic",
-    "javaAlphabetic": "Alphabetic", "javaLowerCase": "Lowercase", "javaUpperCase": "Uppercase", "javaLetter": "L",
+    "IsAlphabetic": "Alphabetic",
+    "IsLowercase": "Lowercase",
+    "IsUppercase": "Uppercase",
+    "IsLetter": "L",
+    "IsDigit": "Nd",
+    "IsPunctuation": "P",
+    "IsWhite_Space": "White_Space",
+    "IsIdeographic": "Ideographic",
+    "javaAlphabetic": "Alphabetic",
+    "javaLowerCase": "Lowercase",
+    "javaUpperCase": "Uppercase",
+    "javaLetter": "L",
     "javaDigit": "Nd",
-}  # fmt: skip
-_CASED = frozenset("Lower Upper Lu Ll Lt IsLowercase IsUppercase javaLowerCase javaUpperCase".split())
+}
+_CASED = frozenset(
+    "Lower Upper Lu Ll Lt IsLowercase IsUppercase javaLowerCase javaUpperCase".split()
+)
 _NAMED = regex.compile(r"(?:Is|In|script=|block=)[A-Za-z_]+")
 _POSITIVE = regex.compile(r"\[([^\[\]^][^\[\]]*)\]")
 _FOREIGN = regex.compile(r"\\[pP]\{(?![LMNPSZC][a-z]?\})")
@@ -77,7 +108,8 @@ def members_of(text: str) -> Members:
 
 @lru_cache(maxsize=4096)
 def re2_class(text: str) -> str:
-    """The class for RE2, which knows neither nested nor intersected ones and fewer names: those are listed."""
+    """The class for RE2, which knows neither nested nor intersected ones and fewer names: those are
+    listed."""
     flat = text if "&&" in text else text[0] + _POSITIVE.sub(r"\1", text[1:])
     if "[" in flat[1:] or "&&" in flat or _FOREIGN.search(flat):
         flat = _listed(text)
@@ -90,11 +122,16 @@ def _listed(text: str) -> str:
     everything = codes.tobytes().decode("utf-32-le")
     spans = regex.compile(text + "+", regex.VERSION1 | regex.UNICODE).finditer(everything)
     ranges = [(int(codes[m.start()]), int(codes[m.end() - 1])) for m in spans]
-    return "[" + "".join(f"\\x{{{a:x}}}-\\x{{{b:x}}}" for a, b in ranges) + "]" if ranges else r"[^\x{0}-\x{10ffff}]"
+    return (
+        "[" + "".join(f"\\x{{{a:x}}}-\\x{{{b:x}}}" for a, b in ranges) + "]"
+        if ranges
+        else r"[^\x{0}-\x{10ffff}]"
+    )
 
 
 class ClassParser:
-    """Reads what follows `[`. The result is a class of `regex` in its version 1, where classes nest as in Java."""
+    """Reads what follows `[`. The result is a class of `regex` in its version 1, where classes nest
+    as in Java."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -151,7 +188,9 @@ class ClassParser:
     def _range(self, low: str, high: str) -> str:
         if "i" not in self.source.flags:
             return span(low, high)
-        return "".join(span(a, b) for a, b in with_case(low, high, everywhere="u" in self.source.flags))
+        return "".join(
+            span(a, b) for a, b in with_case(low, high, everywhere="u" in self.source.flags)
+        )
 
     def property(self, negated: bool) -> str:
         """What follows `\\p`: a class of its own."""

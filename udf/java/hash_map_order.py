@@ -51,7 +51,9 @@ def _date_hash(value: object) -> int:
 
 def _time_hash(value: object) -> int:
     hour, minute, second = (*str(value).split(":"), "0")[:3]
-    return _long_hash((int(hour) * 60 + int(minute)) * 60_000_000_000 + int(Decimal(second) * 1_000_000_000))
+    return _long_hash(
+        (int(hour) * 60 + int(minute)) * 60_000_000_000 + int(Decimal(second) * 1_000_000_000)
+    )
 
 
 def _timestamp_hash(value: object) -> int:
@@ -77,6 +79,7 @@ _HASHES: dict[Root, Callable[[object], int]] = {
 
 
 def in_java_order(pairs: Sequence[tuple[K, V]], key: DataType) -> list[tuple[K, V]]:
-    """Pairs of a map by the slot of their key in Java's table; those of other key types stay as they are."""
+    """Pairs of a map by the slot of their key in Java's table; those of other key types stay as
+    they are."""
     hash_of = _HASHES.get(key.root)
     return list(pairs) if hash_of is None else in_table_order(pairs, hash_of)

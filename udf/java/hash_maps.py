@@ -1,4 +1,5 @@
-"""The order in which Flink keeps the entries of a map that it has read or gathered: that of Java's HashMap."""
+"""The order in which Flink keeps the entries of a map that it has read or gathered: that of Java's
+HashMap."""
 
 from __future__ import annotations
 
@@ -12,9 +13,11 @@ V = TypeVar("V")
 _BITS = 0xFFFFFFFF
 
 
-def in_table_order(pairs: Sequence[tuple[K, V]], hash_of: Callable[[K], int], slots: int = 16) -> list[tuple[K, V]]:
-    """Pairs of different keys by the slot of their key in Java's table, which has at least so many (and a power of two);
-    in a slot, as they are. NULL is in the first."""
+def in_table_order(
+    pairs: Sequence[tuple[K, V]], hash_of: Callable[[K], int], slots: int = 16
+) -> list[tuple[K, V]]:
+    """Pairs of different keys by the slot of their key in Java's table, which has at least so many
+    (and a power of two); in a slot, as they are. NULL is in the first."""
     if len(pairs) < 2:
         return list(pairs)
     size = 1
@@ -41,7 +44,8 @@ def java_text_hash(text: object) -> int:
 
 @lru_cache(maxsize=4096)
 def flink_text_hash(text: str) -> int:
-    """The hash of a STRING in Flink: Murmur 3 over its UTF-8 bytes, four at a time and the rest one by one."""
+    """The hash of a STRING in Flink: Murmur 3 over its UTF-8 bytes, four at a time and the rest one
+    by one."""
     data = text.encode("utf-8", "surrogatepass")
     found, whole = 42, len(data) & ~3
     for i in range(0, whole, 4):

@@ -1,4 +1,5 @@
-"""The order of a Java hash table, in which Flink hands on values that it kept apart (`udf.aggregates.buffered`)."""
+"""The order of a Java hash table, in which Flink hands on values that it kept apart
+(`udf.aggregates.buffered`)."""
 
 from __future__ import annotations
 
@@ -16,8 +17,9 @@ Hash = Callable[[Any], int]
 
 
 def hash_of(t: DataType) -> Hash:
-    """What Flink hashes values of the type by, unsigned; values are as state holds them (`udf.aggregates.sorted_multiset`). NULL is 0. Values of
-    types for which this is not known here stay in the order in which they came."""
+    """What Flink hashes values of the type by, unsigned; values are as state holds them
+    (`udf.aggregates.sorted_multiset`). NULL is 0. Values of types for which this is not known here
+    stay in the order in which they came."""
     if t.is_string:
         return lambda value: 0 if value is None else murmur(value.encode())
     if t.root is Root.BOOLEAN:
@@ -31,7 +33,8 @@ def hash_of(t: DataType) -> Hash:
 
 
 def in_table_order(values: Sequence[Any], hashed: Hash) -> list[Any]:
-    """Distinct values, given in the order in which they were put there, as a Java HashMap lists them."""
+    """Distinct values, given in the order in which they were put there, as a Java HashMap lists
+    them."""
     size = 16
     while len(values) > size * _LOAD:
         size *= 2
@@ -44,7 +47,8 @@ def in_table_order(values: Sequence[Any], hashed: Hash) -> list[Any]:
 
 
 def murmur(data: bytes) -> int:
-    """Murmur3 of 32 bits as Flink computes it: the bytes behind the last whole word are mixed in one by one, as signed."""
+    """Murmur3 of 32 bits as Flink computes it: the bytes behind the last whole word are mixed in
+    one by one, as signed."""
     whole = len(data) - len(data) % 4
     words = [int.from_bytes(data[i : i + 4], "little") for i in range(0, whole, 4)]
     found = _SEED
@@ -68,8 +72,9 @@ def _of_long(value: int) -> int:
 
 
 def _binary_row(fields: Mapping[str, str | None] | Sequence[str | None]) -> bytes:
-    """A row of texts as Flink's BinaryRow has it: a word of flags (the first byte is the kind of change), a word for each field,
-    then the texts that are longer than a word, each filled up with zeros."""
+    """A row of texts as Flink's BinaryRow has it: a word of flags (the first byte is the kind of
+    change), a word for each field, then the texts that are longer than a word, each filled up with
+    zeros."""
     texts = list(fields.values()) if isinstance(fields, Mapping) else list(fields)
     flags = sum(1 << 8 + i for i, text in enumerate(texts) if text is None)
     words, behind = [flags.to_bytes(8, "little")], b""

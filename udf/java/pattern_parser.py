@@ -1,9 +1,10 @@
 """The structure of Java's patterns, every piece of which is written three times:
 
-exact     for `regex`: matches where Java's pattern does
-re2       for RE2, where the two mean the same; what RE2 lacks is an obstacle to the whole pattern
-superset  for Hyperscan, over UTF-8 bytes: matches at least wherever the exact one does. What it cannot say is left
-          out (look-around, `\\b`) or widened (back-references, long repeats, any non-ASCII character by any other)"""
+exact     for `regex`: matches where Java's pattern does re2       for RE2, where the two mean the
+same; what RE2 lacks is an obstacle to the whole pattern superset  for Hyperscan, over UTF-8 bytes:
+matches at least wherever the exact one does. What it cannot say is left
+          out (look-around, `\\b`) or widened (back-references, long repeats, any non-ASCII
+          character by any other)"""
 
 from __future__ import annotations
 
@@ -11,7 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from udf.java.case import with_case
-from udf.java.character_classes import CLASS_ESCAPES, ClassParser, Members, members_of, re2_class, span
+from udf.java.character_classes import (
+    CLASS_ESCAPES,
+    ClassParser,
+    Members,
+    members_of,
+    re2_class,
+    span,
+)
 from udf.java.pattern_text import BadPattern, NotTranslated, Source, byte_text, quoted, quoted_re2
 
 TERMINATOR = r"[\n\r\x85\u2028\u2029]"
@@ -35,8 +43,8 @@ MOST_DEEP = 50
 
 @dataclass(frozen=True)
 class Piece:
-    """`least`: it takes so many characters at least. `members`: what a single character class holds, for tighter
-    repeats in the superset. `ends`: it holds a `$`."""
+    """`least`: it takes so many characters at least. `members`: what a single character class
+    holds, for tighter repeats in the superset. `ends`: it holds a `$`."""
 
     exact: str
     superset: str
@@ -56,13 +64,19 @@ class Parser:
         self.ahead: set[int] = set()  # back-references to groups that were not there yet
         self.loose = 0  # repeats that are unbounded or possessive
         self.choices = 0  # places where the search may have to try again
-        self.uneven: set[int] = set()  # groups that may take part in a match more or less often than once
+        self.uneven: set[int] = (
+            set()
+        )  # groups that may take part in a match more or less often than once
         self.depth = 0
         self.re2 = True  # there is no obstacle to it
         self.same_spans = True  # RE2 finds the same places, and not only whether there are any
         self.ascii_only = False  # for RE2 the text must be ASCII
-        self.line_ends: set[str] = set()  # what `$` takes for a line break at the end of the text: "java", "unix"
-        self.whole_end = False  # something depends on the very end of the text, or stands behind a `$`
+        self.line_ends: set[str] = (
+            set()
+        )  # what `$` takes for a line break at the end of the text: "java", "unix"
+        self.whole_end = (
+            False  # something depends on the very end of the text, or stands behind a `$`
+        )
 
     def alternation(self) -> Piece:
         """Up to a closing parenthesis or the end. Flags set inside end there."""
@@ -76,9 +90,12 @@ class Parser:
         self.choices += 1
         self.uneven.update(range(first, self.groups + 1))
         exact, superset, re2 = (
-            f"(?:{'|'.join(parts)})" for parts in zip(*((b.exact, b.superset, b.re2) for b in branches), strict=True)
+            f"(?:{'|'.join(parts)})"
+            for parts in zip(*((b.exact, b.superset, b.re2) for b in branches), strict=True)
         )
-        return Piece(exact, superset, re2, min(b.least for b in branches), ends=any(b.ends for b in branches))
+        return Piece(
+            exact, superset, re2, min(b.least for b in branches), ends=any(b.ends for b in branches)
+        )
 
     def _sequence(self) -> Piece:
         pieces: list[Piece] = []
@@ -116,7 +133,13 @@ class Parser:
             spans = with_case(char, char, everywhere="u" in self.source.flags)
             if len(spans) > 1:
                 return self._class(f"[{''.join(span(*s) for s in spans)}]")
-        return Piece(quoted(char), byte_text(char), quoted_re2(char), 1, Members(char) if char.isascii() else None)
+        return Piece(
+            quoted(char),
+            byte_text(char),
+            quoted_re2(char),
+            1,
+            Members(char) if char.isascii() else None,
+        )
 
     def _class(self, text: str) -> Piece:
         members = members_of(text)
@@ -235,7 +258,9 @@ class Parser:
         if not self.source.take(")"):
             raise BadPattern("unclosed group")
         superset, least = (f"(?:{inner.superset})", inner.least) if keep else ("", 0)
-        return Piece(f"{opening}{inner.exact})", superset, f"{re2}{inner.re2})", least, ends=inner.ends)
+        return Piece(
+            f"{opening}{inner.exact})", superset, f"{re2}{inner.re2})", least, ends=inner.ends
+        )
 
     def _flags(self) -> Piece:
         before = self.source.flags
@@ -269,14 +294,20 @@ class Parser:
         self.same_spans = self.same_spans and piece.least > 0
         count = f"{{{least},{'' if most is None else most}}}"
         exact, re2 = (f"(?:{text}){count}{suffix}" for text in (piece.exact, piece.re2))
-        return Piece(exact, _superset_repeat(piece, least, most), re2, least * piece.least, ends=piece.ends)
+        return Piece(
+            exact, _superset_repeat(piece, least, most), re2, least * piece.least, ends=piece.ends
+        )
 
 
 def _joined(pieces: list[Piece]) -> Piece:
     if not pieces:
         return Piece("", "", "")
-    exact, superset, re2 = ("".join(p) for p in zip(*((p.exact, p.superset, p.re2) for p in pieces), strict=True))
-    return Piece(exact, superset, re2, sum(p.least for p in pieces), ends=any(p.ends for p in pieces))
+    exact, superset, re2 = (
+        "".join(p) for p in zip(*((p.exact, p.superset, p.re2) for p in pieces), strict=True)
+    )
+    return Piece(
+        exact, superset, re2, sum(p.least for p in pieces), ends=any(p.ends for p in pieces)
+    )
 
 
 def _superset_repeat(piece: Piece, least: int, most: int | None) -> str:

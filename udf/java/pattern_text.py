@@ -17,7 +17,8 @@ class NotTranslated(Exception):
 
 
 class Source:
-    """A pattern, a place in it, and the flags in force. With flag x it skips blanks and comments by itself."""
+    """A pattern, a place in it, and the flags in force. With flag x it skips blanks and comments by
+    itself."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -30,7 +31,10 @@ class Source:
             if char in " \t\n\x0b\x0c\r":
                 self._at += 1
             elif char == "#":
-                while self._at < len(self._text) and self._text[self._at] not in "\n\r\x85\u2028\u2029":
+                while (
+                    self._at < len(self._text)
+                    and self._text[self._at] not in "\n\r\x85\u2028\u2029"
+                ):
                     self._at += 1
             else:
                 return
@@ -52,7 +56,8 @@ class Source:
         return char
 
     def next_as_is(self) -> str:
-        """The next character even if it is a blank that flag x would skip: what follows a backslash."""
+        """The next character even if it is a blank that flag x would skip: what follows a
+        backslash."""
         self._at += 1
         if self._at > len(self._text):
             raise BadPattern("it ends with a backslash")
@@ -70,7 +75,9 @@ class Source:
         end = self._text.find(closing, self._at)
         name = self._text[self._at : end]
         if end < 0 or not name.isascii() or not name.isalnum() or not name[0].isalpha():
-            raise BadPattern(f"a group's name has letters and digits only and ends with '{closing}'")
+            raise BadPattern(
+                f"a group's name has letters and digits only and ends with '{closing}'"
+            )
         self._at = end + 1
         return name
 
@@ -146,7 +153,9 @@ class Source:
 
     def _octal(self) -> str:
         digits = ""
-        while len(digits) < 3 and (char := self._text[self._at : self._at + 1]) and char in "01234567":
+        while (
+            len(digits) < 3 and (char := self._text[self._at : self._at + 1]) and char in "01234567"
+        ):
             if len(digits) == 2 and digits[0] > "3":
                 break
             digits += char
@@ -188,11 +197,14 @@ def quoted(char: str) -> str:
     if char.isascii() and char.isalnum():
         return char
     code = ord(char)
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"
+    return (
+        f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"
+    )
 
 
 def byte_text(text: str) -> str:
-    """The text's UTF-8 bytes for Hyperscan; lone surrogates, which no value holds, become the bytes they would have."""
+    """The text's UTF-8 bytes for Hyperscan; lone surrogates, which no value holds, become the bytes
+    they would have."""
     data = text.encode("utf-8", "surrogatepass")
     escaped = "".join(chr(b) if b < 128 and chr(b).isalnum() else f"\\x{b:02x}" for b in data)
     return escaped if len(data) <= 1 else f"(?:{escaped})"

@@ -1,10 +1,12 @@
-"""Java's regular expressions, translated for RE2 (as Arrow calls it), for the `regex` package and for Hyperscan.
+"""Java's regular expressions, translated for RE2 (as Arrow calls it), for the `regex` package and
+for Hyperscan.
 
-The dialects agree on most of the syntax and differ on what it means: `$` and `.` know five line terminators in Java,
-`\\w \\d \\s` and caseless letters are ASCII, `\\b` is not, `[a&&[b]]` intersects. So a pattern is parsed and written
-anew (`java_parser.py`). RE2 takes linear time and is asked wherever it means the same; the `regex` package knows all
-the rest, and goes back and tries again, without end in bad cases: it is asked with a timeout. What is in none of them,
-or seldom and hard (classes of all of Unicode by flag), is an error. Never `re`: it holds the GIL meanwhile."""
+The dialects agree on most of the syntax and differ on what it means: `$` and `.` know five line
+terminators in Java, `\\w \\d \\s` and caseless letters are ASCII, `\\b` is not, `[a&&[b]]`
+intersects. So a pattern is parsed and written anew (`java_parser.py`). RE2 takes linear time and is
+asked wherever it means the same; the `regex` package knows all the rest, and goes back and tries
+again, without end in bad cases: it is asked with a timeout. What is in none of them, or seldom and
+hard (classes of all of Unicode by flag), is an error. Never `re`: it holds the GIL meanwhile."""
 
 from __future__ import annotations
 
@@ -25,9 +27,10 @@ _TERMINATORS = "\n\r\x85\u2028\u2029"
 
 @dataclass(frozen=True)
 class JavaRegex:
-    """`exact` is to be used with `search`; `superset` is a Hyperscan expression (DOTALL) over UTF-8. `least`: shorter
-    texts do not match. `tame`: `exact` takes time at most quadratic in the length of the text, whatever that is.
-    `groups`: their number, without group 0; `steady` are those that take part in every match exactly once, 0 always."""
+    """`exact` is to be used with `search`; `superset` is a Hyperscan expression (DOTALL) over
+    UTF-8. `least`: shorter texts do not match. `tame`: `exact` takes time at most quadratic in the
+    length of the text, whatever that is. `groups`: their number, without group 0; `steady` are
+    those that take part in every match exactly once, 0 always."""
 
     text: str
     least: int = field(compare=False)
@@ -44,7 +47,8 @@ class JavaRegex:
 
     @cached_property
     def re2(self) -> str | None:
-        """The pattern for RE2, group n named gn; None where it cannot say the same or would be too large."""
+        """The pattern for RE2, group n named gn; None where it cannot say the same or would be too
+        large."""
         try:
             pc.match_substring_regex(pa.array([""]), self._re2 or "(")
         except pa.ArrowInvalid:
@@ -52,14 +56,19 @@ class JavaRegex:
         return self._re2
 
     def re2_for(self, values: pa.Array, *, places: bool = True) -> str | None:
-        """The pattern for RE2 if it is found in the same of these values; if at the same `places`, unless that does not
-        matter."""
-        if self.re2 is None or (places and not self._re2_same_spans) or (self._re2_ascii_only and not is_ascii(values)):
+        """The pattern for RE2 if it is found in the same of these values; if at the same `places`,
+        unless that does not matter."""
+        if (
+            self.re2 is None
+            or (places and not self._re2_same_spans)
+            or (self._re2_ascii_only and not is_ascii(values))
+        ):
             return None
         return None if self._line_ends and _has_line_end(values) else self.re2
 
     def re2_texts(self, text: str) -> tuple[str, ...]:
-        """Texts of which `re2` must be found in one for the pattern to be found in `text`; none: RE2 is no help."""
+        """Texts of which `re2` must be found in one for the pattern to be found in `text`; none:
+        RE2 is no help."""
         if self.re2 is None or (self._re2_ascii_only and not text.isascii()):
             return ()
         if not self._line_ends or text[-1:] not in _TERMINATORS or not text:
@@ -73,7 +82,8 @@ class JavaRegex:
 
 @lru_cache(maxsize=4096)
 def translate(pattern: str) -> JavaRegex:
-    """SqlError where Java would refuse the pattern, UnsupportedError where the engine does not know the construct."""
+    """SqlError where Java would refuse the pattern, UnsupportedError where the engine does not know
+    the construct."""
     try:
         return _translate(pattern)
     except NotTranslated as error:

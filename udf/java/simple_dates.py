@@ -1,5 +1,6 @@
-"""Java's older date patterns (SimpleDateFormat), which FROM_UNIXTIME, UNIX_TIMESTAMP, TO_DATE and CONVERT_TZ go by: fields
-overflow into the next larger one, text behind the pattern is ignored, and the time zone is a field."""
+"""Java's older date patterns (SimpleDateFormat), which FROM_UNIXTIME, UNIX_TIMESTAMP, TO_DATE and
+CONVERT_TZ go by: fields overflow into the next larger one, text behind the pattern is ignored, and
+the time zone is a field."""
 
 from __future__ import annotations
 
@@ -17,10 +18,23 @@ from udf.time.patterns import DAYS, MONTHS, BadPattern, Token, tokens_of
 _LETTERS = frozenset("GyYMLwWDdFEuaHkKhmsSzZX")
 _NUMERIC = frozenset("yYwWDdFuHkKhmsS")
 # Abbreviations of zones that Java knows and the tz database does not.
-_SHORT = {"PST": "America/Los_Angeles", "CST": "America/Chicago", "IST": "Asia/Kolkata", "JST": "Asia/Tokyo",
-          "ECT": "Europe/Paris", "BST": "Asia/Dhaka", "CTT": "Asia/Shanghai", "AST": "America/Anchorage",
-          "ACT": "Australia/Darwin", "AET": "Australia/Sydney", "ART": "Africa/Cairo", "PNT": "America/Phoenix",
-          "NST": "Pacific/Auckland", "VST": "Asia/Ho_Chi_Minh", "Z": "UTC"}  # fmt: skip
+_SHORT = {
+    "PST": "America/Los_Angeles",
+    "CST": "America/Chicago",
+    "IST": "Asia/Kolkata",
+    "JST": "Asia/Tokyo",
+    "ECT": "Europe/Paris",
+    "BST": "Asia/Dhaka",
+    "CTT": "Asia/Shanghai",
+    "AST": "America/Anchorage",
+    "ACT": "Australia/Darwin",
+    "AET": "Australia/Sydney",
+    "ART": "Africa/Cairo",
+    "PNT": "America/Phoenix",
+    "NST": "Pacific/Auckland",
+    "VST": "Asia/Ho_Chi_Minh",
+    "Z": "UTC",
+}
 _OFFSET = re.compile(r"(?:GMT|UTC|UT)?([+-])([0-9]{1,2})(?::?([0-9]{2}))?")
 _SECONDS_PER_DAY = 86_400
 _FIRST, _LAST = -62_135_596_800, 253_402_300_799
@@ -28,7 +42,8 @@ _FIRST, _LAST = -62_135_596_800, 253_402_300_799
 
 @lru_cache(maxsize=256)
 def java_zone(name: str) -> tzinfo:
-    """The zone that a name, an abbreviation or an offset such as GMT-08:00 means; UTC for anything else."""
+    """The zone that a name, an abbreviation or an offset such as GMT-08:00 means; UTC for anything
+    else."""
     found = re.fullmatch(r"GMT([+-])([0-9]{1,2})(?::?([0-9]{2}))?", name)
     if found is not None:
         return _fixed(found[1], found[2], found[3])
@@ -46,8 +61,8 @@ def _fixed(sign: str, hours: str, minutes: str | None) -> tzinfo:
 
 
 def seconds_at(wall: int, zone: tzinfo) -> int:
-    """The instant at which the clock of a zone shows `wall`; of two, the one in winter time, and where the clock skips it,
-    as far behind the skip as it lies in it."""
+    """The instant at which the clock of a zone shows `wall`; of two, the one in winter time, and
+    where the clock skips it, as far behind the skip as it lies in it."""
     if not _FIRST + _SECONDS_PER_DAY <= wall <= _LAST - _SECONDS_PER_DAY:
         return wall
     shown = datetime(1970, 1, 1) + timedelta(seconds=wall)
@@ -97,7 +112,9 @@ def _shown(ms: int, zone: tzinfo) -> _Shown:
     cycles = (days + EPOCH - 1) // 146_097  # a day of the same name and place, 400 years apart
     inside = days - cycles * 146_097 if not 1 <= days + EPOCH <= date.max.toordinal() else days
     day = date.fromordinal(inside + EPOCH)
-    return _Shown(day.year + (days - inside) // 146_097 * 400, day, second, rest, zone, offset, seconds)
+    return _Shown(
+        day.year + (days - inside) // 146_097 * 400, day, second, rest, zone, offset, seconds
+    )
 
 
 def write_simple(ms: int, pattern: str, zone: tzinfo) -> str:
@@ -125,11 +142,22 @@ def _written(token: Token, at: _Shown) -> str:
         case "z" | "Z" | "X":
             return _zone_text(token, at)
     numbers = {
-        "M": day.month, "L": day.month, "d": day.day, "D": day.timetuple().tm_yday, "F": (day.day - 1) // 7 + 1,
-        "u": day.isoweekday(), "w": _week(day), "W": (day.day + day.replace(day=1).isoweekday() % 7 - 1) // 7 + 1,
-        "H": hour, "k": hour or 24, "K": hour % 12, "h": hour % 12 or 12, "m": at.second // 60 % 60, "s": at.second % 60,
+        "M": day.month,
+        "L": day.month,
+        "d": day.day,
+        "D": day.timetuple().tm_yday,
+        "F": (day.day - 1) // 7 + 1,
+        "u": day.isoweekday(),
+        "w": _week(day),
+        "W": (day.day + day.replace(day=1).isoweekday() % 7 - 1) // 7 + 1,
+        "H": hour,
+        "k": hour or 24,
+        "K": hour % 12,
+        "h": hour % 12 or 12,
+        "m": at.second // 60 % 60,
+        "s": at.second % 60,
         "S": at.ms,
-    }  # fmt: skip
+    }
     return str(numbers[token.letter]).zfill(n)
 
 
@@ -191,13 +219,15 @@ def _expected(token: Token, followed: bool) -> str:
         case "G":
             return "AD|BC"
         case "X":
-            return "Z|[+-][0-9]{2}" + ("" if token.count == 1 else "[0-9]{2}" if token.count == 2 else ":[0-9]{2}")
+            return "Z|[+-][0-9]{2}" + (
+                "" if token.count == 1 else "[0-9]{2}" if token.count == 2 else ":[0-9]{2}"
+            )
     return r"(?:GMT|UTC|UT)?[+-][0-9]{1,2}:?[0-9]{2}|[A-Za-z]{1,5}(?:/[A-Za-z_]+)*"
 
 
 def read_simple(text: str, pattern: str, zone: tzinfo) -> int | None:
-    """Milliseconds since 1970 of a text by the pattern, read in the zone unless the text names one; None where it does not
-    fit. BadPattern."""
+    """Milliseconds since 1970 of a text by the pattern, read in the zone unless the text names one;
+    None where it does not fit. BadPattern."""
     compiled, tokens = _reading(pattern)
     found = compiled.match(text)
     if found is None:
@@ -224,7 +254,15 @@ def _wall(fields: dict[str, str], counts: dict[str, int]) -> int | None:
     if not 1 <= year + years <= 9999:
         return None
     first = date(year + years, month + 1, 1).toordinal() - EPOCH
-    days = first + (int(fields.get("D", 1)) if "D" in fields and "d" not in fields else int(fields.get("d", 1))) - 1
+    days = (
+        first
+        + (
+            int(fields.get("D", 1))
+            if "D" in fields and "d" not in fields
+            else int(fields.get("d", 1))
+        )
+        - 1
+    )
     seconds = _hour(fields) * 3600 + int(fields.get("m", 0)) * 60 + int(fields.get("s", 0))
     return (days * _SECONDS_PER_DAY + seconds) * 1000 + int(fields.get("S", 0))
 

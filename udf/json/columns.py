@@ -1,4 +1,5 @@
-"""Columns as JSON, a column at a time: strings quoted, lists joined, objects put together from their members."""
+"""Columns as JSON, a column at a time: strings quoted, lists joined, objects put together from
+their members."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ def quoted_column(values: pa.Array) -> pa.Array:
         special = pc.match_substring_regex(values, "[\x00-\x1f]").fill_null(False)
         mask = ~np.asarray(special.to_numpy(zero_copy_only=False), np.bool_)
         return in_two_ways(values, mask, quoted_column, _one_by_one)
-    return joined('"', pc.replace_substring(pc.replace_substring(values, "\\", "\\\\"), '"', '\\"'), '"')
+    return joined(
+        '"', pc.replace_substring(pc.replace_substring(values, "\\", "\\\\"), '"', '\\"'), '"'
+    )
 
 
 def _one_by_one(values: pa.Array) -> pa.Array:
@@ -72,11 +75,16 @@ def list_column(values: pa.Array, elements: pa.Array) -> pa.Array:
     held = pa.ListArray.from_arrays(values.offsets, elements.fill_null("null"))
     written = joined("[", pc.binary_join(held, ","), "]")
     present = valid(values, len(values))
-    return written if present.all() else pc.if_else(pa.array(present), written, pa.scalar(None, _STRING))
+    return (
+        written
+        if present.all()
+        else pc.if_else(pa.array(present), written, pa.scalar(None, _STRING))
+    )
 
 
 def object_column(keys: Sequence[str], members: Sequence[pa.Array], *, absent: bool) -> pa.Array:
-    """Objects with these keys, which are in order and differ; a NULL member is null, or left out if `absent`."""
+    """Objects with these keys, which are in order and differ; a NULL member is null, or left out if
+    `absent`."""
     parts: list[pa.Array | str] = []
     for i, (key, member) in enumerate(zip(keys, members, strict=True)):
         head = f"{',' if i or absent else ''}{quoted_json(key)}:"
@@ -99,8 +107,8 @@ def array_column(elements: Sequence[pa.Array], *, absent: bool) -> pa.Array:
 
 
 def map_column(values: pa.Array, items: pa.Array) -> pa.Array | None:
-    """Maps as objects, keys in order; `items` is the JSON of the values. None where a map has a key twice, or keys beyond
-    ASCII, whose order is another."""
+    """Maps as objects, keys in order; `items` is the JSON of the values. None where a map has a key
+    twice, or keys beyond ASCII, whose order is another."""
     keys, offsets = values.keys, values.offsets.to_numpy()
     encoded = keys.dictionary_encode()
     known = encoded.dictionary.to_pylist()
@@ -114,8 +122,16 @@ def map_column(values: pa.Array, items: pa.Array) -> pa.Array | None:
     order = np.argsort(places, kind="stable")
     if len(order) > 1 and not np.diff(places[order]).all():
         return None
-    members = joined(quoted_column(encoded.dictionary).take(encoded.indices), ":", items.fill_null("null"))
-    held = pa.ListArray.from_arrays(pa.array(offsets - first), members.take(pa.array(order + first)))
+    members = joined(
+        quoted_column(encoded.dictionary).take(encoded.indices), ":", items.fill_null("null")
+    )
+    held = pa.ListArray.from_arrays(
+        pa.array(offsets - first), members.take(pa.array(order + first))
+    )
     present: BoolArray = valid(values, len(values))
     written = joined("{", pc.binary_join(held, ","), "}")
-    return written if present.all() else pc.if_else(pa.array(present), written, pa.scalar(None, _STRING))
+    return (
+        written
+        if present.all()
+        else pc.if_else(pa.array(present), written, pa.scalar(None, _STRING))
+    )

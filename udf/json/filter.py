@@ -56,7 +56,11 @@ class _Parser:
         self.tokens, self.value_of = tokens, value_of
 
     def _take(self, *texts: str) -> str | None:
-        if self.tokens and self.tokens[0][0] in ("op", "word") and self.tokens[0][1].lower() in texts:
+        if (
+            self.tokens
+            and self.tokens[0][0] in ("op", "word")
+            and self.tokens[0][1].lower() in texts
+        ):
             return self.tokens.pop(0)[1].lower()
         return None
 
@@ -139,7 +143,9 @@ def _listed(text: str) -> list[object]:
 
 def _comparable(left: object, right: object) -> bool:
     both = (int | Decimal, str)
-    return any(isinstance(left, k) and isinstance(right, k) for k in both) and not isinstance(left, bool)
+    return any(isinstance(left, k) and isinstance(right, k) for k in both) and not isinstance(
+        left, bool
+    )
 
 
 def _equal(left: object, right: object) -> bool:

@@ -1,7 +1,8 @@
 """What is at a path of JSON texts, for the functions that ask for it.
 
-The clauses of a call come as literals behind its arguments: the type after RETURNING, the wrapper, and what to do ON EMPTY
-and ON ERROR ('NULL', 'ERROR', 'DEFAULT', 'EMPTY ARRAY', …) with the value of DEFAULT behind each."""
+The clauses of a call come as literals behind its arguments: the type after RETURNING, the wrapper,
+and what to do ON EMPTY and ON ERROR ('NULL', 'ERROR', 'DEFAULT', 'EMPTY ARRAY', …) with the value
+of DEFAULT behind each."""
 
 from __future__ import annotations
 
@@ -24,12 +25,16 @@ from udf.vector import Vector
 
 
 def located_types(types: Types) -> tuple[DataType, ...] | None:
-    """A JSON text, or a number or VARIANT that is written as one, and what is asked of it in texts."""
+    """A JSON text, or a number or VARIANT that is written as one, and what is asked of it in
+    texts."""
     if len(types) < 2 or not types[1].is_string:
         return None
     document = types[0]
     if document.root in (Root.DECIMAL, Root.VARIANT):
-        return (STRING.with_nullable(document.nullable) if document.root is Root.DECIMAL else document, *types[1:])
+        return (
+            STRING.with_nullable(document.nullable) if document.root is Root.DECIMAL else document,
+            *types[1:],
+        )
     return tuple(types) if document.is_string else None
 
 
@@ -96,9 +101,11 @@ def _all_found(documents: Sequence[str], path: str) -> Iterator[Found]:
             yield Found(document, path, lax, value)
 
 
-def pieces(documents: Sequence[str], path: str) -> Iterator[tuple[Sequence[str], list[object], bool]]:
-    """Texts and what is at the path of each in pieces, so that not many objects live at a time: the collector would look
-    through all of them; and whether the path is lax."""
+def pieces(
+    documents: Sequence[str], path: str
+) -> Iterator[tuple[Sequence[str], list[object], bool]]:
+    """Texts and what is at the path of each in pieces, so that not many objects live at a time: the
+    collector would look through all of them; and whether the path is lax."""
     try:
         parsed = parse_path(path)
     except BadPath:
@@ -138,7 +145,9 @@ def distinct(function: Callable[[str], object], ctx: KernelContext, document: pa
     return Vector(values, errors_of(rows, len(values)))
 
 
-def all_rows(function: Callable[..., object], ctx: KernelContext, *values: Iterable[object]) -> Vector:
+def all_rows(
+    function: Callable[..., object], ctx: KernelContext, *values: Iterable[object]
+) -> Vector:
     """`function` of every row, NULL included."""
     mapped, failures = _guarded(function, zip(*values, strict=False))
     return Vector(pa.array(mapped, ctx.result_type.arrow), errors_of(failures, ctx.num_rows))

@@ -1,4 +1,5 @@
-"""JSON paths: `$.a.b[0]['c']`, `[*]`, `..`, `[1:3]`, `[0,2]`, `[?(@.b > 1)]`, `.length()`, with `lax` or `strict` before."""
+"""JSON paths: `$.a.b[0]['c']`, `[*]`, `..`, `[1:3]`, `[0,2]`, `[?(@.b > 1)]`, `.length()`, with
+`lax` or `strict` before."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ Step: TypeAlias = Names | Indices | Slice | Wildcard | Scan | Filter | Function
 
 @dataclass(frozen=True)
 class Path:
-    """`lax`: nothing at the path is emptiness, else an error. `definite`: it can lead to one value only."""
+    """`lax`: nothing at the path is emptiness, else an error. `definite`: it can lead to one value
+    only."""
 
     steps: tuple[Step, ...]
     lax: bool
@@ -64,7 +66,8 @@ class Path:
     @property
     def definite(self) -> bool:
         return all(
-            isinstance(s, Names | Function) or (isinstance(s, Indices) and len(s.indices) == 1) for s in self.steps
+            isinstance(s, Names | Function) or (isinstance(s, Indices) and len(s.indices) == 1)
+            for s in self.steps
         )
 
     def find(self, document: Json) -> Json:
@@ -125,7 +128,11 @@ class _Parser:
         self.at = end
         if self.text.startswith("(", end):
             close = self.text.find(")", end)
-            if close != len(self.text) - 1 or name not in _FUNCTIONS or self.text[end + 1 : close].strip():
+            if (
+                close != len(self.text) - 1
+                or name not in _FUNCTIONS
+                or self.text[end + 1 : close].strip()
+            ):
                 raise BadPath(f"function {name} is not known in a path")
             self.at = close + 1
             return Function(name)
@@ -148,7 +155,9 @@ class _Parser:
     def _filter(self) -> Step:
         found = _FILTER.match(self.text, self.at)
         if found is None:
-            raise BadPath(f"'[' is not closed, or what is in it is not known, in the path {self.text}")
+            raise BadPath(
+                f"'[' is not closed, or what is in it is not known, in the path {self.text}"
+            )
         try:
             predicate = parse_predicate(found[1], self._value_of)
         except ValueError as error:
@@ -167,7 +176,9 @@ _ONE = r"(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
 _BRACKET = regex.compile(
     rf"\[\s*(?:(?P<names>{_ONE}(?:\s*,\s*{_ONE})*)|(?P<slice>-?\d*\s*:\s*-?\d*)|(?P<indices>-?\d+(?:\s*,\s*-?\d+)*)|\*)\s*\]"
 )
-_FILTER = regex.compile(r"\[\s*\?\s*\(((?:[^()'\"]|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\((?1)\))*)\)\s*\]")
+_FILTER = regex.compile(
+    r"\[\s*\?\s*\(((?:[^()'\"]|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\((?1)\))*)\)\s*\]"
+)
 
 
 def _unquoted(text: str) -> str:
@@ -200,7 +211,9 @@ def _all_of(value: Json, step: Step) -> Iterator[Json]:
             yield from filter(step.accepts, items)
 
 
-def _by_index(value: Json, step: Indices | Slice, rest: tuple[Step, ...], definite: bool) -> Iterator[Json]:
+def _by_index(
+    value: Json, step: Indices | Slice, rest: tuple[Step, ...], definite: bool
+) -> Iterator[Json]:
     if not isinstance(value, list):
         if definite:
             raise NotFound("an index stands behind what is no array")
@@ -210,7 +223,9 @@ def _by_index(value: Json, step: Indices | Slice, rest: tuple[Step, ...], defini
         yield from _walk(item, rest, definite=single)
 
 
-def _by_name(value: Json, names: tuple[str, ...], rest: tuple[Step, ...], definite: bool) -> Iterator[Json]:
+def _by_name(
+    value: Json, names: tuple[str, ...], rest: tuple[Step, ...], definite: bool
+) -> Iterator[Json]:
     if not isinstance(value, dict):
         if definite:
             raise NotFound("a name stands behind what is no object")

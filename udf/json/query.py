@@ -5,7 +5,17 @@ from __future__ import annotations
 from parser.errors import PlanError
 from parser.types import STRING, DataType, Root, array
 from udf.arrays.arrays import RowError
-from udf.json.found import Empty, Failed, Found, all_rows, as_text, located, located_types, returning, word_of
+from udf.json.found import (
+    Empty,
+    Failed,
+    Found,
+    all_rows,
+    as_text,
+    located,
+    located_types,
+    returning,
+    word_of,
+)
 from udf.json.text import Json, write_json
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import Custom
@@ -28,13 +38,18 @@ def _query_types(types: Types) -> tuple[DataType, ...] | None:
 
 @function(
     "JSON_QUERY",
-    signature=Custom(_query_types, lambda t, literals: _query_returning(literals), "a JSON text and a path"),
+    signature=Custom(
+        _query_types, lambda t, literals: _query_returning(literals), "a JSON text and a path"
+    ),
 )
-def json_query_kernel(ctx: KernelContext, document: Values, path: Values, *clauses: Values) -> Vector:
-    """JSON_QUERY(text, path [RETURNING type] [WITHOUT | WITH [CONDITIONAL | UNCONDITIONAL] [ARRAY] WRAPPER] [NULL | EMPTY
-    ARRAY | EMPTY OBJECT | ERROR ON EMPTY] [… ON ERROR]): the object or array at the path as JSON, or as ARRAY<STRING>. A
-    wrapper puts what is found into an array: WITH UNCONDITIONAL (or plain WITH) everything, WITH CONDITIONAL what is no
-    array yet. Without one a scalar is an error; both cases give NULL by default. Error: ERROR.
+def json_query_kernel(
+    ctx: KernelContext, document: Values, path: Values, *clauses: Values
+) -> Vector:
+    """JSON_QUERY(text, path [RETURNING type] [WITHOUT | WITH [CONDITIONAL | UNCONDITIONAL] [ARRAY]
+    WRAPPER] [NULL | EMPTY ARRAY | EMPTY OBJECT | ERROR ON EMPTY] [… ON ERROR]): the object or array
+    at the path as JSON, or as ARRAY<STRING>. A wrapper puts what is found into an array: WITH
+    UNCONDITIONAL (or plain WITH) everything, WITH CONDITIONAL what is no array yet. Without one a
+    scalar is an error; both cases give NULL by default. Error: ERROR.
 
     >>> JSON_QUERY('{"a": {"b": 1}}', '$.a')
     '{"b":1}'
@@ -68,7 +83,11 @@ def _query(found: Found, wrapper: str, on_empty: str, on_error: str, as_array: b
 
 def _structure_at(found: Found, wrapper: str) -> Json:
     value, lax = found.value()
-    if value is not None and wrapper != "WITHOUT" and not (wrapper == "WITH CONDITIONAL" and isinstance(value, list)):
+    if (
+        value is not None
+        and wrapper != "WITHOUT"
+        and not (wrapper == "WITH CONDITIONAL" and isinstance(value, list))
+    ):
         value = [value]
     if isinstance(value, list | dict):
         return value
@@ -86,4 +105,7 @@ def _shaped(value: Json, as_array: bool) -> object:
         return write_json(value)
     if not isinstance(value, list):
         raise Failed("there is no array at the path")
-    return [None if v is None else v if isinstance(v, str) else as_text(v) or write_json(v) for v in value]
+    return [
+        None if v is None else v if isinstance(v, str) else as_text(v) or write_json(v)
+        for v in value
+    ]

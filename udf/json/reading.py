@@ -1,6 +1,8 @@
-"""What is at a path of many JSON texts: only the values on the way are made, the rest is checked and passed over.
+"""What is at a path of many JSON texts: only the values on the way are made, the rest is checked
+and passed over.
 
-msgspec accepts a part of what Flink accepts, and reads it alike; the few texts that it refuses are `DOUBTFUL`."""
+msgspec accepts a part of what Flink accepts, and reads it alike; the few texts that it refuses are
+`DOUBTFUL`."""
 
 from __future__ import annotations
 
@@ -39,8 +41,9 @@ _COLON = re.compile(r'"[ \t\r\n]*:')
 
 
 def has_unique_keys(text: str, value: object) -> bool:
-    """Whether no object of a text has a key twice; FALSE where that is not sure. `value` is what was read of it: there is
-    a colon for every key that is written, and there may be more in strings."""
+    """Whether no object of a text has a key twice; FALSE where that is not sure. `value` is what
+    was read of it: there is a colon for every key that is written, and there may be more in
+    strings."""
     count, stack = 0, [value]
     while stack:
         item = stack.pop()
@@ -101,8 +104,8 @@ def _found(path: Path, value: object) -> object:
 
 @lru_cache(maxsize=256)
 def _way(path: Path) -> tuple[tuple[str, ...], Callable[[str], object] | None]:
-    """The names at the beginning of a path, and a decoder to a Struct with one member for the first of them, which is one
-    for the second; None where a name is none that msgspec takes."""
+    """The names at the beginning of a path, and a decoder to a Struct with one member for the first
+    of them, which is one for the second; None where a name is none that msgspec takes."""
     names: list[str] = []
     for step in path.steps:
         if not isinstance(step, Names) or len(step.names) > 1:
@@ -118,4 +121,6 @@ def _way(path: Path) -> tuple[tuple[str, ...], Callable[[str], object] | None]:
 
 def _struct(names: Sequence[str]) -> type[msgspec.Struct]:
     inner: object = object if len(names) == 1 else _struct(names[1:]) | None
-    return msgspec.defstruct("Level", [("m", inner, msgspec.UNSET)], rename={"m": names[0]}, gc=False)
+    return msgspec.defstruct(
+        "Level", [("m", inner, msgspec.UNSET)], rename={"m": names[0]}, gc=False
+    )

@@ -1,4 +1,5 @@
-"""JSON_EXISTS, IS JSON: whether something is at a path of a JSON text, and whether a text is one."""
+"""JSON_EXISTS, IS JSON: whether something is at a path of a JSON text, and whether a text is
+one."""
 
 from __future__ import annotations
 
@@ -23,9 +24,12 @@ def _exists_types(types: Types) -> tuple[DataType, ...] | None:
     "JSON_EXISTS",
     signature=Custom(_exists_types, lambda t, _: BOOLEAN, "a JSON text and a path"),
 )
-def json_exists_kernel(ctx: KernelContext, document: Values, path: Values, *clauses: Values) -> Vector:
-    """JSON_EXISTS(text, path [TRUE | FALSE | UNKNOWN | ERROR ON ERROR]): whether there is something other than null at the
-    path. A text that is no JSON, and nothing at a strict path, are errors: FALSE by default. Error: ERROR.
+def json_exists_kernel(
+    ctx: KernelContext, document: Values, path: Values, *clauses: Values
+) -> Vector:
+    """JSON_EXISTS(text, path [TRUE | FALSE | UNKNOWN | ERROR ON ERROR]): whether there is something
+    other than null at the path. A text that is no JSON, and nothing at a strict path, are errors:
+    FALSE by default. Error: ERROR.
 
     >>> JSON_EXISTS('{"a": 1}', '$.a')
     TRUE
@@ -52,13 +56,16 @@ def is_json(document: str, kind: str) -> bool:
         found = read_json(document) if fast is DOUBTFUL else fast
     except NotJson:
         return False
-    shape = "ARRAY" if isinstance(found, list) else "OBJECT" if isinstance(found, dict) else "SCALAR"
+    shape = (
+        "ARRAY" if isinstance(found, list) else "OBJECT" if isinstance(found, dict) else "SCALAR"
+    )
     return kind in ("VALUE", shape)
 
 
 @function("IS JSON", signature=takes(text, text, result=never_null(BOOLEAN)))
 def is_json_kernel(ctx: KernelContext, document: Values, kind: Values) -> Vector:
-    """text IS [NOT] JSON [VALUE | SCALAR | ARRAY | OBJECT]: whether a text is JSON, and of this kind. FALSE for NULL.
+    """text IS [NOT] JSON [VALUE | SCALAR | ARRAY | OBJECT]: whether a text is JSON, and of this
+    kind. FALSE for NULL.
 
     >>> '{"a": 1}' IS JSON OBJECT
     TRUE

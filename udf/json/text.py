@@ -1,5 +1,6 @@
-"""JSON text to Python values and back, as Flink reads and writes it: numbers with a point keep their digits, of equal keys
-the last one counts, what follows the first value is not looked at, keys are written in order."""
+"""JSON text to Python values and back, as Flink reads and writes it: numbers with a point keep
+their digits, of equal keys the last one counts, what follows the first value is not looked at, keys
+are written in order."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ _STRICT = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse, object_p
 
 
 def read_json(text: str, *, unique: bool = False) -> Json:
-    """The first value of the text. NotJson where there is none, or (`unique`) an object has a key twice."""
+    """The first value of the text. NotJson where there is none, or (`unique`) an object has a key
+    twice."""
     decoder = _STRICT if unique else _DECODER
     stripped = text.lstrip(" \t\r\n")
     found: Json
@@ -70,8 +72,11 @@ def quoted_json(text: str) -> str:
     return f'"{text.translate(_ESCAPES)}"'
 
 
-def write_json(value: Json, number: Callable[[int | Decimal], str] = number_text, order: str = "utf-16-be") -> str:
-    """The value as text without blanks, numbers by `number`, keys in the order of their bytes in the encoding `order`."""
+def write_json(
+    value: Json, number: Callable[[int | Decimal], str] = number_text, order: str = "utf-16-be"
+) -> str:
+    """The value as text without blanks, numbers by `number`, keys in the order of their bytes in
+    the encoding `order`."""
     kind = type(value)
     if kind is str:
         return quoted_json(value)  # type: ignore[arg-type]
@@ -81,7 +86,11 @@ def write_json(value: Json, number: Callable[[int | Decimal], str] = number_text
         keys = sorted(value)
         if not "".join(keys).isascii():
             keys.sort(key=lambda k: k.encode(order, "surrogatepass"))
-        return "{" + ",".join([f"{quoted_json(k)}:{write_json(value[k], number, order)}" for k in keys]) + "}"
+        return (
+            "{"
+            + ",".join([f"{quoted_json(k)}:{write_json(value[k], number, order)}" for k in keys])
+            + "}"
+        )
     if isinstance(value, list):
         return f"[{','.join([write_json(v, number, order) for v in value])}]"
     return number(value)  # type: ignore[arg-type]

@@ -10,7 +10,18 @@ import pyarrow as pa
 
 from parser.types import DataType, Root
 from udf.arrays.arrays import RowError, errors_of, rows_of, valid
-from udf.json.found import Empty, Failed, Found, all_rows, as_text, located, located_types, pieces, returning, word_of
+from udf.json.found import (
+    Empty,
+    Failed,
+    Found,
+    all_rows,
+    as_text,
+    located,
+    located_types,
+    pieces,
+    returning,
+    word_of,
+)
 from udf.json.reading import DOUBTFUL, NOTHING
 from udf.json.text import Json, write_json
 from udf.registry import KernelContext, Literals, Types, Values, function
@@ -28,7 +39,8 @@ def _scalar_at(found: Found) -> Json:
 
 
 def json_value(document: str, path: str) -> str | None:
-    """The text of a string, number or boolean at the path; None for anything else and for what is no JSON."""
+    """The text of a string, number or boolean at the path; None for anything else and for what is
+    no JSON."""
     try:
         return as_text(_scalar_at(Found(document, path)))
     except (Failed, Empty):
@@ -36,12 +48,15 @@ def json_value(document: str, path: str) -> str | None:
 
 
 def _as(kind: DataType) -> Callable[[Json], object]:
-    """The value as RETURNING asks for it. RowError for one of another kind: as Flink, numbers are not converted."""
+    """The value as RETURNING asks for it. RowError for one of another kind: as Flink, numbers are
+    not converted."""
 
     def convert(value: Json) -> object:
         fits = {
             Root.BOOLEAN: isinstance(value, bool),
-            Root.INT: isinstance(value, int) and not isinstance(value, bool) and -(2**31) <= value < 2**31,
+            Root.INT: isinstance(value, int)
+            and not isinstance(value, bool)
+            and -(2**31) <= value < 2**31,
             Root.DOUBLE: isinstance(value, Decimal),
         }
         if not fits[kind.root]:
@@ -53,7 +68,9 @@ def _as(kind: DataType) -> Callable[[Json], object]:
 
 def _value_returning(literals: Literals) -> DataType:
     roots = (Root.CHAR, Root.VARCHAR, Root.BOOLEAN, Root.INT, Root.DOUBLE)
-    return returning(literals[2] if len(literals) > 2 else None, lambda t: t.root in roots, "JSON_VALUE")
+    return returning(
+        literals[2] if len(literals) > 2 else None, lambda t: t.root in roots, "JSON_VALUE"
+    )
 
 
 def _value_types(types: Types) -> tuple[DataType, ...] | None:
@@ -62,13 +79,18 @@ def _value_types(types: Types) -> tuple[DataType, ...] | None:
 
 @function(
     "JSON_VALUE",
-    signature=Custom(_value_types, lambda t, literals: _value_returning(literals), "a JSON text and a path"),
+    signature=Custom(
+        _value_types, lambda t, literals: _value_returning(literals), "a JSON text and a path"
+    ),
 )
-def json_value_kernel(ctx: KernelContext, document: Values, path: Values, *clauses: Values) -> Vector:
-    """JSON_VALUE(text, path [RETURNING type] [NULL | ERROR | DEFAULT value ON EMPTY] [NULL | ERROR | DEFAULT value ON
-    ERROR]): the string, number or boolean at the path, as STRING or as the type, which may be STRING, BOOLEAN, INT or
-    DOUBLE. A path is `strict` (nothing at it is an error) unless it begins with `lax` (nothing at it is emptiness); both
-    give NULL by default. Error: ERROR, or a value that is not of the type.
+def json_value_kernel(
+    ctx: KernelContext, document: Values, path: Values, *clauses: Values
+) -> Vector:
+    """JSON_VALUE(text, path [RETURNING type] [NULL | ERROR | DEFAULT value ON EMPTY] [NULL | ERROR
+    | DEFAULT value ON ERROR]): the string, number or boolean at the path, as STRING or as the type,
+    which may be STRING, BOOLEAN, INT or DOUBLE. A path is `strict` (nothing at it is an error)
+    unless it begins with `lax` (nothing at it is emptiness); both give NULL by default. Error:
+    ERROR, or a value that is not of the type.
 
     >>> JSON_VALUE('{"a": {"b": [1, 2]}}', '$.a.b[1]')
     '2'
@@ -76,7 +98,10 @@ def json_value_kernel(ctx: KernelContext, document: Values, path: Values, *claus
     'none'
     """
     convert = _as(ctx.result_type)
-    _, on_empty, empty, on_error, error = clauses or (None, *(pa.scalar("NULL"), pa.scalar(None)) * 2)
+    _, on_empty, empty, on_error, error = clauses or (
+        None,
+        *(pa.scalar("NULL"), pa.scalar(None)) * 2,
+    )
     plain = not clauses or (word_of(on_empty) == "NULL" and word_of(on_error) == "NULL")
     if plain and isinstance(path, pa.Scalar) and isinstance(document, pa.Array) and path.is_valid:
         return _plain_values(ctx, document, path.as_py(), convert)
@@ -87,7 +112,9 @@ def json_value_kernel(ctx: KernelContext, document: Values, path: Values, *claus
     )  # fmt: skip
 
 
-def _plain_values(ctx: KernelContext, document: pa.Array, path: str, convert: Callable[[Json], object]) -> Vector:
+def _plain_values(
+    ctx: KernelContext, document: pa.Array, path: str, convert: Callable[[Json], object]
+) -> Vector:
     """Without clauses: what is no scalar is NULL."""
     mapped: list[object] = []
     failures: dict[int, str] = {}
@@ -108,14 +135,17 @@ def _plain_values(ctx: KernelContext, document: pa.Array, path: str, convert: Ca
     spread = np.full(len(document), len(mapped))
     spread[rows] = np.arange(len(mapped))
     values = pa.array([*mapped, None], ctx.result_type.arrow).take(pa.array(spread))
-    return Vector(values, errors_of({int(rows[i]): reason for i, reason in failures.items()}, len(values)))
+    return Vector(
+        values, errors_of({int(rows[i]): reason for i, reason in failures.items()}, len(values))
+    )
 
 
 _NULL = ("NULL", None)
 
 
 def _quick(held: list[object], kind: DataType) -> list[object] | None:
-    """Values of which none needs a second look: texts and numbers as texts, integers as INT; NULL for what is no scalar."""
+    """Values of which none needs a second look: texts and numbers as texts, integers as INT; NULL
+    for what is no scalar."""
     types = set(map(type, held))
     if kind.is_string:
         if types == {str}:
@@ -134,7 +164,10 @@ _INT_OR_NONE = {int, list, dict, type(None), type(NOTHING)}
 
 
 def _value(
-    found: Found, convert: Callable[[Json], object], empty: tuple[str, object], error: tuple[str, object]
+    found: Found,
+    convert: Callable[[Json], object],
+    empty: tuple[str, object],
+    error: tuple[str, object],
 ) -> object:
     try:
         value = _scalar_at(found)

@@ -1,5 +1,6 @@
-"""VARIANT: values with a shape of their own, parsed from JSON. A column holds them as JSON text in one written form: keys
-in order, integers and exact numbers plain, other numbers as Java writes a DOUBLE."""
+"""VARIANT: values with a shape of their own, parsed from JSON. A column holds them as JSON text in
+one written form: keys in order, integers and exact numbers plain, other numbers as Java writes a
+DOUBLE."""
 
 from __future__ import annotations
 
@@ -37,7 +38,11 @@ def _number(value: int | Decimal) -> str:
     written = str(exact)
     if isinstance(value, Decimal) and "E" not in written and len(written) <= _DIGITS:
         return written.rstrip("0").rstrip(".") if "." in written else written
-    if isinstance(value, Decimal) and "E" not in str(value) and len(exact.as_tuple().digits) <= _DIGITS:
+    if (
+        isinstance(value, Decimal)
+        and "E" not in str(value)
+        and len(exact.as_tuple().digits) <= _DIGITS
+    ):
         plain = f"{exact:f}"
         return plain.rstrip("0").rstrip(".") if "." in plain else plain
     return float_text(float(exact))
@@ -62,7 +67,9 @@ def _rewritten(value: object) -> str:
         case list():
             return f"[{','.join(map(_rewritten, value))}]"
         case dict():
-            return "{" + ",".join(f"{quoted_json(k)}:{_rewritten(v)}" for k, v in value.items()) + "}"
+            return (
+                "{" + ",".join(f"{quoted_json(k)}:{_rewritten(v)}" for k, v in value.items()) + "}"
+            )
     return "null" if value is None else "true" if value else "false"
 
 
@@ -95,8 +102,9 @@ def _parsed(types: Types, literals: Literals) -> DataType:
 
 @function("PARSE_JSON", signature=Custom(_types, _parsed, "a JSON text and a BOOLEAN"))
 def parse_json(ctx: KernelContext, document: Values, *duplicates: Values) -> Vector:
-    """PARSE_JSON(text [, duplicates]): the JSON as a VARIANT, whose parts are read with value['key'] and value[index]. Of
-    equal keys the last one counts if `duplicates` is TRUE. Error: a text that is no JSON; equal keys otherwise.
+    """PARSE_JSON(text [, duplicates]): the JSON as a VARIANT, whose parts are read with
+    value['key'] and value[index]. Of equal keys the last one counts if `duplicates` is TRUE. Error:
+    a text that is no JSON; equal keys otherwise.
 
     >>> PARSE_JSON('{"b": 1.50, "a": [2]}')
     '{"a":[2],"b":1.5}'
@@ -104,7 +112,9 @@ def parse_json(ctx: KernelContext, document: Values, *duplicates: Values) -> Vec
     return Vector(*row_errors(ctx.num_rows, _parse, _TEXT, document, *duplicates))
 
 
-@function("TRY_PARSE_JSON", signature=Custom(_types, lambda t, _: VARIANT, "a JSON text and a BOOLEAN"))
+@function(
+    "TRY_PARSE_JSON", signature=Custom(_types, lambda t, _: VARIANT, "a JSON text and a BOOLEAN")
+)
 def try_parse_json(ctx: KernelContext, document: Values, *duplicates: Values) -> Values:
     """TRY_PARSE_JSON(text [, duplicates]): PARSE_JSON with NULL where that is an error.
 
@@ -126,6 +136,6 @@ def _item(document: str, key: str | int) -> str | None:
 
 
 def item_of_variant(ctx: KernelContext, subject: Values, key: Values) -> Vector:
-    """The member of an object or the element of an array, from 1; NULL where there is none. Error: the value is of another
-    shape."""
+    """The member of an object or the element of an array, from 1; NULL where there is none. Error:
+    the value is of another shape."""
     return Vector(*row_errors(ctx.num_rows, _item, _TEXT, subject, key))

@@ -36,7 +36,15 @@ _WRITTEN = (
         Root.FLOAT,
         Root.DOUBLE,
     ),
-    *(Root.DECIMAL, Root.BINARY, Root.VARBINARY, Root.TIMESTAMP, Root.TIMESTAMP_LTZ, Root.VARIANT, Root.NULL),
+    *(
+        Root.DECIMAL,
+        Root.BINARY,
+        Root.VARBINARY,
+        Root.TIMESTAMP,
+        Root.TIMESTAMP_LTZ,
+        Root.VARIANT,
+        Root.NULL,
+    ),
 )
 
 Writer = Callable[[object], str]
@@ -71,7 +79,9 @@ def json_column(values: pa.Array, t: DataType) -> pa.Array:
         return found
     write = _writer(t)
     if t.root is Root.DOUBLE:
-        mask = plain_doubles(values) & ~np.signbit(values.fill_null(0.0).to_numpy(zero_copy_only=False))
+        mask = plain_doubles(values) & ~np.signbit(
+            values.fill_null(0.0).to_numpy(zero_copy_only=False)
+        )
         return in_two_ways(values, mask, written_doubles, lambda v: _one_by_one(v, write))
     return _one_by_one(values, write)
 
@@ -119,18 +129,33 @@ def _maps(values: pa.Array, t: DataType) -> pa.Array:
     if found is not None:
         return found
     keys, texts = values.keys.to_pylist(), [v or "null" for v in items.to_pylist()]
-    spans = zip(values.is_valid().to_pylist(), values.offsets.to_pylist(), values.offsets.to_pylist()[1:], strict=False)
+    spans = zip(
+        values.is_valid().to_pylist(),
+        values.offsets.to_pylist(),
+        values.offsets.to_pylist()[1:],
+        strict=False,
+    )
     return pa.array(
-        [json_object(dict(zip(keys[a:b], texts[a:b], strict=True))) if p else None for p, a, b in spans], _STRING
+        [
+            json_object(dict(zip(keys[a:b], texts[a:b], strict=True))) if p else None
+            for p, a, b in spans
+        ],
+        _STRING,
     )
 
 
 def _rows(values: pa.Array, t: DataType) -> pa.Array:
-    members = {n: json_column(m, c) for n, m, c in zip(t.names, values.flatten(), t.children, strict=True)}
+    members = {
+        n: json_column(m, c) for n, m, c in zip(t.names, values.flatten(), t.children, strict=True)
+    }
     keys = sorted(members, key=_order)
     written = object_column(keys, [members[k] for k in keys], absent=False)
     present = valid(values, len(values))
-    return written if present.all() else pc.if_else(pa.array(present), written, pa.scalar(None, _STRING))
+    return (
+        written
+        if present.all()
+        else pc.if_else(pa.array(present), written, pa.scalar(None, _STRING))
+    )
 
 
 def _order(key: str) -> bytes:
@@ -158,8 +183,9 @@ def _string_result(types: Types, literals: Literals) -> DataType:
 
 @function("JSON_STRING", signature=Custom(_written_types, _string_result, "a value"))
 def json_string(ctx: KernelContext, value: Values) -> Values:
-    """JSON_STRING(value): the value as JSON: rows as objects, times as text (instants in UTC), bytes in base 64; keys in
-    order. Not for DATE, TIME, intervals, and maps with other keys than strings.
+    """JSON_STRING(value): the value as JSON: rows as objects, times as text (instants in UTC),
+    bytes in base 64; keys in order. Not for DATE, TIME, intervals, and maps with other keys than
+    strings.
 
     >>> JSON_STRING(ARRAY[1, 2])
     '[1,2]'
@@ -183,7 +209,8 @@ def _checked_json(documents: list[str | None]) -> tuple[list[str | None], dict[i
 def _members(
     ctx: KernelContext, raw: str, values: Sequence[Values], types: Types
 ) -> tuple[list[pa.Array], Errors | None]:
-    """The JSON of all members by column: 'j' in `raw` marks what is JSON already, 'c' what must be checked first."""
+    """The JSON of all members by column: 'j' in `raw` marks what is JSON already, 'c' what must be
+    checked first."""
     columns: list[pa.Array] = []
     failures: dict[int, str] = {}
     for mark, value, t in zip(raw, values, types, strict=True):
@@ -213,10 +240,13 @@ def _object_result(types: Types, literals: Literals) -> DataType:
 
 
 @function("JSON_OBJECT", signature=Custom(_object_types, _object_result, "keys and values"))
-def json_object_kernel(ctx: KernelContext, on_null: Values, raw: Values, *members: Values) -> Vector:
-    """JSON_OBJECT([KEY] key VALUE value, … [NULL | ABSENT ON NULL]): an object of these members, keys in order; NULL values
-    stay (NULL ON NULL, the default) or are left out. What JSON_OBJECT, JSON_ARRAY and JSON(text) give stands there as it
-    is, and not as a string. Error: JSON(text) of a text that is none.
+def json_object_kernel(
+    ctx: KernelContext, on_null: Values, raw: Values, *members: Values
+) -> Vector:
+    """JSON_OBJECT([KEY] key VALUE value, … [NULL | ABSENT ON NULL]): an object of these members,
+    keys in order; NULL values stay (NULL ON NULL, the default) or are left out. What JSON_OBJECT,
+    JSON_ARRAY and JSON(text) give stands there as it is, and not as a string. Error: JSON(text) of
+    a text that is none.
 
     >>> JSON_OBJECT('k' VALUE 1, 'a' VALUE 'x')
     '{"a":"x","k":1}'
@@ -231,13 +261,21 @@ def json_object_kernel(ctx: KernelContext, on_null: Values, raw: Values, *member
     keys = [_array(k, ctx.num_rows).to_pylist() for k in members[::2]]
     texts, rows = [c.to_pylist() for c in columns], []
     for i in range(ctx.num_rows):
-        pairs = {k[i]: v[i] for k, v in zip(keys, texts, strict=True) if v[i] is not None or not absent}
+        pairs = {
+            k[i]: v[i] for k, v in zip(keys, texts, strict=True) if v[i] is not None or not absent
+        }
         rows.append(json_object({str(k): v or "null" for k, v in pairs.items()}))
     return Vector(pa.array(rows, _STRING), errors)
 
 
 def _first(values: Values) -> str:
-    return str(values.as_py() if isinstance(values, pa.Scalar) else values[0].as_py() if len(values) else "")
+    return str(
+        values.as_py()
+        if isinstance(values, pa.Scalar)
+        else values[0].as_py()
+        if len(values)
+        else ""
+    )
 
 
 def _array_types(types: Types) -> tuple[DataType, ...] | None:
@@ -251,10 +289,12 @@ def _array_result(types: Types, literals: Literals) -> DataType:
 
 
 @function("JSON_ARRAY", signature=Custom(_array_types, _array_result, "values"))
-def json_array_kernel(ctx: KernelContext, on_null: Values, raw: Values, *elements: Values) -> Vector:
-    """JSON_ARRAY(value, … [NULL | ABSENT ON NULL]): an array of these values; NULL values are left out (ABSENT ON NULL, the
-    default) or stay. What JSON_OBJECT, JSON_ARRAY and JSON(text) give stands there as it is. Error: JSON(text) of a text
-    that is none.
+def json_array_kernel(
+    ctx: KernelContext, on_null: Values, raw: Values, *elements: Values
+) -> Vector:
+    """JSON_ARRAY(value, … [NULL | ABSENT ON NULL]): an array of these values; NULL values are left
+    out (ABSENT ON NULL, the default) or stay. What JSON_OBJECT, JSON_ARRAY and JSON(text) give
+    stands there as it is. Error: JSON(text) of a text that is none.
 
     >>> JSON_ARRAY(1, 'a', JSON_ARRAY(2))
     '[1,"a",[2]]'
@@ -266,13 +306,24 @@ def json_array_kernel(ctx: KernelContext, on_null: Values, raw: Values, *element
 
 
 def _quoted(value: str) -> str:
-    named = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\", "/": "\\/"}
+    named = {
+        "\b": "\\b",
+        "\f": "\\f",
+        "\n": "\\n",
+        "\r": "\\r",
+        "\t": "\\t",
+        '"': '\\"',
+        "\\": "\\\\",
+        "/": "\\/",
+    }
     if value.isascii() and value.isprintable():
         plain = value.replace("\\", "\\\\").replace('"', '\\"').replace("/", "\\/")
         return f'"{plain}"'
     units = value.encode("utf-16-be", "surrogatepass")
     codes = [int.from_bytes(units[i : i + 2], "big") for i in range(0, len(units), 2)]
-    return '"' + "".join(named.get(chr(c), chr(c) if c < 128 else f"\\u{c:04x}") for c in codes) + '"'
+    return (
+        '"' + "".join(named.get(chr(c), chr(c) if c < 128 else f"\\u{c:04x}") for c in codes) + '"'
+    )
 
 
 @function("JSON_QUOTE", signature=takes(text_or_null, result=gives(STRING)))

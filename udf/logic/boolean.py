@@ -1,7 +1,8 @@
 """AND, OR, NOT and the tests of truth, in three-valued logic and with SQL's laziness.
 
-An operand that decides the result makes the errors of all others irrelevant, whatever their order, so that operands
-may be reordered. (Flink evaluates from left to right: there `error AND FALSE` fails the job; here it is FALSE.)"""
+An operand that decides the result makes the errors of all others irrelevant, whatever their order,
+so that operands may be reordered. (Flink evaluates from left to right: there `error AND FALSE`
+fails the job; here it is FALSE.)"""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ OPERANDS = takes(boolean, boolean, result=PREDICATE, variadic=True)
 
 
 def kleene(args: Sequence[Vector], num_rows: int, *, decisive: bool) -> Vector:
-    """The operands joined by OR (`decisive` True) or AND (False); a decisive operand hides errors of others."""
+    """The operands joined by OR (`decisive` True) or AND (False); a decisive operand hides errors
+    of others."""
     combine: Callable[..., Values] = pc.or_kleene if decisive else pc.and_kleene
     result: Values | None = None
     for arg in args:

@@ -42,7 +42,8 @@ ORDER = Custom(lambda t: _pair(t, equality=False), PREDICATE, "two values that c
 
 
 def _as_given(types: Types) -> tuple[DataType, ...] | None:
-    """As for equality, but a text beside a date or time stays: one that is no date is distinct even from NULL."""
+    """As for equality, but a text beside a date or time stays: one that is no date is distinct even
+    from NULL."""
     pair = _pair(types, equality=True)
     return pair if pair is None or types[0].is_string == types[1].is_string else tuple(types)
 
@@ -57,12 +58,18 @@ def _equal(ctx: KernelContext, left: Values, right: Values) -> Values:
         return pa.nulls(ctx.num_rows, pa.bool_())
     if t.root in NESTED:
         return _equal_nested(ctx, left, right)
-    if (left.type != right.type and Root.BOOLEAN in (t.root, ctx.arg_types[1].root)) or _text_and_interval(
-        ctx.arg_types
-    ):
+    if (
+        left.type != right.type and Root.BOOLEAN in (t.root, ctx.arg_types[1].root)
+    ) or _text_and_interval(ctx.arg_types):
         present = valid(left, ctx.num_rows) & valid(right, ctx.num_rows)
-        return pa.array(np.zeros(ctx.num_rows, np.bool_), mask=~present)  # a text is no truth value and no interval
-    return _equal_numbers(left, right) if pa.types.is_floating(left.type) else pc.equal(*_alike(left, right))
+        return pa.array(
+            np.zeros(ctx.num_rows, np.bool_), mask=~present
+        )  # a text is no truth value and no interval
+    return (
+        _equal_numbers(left, right)
+        if pa.types.is_floating(left.type)
+        else pc.equal(*_alike(left, right))
+    )
 
 
 def _alike(left: Values, right: Values) -> tuple[Values, Values]:
@@ -93,13 +100,15 @@ def _equal_nested(ctx: KernelContext, left: Values, right: Values) -> pa.Array:
     n, t = ctx.num_rows, ctx.arg_types[0]
     pairs = zip(range(n), _plain_rows(left), _plain_rows(right), strict=False)
     same = [
-        None if a is None or b is None else not _equals_none(a, t) and _form(a, t) == _form(b, t) for _, a, b in pairs
+        None if a is None or b is None else not _equals_none(a, t) and _form(a, t) == _form(b, t)
+        for _, a, b in pairs
     ]
     return pa.array(same, pa.bool_())
 
 
 def _equals_none(value: object, t: DataType) -> bool:
-    """Whether it has a NULL element, or a NULL as a map's value, itself or in the fields of a row: as in Flink nothing equals it."""
+    """Whether it has a NULL element, or a NULL as a map's value, itself or in the fields of a row:
+    as in Flink nothing equals it."""
     if not isinstance(value, dict | list):
         return False
     if isinstance(value, dict):
@@ -115,7 +124,8 @@ def _plain_rows(values: Values) -> Iterable[object]:
 
 
 def _form(value: object, t: DataType) -> object:
-    """A form of a nested value that is equal for equal values: NaN equals NaN, and the zeros are equal."""
+    """A form of a nested value that is equal for equal values: NaN equals NaN, and the zeros are
+    equal."""
     match value:
         case float():
             return "NaN" if value != value else value + 0.0
@@ -131,8 +141,8 @@ def _form(value: object, t: DataType) -> object:
 
 @function("=", signature=EQUALITY)
 def equal(ctx: KernelContext, left: Values, right: Values) -> Values:
-    """a = b: TRUE if both are equal; NULL if one is NULL. Strings compare byte by byte, without padding. An array with a NULL
-    element, or a map with a NULL value, equals only itself.
+    """a = b: TRUE if both are equal; NULL if one is NULL. Strings compare byte by byte, without
+    padding. An array with a NULL element, or a map with a NULL value, equals only itself.
 
     >>> 'a' = 'a '
     FALSE
@@ -211,37 +221,57 @@ def _between_types(types: Types) -> tuple[DataType, ...] | None:
     return tuple(common.with_nullable(t.nullable) for t in types)
 
 
-@lazy_function("BETWEEN", signature=Custom(_between_types, PREDICATE, "a value and two bounds that can be compared"))
+@lazy_function(
+    "BETWEEN",
+    signature=Custom(_between_types, PREDICATE, "a value and two bounds that can be compared"),
+)
 def between(args: Sequence[Vector], ctx: KernelContext) -> Vector:
-    """value BETWEEN [ASYMMETRIC | SYMMETRIC] low AND high: `value >= low AND value <= high`; SYMMETRIC takes the bounds in
-    either order.
+    """value BETWEEN [ASYMMETRIC | SYMMETRIC] low AND high: `value >= low AND value <= high`;
+    SYMMETRIC takes the bounds in either order.
 
     >>> 5 BETWEEN 1 AND 5
     TRUE
     """
     value, low, high = args
-    above = Vector(_ordered(pc.greater_equal, value.values, low.values), merge_errors([value.errors, low.errors]))
-    below = Vector(_ordered(pc.less_equal, value.values, high.values), merge_errors([value.errors, high.errors]))
+    above = Vector(
+        _ordered(pc.greater_equal, value.values, low.values),
+        merge_errors([value.errors, low.errors]),
+    )
+    below = Vector(
+        _ordered(pc.less_equal, value.values, high.values),
+        merge_errors([value.errors, high.errors]),
+    )
     return kleene([above, below], ctx.num_rows, decisive=False)
 
 
-@lazy_function("IN", signature=Custom(lambda t: in_types(t) if len(t) > 1 else None, _of_parts, "values of one type"))
+@lazy_function(
+    "IN",
+    signature=Custom(
+        lambda t: in_types(t) if len(t) > 1 else None, _of_parts, "values of one type"
+    ),
+)
 def is_in(args: Sequence[Vector], ctx: KernelContext) -> Vector:
-    """value [NOT] IN (value, …): TRUE if the value equals one of the list; else NULL if the value or one of the list is
-    NULL; else FALSE.
+    """value [NOT] IN (value, …): TRUE if the value equals one of the list; else NULL if the value
+    or one of the list is NULL; else FALSE.
 
     >>> 2 IN (1, 2)
     TRUE
     """
     value, *items = args
-    if ctx.arg_types[0].root not in NESTED and all(isinstance(i.values, pa.Scalar) and i.errors is None for i in items):
+    if ctx.arg_types[0].root not in NESTED and all(
+        isinstance(i.values, pa.Scalar) and i.errors is None for i in items
+    ):
         found = _in_constants(value.array(ctx.num_rows), [i.values for i in items])
         return Vector(found, value.errors)
-    tests = [Vector(_equal(ctx, value.values, i.values), merge_errors([value.errors, i.errors])) for i in items]
+    tests = [
+        Vector(_equal(ctx, value.values, i.values), merge_errors([value.errors, i.errors]))
+        for i in items
+    ]
     return kleene(tests, ctx.num_rows, decisive=True)
 
 
-# Identities of a list's scalars -> the scalars (which keeps the identities theirs), their array, has NULL.
+# Identities of a list's scalars -> the scalars (which keeps the identities theirs), their array,
+# has NULL.
 _lists: dict[tuple[int, ...], tuple[Sequence[pa.Scalar], pa.Array, bool]] = {}
 
 
@@ -330,9 +360,13 @@ def _checked_result(types: Types, literals: Literals) -> DataType:
     return types[0].plain.with_nullable(False)
 
 
-@function("CHECK NOT NULL", signature=Custom(_checked_types, _checked_result, "a value and the name of its column"))
+@function(
+    "CHECK NOT NULL",
+    signature=Custom(_checked_types, _checked_result, "a value and the name of its column"),
+)
 def check_not_null(ctx: KernelContext, value: Values, column: Values) -> Vector:
-    """CHECK NOT NULL: a value on its way into a column that is NOT NULL (no function of SQL). Error: NULL."""
+    """CHECK NOT NULL: a value on its way into a column that is NOT NULL (no function of SQL).
+    Error: NULL."""
     missing = ~valid(value, ctx.num_rows)
     name = next(iter(rows_of(column)), "")
     return Vector(value, Errors.where(missing, f"NULL for column '{name}', which is NOT NULL"))
@@ -346,9 +380,17 @@ def _single_result(types: Types, literals: Literals) -> DataType:
     return types[0].plain
 
 
-@function("CHECK ONE ROW", signature=Custom(_single_types, _single_result, "a value and how many rows there are"))
+@function(
+    "CHECK ONE ROW",
+    signature=Custom(_single_types, _single_result, "a value and how many rows there are"),
+)
 def check_one_row(ctx: KernelContext, value: Values, rows: Values) -> Vector:
-    """CHECK ONE ROW: the value of a subquery that gives one row (no function of SQL). Error: it gives more."""
-    counts = pa.array([rows.as_py()] * ctx.num_rows, rows.type) if isinstance(rows, pa.Scalar) else rows
+    """CHECK ONE ROW: the value of a subquery that gives one row (no function of SQL). Error: it
+    gives more."""
+    counts = (
+        pa.array([rows.as_py()] * ctx.num_rows, rows.type) if isinstance(rows, pa.Scalar) else rows
+    )
     several = np.asarray(pc.fill_null(pc.greater(counts, 1), pa.scalar(False)))
-    return Vector(value, Errors.where(several, "a subquery that stands for one value gives more than one row"))
+    return Vector(
+        value, Errors.where(several, "a subquery that stands for one value gives more than one row")
+    )

@@ -26,7 +26,11 @@ def _branches(types: Types) -> tuple[DataType, ...]:
 def _case_types(types: Types) -> tuple[DataType, ...] | None:
     conditions = types[:-1:2]
     common = common_type(_branches(types)) if len(types) % 2 and len(types) > 2 else None
-    if common is None or common.root is Root.NULL or any(c.root is not Root.BOOLEAN for c in conditions):
+    if (
+        common is None
+        or common.root is Root.NULL
+        or any(c.root is not Root.BOOLEAN for c in conditions)
+    ):
         return None
     branches = [common.with_nullable(t.nullable) for t in _branches(types)]
     pairs = [t for pair in zip(conditions, branches, strict=False) for t in pair]
@@ -43,8 +47,8 @@ CASE = Custom(_case_types, _case_result, "conditions, branches of one common typ
 
 @lazy_function("CASE", signature=CASE)
 def case(args: Sequence[Vector], ctx: KernelContext) -> Vector:
-    """CASE WHEN condition THEN value … [ELSE value] END, CASE x WHEN y THEN value … END: the value of the first condition
-    that is TRUE, or of the first `y` that equals `x`; without an ELSE, NULL.
+    """CASE WHEN condition THEN value … [ELSE value] END, CASE x WHEN y THEN value … END: the value
+    of the first condition that is TRUE, or of the first `y` that equals `x`; without an ELSE, NULL.
 
     >>> CASE WHEN 1 > 2 THEN 'a' ELSE 'b' END
     'b'
@@ -87,15 +91,25 @@ def _case_with_errors(
         open_rows = open_rows & ~rows
     if otherwise.errors is not None:
         errors.append(otherwise.errors.restrict(open_rows))
-    struct = pa.StructArray.from_arrays([pa.array(c) for c in chosen], [str(i) for i in range(len(chosen))])
+    struct = pa.StructArray.from_arrays(
+        [pa.array(c) for c in chosen], [str(i) for i in range(len(chosen))]
+    )
     result = pc.case_when(struct, *[v.values for v in values], otherwise.values)
     return Vector(result, merge_errors(errors))
 
 
 _NOT_IN_IF = (
-    Root.NULL, Root.ARRAY, Root.MAP, Root.MULTISET, Root.ROW, Root.STRUCTURED, Root.VARIANT, Root.BITMAP,
-    Root.INTERVAL_DAY_TIME, Root.INTERVAL_YEAR_MONTH,
-)  # fmt: skip
+    Root.NULL,
+    Root.ARRAY,
+    Root.MAP,
+    Root.MULTISET,
+    Root.ROW,
+    Root.STRUCTURED,
+    Root.VARIANT,
+    Root.BITMAP,
+    Root.INTERVAL_DAY_TIME,
+    Root.INTERVAL_YEAR_MONTH,
+)
 
 
 def _if_types(types: Types) -> tuple[DataType, ...] | None:
@@ -112,7 +126,10 @@ def _if_result(types: Types, literals: Literals) -> DataType:
     return types[1].with_nullable(any(t.nullable for t in types))
 
 
-@lazy_function("IF", signature=Custom(_if_types, _if_result, "a condition and two plain values of one common type"))
+@lazy_function(
+    "IF",
+    signature=Custom(_if_types, _if_result, "a condition and two plain values of one common type"),
+)
 def if_(args: Sequence[Vector], ctx: KernelContext) -> Vector:
     """IF(condition, value, else): the value if the condition is TRUE, else the other one.
 
@@ -154,7 +171,9 @@ def _ifnull_types(types: Types) -> tuple[DataType, ...] | None:
     return common if common is None or types[0].nullable else (types[0], common[1])
 
 
-@lazy_function("IFNULL", signature=Custom(_ifnull_types, _first_not_null, "two values of one common type"))
+@lazy_function(
+    "IFNULL", signature=Custom(_ifnull_types, _first_not_null, "two values of one common type")
+)
 def ifnull(args: Sequence[Vector], ctx: KernelContext) -> Vector:
     """IFNULL(value, replacement): COALESCE of two.
 
@@ -175,7 +194,10 @@ def _nullif_types(types: Types) -> tuple[DataType, ...] | None:
     return types[0], types[1] if as_given else pair[1]
 
 
-@function("NULLIF", signature=Custom(_nullif_types, lambda t, _: t[0].plain, "two values that can be compared"))
+@function(
+    "NULLIF",
+    signature=Custom(_nullif_types, lambda t, _: t[0].plain, "two values that can be compared"),
+)
 def nullif(ctx: KernelContext, value: Values, other: Values) -> Values:
     """NULLIF(value, value): NULL if both are equal, else the first.
 
@@ -206,7 +228,10 @@ def _zeros(found: Values, values: Sequence[Values], preferred: float) -> Values:
     if not pc.any(zero).as_py():
         return found
     like = [
-        pc.equal(pc.divide(pa.scalar(1, v.type), v), pa.scalar(math.copysign(math.inf, preferred), v.type))
+        pc.equal(
+            pc.divide(pa.scalar(1, v.type), v),
+            pa.scalar(math.copysign(math.inf, preferred), v.type),
+        )
         for v in values
     ]
     there = pc.and_kleene(zero, reduce(pc.or_kleene, like))

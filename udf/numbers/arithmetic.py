@@ -1,5 +1,5 @@
-"""Arithmetic on numbers. Integers wrap around as Java's do; a division of exact numbers by zero is an error of the
-row, one of FLOAT or DOUBLE gives an infinity or NaN."""
+"""Arithmetic on numbers. Integers wrap around as Java's do; a division of exact numbers by zero is
+an error of the row, one of FLOAT or DOUBLE gives an infinity or NaN."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ TypeRule: TypeAlias = Callable[[DataType, DataType], DataType | None]
 
 
 def _operands(rule: TypeRule, operator: str) -> Custom:
-    """Numbers are cast to the result's type, decimals and integers beside them to DECIMAL; dates, times and intervals
-    stay as they are."""
+    """Numbers are cast to the result's type, decimals and integers beside them to DECIMAL; dates,
+    times and intervals stay as they are."""
 
     def casts(types: Types) -> tuple[DataType, ...] | None:
         if len(types) != 2 or not all(t.is_numeric for t in types):
@@ -53,8 +53,13 @@ def _operands(rule: TypeRule, operator: str) -> Custom:
             raise PlanError("exact numbers expected")
         return kind.plain.with_nullable(nullable(types))
 
-    wanted = {"+": ", or a date or time and an interval", "-": ", or a date or time and an interval"}
-    return Custom(casts, result, f"two {'exact ' if operator == '%' else ''}numbers{wanted.get(operator, '')}")
+    wanted = {
+        "+": ", or a date or time and an interval",
+        "-": ", or a date or time and an interval",
+    }
+    return Custom(
+        casts, result, f"two {'exact ' if operator == '%' else ''}numbers{wanted.get(operator, '')}"
+    )
 
 
 def _is_decimal(ctx: KernelContext) -> bool:
@@ -77,7 +82,8 @@ def add(ctx: KernelContext, left: Values, right: Values) -> Values | Vector:
 
 @function("-", signature=_operands(sum_type, "-"))
 def subtract(ctx: KernelContext, left: Values, right: Values) -> Values | Vector:
-    """a - b: the difference; integers wrap around; of a date or time and an interval, the earlier time.
+    """a - b: the difference; integers wrap around; of a date or time and an interval, the earlier
+    time.
 
     >>> DATE '2020-03-31' - INTERVAL '1' MONTH
     2020-02-29
@@ -105,7 +111,8 @@ def multiply(ctx: KernelContext, left: Values, right: Values) -> Values:
 
 @function("/", signature=_operands(quotient_type, "/"))
 def divide(ctx: KernelContext, left: Values, right: Values) -> Values | Vector:
-    """a / b: the quotient; that of integers is cut to an integer. Error: division by zero (exact numbers).
+    """a / b: the quotient; that of integers is cut to an integer. Error: division by zero (exact
+    numbers).
 
     >>> 7 / 2
     3
@@ -125,19 +132,26 @@ def divide(ctx: KernelContext, left: Values, right: Values) -> Values | Vector:
 def _decimal_quotients(ctx: KernelContext, left: Values, right: Values) -> pa.Array:
     both = [pa.repeat(v, ctx.num_rows) if isinstance(v, pa.Scalar) else v for v in (left, right)]
     found = quotients(both[0], both[1], ctx.result_type)
-    return decimal_rows(ctx.num_rows, EXACT.divide, ctx.result_type, left, right) if found is None else found
+    return (
+        decimal_rows(ctx.num_rows, EXACT.divide, ctx.result_type, left, right)
+        if found is None
+        else found
+    )
 
 
 @function("%", "MOD", signature=_operands(modulus_type, "%"))
 def modulo(ctx: KernelContext, left: Values, right: Values) -> Values | Vector:
-    """a % b, MOD(a, b): the remainder of a division, with the dividend's sign. Error: division by zero.
+    """a % b, MOD(a, b): the remainder of a division, with the dividend's sign. Error: division by
+    zero.
 
     >>> -5 % 3
     -2
     """
     right, errors = _without_zero(ctx.num_rows, left, right)
     if _is_decimal(ctx):
-        return Vector(decimal_rows(ctx.num_rows, EXACT.remainder, ctx.result_type, left, right), errors)
+        return Vector(
+            decimal_rows(ctx.num_rows, EXACT.remainder, ctx.result_type, left, right), errors
+        )
     present = valid(left, ctx.num_rows) & valid(right, ctx.num_rows)
     rest = _remainders(_integers(left), _integers(right, 1))
     whole = np.broadcast_to(rest, (ctx.num_rows,)).astype(ctx.result_type.arrow.to_pandas_dtype())
@@ -157,7 +171,11 @@ def _integers(values: Values, missing: int = 0) -> npt.NDArray[np.int64]:
     if isinstance(values, pa.Scalar):
         return np.asarray(values.as_py() if values.is_valid else missing, np.int64)
     numbers = integers(values, len(values))
-    return np.where(valid(values, len(values)), numbers, missing) if missing and values.null_count else numbers
+    return (
+        np.where(valid(values, len(values)), numbers, missing)
+        if missing and values.null_count
+        else numbers
+    )
 
 
 def _without_zero(num_rows: int, left: Values, right: Values) -> tuple[Values, Errors | None]:
@@ -175,7 +193,11 @@ def _without_zero(num_rows: int, left: Values, right: Values) -> tuple[Values, E
 
 def _negated_types(types: Types) -> tuple[DataType, ...] | None:
     intervals = (Root.INTERVAL_DAY_TIME, Root.INTERVAL_YEAR_MONTH)
-    return tuple(types) if len(types) == 1 and (types[0].is_numeric or types[0].root in intervals) else None
+    return (
+        tuple(types)
+        if len(types) == 1 and (types[0].is_numeric or types[0].root in intervals)
+        else None
+    )
 
 
 @function("NEG", signature=Custom(_negated_types, same_as_first, "a number or an interval"))
@@ -218,7 +240,9 @@ def sqrt(ctx: KernelContext, value: Values) -> Values:
     1.5
     """
     if isinstance(value, pa.Scalar):
-        return pc.power(value, pa.scalar(0.5))  # as Flink: the root of -0.0 is 0.0, that of -Infinity is Infinity
+        return pc.power(
+            value, pa.scalar(0.5)
+        )  # as Flink: the root of -0.0 is 0.0, that of -Infinity is Infinity
     numbers = value.fill_null(0.0).to_numpy(zero_copy_only=False)
     with np.errstate(invalid="ignore"):
         roots = np.where(np.isneginf(numbers), np.inf, np.sqrt(numbers) + 0.0)

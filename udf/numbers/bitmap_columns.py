@@ -1,4 +1,5 @@
-"""Columns of bitmaps, which are texts such as '{1,2,3}', all at once: as pairs of a row and a number, and back."""
+"""Columns of bitmaps, which are texts such as '{1,2,3}', all at once: as pairs of a row and a
+number, and back."""
 
 from __future__ import annotations
 
@@ -21,8 +22,12 @@ def pairs_of(written: pa.Array) -> Pairs:
     lengths = pc.list_value_length(parts).to_numpy(zero_copy_only=False)
     texts = parts.flatten()
     filled = pc.not_equal(texts, "")
-    rows: Pairs = np.repeat(np.arange(len(written), dtype=np.int64), lengths)[filled.to_numpy(zero_copy_only=False)]
-    numbers: npt.NDArray[np.int64] = texts.filter(filled).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    rows: Pairs = np.repeat(np.arange(len(written), dtype=np.int64), lengths)[
+        filled.to_numpy(zero_copy_only=False)
+    ]
+    numbers: npt.NDArray[np.int64] = (
+        texts.filter(filled).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    )
     return (rows << _SHIFT) | numbers
 
 
@@ -35,14 +40,22 @@ def written_pairs(pairs: Pairs, present: BoolArray) -> pa.Array:
     """The bitmap of every row, NULL where it is not `present`."""
     lists = _lists(pairs, pa.array(pairs & _LOW).cast(pa.string()), len(present))
     written = pc.binary_join_element_wise("{", pc.binary_join(lists, ","), "}", "")
-    return written if present.all() else pc.if_else(pa.array(present), written, pa.scalar(None, pa.string()))
+    return (
+        written
+        if present.all()
+        else pc.if_else(pa.array(present), written, pa.scalar(None, pa.string()))
+    )
 
 
 def arrays_of(pairs: Pairs, present: BoolArray) -> pa.Array:
     """The numbers of every row as INT, NULL where it is not `present`."""
     numbers = (pairs & _LOW).astype(np.uint32).view(np.int32)
     lists = _lists(pairs, pa.array(numbers), len(present))
-    return lists if present.all() else pc.if_else(pa.array(present), lists, pa.scalar(None, lists.type))
+    return (
+        lists
+        if present.all()
+        else pc.if_else(pa.array(present), lists, pa.scalar(None, lists.type))
+    )
 
 
 def _lists(pairs: Pairs, values: pa.Array, num_rows: int) -> pa.Array:

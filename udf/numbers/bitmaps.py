@@ -1,5 +1,5 @@
-"""BITMAP: sets of 32-bit numbers. A column holds them written as '{1,2,3}', in the order of unsigned numbers; as bytes
-they have the portable form of Roaring bitmaps."""
+"""BITMAP: sets of 32-bit numbers. A column holds them written as '{1,2,3}', in the order of
+unsigned numbers; as bytes they have the portable form of Roaring bitmaps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from udf.vector import Vector
 _TEXT = pa.string()
 _NUMBERS = array(INT)
 bitmap = Family("a BITMAP", lambda t: t.root is Root.BITMAP)
-# Numbers of a Roaring bitmap's parts: with and without containers of runs; up to so many values are a plain list.
+# Numbers of a Roaring bitmap's parts: with and without containers of runs; up to so many values are
+# a plain list.
 _COOKIE, _RUN_COOKIE, _LIST_MOST, _OFFSETS_FROM = 12346, 12347, 4096, 4
 
 
@@ -47,7 +48,8 @@ def _numbers_of(types: Types) -> tuple[DataType, ...] | None:
 
 @function("BITMAP_BUILD", signature=Custom(_numbers_of, gives(BITMAP), "an array of INT"))
 def bitmap_build(ctx: KernelContext, value: Values) -> Values:
-    """BITMAP_BUILD(array): the set of the numbers, which count as unsigned; NULL elements are left out.
+    """BITMAP_BUILD(array): the set of the numbers, which count as unsigned; NULL elements are left
+    out.
 
     >>> BITMAP_TO_STRING(BITMAP_BUILD(ARRAY[3, 1, -1, 3]))
     '{1,3,4294967295}'
@@ -88,14 +90,18 @@ def bitmap_cardinality(ctx: KernelContext, value: Values) -> Values:
     2
     """
     commas = pc.count_substring(value, ",").cast(pa.int64())
-    return pc.if_else(pc.equal(value, "{}"), pa.scalar(0, pa.int64()), pc.add(commas, pa.scalar(1, pa.int64())))
+    return pc.if_else(
+        pc.equal(value, "{}"), pa.scalar(0, pa.int64()), pc.add(commas, pa.scalar(1, pa.int64()))
+    )
 
 
 def _column(value: Values, num_rows: int) -> pa.Array:
     return pa.repeat(value, num_rows) if isinstance(value, pa.Scalar) else value
 
 
-def _combined(ctx: KernelContext, combine: Callable[[Pairs, Pairs], Pairs], left: Values, right: Values) -> Values:
+def _combined(
+    ctx: KernelContext, combine: Callable[[Pairs, Pairs], Pairs], left: Values, right: Values
+) -> Values:
     a, b = _column(left, ctx.num_rows), _column(right, ctx.num_rows)
     present = valid(a, ctx.num_rows) & valid(b, ctx.num_rows)
     pairs = combine(pairs_of(a), pairs_of(b))
@@ -202,7 +208,11 @@ def _read_container(data: bytes, at: int, size: int, is_run: bool) -> tuple[list
     if is_run:
         (count,) = struct.unpack_from("<H", data, at)
         pairs = struct.unpack_from(f"<{2 * count}H", data, at + 2)
-        numbers = [n for s, more in zip(pairs[::2], pairs[1::2], strict=True) for n in range(s, s + more + 1)]
+        numbers = [
+            n
+            for s, more in zip(pairs[::2], pairs[1::2], strict=True)
+            for n in range(s, s + more + 1)
+        ]
         return numbers, at + 2 + 4 * count
     if size <= _LIST_MOST:
         return list(struct.unpack_from(f"<{size}H", data, at)), at + 2 * size

@@ -1,5 +1,5 @@
-"""Decimals as whole numbers of their last digit in NumPy, where all of a column fit into 64 bits: what is exact there is
-as exact as digit by digit, at a fraction of the time."""
+"""Decimals as whole numbers of their last digit in NumPy, where all of a column fit into 64 bits:
+what is exact there is as exact as digit by digit, at a fraction of the time."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ MOST = 18
 
 
 def units_of(values: pa.Array) -> Int64s | None:
-    """The numbers without their points, 0 for NULL; None where one has more than MOST digits or the type is no decimal of
-    128 bits."""
+    """The numbers without their points, 0 for NULL; None where one has more than MOST digits or the
+    type is no decimal of 128 bits."""
     if not pa.types.is_decimal128(values.type):
         return None
     buffer = values.buffers()[1]
     if buffer is None:
         return np.zeros(len(values), np.int64)
-    pairs = np.frombuffer(buffer, np.int64)[2 * values.offset : 2 * (values.offset + len(values))].reshape(-1, 2)
+    pairs = np.frombuffer(buffer, np.int64)[
+        2 * values.offset : 2 * (values.offset + len(values))
+    ].reshape(-1, 2)
     low, high = pairs[:, 0], pairs[:, 1]
     if values.null_count:
         present = valid(values, len(values))
@@ -73,7 +75,8 @@ def divided(units: Int64s, digits: int, rounding: str) -> Int64s:
 
 
 def shortened(values: pa.Array, places: int, rounding: str, target: DataType) -> pa.Array | None:
-    """Decimals rounded to so many places (negative: before the point) as `target`; None where 64 bits are too few."""
+    """Decimals rounded to so many places (negative: before the point) as `target`; None where 64
+    bits are too few."""
     units = units_of(values)
     cut, more = values.type.scale - places if units is not None else -1, target.scale - places
     if units is None or not 0 <= cut <= MOST or not 0 <= more <= MOST:
@@ -87,15 +90,21 @@ def shortened(values: pa.Array, places: int, rounding: str, target: DataType) ->
 
 
 def doubles(values: pa.Array) -> npt.NDArray[np.float64] | None:
-    """The doubles nearest to decimals, 0 for NULL; None where one has more digits than a quotient of two exact doubles."""
+    """The doubles nearest to decimals, 0 for NULL; None where one has more digits than a quotient
+    of two exact doubles."""
     units = units_of(values)
-    if units is None or values.type.scale > 22 or (len(units) and int(np.abs(units).max()) >= 2**53):
+    if (
+        units is None
+        or values.type.scale > 22
+        or (len(units) and int(np.abs(units).max()) >= 2**53)
+    ):
         return None
     return np.asarray(units / 10.0**values.type.scale)
 
 
 def quotients(left: pa.Array, right: pa.Array, target: DataType) -> pa.Array | None:
-    """left / right, of which none is zero, rounded half up to `target`; None where 64 bits are too few."""
+    """left / right, of which none is zero, rounded half up to `target`; None where 64 bits are too
+    few."""
     tops, bottoms = units_of(left), units_of(right)
     if tops is None or bottoms is None:
         return None
@@ -119,11 +128,20 @@ def quotients(left: pa.Array, right: pa.Array, target: DataType) -> pa.Array | N
     if most < 10 ** (MOST - digits):
         units = whole * 10**digits + behind
         return fitted(np.where(negative, -units, units), present, target)
-    return _wide(whole, behind, negative, present, digits, target) if most * 10**digits < 10**target.precision else None
+    return (
+        _wide(whole, behind, negative, present, digits, target)
+        if most * 10**digits < 10**target.precision
+        else None
+    )
 
 
 def _wide(
-    whole: Int64s, behind: Int64s, negative: BoolArray, present: BoolArray, digits: int, target: DataType
+    whole: Int64s,
+    behind: Int64s,
+    negative: BoolArray,
+    present: BoolArray,
+    digits: int,
+    target: DataType,
 ) -> pa.Array:
     """whole * 10**digits + behind in 128 bits."""
     sign = np.where(negative, -1, 1)
@@ -131,4 +149,6 @@ def _wide(
     shifted = pc.multiply(tops, pa.scalar(Decimal(10**digits), pa.decimal128(digits + 1, 0)))
     found = pc.add(shifted, pa.array(behind * sign).cast(pa.decimal128(19, 0)))
     bits = None if present.all() else pa.array(present).buffers()[1]
-    return pa.Array.from_buffers(target.arrow, len(found), [bits, found.buffers()[1]], offset=found.offset)
+    return pa.Array.from_buffers(
+        target.arrow, len(found), [bits, found.buffers()[1]], offset=found.offset
+    )

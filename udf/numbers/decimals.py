@@ -1,4 +1,5 @@
-"""Exact decimal values: rounding half up (away from zero), NULL for what does not fit, as in Flink."""
+"""Exact decimal values: rounding half up (away from zero), NULL for what does not fit, as in
+Flink."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from udf.arrays.arrays import row_by_row
 from udf.numbers.decimal_units import shortened
 from udf.registry import KernelContext, Values
 
-# Products of two 38-digit numbers are exact in it, quotients have far more digits than the 38 that are kept.
+# Products of two 38-digit numbers are exact in it, quotients have far more digits than the 38 that
+# are kept.
 EXACT = Context(prec=90, rounding=ROUND_HALF_UP)
 
 
@@ -20,11 +22,19 @@ def fit(value: Decimal, target: DataType) -> Decimal | None:
     """`value` rounded to the scale of DECIMAL type `target`; None if its digits do not fit."""
     if not value.is_finite():
         return None
-    rounded = value.quantize(Decimal(1).scaleb(-target.scale, EXACT), context=EXACT) if value.adjusted() < 60 else value
-    return rounded if rounded.copy_abs() < Decimal(10) ** (target.precision - target.scale) else None
+    rounded = (
+        value.quantize(Decimal(1).scaleb(-target.scale, EXACT), context=EXACT)
+        if value.adjusted() < 60
+        else value
+    )
+    return (
+        rounded if rounded.copy_abs() < Decimal(10) ** (target.precision - target.scale) else None
+    )
 
 
-def decimal_rows(num_rows: int, function: Callable[..., Decimal | None], target: DataType, *values: Values) -> pa.Array:
+def decimal_rows(
+    num_rows: int, function: Callable[..., Decimal | None], target: DataType, *values: Values
+) -> pa.Array:
     """`function` of each row's values, fitted to `target`."""
 
     def fitted(*row: object) -> Decimal | None:
@@ -49,9 +59,14 @@ def rescale(values: pa.Array, target: DataType) -> pa.Array:
 
 
 def combine(
-    num_rows: int, kernel: Callable[..., Values], exact: Callable[..., Decimal], target: DataType, *values: Values
+    num_rows: int,
+    kernel: Callable[..., Values],
+    exact: Callable[..., Decimal],
+    target: DataType,
+    *values: Values,
 ) -> Values:
-    """An Arrow kernel whose result has just the type `target`, or `exact` row by row where digits must be cut."""
+    """An Arrow kernel whose result has just the type `target`, or `exact` row by row where digits
+    must be cut."""
     if all(pa.types.is_decimal128(v.type) for v in values):
         try:
             result = kernel(*values)
@@ -65,7 +80,8 @@ def combine(
 def cut_decimals(
     ctx: KernelContext, value: Values, places: Values, rounding: str, exact: Callable[..., Decimal]
 ) -> pa.Array:
-    """Decimals rounded to so many places, by `exact` row by row where that is more than 64 bits hold."""
+    """Decimals rounded to so many places, by `exact` row by row where that is more than 64 bits
+    hold."""
     if isinstance(value, pa.Array) and isinstance(places, pa.Scalar) and places.is_valid:
         scale = value.type.scale
         found = shortened(value, min(places.as_py(), scale), rounding, ctx.result_type)

@@ -1,4 +1,5 @@
-"""Elementary functions of numbers, and numbers cut off at a digit. All but SIGN and TRUNCATE compute in DOUBLE."""
+"""Elementary functions of numbers, and numbers cut off at a digit. All but SIGN and TRUNCATE
+compute in DOUBLE."""
 
 from __future__ import annotations
 
@@ -153,7 +154,8 @@ def radians(ctx: KernelContext, value: Values) -> Values:
 
 @function("LOG", signature=takes(double, double, optional=1, result=DOUBLE))
 def log(ctx: KernelContext, first: Values, second: Values | None = None) -> Values:
-    """LOG(number): the natural logarithm; LOG(base, number): the one to a base. Minus infinity for 0, NaN below.
+    """LOG(number): the natural logarithm; LOG(base, number): the one to a base. Minus infinity for
+    0, NaN below.
 
     >>> LOG(2, 8)
     3.0
@@ -199,11 +201,15 @@ def sign(ctx: KernelContext, value: Values) -> Values:
     -1.0
     """
     if ctx.result_type.root is Root.DECIMAL:
-        return decimal_rows(ctx.num_rows, lambda v: Decimal((v > 0) - (v < 0)), ctx.result_type, value)
+        return decimal_rows(
+            ctx.num_rows, lambda v: Decimal((v > 0) - (v < 0)), ctx.result_type, value
+        )
     found = pc.sign(value).cast(ctx.result_type.arrow)
     if not pa.types.is_floating(value.type):
         return found
-    return pc.if_else(pc.equal(value, pa.scalar(0, value.type)), value, found)  # -0.0 stays what it is, as in Java
+    return pc.if_else(
+        pc.equal(value, pa.scalar(0, value.type)), value, found
+    )  # -0.0 stays what it is, as in Java
 
 
 def _cut_types(types: Types) -> tuple[DataType, ...] | None:
@@ -233,8 +239,8 @@ _WIDE.prec = 800
 
 @function("TRUNCATE", signature=Custom(_cut_types, _cut_result, "a number and a number of digits"))
 def truncate(ctx: KernelContext, value: Values, digits: Values | None = None) -> Values:
-    """TRUNCATE(number [, digits]): digits behind these places cut off, by the decimal text; negative digits make places
-    before the point 0.
+    """TRUNCATE(number [, digits]): digits behind these places cut off, by the decimal text;
+    negative digits make places before the point 0.
 
     >>> TRUNCATE(42.329, 2)
     42.32
@@ -244,18 +250,23 @@ def truncate(ctx: KernelContext, value: Values, digits: Values | None = None) ->
     if kind.root is Root.DECIMAL:
         return cut_decimals(ctx, value, places, ROUND_DOWN, _cut)
     if kind.is_integer:
-        return row_by_row(ctx.num_rows, lambda v, d: int(_cut(Decimal(v), d)), kind.arrow, value, places)
+        return row_by_row(
+            ctx.num_rows, lambda v, d: int(_cut(Decimal(v), d)), kind.arrow, value, places
+        )
     constant = places.as_py() if isinstance(places, pa.Scalar) and places.is_valid else -1
     if kind.root is Root.DOUBLE and isinstance(value, pa.Array) and 0 <= constant <= 15:
         return _cut_doubles(value, constant)
-    text: Callable[[float], str] = (lambda v: str(np.float32(v))) if kind.root is Root.FLOAT else repr
-    return row_by_row(ctx.num_rows, lambda v, d: _cut_float(v, d, text), pa.float64(), value, places).cast(
-        kind.arrow, safe=False
+    text: Callable[[float], str] = (
+        (lambda v: str(np.float32(v))) if kind.root is Root.FLOAT else repr
     )
+    return row_by_row(
+        ctx.num_rows, lambda v, d: _cut_float(v, d, text), pa.float64(), value, places
+    ).cast(kind.arrow, safe=False)
 
 
 def _cut_doubles(values: pa.Array, places: int) -> pa.Array:
-    """Whole units of the last place: the double that is nearest to a number of them tells whether its text reaches it."""
+    """Whole units of the last place: the double that is nearest to a number of them tells whether
+    its text reaches it."""
     numbers, unit = values.fill_null(0.0).to_numpy(zero_copy_only=False), 10.0**places
     size = np.abs(numbers)
     small = size < 2.0**40 / unit

@@ -1,4 +1,5 @@
-"""Random values, which depend on nothing but the context's seed and the row's number, so that a replay repeats them."""
+"""Random values, which depend on nothing but the context's seed and the row's number, so that a
+replay repeats them."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ def _words(ctx: KernelContext, per_row: int, stream: int = 0) -> npt.NDArray[np.
     """Random 64-bit words, `per_row` for each row."""
     key = [ctx.seed % 2**64, ctx.seed >> 64 & (2**64 - 1), stream]
     generator = np.random.Philox(np.random.SeedSequence(key))
-    words: npt.NDArray[np.uint64] = generator.random_raw(ctx.num_rows * per_row).reshape(ctx.num_rows, per_row)
+    words: npt.NDArray[np.uint64] = generator.random_raw(ctx.num_rows * per_row).reshape(
+        ctx.num_rows, per_row
+    )
     return words
 
 
@@ -32,7 +35,9 @@ def uuid(ctx: KernelContext) -> Values:
     words = _words(ctx, 2)
     words[:, 0] = words[:, 0] & np.uint64(0xFFFFFFFFFFFF0FFF) | np.uint64(0x4000)
     words[:, 1] = words[:, 1] & np.uint64(0x3FFFFFFFFFFFFFFF) | np.uint64(0x8000000000000000)
-    digits = _HEX_PAIRS[np.ascontiguousarray(words.astype(">u8")).view(np.uint8)].reshape(ctx.num_rows, 32)
+    digits = _HEX_PAIRS[np.ascontiguousarray(words.astype(">u8")).view(np.uint8)].reshape(
+        ctx.num_rows, 32
+    )
     texts = np.full((ctx.num_rows, 36), ord("-"), np.uint8)
     texts[:, _DIGIT_PLACES] = digits
     offsets = np.arange(ctx.num_rows + 1) * 36
@@ -43,12 +48,15 @@ _HEX_PAIRS = np.array([list(f"{i:02x}".encode()) for i in range(256)], np.uint8)
 _DIGIT_PLACES = [i for i in range(36) if i not in (8, 13, 18, 23)]
 
 
-_RAND = takes(int_, optional=1, result=lambda types, literals: DOUBLE.with_nullable(nullable(types)))
+_RAND = takes(
+    int_, optional=1, result=lambda types, literals: DOUBLE.with_nullable(nullable(types))
+)
 
 
 @function("RAND", signature=_RAND, deterministic=False)
 def rand(ctx: KernelContext, seed: Values | None = None) -> Values:
-    """RAND(), RAND(seed): a random DOUBLE from 0 to 1 (exclusive) for every row; other ones for other seeds.
+    """RAND(), RAND(seed): a random DOUBLE from 0 to 1 (exclusive) for every row; other ones for
+    other seeds.
 
     >>> RAND() < 1
     TRUE
@@ -66,8 +74,8 @@ def _seeded(ctx: KernelContext, row: int, seed: int) -> float:
 
 @function("RAND_INTEGER", signature=takes(int_, int_, optional=1, result=INT), deterministic=False)
 def rand_integer(ctx: KernelContext, first: Values, bound: Values | None = None) -> Vector:
-    """RAND_INTEGER(bound), RAND_INTEGER(seed, bound): a random INT from 0 to the bound (exclusive) for every row. Error:
-    a bound below 1.
+    """RAND_INTEGER(bound), RAND_INTEGER(seed, bound): a random INT from 0 to the bound (exclusive)
+    for every row. Error: a bound below 1.
 
     >>> RAND_INTEGER(1)
     0
@@ -77,7 +85,9 @@ def rand_integer(ctx: KernelContext, first: Values, bound: Values | None = None)
         if isinstance(first, pa.Scalar) and first.is_valid and first.as_py() > 0:
             return Vector(pa.array(_below(drawn, first.as_py())))
         words = pa.array(drawn)
-        return Vector(*row_errors(ctx.num_rows, lambda w, b: w % _positive(b), pa.int32(), words, first))
+        return Vector(
+            *row_errors(ctx.num_rows, lambda w, b: w % _positive(b), pa.int32(), words, first)
+        )
     rows = pa.array(range(ctx.num_rows), pa.int64())
     draw = lambda row, s, b: int(_seeded(ctx, row, s) * _positive(b))  # noqa: E731
     return Vector(*row_errors(ctx.num_rows, draw, pa.int32(), rows, first, bound))

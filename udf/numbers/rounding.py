@@ -38,7 +38,8 @@ def _round_types(types: Types) -> tuple[DataType, ...] | None:
 
 @function("ROUND", signature=Custom(_round_types, _round_result, "a number and a number of digits"))
 def round_(ctx: KernelContext, value: Values, digits: Values | None = None) -> Values:
-    """ROUND(number [, digits]): half up, away from zero, by the decimal text; negative digits round before the point.
+    """ROUND(number [, digits]): half up, away from zero, by the decimal text; negative digits round
+    before the point.
 
     >>> ROUND(-2.5)
     -3
@@ -53,7 +54,11 @@ def round_(ctx: KernelContext, value: Values, digits: Values | None = None) -> V
         return value if places.is_valid else pa.nulls(ctx.num_rows, value.type)
     bits = ctx.result_type.arrow.bit_width
     return row_by_row(
-        ctx.num_rows, lambda v, d: wrap(int(_round_decimal(Decimal(v), d)), bits), ctx.result_type.arrow, value, places
+        ctx.num_rows,
+        lambda v, d: wrap(int(_round_decimal(Decimal(v), d)), bits),
+        ctx.result_type.arrow,
+        value,
+        places,
     )
 
 
@@ -66,7 +71,12 @@ def _round_decimal(value: Decimal, digits: int) -> Decimal:
 
 
 def _round_floats(ctx: KernelContext, value: Values, places: Values) -> Values:
-    if isinstance(places, pa.Scalar) and places.is_valid and 0 <= places.as_py() <= 15 and isinstance(value, pa.Array):
+    if (
+        isinstance(places, pa.Scalar)
+        and places.is_valid
+        and 0 <= places.as_py() <= 15
+        and isinstance(value, pa.Array)
+    ):
         doubles = value.cast(pa.float64())
         numbers = doubles.fill_null(0.0).to_numpy(zero_copy_only=False)
         rounded = pa.array(_round_fast(numbers, places.as_py()), mask=~valid(value, len(value)))
@@ -85,7 +95,9 @@ def _round_fast(numbers: npt.NDArray[np.float64], digits: int) -> npt.NDArray[np
     with np.errstate(all="ignore"):
         scaled = np.abs(numbers) * 10.0**digits
         floor = np.floor(scaled)
-        half = (floor * 10 + 5) / 10.0 ** (digits + 1)  # the double that is nearest to it, as its text is
+        half = (floor * 10 + 5) / 10.0 ** (
+            digits + 1
+        )  # the double that is nearest to it, as its text is
         result = np.copysign((floor + (np.abs(numbers) >= half)) / 10.0**digits, numbers) + 0.0
         doubtful = ~(scaled < 2.0**40)
     for row in np.flatnonzero(doubtful):
@@ -95,14 +107,22 @@ def _round_fast(numbers: npt.NDArray[np.float64], digits: int) -> npt.NDArray[np
 
 def _whole_result(types: Types, literals: Literals) -> DataType:
     value = types[0].plain
-    return (decimal(value.precision, 0) if value.root is Root.DECIMAL else value).with_nullable(types[0].nullable)
+    return (decimal(value.precision, 0) if value.root is Root.DECIMAL else value).with_nullable(
+        types[0].nullable
+    )
 
 
-def _whole(ctx: KernelContext, value: Values, kernel: Callable[[Values], Values], rounding: str) -> Values:
+def _whole(
+    ctx: KernelContext, value: Values, kernel: Callable[[Values], Values], rounding: str
+) -> Values:
     if ctx.arg_types[0].is_integer:
         return value
-    if ctx.result_type.root is Root.DECIMAL:  # Arrow's kernels overflow silently where the result has a digit more
-        found = shortened(value, 0, rounding, ctx.result_type) if isinstance(value, pa.Array) else None
+    if (
+        ctx.result_type.root is Root.DECIMAL
+    ):  # Arrow's kernels overflow silently where the result has a digit more
+        found = (
+            shortened(value, 0, rounding, ctx.result_type) if isinstance(value, pa.Array) else None
+        )
         exact: Callable[[Decimal], Decimal] = lambda v: v.to_integral_value(rounding, context=EXACT)  # noqa: E731
         return decimal_rows(ctx.num_rows, exact, ctx.result_type, value) if found is None else found
     return kernel(value)
@@ -111,7 +131,9 @@ def _whole(ctx: KernelContext, value: Values, kernel: Callable[[Values], Values]
 def _floor_types(types: Types) -> tuple[DataType, ...] | None:
     if len(types) == 1 and types[0].is_numeric:
         return tuple(types)
-    temporal = len(types) == 2 and (types[0].is_timestamp or types[0].root in (Root.DATE, Root.TIME))
+    temporal = len(types) == 2 and (
+        types[0].is_timestamp or types[0].root in (Root.DATE, Root.TIME)
+    )
     return tuple(types) if temporal and types[1].is_string else None
 
 
@@ -120,19 +142,25 @@ _FLOOR = Custom(_floor_types, _whole_result, "a number, or a date or time and a 
 
 @function("FLOOR", signature=_FLOOR)
 def floor(ctx: KernelContext, value: Values, unit: Values | None = None) -> Values:
-    """FLOOR(number), FLOOR(time TO unit): the whole number at or below; the beginning of the unit that a time is in.
+    """FLOOR(number), FLOOR(time TO unit): the whole number at or below; the beginning of the unit
+    that a time is in.
 
     >>> FLOOR(TIMESTAMP '2020-05-17 12:44:31' TO HOUR)
     2020-05-17T12:00
     """
-    return _whole(ctx, value, pc.floor, ROUND_FLOOR) if unit is None else floor_time(ctx, value, unit)
+    return (
+        _whole(ctx, value, pc.floor, ROUND_FLOOR) if unit is None else floor_time(ctx, value, unit)
+    )
 
 
 @function("CEIL", "CEILING", signature=_FLOOR)
 def ceil(ctx: KernelContext, value: Values, unit: Values | None = None) -> Values:
-    """CEIL(number), CEIL(time TO unit): the whole number at or above; the beginning of the unit at or behind a time.
+    """CEIL(number), CEIL(time TO unit): the whole number at or above; the beginning of the unit at
+    or behind a time.
 
     >>> CEIL(1.2)
     2
     """
-    return _whole(ctx, value, pc.ceil, ROUND_CEILING) if unit is None else ceil_time(ctx, value, unit)
+    return (
+        _whole(ctx, value, pc.ceil, ROUND_CEILING) if unit is None else ceil_time(ctx, value, unit)
+    )

@@ -1,4 +1,5 @@
-"""Characters: their codes, replacing by position or one by one, and tests of all characters of a text."""
+"""Characters: their codes, replacing by position or one by one, and tests of all characters of a
+text."""
 
 from __future__ import annotations
 
@@ -14,7 +15,16 @@ from udf.arrays.arrays import is_ascii, is_constant, map_text, per_distinct, row
 from udf.casts.coercion import merged_type
 from udf.casts.parsing import BLANK
 from udf.registry import KernelContext, Literals, Types, Values, function
-from udf.signatures import Custom, always_nullable, bigint, integer, never_null, nullable, takes, text
+from udf.signatures import (
+    Custom,
+    always_nullable,
+    bigint,
+    integer,
+    never_null,
+    nullable,
+    takes,
+    text,
+)
 from udf.text.bytes import bytes_of, with_bytes
 
 _STRING = pa.string()
@@ -27,8 +37,8 @@ def _first_byte(value: str) -> int:
 
 @function("ASCII", signature=takes(text, result=INT))
 def ascii_(ctx: KernelContext, value: Values) -> Values:
-    """ASCII(text): the code of the first character; beyond ASCII that of its first byte in UTF-8, less 256; 0 for an
-    empty text.
+    """ASCII(text): the code of the first character; beyond ASCII that of its first byte in UTF-8,
+    less 256; 0 for an empty text.
 
     >>> ASCII('abc')
     97
@@ -41,12 +51,15 @@ _CHARACTERS = pa.array([*map(chr, range(256)), ""], _STRING)
 
 @function("CHR", signature=takes(integer, result=always_nullable(STRING)))
 def chr_(ctx: KernelContext, value: Values) -> Values:
-    """CHR(integer): the character with this code, modulo 256 above 255; empty for a negative number.
+    """CHR(integer): the character with this code, modulo 256 above 255; empty for a negative
+    number.
 
     >>> CHR(97)
     'a'
     """
-    codes = pc.if_else(pc.less(value, 0), pa.scalar(256, pa.int64()), pc.bit_wise_and(value.cast(pa.int64()), 255))
+    codes = pc.if_else(
+        pc.less(value, 0), pa.scalar(256, pa.int64()), pc.bit_wise_and(value.cast(pa.int64()), 255)
+    )
     given = pa.repeat(codes, ctx.num_rows) if isinstance(codes, pa.Scalar) else codes
     return _CHARACTERS.take(given)
 
@@ -59,17 +72,25 @@ def _overlay(value: str, replacement: str, start: int, length: int | None = None
     return value[: start - 1] + replacement + (value[end:] if size > 0 else "")
 
 
-def _constant_overlay(value: Values, replacement: Values, start: Values, length: Values | None = None) -> Values | None:
+def _constant_overlay(
+    value: Values, replacement: Values, start: Values, length: Values | None = None
+) -> Values | None:
     """Where only the text varies."""
     others = [o for o in (replacement, start, length) if o is not None]
-    if not isinstance(value, pa.Array) or not is_constant(*others) or not all(o.is_valid for o in others):
+    if (
+        not isinstance(value, pa.Array)
+        or not is_constant(*others)
+        or not all(o.is_valid for o in others)
+    ):
         return None
     at, text = start.as_py() - 1, replacement.as_py()
     size = len(text) if length is None else length.as_py()
     if at < 0:
         return value
     behind = pc.utf8_slice_codeunits(value, max(at + size, 0)) if size > 0 else pa.scalar("")
-    changed = pc.binary_join_element_wise(pc.utf8_slice_codeunits(value, 0, at), replacement, behind, "")
+    changed = pc.binary_join_element_wise(
+        pc.utf8_slice_codeunits(value, 0, at), replacement, behind, ""
+    )
     return pc.if_else(pc.greater(pc.utf8_length(value), at), changed, value)
 
 
@@ -78,17 +99,23 @@ def _overlay_result(types: Types, literals: Literals) -> DataType:
     return DataType(Root.VARCHAR, length=length, nullable=nullable(types))
 
 
-@function("OVERLAY", signature=takes(text, text, bigint, bigint, optional=1, result=_overlay_result))
+@function(
+    "OVERLAY", signature=takes(text, text, bigint, bigint, optional=1, result=_overlay_result)
+)
 def overlay(ctx: KernelContext, value: Values, replacement: Values, *place: Values) -> Values:
-    """OVERLAY(text PLACING replacement FROM start [FOR length]): `length` characters (as many as the replacement has) from
-    `start` on replaced; the text as it is when the start is not in it; nothing behind the replacement for a length below
-    1.
+    """OVERLAY(text PLACING replacement FROM start [FOR length]): `length` characters (as many as
+    the replacement has) from `start` on replaced; the text as it is when the start is not in it;
+    nothing behind the replacement for a length below 1.
 
     >>> OVERLAY('xxxxxtest' PLACING 'yy' FROM 6)
     'xxxxxyyst'
     """
     found = _constant_overlay(value, replacement, *place)
-    return row_by_row(ctx.num_rows, _overlay, _STRING, value, replacement, *place) if found is None else found
+    return (
+        row_by_row(ctx.num_rows, _overlay, _STRING, value, replacement, *place)
+        if found is None
+        else found
+    )
 
 
 def _translate(value: str, search: str, replacement: str) -> str:
@@ -117,8 +144,9 @@ def _as_first(types: Types, literals: Literals) -> DataType:
 
 @function("TRANSLATE", signature=takes(text, text, text, result=_as_first))
 def translate(ctx: KernelContext, value: Values, search: Values, replacement: Values) -> Values:
-    """TRANSLATE(text, from, to): every character that is in `from` replaced by the one at its place in `to`, and removed
-    where `to` is shorter. A NULL `from` changes nothing, a NULL `to` is an empty one.
+    """TRANSLATE(text, from, to): every character that is in `from` replaced by the one at its place
+    in `to`, and removed where `to` is shorter. A NULL `from` changes nothing, a NULL `to` is an
+    empty one.
 
     >>> TRANSLATE('abcab', 'ab', 'x')
     'xcx'
@@ -128,7 +156,12 @@ def translate(ctx: KernelContext, value: Values, search: Values, replacement: Va
         return found
     empty = pa.scalar("")
     return map_text(
-        ctx.num_rows, _translate, _STRING, value, pc.coalesce(search, empty), pc.coalesce(replacement, empty)
+        ctx.num_rows,
+        _translate,
+        _STRING,
+        value,
+        pc.coalesce(search, empty),
+        pc.coalesce(replacement, empty),
     )
 
 
@@ -179,7 +212,8 @@ def _all(values: Values, test: object, ctx: KernelContext) -> Values:
 
 @function("IS_ALPHA", signature=_PLAIN)
 def is_alpha(ctx: KernelContext, value: Values) -> Values:
-    """IS_ALPHA(text): whether there are letters only, and one at least. FALSE for NULL and for a number.
+    """IS_ALPHA(text): whether there are letters only, and one at least. FALSE for NULL and for a
+    number.
 
     >>> IS_ALPHA('abc')
     TRUE
@@ -191,8 +225,8 @@ def is_alpha(ctx: KernelContext, value: Values) -> Values:
 
 @function("IS_DIGIT", signature=_PLAIN)
 def is_digit(ctx: KernelContext, value: Values) -> Values:
-    """IS_DIGIT(text): whether there are digits only, and one at least. FALSE for NULL; for a number, whether it is an
-    integer.
+    """IS_DIGIT(text): whether there are digits only, and one at least. FALSE for NULL; for a
+    number, whether it is an integer.
 
     >>> IS_DIGIT('12a')
     FALSE
@@ -214,8 +248,8 @@ def _is_decimal(value: str) -> bool:
 
 @function("IS_DECIMAL", signature=_PLAIN)
 def is_decimal(ctx: KernelContext, value: Values) -> Values:
-    """IS_DECIMAL(text): whether the text is a number, with a point and an exponent or without. FALSE for NULL, and as
-    in Flink for a DECIMAL.
+    """IS_DECIMAL(text): whether the text is a number, with a point and an exponent or without.
+    FALSE for NULL, and as in Flink for a DECIMAL.
 
     >>> IS_DECIMAL('-1.5e3')
     TRUE

@@ -51,12 +51,18 @@ def _written(value: Values, num_rows: int, bits: int) -> pa.Array:
     parts = np.ascontiguousarray(numbers.astype(">i8")).view(np.uint8).reshape(-1, 8)
     if len(numbers) and numbers.min() >= 0:  # bytes that are 0 in all numbers are not written
         parts = parts[:, 8 - max(1, (int(numbers.max()).bit_length() + 7) // 8) :]
-    digits = np.unpackbits(parts, axis=1) + np.uint8(48) if bits == 1 else _HEX_PAIRS[parts].reshape(len(parts), -1)
+    digits = (
+        np.unpackbits(parts, axis=1) + np.uint8(48)
+        if bits == 1
+        else _HEX_PAIRS[parts].reshape(len(parts), -1)
+    )
     width = digits.shape[1]
     zeros = np.minimum((digits != 48).argmax(axis=1), width - 1)
     zeros[numbers == 0] = width - 1
     starts = np.arange(len(numbers)) * width
-    return sliced(digits.reshape(-1), starts + zeros, starts + width, valid(given, len(given)), _STRING)
+    return sliced(
+        digits.reshape(-1), starts + zeros, starts + width, valid(given, len(given)), _STRING
+    )
 
 
 @function("BIN", signature=takes(integer, result=STRING))
@@ -75,8 +81,8 @@ def _hex_types(types: Types) -> tuple[DataType, ...] | None:
 
 @function("HEX", signature=Custom(_hex_types, gives(STRING), "an integer or a string"))
 def hex_(ctx: KernelContext, value: Values) -> Values:
-    """HEX(integer), HEX(text): hexadecimal digits in upper case, of the number (a negative one as BIGINT in two's
-    complement) or of the text in UTF-8.
+    """HEX(integer), HEX(text): hexadecimal digits in upper case, of the number (a negative one as
+    BIGINT in two's complement) or of the text in UTF-8.
 
     >>> HEX('hi')
     '6869'
@@ -96,10 +102,14 @@ def _unhexed(value: pa.Array) -> pa.Array | None:
     digits = _HEX_DIGITS[data]
     if (digits > 15).any() or (offsets % 2).any():
         return None
-    return texts_of(offsets // 2, digits[::2] * np.uint8(16) + digits[1::2], valid(value, len(value)), _BINARY)
+    return texts_of(
+        offsets // 2, digits[::2] * np.uint8(16) + digits[1::2], valid(value, len(value)), _BINARY
+    )
 
 
-_HEX_DIGITS = np.array([int(chr(c), 16) if chr(c) in "0123456789abcdefABCDEF" else 16 for c in range(256)], np.uint8)
+_HEX_DIGITS = np.array(
+    [int(chr(c), 16) if chr(c) in "0123456789abcdefABCDEF" else 16 for c in range(256)], np.uint8
+)
 
 
 def _unhex(value: str) -> bytes | None:
@@ -112,8 +122,8 @@ def _unhex(value: str) -> bytes | None:
 
 @function("UNHEX", signature=takes(text_or_null, result=always_nullable(BYTES)))
 def unhex(ctx: KernelContext, value: Values) -> Values:
-    """UNHEX(text): the bytes that hexadecimal digits stand for; of an odd number of them the first one is lost, and a
-    zero stands there, as in Flink. NULL for a text with anything else.
+    """UNHEX(text): the bytes that hexadecimal digits stand for; of an odd number of them the first
+    one is lost, and a zero stands there, as in Flink. NULL for a text with anything else.
 
     >>> DECODE(UNHEX('6869'), 'UTF-8')
     'hi'
@@ -131,7 +141,9 @@ def to_base64(ctx: KernelContext, value: Values) -> Values:
     """
     if isinstance(value, pa.Scalar):
         value = pa.repeat(value, ctx.num_rows)
-    encoded = [None if v is None else b2a_base64(v, newline=False) for v in value.cast(_BINARY).to_pylist()]
+    encoded = [
+        None if v is None else b2a_base64(v, newline=False) for v in value.cast(_BINARY).to_pylist()
+    ]
     return pa.array(encoded, _BINARY).cast(_STRING)
 
 
@@ -139,7 +151,12 @@ def _from_base64(value: str | bytes) -> str:
     written = value if isinstance(value, str) else value.decode("latin-1")
     digits = written.rstrip("=")
     padding = len(written) - len(digits)
-    if not _ALPHABET.issuperset(digits) or len(digits) % 4 == 1 or (padding and len(written) % 4) or padding > 2:
+    if (
+        not _ALPHABET.issuperset(digits)
+        or len(digits) % 4 == 1
+        or (padding and len(written) % 4)
+        or padding > 2
+    ):
         raise RowError(f"{quoted([written])} is not base 64")
     try:
         return java_text(a2b_base64(digits + "=" * (-len(digits) % 4)))
@@ -149,20 +166,27 @@ def _from_base64(value: str | bytes) -> str:
 
 @function("FROM_BASE64", signature=takes(text_or_binary, result=STRING))
 def from_base64(ctx: KernelContext, value: Values) -> Vector:
-    """FROM_BASE64(text): the text in UTF-8 that base 64 stands for; bytes that are no character become U+FFFD. Error: a
-    text that is not base 64.
+    """FROM_BASE64(text): the text in UTF-8 that base 64 stands for; bytes that are no character
+    become U+FFFD. Error: a text that is not base 64.
 
     >>> FROM_BASE64('aGVsbG8=')
     'hello'
     """
     found = _from_plain_base64(value) if isinstance(value, pa.Array) else None
-    return Vector(*row_errors(ctx.num_rows, _from_base64, _STRING, value)) if found is None else Vector(found)
+    return (
+        Vector(*row_errors(ctx.num_rows, _from_base64, _STRING, value))
+        if found is None
+        else Vector(found)
+    )
 
 
 def _from_plain_base64(value: pa.Array) -> pa.Array | None:
     """Where all texts are as TO_BASE64 writes them."""
     try:
-        decoded = [None if v is None else a2b_base64(v, strict_mode=True) for v in value.cast(_BINARY).to_pylist()]
+        decoded = [
+            None if v is None else a2b_base64(v, strict_mode=True)
+            for v in value.cast(_BINARY).to_pylist()
+        ]
         return pa.array(decoded, _BINARY).cast(_STRING)
     except (Base64Error, pa.ArrowInvalid):
         return None
@@ -195,8 +219,8 @@ def _decode(value: bytes, charset: str) -> str:
 
 @function("ENCODE", signature=takes(text, text, result=BYTES))
 def encode(ctx: KernelContext, value: Values, charset: Values) -> Vector:
-    """ENCODE(text, charset): the bytes of a text in a character set such as 'UTF-8', 'ISO-8859-1' or 'UTF-16'; a
-    character that it lacks becomes '?'. Error: an unknown character set.
+    """ENCODE(text, charset): the bytes of a text in a character set such as 'UTF-8', 'ISO-8859-1'
+    or 'UTF-16'; a character that it lacks becomes '?'. Error: an unknown character set.
 
     >>> HEX(DECODE(ENCODE('hi', 'UTF-16BE'), 'ISO-8859-1'))
     '00680069'
@@ -208,8 +232,8 @@ def encode(ctx: KernelContext, value: Values, charset: Values) -> Vector:
 
 @function("DECODE", signature=takes(binary, text, result=STRING))
 def decode(ctx: KernelContext, value: Values, charset: Values) -> Vector:
-    """DECODE(bytes, charset): the text of bytes in a character set; what is no character becomes U+FFFD. Error: an
-    unknown character set.
+    """DECODE(bytes, charset): the text of bytes in a character set; what is no character becomes
+    U+FFFD. Error: an unknown character set.
 
     >>> DECODE(x'6869', 'UTF-8')
     'hi'

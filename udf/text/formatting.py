@@ -76,7 +76,9 @@ def _written(
     return written
 
 
-def _one(value: object, kind: DataType, conversion: str, flags: str, width: str, precision: int | None) -> str:
+def _one(
+    value: object, kind: DataType, conversion: str, flags: str, width: str, precision: int | None
+) -> str:
     if precision is not None and precision > _WIDEST:
         raise _Illegal("precision")
     lower = conversion.lower()
@@ -91,11 +93,20 @@ def _one(value: object, kind: DataType, conversion: str, flags: str, width: str,
         text = _padded(text[:precision] if precision is not None else text, flags, width)
     elif value is None:
         text = _padded("null"[:precision], flags.replace("0", ""), width)
-    elif lower in "dxo" and precision is None and isinstance(value, int) and not isinstance(value, bool):
+    elif (
+        lower in "dxo"
+        and precision is None
+        and isinstance(value, int)
+        and not isinstance(value, bool)
+    ):
         text = _signed(*_whole(value, kind, lower, flags), flags, width)
     elif lower in "feg" and isinstance(value, float):
         text = _fraction(value, lower, flags, width, 6 if precision is None else precision)
-    elif lower == "c" and kind.root in (Root.TINYINT, Root.SMALLINT, Root.INT) and isinstance(value, int):
+    elif (
+        lower == "c"
+        and kind.root in (Root.TINYINT, Root.SMALLINT, Root.INT)
+        and isinstance(value, int)
+    ):
         text = _padded(chr(value) if 0 <= value < 0x110000 else _refuse(), flags, width)
     else:
         raise _Illegal(conversion)
@@ -108,7 +119,9 @@ def _refuse() -> str:
 
 def _general(value: object, kind: DataType, conversion: str) -> str:
     if conversion == "b":
-        return str(value).lower() if isinstance(value, bool) else "false" if value is None else "true"
+        return (
+            str(value).lower() if isinstance(value, bool) else "false" if value is None else "true"
+        )
     match value:
         case None:
             return "null"
@@ -139,12 +152,17 @@ def _fraction(value: float, conversion: str, flags: str, width: str, precision: 
     negative, exact = bool(exact.is_signed()), abs(exact)
     if conversion == "g":
         conversion, precision = _chosen(exact, precision)
-    digits = _scientific(exact, precision) if conversion == "e" else _fixed(exact, precision, "," in flags)
+    digits = (
+        _scientific(exact, precision)
+        if conversion == "e"
+        else _fixed(exact, precision, "," in flags)
+    )
     return _signed(negative, digits + ("." if "#" in flags and not precision else ""), flags, width)
 
 
 def _chosen(value: Decimal, precision: int) -> tuple[str, int]:
-    """Java's %g: so many significant digits, without an exponent from 0.0001 up to ten to their number."""
+    """Java's %g: so many significant digits, without an exponent from 0.0001 up to ten to their
+    number."""
     precision = precision or 1
     rounded = value if not value else Context(prec=precision, rounding=ROUND_HALF_UP).plus(value)
     if not rounded:
@@ -164,12 +182,21 @@ def _scientific(value: Decimal, precision: int) -> str:
         return f"{_fixed(value, precision, False)}e+00"
     rounded = Context(prec=precision + 1, rounding=ROUND_HALF_UP).plus(value)
     exponent = rounded.adjusted()
-    return f"{_fixed(rounded.scaleb(-exponent), precision, False)}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
+    digits = _fixed(rounded.scaleb(-exponent), precision, False)
+    return f"{digits}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
 
 
 def _signed(negative: bool, digits: str, flags: str, width: str) -> str:
     opening = (
-        "(" if negative and "(" in flags else "-" if negative else "+" if "+" in flags else " " if " " in flags else ""
+        "("
+        if negative and "(" in flags
+        else "-"
+        if negative
+        else "+"
+        if "+" in flags
+        else " "
+        if " " in flags
+        else ""
     )
     closing = ")" if opening == "(" else ""
     if "0" in flags:
@@ -207,7 +234,8 @@ def _internal(value: Values, kind: DataType, num_rows: int) -> Sequence[object]:
 
 
 def _java_time(text: str) -> str:
-    """A timestamp as Java's LocalDateTime writes it: seconds and fractions only where there are some."""
+    """A timestamp as Java's LocalDateTime writes it: seconds and fractions only where there are
+    some."""
     whole, _, fraction = text.replace(" ", "T").partition(".")
     fraction = fraction.ljust(9, "0")
     while fraction.endswith("000"):
@@ -217,9 +245,10 @@ def _java_time(text: str) -> str:
 
 @function("PRINTF", signature=Custom(_types, always_nullable(STRING), "a format string and values"))
 def printf_kernel(ctx: KernelContext, pattern: Values, *arguments: Values) -> Values:
-    """PRINTF(format, value, …): the values written by Java's format string: '%s' any value, '%d' an integer, '%.2f' a
-    number with a point, '%x' hexadecimal, '%05d' with zeros, '%-5s' to the left, '%2$s' the second value. NULL where the
-    format is none, or a value is not of the kind that it asks for; a NULL value is written as null.
+    """PRINTF(format, value, …): the values written by Java's format string: '%s' any value, '%d' an
+    integer, '%.2f' a number with a point, '%x' hexadecimal, '%05d' with zeros, '%-5s' to the left,
+    '%2$s' the second value. NULL where the format is none, or a value is not of the kind that it
+    asks for; a NULL value is written as null.
 
     >>> PRINTF('%s-%05d', 'a', 42)
     'a-00042'
@@ -227,6 +256,11 @@ def printf_kernel(ctx: KernelContext, pattern: Values, *arguments: Values) -> Va
     types = ctx.arg_types[1:]
     columns = [_internal(a, t, ctx.num_rows) for a, t in zip(arguments, types, strict=True)]
     rows = zip(
-        range(ctx.num_rows), rows_of(pattern), zip(*columns, strict=True) if columns else repeat(()), strict=False
+        range(ctx.num_rows),
+        rows_of(pattern),
+        zip(*columns, strict=True) if columns else repeat(()),
+        strict=False,
     )
-    return pa.array([None if p is None else printf(str(p), row, types) for _, p, row in rows], pa.string())
+    return pa.array(
+        [None if p is None else printf(str(p), row, types) for _, p, row in rows], pa.string()
+    )

@@ -26,7 +26,10 @@ def _digest(algorithm: Algorithm, value: Values) -> Values:
     if isinstance(value, pa.Scalar) or repeats(value):
         return per_distinct(lambda v: _hex(algorithm, v), pa.string(), value)
     data = value.cast(pa.binary()).to_pylist()
-    return pa.array([None if v is None else algorithm(v, usedforsecurity=False).hexdigest() for v in data], pa.string())
+    return pa.array(
+        [None if v is None else algorithm(v, usedforsecurity=False).hexdigest() for v in data],
+        pa.string(),
+    )
 
 
 @function("MD5", signature=takes(text_or_binary, result=char(32)))
@@ -109,7 +112,8 @@ def _sha2_result(types: Types, literals: Literals) -> DataType:
 
 @function("SHA2", signature=takes(text_or_binary, int_, result=_sha2_result))
 def sha2(ctx: KernelContext, value: Values, bits: Values) -> Vector:
-    """SHA2(text or bytes, bits): the digest of the SHA-2 family with 224, 256, 384 or 512 bits. Error: another number.
+    """SHA2(text or bytes, bits): the digest of the SHA-2 family with 224, 256, 384 or 512 bits.
+    Error: another number.
 
     >>> SHA2('a', 224)
     'abd37534c7d9a2efb9465de931cd7055ffdb8879563ae98078d6d6d5'

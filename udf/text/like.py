@@ -1,4 +1,5 @@
-"""LIKE: patterns as a list of literals and wildcards, and the cheapest Arrow kernel that tests each."""
+"""LIKE: patterns as a list of literals and wildcards, and the cheapest Arrow kernel that tests
+each."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ class LikePattern:
 
 @lru_cache(maxsize=16384)
 def parse_like(pattern: str, escape: str | None = None) -> LikePattern:
-    """Reads a pattern; RowError for a bad escape. Without an escape character nothing is escaped."""
+    """Reads a pattern; RowError for a bad escape. Without an escape character nothing is
+    escaped."""
     escape = escape or None
     if escape is not None and len(escape) != 1:
         raise RowError(f"invalid escape character '{escape}'")
@@ -104,7 +106,9 @@ def _container(text: str) -> Callable[[pa.Array], pa.Array]:
     kernel, needle = _kernel("match_substring", text), text.encode()
     if len(needle) < 2:
         return kernel
-    return lambda values: _where(values, hits(values, needle)[0]) if len(values) >= MANY else kernel(values)
+    return lambda values: (
+        _where(values, hits(values, needle)[0]) if len(values) >= MANY else kernel(values)
+    )
 
 
 def _where(values: pa.Array, rows: npt.NDArray[np.intp]) -> pa.Array:
@@ -128,8 +132,11 @@ def _like_result(types: Types, literals: Literals) -> DataType:
 
 
 @function("LIKE", signature=Positional((text, text, text), _like_result, 1))
-def like(ctx: KernelContext, value: Values, pattern: Values, escape: Values | None = None) -> Values | Vector:
-    """text [NOT] LIKE pattern [ESCAPE character]: `%` stands for any characters, also line breaks, `_` for one.
+def like(
+    ctx: KernelContext, value: Values, pattern: Values, escape: Values | None = None
+) -> Values | Vector:
+    """text [NOT] LIKE pattern [ESCAPE character]: `%` stands for any characters, also line breaks,
+    `_` for one.
 
     >>> 'hello' LIKE 'h_l%'
     TRUE
@@ -161,7 +168,9 @@ def _like_rows(num_rows: int, value: Values, *patterns: Values) -> Vector:
     failures: dict[int, str] = {}
     for key, rows in groups.items():
         try:
-            matched = match_like(values.take(pa.array(rows)), parse_like(*map(str, key))).to_pylist()
+            matched = match_like(
+                values.take(pa.array(rows)), parse_like(*map(str, key))
+            ).to_pylist()
         except RowError as error:
             failures.update((row, str(error)) for row in rows)
             continue

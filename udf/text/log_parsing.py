@@ -1,4 +1,5 @@
-"""Lines of logs taken apart: GROK and KEYVALUE. Both are extensions: Flink has no such functions."""
+"""Lines of logs taken apart: GROK and KEYVALUE. Both are extensions: Flink has no such
+functions."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from udf.text.searches import searched
 from udf.vector import Vector
 
 _MAP = map_of(STRING, STRING)
-_REFERENCE = regex.compile(r"%\{(\w+)(?::([\w.\[\]@-]+))?(?::(?:int|float|long|double|string|boolean))?\}")
+_REFERENCE = regex.compile(
+    r"%\{(\w+)(?::([\w.\[\]@-]+))?(?::(?:int|float|long|double|string|boolean))?\}"
+)
 # The names that log tools share for the parts of a line.
 PATTERNS = {
     "USERNAME": r"[a-zA-Z0-9._-]+",
@@ -54,18 +57,24 @@ PATTERNS = {
     "URIPARAM": r"\?[A-Za-z0-9$.+!*'|(){},~@#%&/=:;_?\[\]<>-]*",
     "URIPATHPARAM": r"%{URIPATH}(?:%{URIPARAM})?",
     "URI": r"%{URIPROTO}://(?:%{USER}(?::[^@]*)?@)?(?:%{URIHOST})?(?:%{URIPATHPARAM})?",
-    "MONTH": r"\b(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sep(?:tember)?"
-    r"|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\b",
+    "MONTH": (
+        r"\b(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sep(?:tember)?"
+        r"|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\b"
+    ),
     "MONTHNUM": r"(?:0?[1-9]|1[0-2])",
     "MONTHDAY": r"(?:0[1-9]|[12][0-9]|3[01]|[1-9])",
-    "DAY": r"(?:Mon(?:day)?|Tue(?:sday)?|Wed(?:nesday)?|Thu(?:rsday)?|Fri(?:day)?|Sat(?:urday)?|Sun(?:day)?)",
+    "DAY": (
+        r"(?:Mon(?:day)?|Tue(?:sday)?|Wed(?:nesday)?|Thu(?:rsday)?|Fri(?:day)?|Sat(?:urday)?|Sun(?:day)?)"
+    ),
     "YEAR": r"[0-9]{2}(?:[0-9]{2})?",
     "HOUR": r"(?:2[0123]|[01]?[0-9])",
     "MINUTE": r"[0-5][0-9]",
     "SECOND": r"(?:[0-5]?[0-9]|60)(?:[:.,][0-9]+)?",
     "TIME": r"%{HOUR}:%{MINUTE}(?::%{SECOND})?",
     "ISO8601_TIMEZONE": r"(?:Z|[+-]%{HOUR}(?::?%{MINUTE}))",
-    "TIMESTAMP_ISO8601": r"%{YEAR}-%{MONTHNUM}-%{MONTHDAY}[T ]%{HOUR}:?%{MINUTE}(?::?%{SECOND})?%{ISO8601_TIMEZONE}?",
+    "TIMESTAMP_ISO8601": (
+        r"%{YEAR}-%{MONTHNUM}-%{MONTHDAY}[T ]%{HOUR}:?%{MINUTE}(?::?%{SECOND})?%{ISO8601_TIMEZONE}?"
+    ),
     "DATE": r"%{MONTHNUM}[/-]%{MONTHDAY}[/-]%{YEAR}",
     "HTTPDATE": r"%{MONTHDAY}/%{MONTH}/%{YEAR}:%{TIME} %{INT}",
     "SYSLOGTIMESTAMP": r"%{MONTH} +%{MONTHDAY} %{TIME}",
@@ -73,18 +82,25 @@ PATTERNS = {
     "SYSLOGPROG": r"%{PROG:program}(?:\[%{POSINT:pid}\])?",
     "SYSLOGHOST": r"%{IPORHOST}",
     "SYSLOGBASE": r"%{SYSLOGTIMESTAMP:timestamp} %{SYSLOGHOST:logsource} %{SYSLOGPROG}:",
-    "LOGLEVEL": r"(?i:alert|trace|debug|notice|info(?:rmation)?|warn(?:ing)?|err(?:or)?|crit(?:ical)?|fatal|severe"
-    r"|emerg(?:ency)?)",
+    "LOGLEVEL": (
+        r"(?i:alert|trace|debug|notice|info(?:rmation)?|warn(?:ing)?|err(?:or)?|crit(?:ical)?|fatal|severe"
+        r"|emerg(?:ency)?)"
+    ),
     "HTTPDUSER": r"(?:%{EMAILADDRESS}|%{USER})",
-    "COMMONAPACHELOG": r"%{IPORHOST:clientip} %{HTTPDUSER:ident} %{HTTPDUSER:auth} \[%{HTTPDATE:timestamp}\] "
-    r'"(?:%{WORD:verb} %{NOTSPACE:request}(?: HTTP/%{NUMBER:httpversion})?|%{DATA:rawrequest})" '
-    r"%{INT:response} (?:%{INT:bytes}|-)",
+    "COMMONAPACHELOG": (
+        r"%{IPORHOST:clientip} %{HTTPDUSER:ident} %{HTTPDUSER:auth} \[%{HTTPDATE:timestamp}\] "
+        r'"(?:%{WORD:verb} %{NOTSPACE:request}(?:'
+        r' HTTP/%{NUMBER:httpversion})?|%{DATA:rawrequest})" '
+        r"%{INT:response} (?:%{INT:bytes}|-)"
+    ),
     "COMBINEDAPACHELOG": r"%{COMMONAPACHELOG} %{QS:referrer} %{QS:agent}",
 }
 _DEEPEST = 16
 
 
-_GROUP = regex.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\((?:\?<([A-Za-z][A-Za-z0-9]*)>|(\?))?", regex.DOTALL)
+_GROUP = regex.compile(
+    r"\\.|\[(?:\\.|[^\]\\])*\]|\((?:\?<([A-Za-z][A-Za-z0-9]*)>|(\?))?", regex.DOTALL
+)
 
 
 def _names_of_groups(pattern: str) -> dict[int, str]:
@@ -100,7 +116,8 @@ def _names_of_groups(pattern: str) -> dict[int, str]:
 
 
 class _Grok:
-    """A pattern with its names: `names[i]` is what group grok<i + 1> of the regular expression is called."""
+    """A pattern with its names: `names[i]` is what group grok<i + 1> of the regular expression is
+    called."""
 
     def __init__(self, pattern: str) -> None:
         self.names: list[str] = []
@@ -115,7 +132,10 @@ class _Grok:
         def replace(found: regex.Match[str]) -> str:
             known = PATTERNS.get(found[1])
             if known is None:
-                raise SqlError(f"unknown GROK pattern '{found[1]}'", hint="known are " + ", ".join(sorted(PATTERNS)))
+                raise SqlError(
+                    f"unknown GROK pattern '{found[1]}'",
+                    hint="known are " + ", ".join(sorted(PATTERNS)),
+                )
             if found[2] is None:
                 return f"(?:{self._expanded(known, depth + 1)})"
             self.names.append(found[2])
@@ -165,12 +185,14 @@ def _grok_result(types: Types, literals: Literals) -> DataType:
 
 @function("GROK", signature=takes(text, text, result=_grok_result))
 def grok_kernel(ctx: KernelContext, value: Values, pattern: Values) -> Vector:
-    """GROK(text, pattern): what a pattern such as '%{IP:client} %{WORD:verb}' finds in a line, as a map from name to text;
-    NULL where it is not found. Between the names stands a regular expression (Java's); names known are those of log tools
-    (INT, NUMBER, WORD, IP, HOSTNAME, TIMESTAMP_ISO8601, HTTPDATE, LOGLEVEL, DATA, GREEDYDATA, COMMONAPACHELOG, …); named
-    groups of its own are taken too. Error: an unknown name (when submitted, if the pattern is a literal). An extension.
+    """GROK(text, pattern): what a pattern such as '%{IP:client} %{WORD:verb}' finds in a line, as a
+    map from name to text; NULL where it is not found. Between the names stands a regular expression
+    (Java's); names known are those of log tools (INT, NUMBER, WORD, IP, HOSTNAME,
+    TIMESTAMP_ISO8601, HTTPDATE, LOGLEVEL, DATA, GREEDYDATA, COMMONAPACHELOG, …); named groups of
+    its own are taken too. Error: an unknown name (when submitted, if the pattern is a literal). An
+    extension.
 
-    >>> GROK('10.0.0.1 GET /index.html 200', '%{IP:client} %{WORD:verb} %{NOTSPACE:path} %{INT:status}')['path']
+    >>> GROK('10.0.0.1 GET /index.html', '%{IP:client} %{WORD:verb} %{NOTSPACE:path}')['path']
     '/index.html'
     """
     return Vector(*row_errors(ctx.num_rows, grok, _MAP.arrow, value, pattern))
@@ -210,9 +232,10 @@ def _pair(value: str, at: int, between: str, inside: str) -> tuple[int, str, str
 
 @function("KEYVALUE", signature=takes(text, text, text, optional=2, result=always_nullable(_MAP)))
 def keyvalue(ctx: KernelContext, value: Values, *delimiters: Values) -> Vector:
-    """KEYVALUE(text [, between pairs [, inside a pair]]): the pairs of a line such as `user=ann action="log in"` as a map;
-    the delimiters are ' ' and '=' by default, and stand as they are. A value in quotes may have delimiters in it; what is
-    no pair is left out; of equal keys the last one counts. Error: an empty delimiter. An extension.
+    """KEYVALUE(text [, between pairs [, inside a pair]]): the pairs of a line such as `user=ann
+    action="log in"` as a map; the delimiters are ' ' and '=' by default, and stand as they are. A
+    value in quotes may have delimiters in it; what is no pair is left out; of equal keys the last
+    one counts. Error: an empty delimiter. An extension.
 
     >>> KEYVALUE('user=ann action="log in" x')['action']
     'log in'

@@ -12,7 +12,16 @@ from parser.errors import PlanError
 from parser.types import BIGINT, BOOLEAN, INT, STRING, DataType
 from udf.arrays.arrays import map_text, per_distinct, row_by_row
 from udf.registry import KernelContext, Literals, Types, Values, function
-from udf.signatures import always_nullable, bigint, bigint_or_null, int_, nullable, takes, text, text_or_null
+from udf.signatures import (
+    always_nullable,
+    bigint,
+    bigint_or_null,
+    int_,
+    nullable,
+    takes,
+    text,
+    text_or_null,
+)
 
 _STRING = pa.string()
 _DECIMAL = re.compile("[0-9]{1,10}")
@@ -20,7 +29,8 @@ _DECIMAL = re.compile("[0-9]{1,10}")
 
 @lru_cache(maxsize=16384)
 def parse_network(network: str) -> IPv4Network | IPv6Network | None:
-    """A network as `10.0.0.0/8` (host bits are ignored) or a single address; None for anything else."""
+    """A network as `10.0.0.0/8` (host bits are ignored) or a single address; None for anything
+    else."""
     try:
         return ip_network(network.strip(), strict=False)
     except ValueError:
@@ -37,7 +47,8 @@ def parse_address(address: str) -> IPv4Address | IPv6Address | None:
 
 
 def cidr_contains(address: str, network: str) -> bool | None:
-    """Whether the address is in the network; None if the network is none, False if the address is none."""
+    """Whether the address is in the network; None if the network is none, False if the address is
+    none."""
     known = parse_network(network)
     if known is None:
         return None
@@ -51,14 +62,17 @@ def cidr_contains(address: str, network: str) -> bool | None:
 def _cidr_result(types: Types, literals: Literals) -> DataType:
     for network in literals[1:]:
         if isinstance(network, str) and parse_network(network) is None:
-            raise PlanError(f"'{network}' is not a network", hint="write an address and a prefix: '10.0.0.0/8'")
+            raise PlanError(
+                f"'{network}' is not a network", hint="write an address and a prefix: '10.0.0.0/8'"
+            )
     return BOOLEAN.with_nullable(nullable(types))
 
 
 @function("CIDR_MATCH", signature=takes(text, text, result=_cidr_result))
 def cidr_match(ctx: KernelContext, address: Values, network: Values) -> Values:
-    """CIDR_MATCH(address, network): whether an IPv4 or IPv6 address is in a network such as '10.0.0.0/8'; FALSE for a
-    text that is no address, NULL for one that is no network. An extension: Flink has no such function.
+    """CIDR_MATCH(address, network): whether an IPv4 or IPv6 address is in a network such as
+    '10.0.0.0/8'; FALSE for a text that is no address, NULL for one that is no network. An
+    extension: Flink has no such function.
 
     >>> CIDR_MATCH('10.1.2.3', '10.0.0.0/8')
     TRUE
@@ -67,7 +81,8 @@ def cidr_match(ctx: KernelContext, address: Values, network: Values) -> Values:
 
 
 def address_to_int(address: str) -> int | None:
-    """As inet_aton: one to four decimal parts, of which the last one fills what is left of the 32 bits."""
+    """As inet_aton: one to four decimal parts, of which the last one fills what is left of the 32
+    bits."""
     parts = address.split(".")
     if len(parts) > 4 or not all(_DECIMAL.fullmatch(p) for p in parts):
         return None
@@ -84,8 +99,8 @@ def int_to_address(number: int) -> str | None:
 
 @function("INET_ATON", signature=takes(text_or_null, result=always_nullable(BIGINT)))
 def inet_aton(ctx: KernelContext, value: Values) -> Values:
-    """INET_ATON(text): the number of an IPv4 address; NULL for what is none. With fewer than four parts the last one fills
-    the rest: '127.1' is 127.0.0.1.
+    """INET_ATON(text): the number of an IPv4 address; NULL for what is none. With fewer than four
+    parts the last one fills the rest: '127.1' is 127.0.0.1.
 
     >>> INET_ATON('10.0.0.1')
     167772161
@@ -110,8 +125,8 @@ def _strict_int(address: str) -> int | None:
 
 @function("IP_TO_INT", signature=takes(text, result=always_nullable(BIGINT)))
 def ip_to_int(ctx: KernelContext, value: Values) -> Values:
-    """IP_TO_INT(address): the number of an IPv4 address of four parts; NULL for anything else. An extension: INET_ATON
-    also takes short forms.
+    """IP_TO_INT(address): the number of an IPv4 address of four parts; NULL for anything else. An
+    extension: INET_ATON also takes short forms.
 
     >>> IP_TO_INT('10.0.0.1')
     167772161
@@ -121,7 +136,8 @@ def ip_to_int(ctx: KernelContext, value: Values) -> Values:
 
 @function("INT_TO_IP", signature=takes(bigint, result=always_nullable(STRING)))
 def int_to_ip(ctx: KernelContext, value: Values) -> Values:
-    """INT_TO_IP(integer): the IPv4 address of a number; NULL outside of 0 to 4294967295. An extension.
+    """INT_TO_IP(integer): the IPv4 address of a number; NULL outside of 0 to 4294967295. An
+    extension.
 
     >>> INT_TO_IP(167772161)
     '10.0.0.1'
@@ -157,8 +173,8 @@ _PRIVATE: dict[int, tuple[IPv4Network | IPv6Network, ...]] = {
 
 @function("IS_PRIVATE_IP", signature=takes(text, result=BOOLEAN))
 def is_private_ip(ctx: KernelContext, value: Values) -> Values:
-    """IS_PRIVATE_IP(address): whether an address is of a private network: 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 or
-    fc00::/7; FALSE for a text that is no address. An extension.
+    """IS_PRIVATE_IP(address): whether an address is of a private network: 10.0.0.0/8,
+    172.16.0.0/12, 192.168.0.0/16 or fc00::/7; FALSE for a text that is no address. An extension.
 
     >>> IS_PRIVATE_IP('192.168.1.1')
     TRUE
@@ -168,13 +184,15 @@ def is_private_ip(ctx: KernelContext, value: Values) -> Values:
 
 @function("IS_LOOPBACK_IP", signature=takes(text, result=BOOLEAN))
 def is_loopback_ip(ctx: KernelContext, value: Values) -> Values:
-    """IS_LOOPBACK_IP(address): whether an address is of 127.0.0.0/8, or ::1; FALSE for a text that is no address. An
-    extension.
+    """IS_LOOPBACK_IP(address): whether an address is of 127.0.0.0/8, or ::1; FALSE for a text that
+    is no address. An extension.
 
     >>> IS_LOOPBACK_IP('127.0.0.1')
     TRUE
     """
-    return per_distinct(lambda v: (found := parse_address(v)) is not None and found.is_loopback, pa.bool_(), value)
+    return per_distinct(
+        lambda v: (found := parse_address(v)) is not None and found.is_loopback, pa.bool_(), value
+    )
 
 
 def _network_of(address: str, prefix: int) -> str | None:
@@ -186,8 +204,8 @@ def _network_of(address: str, prefix: int) -> str | None:
 
 @function("IP_NETWORK", signature=takes(text, int_, result=always_nullable(STRING)))
 def ip_network_kernel(ctx: KernelContext, address: Values, prefix: Values) -> Values:
-    """IP_NETWORK(address, prefix): the network of so many bits that an address is in, to group by it; NULL for a text that
-    is no address or a prefix that its kind has not. An extension.
+    """IP_NETWORK(address, prefix): the network of so many bits that an address is in, to group by
+    it; NULL for a text that is no address or a prefix that its kind has not. An extension.
 
     >>> IP_NETWORK('10.1.2.3', 16)
     '10.1.0.0/16'

@@ -1,4 +1,5 @@
-"""Where a text is in another: its position, the beginning and the end. Positions count Unicode code points, from 1."""
+"""Where a text is in another: its position, the beginning and the end. Positions count Unicode code
+points, from 1."""
 
 from __future__ import annotations
 
@@ -9,7 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.types import BOOLEAN, INT, DataType
-from udf.arrays.arrays import RowError, column_of, is_ascii, is_constant, map_text, row_errors, valid
+from udf.arrays.arrays import (
+    RowError,
+    column_of,
+    is_ascii,
+    is_constant,
+    map_text,
+    row_errors,
+    valid,
+)
 from udf.registry import KernelContext, Types, Values, function
 from udf.signatures import (
     Custom,
@@ -40,19 +49,29 @@ def _constant_position(value: pa.Array, search: Values, start: Values) -> Values
         rows, at = hits(value, needle)
         found[rows] = at + 1
         return column_of(found, valid(value, len(value)), pa.int32())
-    places = pc.find_substring(pc.utf8_slice_codeunits(value, before) if before else value, search.as_py())
-    return pc.if_else(pc.less(places, 0), pa.scalar(0, pa.int32()), pc.add(places, pa.scalar(before + 1, pa.int32())))
+    places = pc.find_substring(
+        pc.utf8_slice_codeunits(value, before) if before else value, search.as_py()
+    )
+    return pc.if_else(
+        pc.less(places, 0),
+        pa.scalar(0, pa.int32()),
+        pc.add(places, pa.scalar(before + 1, pa.int32())),
+    )
 
 
 @function("POSITION", signature=takes(text, text, int_, optional=1, result=INT))
 def position(ctx: KernelContext, search: Values, value: Values, *start: Values) -> Values:
-    """POSITION(search IN text [FROM start]): where `search` first occurs in the text, 0 if it does not; 1 for an empty
-    one.
+    """POSITION(search IN text [FROM start]): where `search` first occurs in the text, 0 if it does
+    not; 1 for an empty one.
 
     >>> POSITION('l' IN 'hello')
     3
     """
-    found = None if is_constant(value) else _constant_position(value, search, start[0] if start else pa.scalar(1))
+    found = (
+        None
+        if is_constant(value)
+        else _constant_position(value, search, start[0] if start else pa.scalar(1))
+    )
     if found is not None:
         return found
     swapped: Callable[..., int] = lambda v, s, *at: _position(s, v, *at)  # noqa: E731
@@ -61,8 +80,8 @@ def position(ctx: KernelContext, search: Values, value: Values, *start: Values) 
 
 @function("LOCATE", signature=takes(text, text, int_, optional=1, result=INT))
 def locate(ctx: KernelContext, search: Values, value: Values, *start: Values) -> Values:
-    """LOCATE(search, text [, start]): where `search` first occurs in the text, from `start` on; 0 if it does not; 1 for an
-    empty one.
+    """LOCATE(search, text [, start]): where `search` first occurs in the text, from `start` on; 0
+    if it does not; 1 for an empty one.
 
     >>> LOCATE('l', 'hello', 4)
     4
@@ -86,8 +105,9 @@ def _nth_position(value: str, search: str, start: int, nth: int = 1) -> int:
 
 @function("INSTR", signature=takes(text, text, int_, int_, optional=2, result=INT))
 def instr(ctx: KernelContext, value: Values, search: Values, *places: Values) -> Values | Vector:
-    """INSTR(text, search [, start [, n]]): where `search` occurs for the n-th time (the first) in the text from `start` on,
-    0 if it does not. From a negative start the search goes towards the beginning. Error: n below 1.
+    """INSTR(text, search [, start [, n]]): where `search` occurs for the n-th time (the first) in
+    the text from `start` on, 0 if it does not. From a negative start the search goes towards the
+    beginning. Error: n below 1.
 
     >>> INSTR('hello', 'l')
     3

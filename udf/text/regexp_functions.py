@@ -1,4 +1,5 @@
-"""REGEXP_COUNT, REGEXP_EXTRACT_ALL, REGEXP_INSTR, REGEXP_SUBSTR: all of Java's dialect, NULL for an invalid pattern."""
+"""REGEXP_COUNT, REGEXP_EXTRACT_ALL, REGEXP_INSTR, REGEXP_SUBSTR: all of Java's dialect, NULL for an
+invalid pattern."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ def regexp_count(value: str, pattern: str) -> int | None:
     compiled = known(pattern)
     if compiled is None:
         return None
-    return searched(compiled, value, lambda limit: sum(1 for _ in compiled.exact.finditer(value, timeout=limit)))
+    return searched(
+        compiled, value, lambda limit: sum(1 for _ in compiled.exact.finditer(value, timeout=limit))
+    )
 
 
 def regexp_extract_all(value: str, pattern: str, group: int = 1) -> list[str | None] | None:
@@ -32,14 +35,19 @@ def regexp_extract_all(value: str, pattern: str, group: int = 1) -> list[str | N
     if compiled is None or not 0 <= group <= compiled.groups:
         return None
     if compiled.groups == 1 and group == 1 and 1 in compiled.steady:
-        return searched(compiled, value, lambda limit: list(compiled.exact.findall(value, timeout=limit)))
+        return searched(
+            compiled, value, lambda limit: list(compiled.exact.findall(value, timeout=limit))
+        )
     return searched(
-        compiled, value, lambda limit: [match[group] for match in compiled.exact.finditer(value, timeout=limit)]
+        compiled,
+        value,
+        lambda limit: [match[group] for match in compiled.exact.finditer(value, timeout=limit)],
     )
 
 
 def _first(value: str, pattern: str) -> tuple[int, str] | None:
-    """Where the first match begins and what it is; (-1, '') where there is none, None for an invalid pattern."""
+    """Where the first match begins and what it is; (-1, '') where there is none, None for an
+    invalid pattern."""
     compiled = known(pattern)
     if compiled is None:
         return None
@@ -52,7 +60,9 @@ def regexp_instr(value: str, pattern: str) -> int | None:
     first = _first(value, pattern)
     if first is None or first[0] < 0:
         return None if first is None else 0
-    return first[0] + 1 + sum(c > "\uffff" for c in value[: first[0]])  # as Java counts: such a character is two
+    return (
+        first[0] + 1 + sum(c > "\uffff" for c in value[: first[0]])
+    )  # as Java counts: such a character is two
 
 
 def regexp_substr(value: str, pattern: str) -> str | None:
@@ -67,7 +77,9 @@ def _constant(value: Values, pattern: Values) -> JavaRegex | None:
     return known(pattern.as_py()) if usable else None
 
 
-def _by_rows(ctx: KernelContext, function: Callable[..., object], result: pa.DataType, *values: Values) -> Vector:
+def _by_rows(
+    ctx: KernelContext, function: Callable[..., object], result: pa.DataType, *values: Values
+) -> Vector:
     return Vector(*row_errors(ctx.num_rows, function, result, *values))
 
 
@@ -87,11 +99,16 @@ def regexp_count_kernel(ctx: KernelContext, value: Values, pattern: Values) -> V
 
 @function(
     "REGEXP_EXTRACT_ALL",
-    signature=takes(text_or_null, text_or_null, integer_or_null, optional=1, result=always_nullable(_TEXTS)),
+    signature=takes(
+        text_or_null, text_or_null, integer_or_null, optional=1, result=always_nullable(_TEXTS)
+    ),
 )
-def regexp_extract_all_kernel(ctx: KernelContext, value: Values, pattern: Values, *group: Values) -> Vector:
-    """REGEXP_EXTRACT_ALL(text, pattern [, group]): the group (1 by default, 0 is all) of every match; an element is NULL
-    where the group took no part. NULL for a group that does not exist. Error: it takes too long.
+def regexp_extract_all_kernel(
+    ctx: KernelContext, value: Values, pattern: Values, *group: Values
+) -> Vector:
+    """REGEXP_EXTRACT_ALL(text, pattern [, group]): the group (1 by default, 0 is all) of every
+    match; an element is NULL where the group took no part. NULL for a group that does not exist.
+    Error: it takes too long.
 
     >>> REGEXP_EXTRACT_ALL('a1b22', '([a-z])([0-9]+)', 2)
     ['1', '22']
@@ -101,7 +118,8 @@ def regexp_extract_all_kernel(ctx: KernelContext, value: Values, pattern: Values
 
 @function("REGEXP_INSTR", signature=takes(text_or_null, text_or_null, result=always_nullable(INT)))
 def regexp_instr_kernel(ctx: KernelContext, value: Values, pattern: Values) -> Vector:
-    """REGEXP_INSTR(text, pattern): where the first match begins, from 1; 0 if there is none. Error: it takes too long.
+    """REGEXP_INSTR(text, pattern): where the first match begins, from 1; 0 if there is none. Error:
+    it takes too long.
 
     >>> REGEXP_INSTR('hello', 'l+')
     3
@@ -113,9 +131,12 @@ def regexp_instr_kernel(ctx: KernelContext, value: Values, pattern: Values) -> V
     return _by_rows(ctx, regexp_instr, pa.int32(), value, pattern)
 
 
-@function("REGEXP_SUBSTR", signature=takes(text_or_null, text_or_null, result=always_nullable(STRING)))
+@function(
+    "REGEXP_SUBSTR", signature=takes(text_or_null, text_or_null, result=always_nullable(STRING))
+)
 def regexp_substr_kernel(ctx: KernelContext, value: Values, pattern: Values) -> Vector:
-    """REGEXP_SUBSTR(text, pattern): the first match; NULL if there is none. Error: it takes too long.
+    """REGEXP_SUBSTR(text, pattern): the first match; NULL if there is none. Error: it takes too
+    long.
 
     >>> REGEXP_SUBSTR('hello', 'l+')
     'll'

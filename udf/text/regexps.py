@@ -20,7 +20,8 @@ _STRING = pa.string()
 
 
 def regexp_matches(value: str, pattern: str) -> bool:
-    """REGEXP for one value; FALSE for a pattern that is empty or invalid. RowError when it takes too long."""
+    """REGEXP for one value; FALSE for a pattern that is empty or invalid. RowError when it takes
+    too long."""
     compiled = known(pattern) if pattern else None
     return compiled is not None and found(compiled, value)
 
@@ -41,12 +42,16 @@ def regexp_replace(value: str, pattern: str, replacement: str) -> str | None:
     if compiled is None:
         return None
     replaced: str = searched(
-        compiled, value, lambda limit: compiled.exact.sub(lambda _: replacement, value, timeout=limit)
+        compiled,
+        value,
+        lambda limit: compiled.exact.sub(lambda _: replacement, value, timeout=limit),
     )
     return replaced
 
 
-def _distinct(function: Callable[..., object], result: pa.DataType, value: pa.Array, *constants: object) -> Vector:
+def _distinct(
+    function: Callable[..., object], result: pa.DataType, value: pa.Array, *constants: object
+) -> Vector:
     """`function` once per distinct value, with its errors."""
     encoded = value.dictionary_encode()
     failures: dict[int, str] = {}
@@ -60,11 +65,15 @@ def _distinct(function: Callable[..., object], result: pa.DataType, value: pa.Ar
     errors = None
     if failures:
         codes = encoded.indices.to_pylist()
-        errors = errors_of({row: failures[c] for row, c in enumerate(codes) if c in failures}, len(codes))
+        errors = errors_of(
+            {row: failures[c] for row, c in enumerate(codes) if c in failures}, len(codes)
+        )
     return Vector(pa.array(mapped, result).take(encoded.indices), errors)
 
 
-def _by_rows(ctx: KernelContext, function: Callable[..., object], result: pa.DataType, *values: Values) -> Vector:
+def _by_rows(
+    ctx: KernelContext, function: Callable[..., object], result: pa.DataType, *values: Values
+) -> Vector:
     return Vector(*row_errors(ctx.num_rows, function, result, *values))
 
 
@@ -72,7 +81,11 @@ def _constants(value: Values, pattern: Values, *others: Values) -> bool:
     """Whether only the text varies, and the pattern is one that can be translated."""
     if not isinstance(value, pa.Array) or not is_constant(pattern, *others):
         return False
-    return pattern.is_valid and all(o.is_valid for o in others) and _unsupported(pattern.as_py()) is None
+    return (
+        pattern.is_valid
+        and all(o.is_valid for o in others)
+        and _unsupported(pattern.as_py()) is None
+    )
 
 
 def _unsupported(pattern: str) -> UnsupportedError | None:
@@ -100,8 +113,8 @@ def _checked(result: ResultRule) -> ResultRule:
 
 @function("REGEXP", signature=takes(text, text, result=_checked(gives(BOOLEAN))))
 def regexp(ctx: KernelContext, value: Values, pattern: Values) -> Values | Vector:
-    """REGEXP(text, pattern): whether the pattern (Java's) is found somewhere in the text; FALSE for an empty or invalid
-    one. Error: it takes too long.
+    """REGEXP(text, pattern): whether the pattern (Java's) is found somewhere in the text; FALSE for
+    an empty or invalid one. Error: it takes too long.
 
     >>> REGEXP('abc123', '[0-9]+$')
     TRUE
@@ -111,17 +124,25 @@ def regexp(ctx: KernelContext, value: Values, pattern: Values) -> Values | Vecto
     source = pattern.as_py()
     compiled = known(source) if source else None
     if compiled is None:
-        return null_where(value.is_null().to_numpy(zero_copy_only=False), pa.repeat(False, len(value)))
+        return null_where(
+            value.is_null().to_numpy(zero_copy_only=False), pa.repeat(False, len(value))
+        )
     re2 = compiled.re2_for(value, places=False)
     if re2 is not None:
         return pc.match_substring_regex(value, re2)
     return _distinct(regexp_matches, pa.bool_(), value, source)
 
 
-@function("REGEXP_EXTRACT", signature=takes(text, text, integer, optional=1, result=_checked(always_nullable(STRING))))
-def regexp_extract_kernel(ctx: KernelContext, value: Values, pattern: Values, *group: Values) -> Values | Vector:
-    """REGEXP_EXTRACT(text, pattern [, group]): the group (0, the default, is all) of the first match; NULL if there is no
-    match, the group took no part in it or does not exist, or the pattern is invalid.
+@function(
+    "REGEXP_EXTRACT",
+    signature=takes(text, text, integer, optional=1, result=_checked(always_nullable(STRING))),
+)
+def regexp_extract_kernel(
+    ctx: KernelContext, value: Values, pattern: Values, *group: Values
+) -> Values | Vector:
+    """REGEXP_EXTRACT(text, pattern [, group]): the group (0, the default, is all) of the first
+    match; NULL if there is no match, the group took no part in it or does not exist, or the pattern
+    is invalid.
 
     >>> REGEXP_EXTRACT('foothebar', 'foo(.*?)(bar)', 2)
     'bar'
@@ -134,14 +155,18 @@ def regexp_extract_kernel(ctx: KernelContext, value: Values, pattern: Values, *g
         return pa.nulls(len(value), _STRING)
     re2 = compiled.re2_for(value) if number in compiled.steady else None
     if re2 is not None:  # Arrow cannot tell an absent group from an empty one
-        return pc.struct_field(pc.extract_regex(value, re2 if number else f"(?P<g0>{re2})"), f"g{number}")
+        return pc.struct_field(
+            pc.extract_regex(value, re2 if number else f"(?P<g0>{re2})"), f"g{number}"
+        )
     return _distinct(regexp_extract, _STRING, value, pattern.as_py(), number)
 
 
 @function("REGEXP_REPLACE", signature=takes(text, text, text, result=_checked(gives(STRING))))
-def regexp_replace_kernel(ctx: KernelContext, value: Values, pattern: Values, replacement: Values) -> Values | Vector:
-    """REGEXP_REPLACE(text, pattern, replacement): all matches replaced by the replacement as it stands (no `$1`); NULL for
-    an invalid pattern.
+def regexp_replace_kernel(
+    ctx: KernelContext, value: Values, pattern: Values, replacement: Values
+) -> Values | Vector:
+    """REGEXP_REPLACE(text, pattern, replacement): all matches replaced by the replacement as it
+    stands (no `$1`); NULL for an invalid pattern.
 
     >>> REGEXP_REPLACE('foobar', 'oo|ar', '')
     'fb'

@@ -1,7 +1,9 @@
-"""Searching with Java's patterns, a value at a time: in linear time where RE2 can, else with a timeout and an account.
+"""Searching with Java's patterns, a value at a time: in linear time where RE2 can, else with a
+timeout and an account.
 
-A pattern that goes back and tries again may take for ever on one value, or a little too long on each of thousands.
-Both would make everybody wait, so it is given up: the values that it is not asked for have no answer, which is said."""
+A pattern that goes back and tries again may take for ever on one value, or a little too long on
+each of thousands. Both would make everybody wait, so it is given up: the values that it is not
+asked for have no answer, which is said."""
 
 from __future__ import annotations
 
@@ -27,14 +29,16 @@ _SHORT = 2_000
 _SPARED = 0.1
 # What a search may take on average, in CPU seconds.
 _ALLOWED_S = 0.0002
-# So many searches are left out when a pattern is given up for the first time; each time twice as many as before.
+# So many searches are left out when a pattern is given up for the first time; each time twice as
+# many as before.
 _PAUSE, _LONGEST_PAUSE = 1_000, 1_000_000
 
 
 @dataclass
 class Patience:
-    """The account of one pattern: each search brings in what it may take and pays what it took. When it is `most_behind`
-    seconds behind, its patience is at an end. The clock never decides what an answer is, only that there is none."""
+    """The account of one pattern: each search brings in what it may take and pays what it took.
+    When it is `most_behind` seconds behind, its patience is at an end. The clock never decides what
+    an answer is, only that there is none."""
 
     most_behind: float = 0.3
     behind: float = 0.0
@@ -54,7 +58,8 @@ class Patience:
 
 @dataclass
 class _Account:
-    """`left_out`: searches still to leave out before the pattern is tried again. `slow`: RE2 is asked where it can be."""
+    """`left_out`: searches still to leave out before the pattern is tried again. `slow`: RE2 is
+    asked where it can be."""
 
     patience: Patience
     pause: int = _PAUSE
@@ -64,7 +69,9 @@ class _Account:
     def search(self, pattern: str, search: Callable[[], T]) -> T:
         if self.left_out > 0:
             self.left_out -= 1
-            raise RowError(f"regular expression '{pattern}' was given up for a while: it takes too long")
+            raise RowError(
+                f"regular expression '{pattern}' was given up for a while: it takes too long"
+            )
         try:
             return self.patience.watch(search)
         finally:
@@ -89,7 +96,8 @@ def _known(pattern: str) -> JavaRegex | UnsupportedError | None:
 
 
 def known(pattern: str) -> JavaRegex | None:
-    """The translated pattern; None where Java refuses it. RowError for what Java has and this version has not."""
+    """The translated pattern; None where Java refuses it. RowError for what Java has and this
+    version has not."""
     found = _known(pattern)
     if isinstance(found, UnsupportedError):
         raise RowError(found.message)
@@ -97,8 +105,8 @@ def known(pattern: str) -> JavaRegex | None:
 
 
 def searched(pattern: JavaRegex, text: str, search: Callable[[float | None], T]) -> T:
-    """What `search` gives, which asks `pattern.exact` for something in `text` with the timeout that it is called with.
-    RowError where that takes too long."""
+    """What `search` gives, which asks `pattern.exact` for something in `text` with the timeout that
+    it is called with. RowError where that takes too long."""
     if is_quick(pattern, text):
         return search(None)
     try:
@@ -113,8 +121,8 @@ def is_quick(pattern: JavaRegex, text: str) -> bool:
 
 
 def with_limit(pattern: JavaRegex, text: str, seconds: float, *, spare: bool = False) -> bool:
-    """Whether `pattern.exact` is found. TimeoutError after so many seconds, or a part of them if RE2 is there to `spare`
-    it: that takes longer as a rule, but never much longer."""
+    """Whether `pattern.exact` is found. TimeoutError after so many seconds, or a part of them if
+    RE2 is there to `spare` it: that takes longer as a rule, but never much longer."""
     return pattern.exact.search(text, timeout=_SPARED * seconds if spare else seconds) is not None
 
 
@@ -126,7 +134,10 @@ def found(pattern: JavaRegex, text: str) -> bool:
         return pattern.exact.search(text) is not None
     texts = pattern.re2_texts(text)
     if not texts:
-        return searched(pattern, text, lambda limit: pattern.exact.search(text, timeout=limit)) is not None
+        return (
+            searched(pattern, text, lambda limit: pattern.exact.search(text, timeout=limit))
+            is not None
+        )
     account = _account(pattern.text)
     if not account.slow:
         try:

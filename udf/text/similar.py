@@ -18,9 +18,14 @@ from udf.vector import Vector
 # Characters that only Java gives a meaning.
 _PLAIN = frozenset("\\$&~#<>=!/")
 _CLASSES = {
-    "ALPHA": r"\p{Alpha}", "UPPER": r"\p{Upper}", "LOWER": r"\p{Lower}", "DIGIT": r"\d", "ALNUM": r"\p{Alnum}",
-    "SPACE": " ", "WHITESPACE": r"\s",
-}  # fmt: skip
+    "ALPHA": r"\p{Alpha}",
+    "UPPER": r"\p{Upper}",
+    "LOWER": r"\p{Lower}",
+    "DIGIT": r"\d",
+    "ALNUM": r"\p{Alnum}",
+    "SPACE": " ",
+    "WHITESPACE": r"\s",
+}
 
 
 @lru_cache(maxsize=1024)
@@ -33,7 +38,9 @@ def similar_pattern(pattern: str, escape: str = "") -> str:
         if c == escape:
             if at + 1 >= len(pattern):
                 raise RowError(f"pattern '{pattern}' ends in the escape character")
-            parts.append("\\" + pattern[at + 1] if not pattern[at + 1].isalnum() else pattern[at + 1])
+            parts.append(
+                "\\" + pattern[at + 1] if not pattern[at + 1].isalnum() else pattern[at + 1]
+            )
             at += 2
             continue
         if in_class and pattern.startswith("[:", at) and (end := pattern.find(":]", at)) > 0:
@@ -84,13 +91,18 @@ def _result(types: Types, literals: Literals) -> DataType:
 
 @function("SIMILAR TO", signature=takes(text, text, text, optional=1, result=_result))
 def similar_to(ctx: KernelContext, value: Values, pattern: Values, *escape: Values) -> Vector:
-    """value SIMILAR TO pattern [ESCAPE character]: whether the whole text matches: '%' is any text, '_' any character, and
-    `|`, `*`, `+`, `?`, `{n}`, `( )`, `[ ]` are as in regular expressions. Error: a pattern that is none.
+    """value SIMILAR TO pattern [ESCAPE character]: whether the whole text matches: '%' is any text,
+    '_' any character, and `|`, `*`, `+`, `?`, `{n}`, `( )`, `[ ]` are as in regular expressions.
+    Error: a pattern that is none.
 
     >>> 'abc' SIMILAR TO '(a|b)%'
     TRUE
     """
-    if isinstance(value, pa.Array) and is_constant(pattern, *escape) and all(v.is_valid for v in (pattern, *escape)):
+    if (
+        isinstance(value, pa.Array)
+        and is_constant(pattern, *escape)
+        and all(v.is_valid for v in (pattern, *escape))
+    ):
         re2 = _re2(value, pattern.as_py(), *[e.as_py() for e in escape])
         if re2 is not None:
             return Vector(pc.match_substring_regex(value, re2))

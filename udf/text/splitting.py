@@ -26,8 +26,8 @@ def _split(value: str, delimiter: str) -> list[str]:
 
 @function("SPLIT", signature=takes(text_or_null, text_or_null, result=_TEXTS))
 def split(ctx: KernelContext, value: Values, delimiter: Values) -> Values:
-    """SPLIT(text, delimiter): the parts between the delimiters; the characters for an empty delimiter; no part for an
-    empty text.
+    """SPLIT(text, delimiter): the parts between the delimiters; the characters for an empty
+    delimiter; no part for an empty text.
 
     >>> SPLIT('a,b,,c', ',')
     ['a', 'b', '', 'c']
@@ -52,8 +52,8 @@ def _split_plain(value: str, delimiter: str, most: int) -> list[str]:
 
 
 def _java_split(value: str, delimiter: str, most: int = 0) -> list[str]:
-    """As Java's `String.split`: by a regular expression, empty parts at the end left out unless `most` is given, no empty
-    part before a match of no characters at the beginning."""
+    """As Java's `String.split`: by a regular expression, empty parts at the end left out unless
+    `most` is given, no empty part before a match of no characters at the beginning."""
     if len(delimiter) == 1 and delimiter not in _MEANT:
         return _split_plain(value, delimiter, most)
     compiled = known(delimiter)
@@ -61,7 +61,9 @@ def _java_split(value: str, delimiter: str, most: int = 0) -> list[str]:
         raise RowError(f"'{delimiter}' is not a regular expression")
     parts: list[str] = []
     start = 0
-    for found in searched(compiled, value, lambda limit: list(compiled.exact.finditer(value, timeout=limit))):
+    for found in searched(
+        compiled, value, lambda limit: list(compiled.exact.finditer(value, timeout=limit))
+    ):
         if found.end() == 0 or (most and len(parts) == most - 1):
             continue
         if found.start() == len(value) and found.end() == found.start() and not most:
@@ -93,11 +95,14 @@ def _map_types(types: Types) -> tuple[DataType, ...] | None:
     return tuple([text.cast(t) for t in types]) if len(types) in (1, 3) else None
 
 
-@function("STR_TO_MAP", signature=Custom(_map_types, always_nullable(_MAP), "a string, alone or with two delimiters"))
+@function(
+    "STR_TO_MAP",
+    signature=Custom(_map_types, always_nullable(_MAP), "a string, alone or with two delimiters"),
+)
 def str_to_map(ctx: KernelContext, value: Values, *delimiters: Values) -> Vector:
-    """STR_TO_MAP(text [, between pairs, inside a pair]): the pairs as a map; the delimiters, ',' and '=' by default, are
-    regular expressions. A pair without the second delimiter has a NULL value; of equal keys the last one counts. Error: a
-    delimiter that is no regular expression.
+    """STR_TO_MAP(text [, between pairs, inside a pair]): the pairs as a map; the delimiters, ','
+    and '=' by default, are regular expressions. A pair without the second delimiter has a NULL
+    value; of equal keys the last one counts. Error: a delimiter that is no regular expression.
 
     >>> STR_TO_MAP('a=1,b=2')
     {'a': '1', 'b': '2'}
@@ -138,7 +143,9 @@ def _split_types(types: Types) -> tuple[DataType, ...] | None:
 
 @function(
     "SPLIT_INDEX",
-    signature=Custom(_split_types, always_nullable(STRING), "a string, a separator (string or code) and an index"),
+    signature=Custom(
+        _split_types, always_nullable(STRING), "a string, a separator (string or code) and an index"
+    ),
 )
 def split_index(ctx: KernelContext, value: Values, separator: Values, index: Values) -> Values:
     """SPLIT_INDEX(text, separator, index): the part at `index` (from 0); NULL if there is none.
@@ -146,9 +153,18 @@ def split_index(ctx: KernelContext, value: Values, separator: Values, index: Val
     >>> SPLIT_INDEX('a,b,c', ',', 1)
     'b'
     """
-    if is_constant(separator, index) and index.is_valid and isinstance(value, pa.Array) and len(value):
+    if (
+        is_constant(separator, index)
+        and index.is_valid
+        and isinstance(value, pa.Array)
+        and len(value)
+    ):
         at, byte = index.as_py(), _single_byte(separator.as_py())
         if byte is not None and at >= 0:
             found = part_at(value, byte, at)
-            return found if at else pc.if_else(pc.equal(value, ""), pa.scalar(None, pa.string()), found)
+            return (
+                found
+                if at
+                else pc.if_else(pc.equal(value, ""), pa.scalar(None, pa.string()), found)
+            )
     return map_text(ctx.num_rows, _split_index, pa.string(), value, separator, index)

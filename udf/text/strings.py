@@ -29,7 +29,9 @@ from udf.time.intervals import integers
 _STRING = pa.string()
 
 
-def _cased(values: Values, ascii_kernel: Callable[..., Values], full: Callable[[str], str]) -> Values:
+def _cased(
+    values: Values, ascii_kernel: Callable[..., Values], full: Callable[[str], str]
+) -> Values:
     return ascii_kernel(values) if is_ascii(values) else per_distinct(full, _STRING, values)
 
 
@@ -59,8 +61,8 @@ _SMALL = np.array([c + 32 if 65 <= c <= 90 else c for c in range(256)], np.uint8
 
 @function("INITCAP", signature=takes(text, result=same_as_first))
 def initcap(ctx: KernelContext, value: Values) -> Values:
-    """INITCAP(text): every word with its first letter in upper case and the others in lower case. Only the letters and
-    digits of ASCII make words; all others stay as they are.
+    """INITCAP(text): every word with its first letter in upper case and the others in lower case.
+    Only the letters and digits of ASCII make words; all others stay as they are.
 
     >>> INITCAP('hello wORLD')
     'Hello World'
@@ -116,9 +118,13 @@ def concat(ctx: KernelContext, *values: Values) -> Values:
     return pc.binary_join_element_wise(*values, _EMPTY)
 
 
-@function("CONCAT_WS", signature=Positional((text, text), lambda t, _: STRING.with_nullable(nullable(t)), 1, True))
+@function(
+    "CONCAT_WS",
+    signature=Positional((text, text), lambda t, _: STRING.with_nullable(nullable(t)), 1, True),
+)
 def concat_ws(ctx: KernelContext, separator: Values, *values: Values) -> Values:
-    """CONCAT_WS(separator, text, …): the texts joined, those that are NULL left out; NULL if the separator is NULL.
+    """CONCAT_WS(separator, text, …): the texts joined, those that are NULL left out; NULL if the
+    separator is NULL.
 
     >>> CONCAT_WS(',', 'a', CAST(NULL AS STRING), 'b')
     'a,b'
@@ -131,7 +137,9 @@ def concat_ws(ctx: KernelContext, separator: Values, *values: Values) -> Values:
     rows = zip(
         range(ctx.num_rows), rows_of(separator), *map(rows_of, values), strict=False
     )  # Arrow loses rows of NULLs
-    return pa.array([None if sep is None else _joined(str(sep), parts) for _, sep, *parts in rows], _STRING)
+    return pa.array(
+        [None if sep is None else _joined(str(sep), parts) for _, sep, *parts in rows], _STRING
+    )
 
 
 def _joined(separator: str, parts: Sequence[object]) -> str:
@@ -146,7 +154,8 @@ def _substring_result(types: Types, literals: Literals) -> DataType:
 
 
 def substring_of(value: str, start: int, length: int | None = None) -> str | None:
-    """SUBSTRING for one value: a `start` below 1 counts from the end, 0 is 1; NULL for a negative length."""
+    """SUBSTRING for one value: a `start` below 1 counts from the end, 0 is 1; NULL for a negative
+    length."""
     if length is not None and length < 0:
         return None
     begin = start - 1 if start > 0 else len(value) + start if start < 0 else 0
@@ -155,10 +164,14 @@ def substring_of(value: str, start: int, length: int | None = None) -> str | Non
     return value[begin:] if length is None else value[begin : begin + length]
 
 
-@function("SUBSTRING", "SUBSTR", signature=takes(text, int_, int_, optional=1, result=_substring_result))
-def substring(ctx: KernelContext, value: Values, start: Values, length: Values | None = None) -> Values:
-    """SUBSTRING(text FROM start [FOR length]), SUBSTRING(text, start [, length]): a part of the text; a negative start
-    counts from the end; NULL for a negative length.
+@function(
+    "SUBSTRING", "SUBSTR", signature=takes(text, int_, int_, optional=1, result=_substring_result)
+)
+def substring(
+    ctx: KernelContext, value: Values, start: Values, length: Values | None = None
+) -> Values:
+    """SUBSTRING(text FROM start [FOR length]), SUBSTRING(text, start [, length]): a part of the
+    text; a negative start counts from the end; NULL for a negative length.
 
     >>> SUBSTRING('hello' FROM 2 FOR 3)
     'ell'
@@ -174,7 +187,9 @@ def substring(ctx: KernelContext, value: Values, start: Values, length: Values |
     return map_text(ctx.num_rows, substring_of, _STRING, value, *rest)
 
 
-def _sliced_ascii(num_rows: int, value: pa.Array, start: Values, length: Values | None = None) -> pa.Array:
+def _sliced_ascii(
+    num_rows: int, value: pa.Array, start: Values, length: Values | None = None
+) -> pa.Array:
     """As `substring_of`, for columns of numbers."""
     offsets, data = bytes_of(value)
     sizes, first = np.diff(offsets).astype(np.int64), integers(start, num_rows)
@@ -215,13 +230,18 @@ def right(ctx: KernelContext, value: Values, length: Values) -> Values:
 
 @function("REPLACE", signature=takes(text, text, text, result=STRING))
 def replace(ctx: KernelContext, value: Values, search: Values, replacement: Values) -> Values:
-    """REPLACE(text, search, replacement): every occurrence of `search` replaced; an empty `search` is found before,
-    between and after all characters.
+    """REPLACE(text, search, replacement): every occurrence of `search` replaced; an empty `search`
+    is found before, between and after all characters.
 
     >>> REPLACE('hello world', 'world', 'there')
     'hello there'
     """
-    if is_constant(search, replacement) and search.is_valid and replacement.is_valid and search.as_py():
+    if (
+        is_constant(search, replacement)
+        and search.is_valid
+        and replacement.is_valid
+        and search.as_py()
+    ):
         return pc.replace_substring(value, search.as_py(), replacement.as_py())
     return map_text(ctx.num_rows, str.replace, _STRING, value, search, replacement)
 

@@ -67,8 +67,8 @@ def _cut(value: pa.Array, length: Values) -> pa.Array:
 
 @function("LPAD", signature=takes(text, int_, text, result=STRING))
 def lpad(ctx: KernelContext, value: Values, length: Values, pad: Values) -> Vector:
-    """LPAD(text, length, filling): the text filled at its left to `length`, or cut to it; NULL for a negative length or an
-    empty filling. Error: more than 16,777,216 characters.
+    """LPAD(text, length, filling): the text filled at its left to `length`, or cut to it; NULL for
+    a negative length or an empty filling. Error: more than 16,777,216 characters.
 
     >>> LPAD('hi', 4, '?')
     '??hi'
@@ -80,8 +80,8 @@ def lpad(ctx: KernelContext, value: Values, length: Values, pad: Values) -> Vect
 
 @function("RPAD", signature=takes(text, int_, text, result=STRING))
 def rpad(ctx: KernelContext, value: Values, length: Values, pad: Values) -> Vector:
-    """RPAD(text, length, filling): the text filled at its right to `length`, or cut to it; NULL for a negative length or
-    an empty filling. Error: more than 16,777,216 characters.
+    """RPAD(text, length, filling): the text filled at its right to `length`, or cut to it; NULL for
+    a negative length or an empty filling. Error: more than 16,777,216 characters.
 
     >>> RPAD('hi', 4, '?')
     'hi??'
@@ -93,7 +93,8 @@ def rpad(ctx: KernelContext, value: Values, length: Values, pad: Values) -> Vect
 
 @function("REPEAT", signature=takes(text, int_, result=STRING))
 def repeat(ctx: KernelContext, value: Values, count: Values) -> Vector:
-    """REPEAT(text, count): the text `count` times; empty for a count below 1. Error: more than 16,777,216 characters.
+    """REPEAT(text, count): the text `count` times; empty for a count below 1. Error: more than
+    16,777,216 characters.
 
     >>> REPEAT('ab', 3)
     'ababab'
@@ -126,10 +127,13 @@ def _trimmed(num_rows: int, mode: str, value: Values, characters: Values | None)
     return row_by_row(num_rows, lambda v, c: strip(v, c) if c else v, _STRING, value, characters)
 
 
-@function("TRIM", signature=Custom(_trim_types, _trim_result, "a string, or a mode, characters and a string"))
+@function(
+    "TRIM",
+    signature=Custom(_trim_types, _trim_result, "a string, or a mode, characters and a string"),
+)
 def trim(ctx: KernelContext, *args: Values) -> Values:
-    """TRIM([BOTH | LEADING | TRAILING] [characters] FROM text), TRIM(text): without spaces, or any of the characters, at
-    the ends.
+    """TRIM([BOTH | LEADING | TRAILING] [characters] FROM text), TRIM(text): without spaces, or any
+    of the characters, at the ends.
 
     >>> TRIM(LEADING 'ab' FROM 'abac')
     'c'

@@ -24,12 +24,18 @@ _AUTHORITY = re.compile(r"(?:([^@]*)@)?(\[[^\]]*\]|[^:@\[\]]*)(?::([0-9]*))?")
 
 @lru_cache(maxsize=8192)
 def url_parts(url: str) -> dict[str, str | None] | None:
-    """The parts of an address by the names that PARSE_URL has for them; None for what is no address."""
+    """The parts of an address by the names that PARSE_URL has for them; None for what is no
+    address."""
     found = _URL.fullmatch(url.strip("".join(map(chr, range(33)))))
     if found is None or found[1].lower() not in _PROTOCOLS:
         return None
     protocol, rest = found[1].lower(), found[2]
-    parts: dict[str, str | None] = {"PROTOCOL": protocol, "REF": found[3], "HOST": "", "AUTHORITY": None}
+    parts: dict[str, str | None] = {
+        "PROTOCOL": protocol,
+        "REF": found[3],
+        "HOST": "",
+        "AUTHORITY": None,
+    }
     authority = None
     if rest.startswith("//") and protocol != "mailto":
         end = min((i for i in (rest.find("/", 2), rest.find("?", 2)) if i >= 0), default=len(rest))
@@ -69,11 +75,13 @@ def parse_url(url: str, part: str, key: str | None = None) -> str | None:
     return None
 
 
-@function("PARSE_URL", signature=takes(text, text, text, optional=1, result=always_nullable(STRING)))
+@function(
+    "PARSE_URL", signature=takes(text, text, text, optional=1, result=always_nullable(STRING))
+)
 def parse_url_kernel(ctx: KernelContext, url: Values, part: Values, *key: Values) -> Values:
-    """PARSE_URL(url, part [, key]): a part of an address, as it stands there: 'PROTOCOL', 'AUTHORITY', 'USERINFO', 'HOST',
-    'FILE', 'PATH', 'QUERY' or 'REF'; with 'QUERY' and a key the value of the first parameter of this name. NULL where there
-    is none, or the text is no address.
+    """PARSE_URL(url, part [, key]): a part of an address, as it stands there: 'PROTOCOL',
+    'AUTHORITY', 'USERINFO', 'HOST', 'FILE', 'PATH', 'QUERY' or 'REF'; with 'QUERY' and a key the
+    value of the first parameter of this name. NULL where there is none, or the text is no address.
 
     >>> PARSE_URL('http://example.org/p?k=v#top', 'HOST')
     'example.org'
@@ -112,14 +120,19 @@ def _plain_part(url: Values, part: Values, key: Values | None = None) -> str | N
         return None
     if key is None:
         return _PARTS.get(part.as_py())
-    if part.as_py() != "QUERY" or not isinstance(key, pa.Scalar) or not (key.as_py() or "").isalnum():
+    if (
+        part.as_py() != "QUERY"
+        or not isinstance(key, pa.Scalar)
+        or not (key.as_py() or "").isalnum()
+    ):
         return None
     return rf"\A[^?#]*\?(?:[^#]*?&)??{key.as_py()}=(?P<part>[^&#]*)"
 
 
 @function("URL_ENCODE", signature=takes(text_or_null, result=always_nullable(STRING)))
 def url_encode(ctx: KernelContext, value: Values) -> Values:
-    """URL_ENCODE(text): the text as a form sends it (`application/x-www-form-urlencoded`, UTF-8): a space becomes '+'.
+    """URL_ENCODE(text): the text as a form sends it (`application/x-www-form-urlencoded`, UTF-8): a
+    space becomes '+'.
 
     >>> URL_ENCODE('a b&ü')
     'a+b%26%C3%BC'
@@ -148,7 +161,9 @@ _BAD_ESCAPE = r"%(?:[^0-9a-fA-F]|[0-9a-fA-F][^0-9a-fA-F]|[0-9a-fA-F]?\z)"
 
 def _decoded(value: str) -> str:
     data = value.replace("+", " ").encode("utf-8", "surrogatepass")
-    return _ESCAPES.sub(lambda m: bytes.fromhex(m[0].replace(b"%", b"").decode()), data).decode("utf-8", "replace")
+    return _ESCAPES.sub(lambda m: bytes.fromhex(m[0].replace(b"%", b"").decode()), data).decode(
+        "utf-8", "replace"
+    )
 
 
 def _decoded_bytes(value: pa.Array) -> pa.Array | None:
@@ -174,12 +189,15 @@ def _decoded_bytes(value: pa.Array) -> pa.Array | None:
         return None
 
 
-_DIGITS = np.array([int(chr(c), 16) if chr(c) in "0123456789abcdefABCDEF" else 16 for c in range(256)], np.uint8)
+_DIGITS = np.array(
+    [int(chr(c), 16) if chr(c) in "0123456789abcdefABCDEF" else 16 for c in range(256)], np.uint8
+)
 
 
 @function("URL_DECODE", signature=takes(text_or_null, result=always_nullable(STRING)))
 def url_decode(ctx: KernelContext, value: Values) -> Values:
-    """URL_DECODE(text): the text that URL_ENCODE wrote; NULL for one with a '%' without two hexadecimal digits.
+    """URL_DECODE(text): the text that URL_ENCODE wrote; NULL for one with a '%' without two
+    hexadecimal digits.
 
     >>> URL_DECODE('a+b%26')
     'a b&'

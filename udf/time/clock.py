@@ -20,7 +20,11 @@ def _now(ctx: KernelContext) -> pa.Scalar:
 
 
 @function(
-    "CURRENT_TIMESTAMP", "NOW", "CURRENT_ROW_TIMESTAMP", signature=takes(result=never_null(_LTZ3)), deterministic=False
+    "CURRENT_TIMESTAMP",
+    "NOW",
+    "CURRENT_ROW_TIMESTAMP",
+    signature=takes(result=never_null(_LTZ3)),
+    deterministic=False,
 )
 def current_timestamp(ctx: KernelContext) -> Values:
     """CURRENT_TIMESTAMP, NOW(), CURRENT_ROW_TIMESTAMP(): the epoch's processing time.
@@ -32,7 +36,9 @@ def current_timestamp(ctx: KernelContext) -> Values:
 
 
 @function(
-    "PROCTIME", signature=takes(result=never_null(_LTZ3.as_attribute(TimeAttribute.PROCTIME))), deterministic=False
+    "PROCTIME",
+    signature=takes(result=never_null(_LTZ3.as_attribute(TimeAttribute.PROCTIME))),
+    deterministic=False,
 )
 def proctime(ctx: KernelContext) -> Values:
     """PROCTIME(): the epoch's processing time, as a time attribute.
@@ -63,10 +69,12 @@ def current_date(ctx: KernelContext) -> Values:
     return local(_now(ctx), ctx.zone).cast(pa.date32(), safe=False)
 
 
-@function("CURRENT_TIME", "LOCALTIME", signature=takes(result=never_null(time(0))), deterministic=False)
+@function(
+    "CURRENT_TIME", "LOCALTIME", signature=takes(result=never_null(time(0))), deterministic=False
+)
 def current_time(ctx: KernelContext) -> Values:
-    """CURRENT_TIME, LOCALTIME: the time of day of the epoch's processing time in the session's time zone, in whole
-    seconds.
+    """CURRENT_TIME, LOCALTIME: the time of day of the epoch's processing time in the session's time
+    zone, in whole seconds.
 
     >>> CURRENT_TIME IS NULL
     FALSE

@@ -1,5 +1,5 @@
-"""Times as texts of a fixed width (`yyyy-MM-dd HH:mm:ss`), written and read a column at a time: a text is a row of a
-matrix of bytes."""
+"""Times as texts of a fixed width (`yyyy-MM-dd HH:mm:ss`), written and read a column at a time: a
+text is a row of a matrix of bytes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ DAY = 86_400
 
 @dataclass(frozen=True)
 class Shape:
-    """A pattern of fields with a fixed width: (place, width, letter) of each, and the characters between."""
+    """A pattern of fields with a fixed width: (place, width, letter) of each, and the characters
+    between."""
 
     width: int
     fields: tuple[tuple[int, int, str], ...]
@@ -93,7 +94,8 @@ def _time_of_day(second: Int64s, shape: Shape) -> dict[str, Int64s]:
 
 
 def _date(days: Int64s) -> dict[str, Int64s]:
-    """Year, month and day; by a table of all days between the first and the last where there are not many."""
+    """Year, month and day; by a table of all days between the first and the last where there are
+    not many."""
     first, last = (int(days.min()), int(days.max())) if len(days) else (0, 0)
     if last - first < max(len(days), 4096):
         return {k: v[days - first] for k, v in _parts(np.arange(first, last + 1)).items()}
@@ -111,8 +113,11 @@ def _parts(days: Int64s) -> dict[str, Int64s]:
     }
 
 
-def read_column(values: pa.Array, shape: Shape, factor: int, other: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """Texts as BIGINT: seconds times `factor` where they have the shape, what `other` makes of them elsewhere."""
+def read_column(
+    values: pa.Array, shape: Shape, factor: int, other: Callable[[pa.Array], pa.Array]
+) -> pa.Array:
+    """Texts as BIGINT: seconds times `factor` where they have the shape, what `other` makes of them
+    elsewhere."""
     seconds, good = read(values, shape)
     numbers, present = seconds * factor, valid(values, len(values))
     rest = np.flatnonzero(present & ~good)
@@ -124,8 +129,8 @@ def read_column(values: pa.Array, shape: Shape, factor: int, other: Callable[[pa
 
 
 def read(values: pa.Array, shape: Shape) -> tuple[Int64s, BoolArray]:
-    """Seconds since 1970 of texts, and which rows have just this shape and are a time that exists; the others are to be
-    read in another way."""
+    """Seconds since 1970 of texts, and which rows have just this shape and are a time that exists;
+    the others are to be read in another way."""
     offsets, data = bytes_of(values)
     count, sizes = len(values), np.diff(offsets)
     fits = sizes == shape.width
@@ -142,9 +147,15 @@ def read(values: pa.Array, shape: Shape) -> tuple[Int64s, BoolArray]:
     return seconds, fits & valid(values, count)
 
 
-def _rows(data: Bytes, offsets: npt.NDArray[np.int32], rows: Int64s, width: int, *, whole: bool) -> Bytes:
+def _rows(
+    data: Bytes, offsets: npt.NDArray[np.int32], rows: Int64s, width: int, *, whole: bool
+) -> Bytes:
     """The bytes of the rows, all of this width, as columns of the result."""
-    matrix = data.reshape(-1, width) if whole else data[offsets[rows][:, None] + np.arange(width, dtype=np.int32)]
+    matrix = (
+        data.reshape(-1, width)
+        if whole
+        else data[offsets[rows][:, None] + np.arange(width, dtype=np.int32)]
+    )
     return np.ascontiguousarray(matrix.T)
 
 
@@ -166,7 +177,11 @@ def _fields(matrix: Bytes, shape: Shape) -> tuple[dict[str, Int64s], BoolArray]:
 def _seconds(known: dict[str, Int64s], count: int) -> tuple[Int64s, BoolArray]:
     """What is not known is as on 1970-01-01 00:00:00."""
     zero = np.zeros(count, np.int64)
-    year, month, day = known.get("y", zero + 1970), known.get("M", zero + 1), known.get("d", zero + 1)
+    year, month, day = (
+        known.get("y", zero + 1970),
+        known.get("M", zero + 1),
+        known.get("d", zero + 1),
+    )
     hour, minute, second = (known.get(k, zero) for k in "Hms")
     good = (year >= _FIRST_YEAR) & (year <= _LAST_YEAR) & (month >= 1) & (month <= 12) & (day >= 1)
     firsts = _first_days()

@@ -1,6 +1,7 @@
 """Dates and times as integers: sums with intervals, floors and ceilings, and the units of time.
 
-DATE counts days; TIME, TIMESTAMP and TIMESTAMP_LTZ count their Arrow unit; intervals count months or milliseconds."""
+DATE counts days; TIME, TIMESTAMP and TIMESTAMP_LTZ count their Arrow unit; intervals count months
+or milliseconds."""
 
 from __future__ import annotations
 
@@ -20,9 +21,17 @@ Int64s = npt.NDArray[np.int64]
 DAY_MS = 86_400_000
 INTERVALS = (Root.INTERVAL_DAY_TIME, Root.INTERVAL_YEAR_MONTH)
 _UNITS_PER_MS = {"ms": 1, "us": 1_000, "ns": 1_000_000}
-UNIT_MS = {"MILLISECOND": 1, "SECOND": 1_000, "MINUTE": 60_000, "HOUR": 3_600_000, "DAY": DAY_MS, "WEEK": 7 * DAY_MS}
+UNIT_MS = {
+    "MILLISECOND": 1,
+    "SECOND": 1_000,
+    "MINUTE": 60_000,
+    "HOUR": 3_600_000,
+    "DAY": DAY_MS,
+    "WEEK": 7 * DAY_MS,
+}
 UNIT_MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
-# Spans of years to which FLOOR and CEIL round, with the year in which one of them began; centuries begin in a year 1.
+# Spans of years to which FLOOR and CEIL round, with the year in which one of them began; centuries
+# begin in a year 1.
 _SPANS = {"DECADE": (10, 0), "CENTURY": (100, 1), "MILLENNIUM": (1000, 1)}
 
 
@@ -68,8 +77,12 @@ def integers(values: Values, num_rows: int) -> Int64s:
     buffer = values.buffers()[1] if pa.types.is_signed_integer(values.type) else None
     if buffer is None:
         return np.asarray(values.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
-    held = np.frombuffer(buffer, values.type.to_pandas_dtype())[values.offset : values.offset + len(values)]
-    return np.asarray(held if not values.null_count else np.where(valid(values, len(values)), held, 0), np.int64)
+    held = np.frombuffer(buffer, values.type.to_pandas_dtype())[
+        values.offset : values.offset + len(values)
+    ]
+    return np.asarray(
+        held if not values.null_count else np.where(valid(values, len(values)), held, 0), np.int64
+    )
 
 
 def from_integers(numbers: Int64s, present: npt.NDArray[np.bool_], kind: pa.DataType) -> pa.Array:
@@ -79,7 +92,8 @@ def from_integers(numbers: Int64s, present: npt.NDArray[np.bool_], kind: pa.Data
 
 
 def add_interval(ctx: KernelContext, left: Values, right: Values, sign: int) -> Vector:
-    """A time plus or minus an interval, or the sum of two intervals. Error: a time that its type does not hold."""
+    """A time plus or minus an interval, or the sum of two intervals. Error: a time that its type
+    does not hold."""
     n, kind = ctx.num_rows, ctx.result_type
     present = valid(left, n) & valid(right, n)
     types = ctx.arg_types
@@ -93,7 +107,10 @@ def add_interval(ctx: KernelContext, left: Values, right: Values, sign: int) -> 
     if types[0].is_timestamp and not months and _is_near(base) and _is_near(amount * per_ms):
         return Vector(from_integers(base + amount * per_ms, present, kind.arrow))
     moved = shift(base, amount, types[0], months=months)
-    return Vector(from_integers(moved, present, kind.arrow), _outside(base, amount, moved, types[0], months, present))
+    return Vector(
+        from_integers(moved, present, kind.arrow),
+        _outside(base, amount, moved, types[0], months, present),
+    )
 
 
 def _is_near(numbers: Int64s) -> bool:
@@ -102,7 +119,12 @@ def _is_near(numbers: Int64s) -> bool:
 
 
 def _outside(
-    base: Int64s, amount: Int64s, moved: Int64s, t: DataType, months: bool, present: npt.NDArray[np.bool_]
+    base: Int64s,
+    amount: Int64s,
+    moved: Int64s,
+    t: DataType,
+    months: bool,
+    present: npt.NDArray[np.bool_],
 ) -> Errors | None:
     """The rows whose sum is beyond what 64 bits count: nanoseconds reach from 1677 to 2262."""
     if not t.is_timestamp:
@@ -114,10 +136,12 @@ def _outside(
 
 
 def shift(base: Int64s, amount: Int64s, t: DataType, *, months: bool) -> Int64s:
-    """Times of type `t` moved by `amount` months or milliseconds. The day of a month that lacks it is its last; TIME
-    wraps around at midnight, DATE moves by whole days."""
+    """Times of type `t` moved by `amount` months or milliseconds. The day of a month that lacks it
+    is its last; TIME wraps around at midnight, DATE moves by whole days."""
     if t.root is Root.DATE:
-        return add_months(base, amount) if months else base + np.fix(amount / DAY_MS).astype(np.int64)
+        return (
+            add_months(base, amount) if months else base + np.fix(amount / DAY_MS).astype(np.int64)
+        )
     per_ms = units_per_ms(t.arrow)
     day = DAY_MS * per_ms
     if t.root is Root.TIME:
@@ -147,12 +171,17 @@ def _points(types: Types) -> tuple[DataType, ...] | None:
 
 @function(
     "TIMESTAMP MINUS",
-    signature=Custom(_points, lambda t, _: INTERVAL_DAY_TIME.with_nullable(nullable(t)), "two dates or times"),
+    signature=Custom(
+        _points, lambda t, _: INTERVAL_DAY_TIME.with_nullable(nullable(t)), "two dates or times"
+    ),
 )
 def minus(ctx: KernelContext, later: Values, earlier: Values) -> Values:
     """(later - earlier) DAY, HOUR, …: the time between, to the millisecond."""
     n = ctx.num_rows
-    ms = [_milliseconds(integers(v, n), t) for v, t in zip((later, earlier), ctx.arg_types, strict=True)]
+    ms = [
+        _milliseconds(integers(v, n), t)
+        for v, t in zip((later, earlier), ctx.arg_types, strict=True)
+    ]
     return pa.array(ms[0] - ms[1], mask=~(valid(later, n) & valid(earlier, n)))
 
 
@@ -208,15 +237,16 @@ def _next(numbers: Int64s, t: DataType, unit: str) -> Int64s:
 
 
 def floor_time(ctx: KernelContext, value: Values, unit: Values) -> Values:
-    """The beginning of the unit (a literal) that a time is in, by the clock of the session's zone for TIMESTAMP_LTZ."""
+    """The beginning of the unit (a literal) that a time is in, by the clock of the session's zone
+    for TIMESTAMP_LTZ."""
     numbers, t, name = _by_the_clock(ctx, value, unit)
     return _moved(ctx, numbers, _floored(numbers, t, name), value, name)
 
 
 def ceil_time(ctx: KernelContext, value: Values, unit: Values) -> Values:
-    """The beginning of the next unit, or the time itself where one begins. Of weeks and longer units only the day is
-    looked at, of seconds to days the millisecond, as in Flink: at noon of a Sunday the week's beginning is the midnight
-    before."""
+    """The beginning of the next unit, or the time itself where one begins. Of weeks and longer
+    units only the day is looked at, of seconds to days the millisecond, as in Flink: at noon of a
+    Sunday the week's beginning is the midnight before."""
     numbers, t, name = _by_the_clock(ctx, value, unit)
     seen = 1
     if t.root is not Root.DATE and name != "MILLISECOND":
@@ -236,11 +266,17 @@ def _by_the_clock(ctx: KernelContext, value: Values, unit: Values) -> tuple[Int6
 
 
 def _moved(ctx: KernelContext, shown: Int64s, wanted: Int64s, value: Values, unit: str) -> Values:
-    """The time for which the clock shows `wanted` instead of `shown`. Units below the day do not meet its changes: of two
-    hours that it shows alike, the second one stays the second."""
-    if ctx.arg_types[0].root is Root.TIMESTAMP_LTZ and unit in UNIT_MS and unit not in ("DAY", "WEEK"):
+    """The time for which the clock shows `wanted` instead of `shown`. Units below the day do not
+    meet its changes: of two hours that it shows alike, the second one stays the second."""
+    if (
+        ctx.arg_types[0].root is Root.TIMESTAMP_LTZ
+        and unit in UNIT_MS
+        and unit not in ("DAY", "WEEK")
+    ):
         present = valid(value, ctx.num_rows)
-        return from_integers(integers(value, ctx.num_rows) + wanted - shown, present, ctx.arg_types[0].arrow)
+        return from_integers(
+            integers(value, ctx.num_rows) + wanted - shown, present, ctx.arg_types[0].arrow
+        )
     return _by_the_zone(ctx, wanted, value)
 
 

@@ -29,7 +29,9 @@ from udf.time.intervals import (
 def days_and_ms(ctx: KernelContext, value: Values, at: int) -> tuple[Int64s, Int64s]:
     """Days since 1970-01-01 and milliseconds since midnight, by the wall clock."""
     t = ctx.arg_types[at]
-    numbers = integers(local(value, ctx.zone) if t.root is Root.TIMESTAMP_LTZ else value, ctx.num_rows)
+    numbers = integers(
+        local(value, ctx.zone) if t.root is Root.TIMESTAMP_LTZ else value, ctx.num_rows
+    )
     if t.root is Root.DATE:
         return numbers, np.zeros_like(numbers)
     per_ms = units_per_ms(t.arrow)
@@ -96,10 +98,13 @@ def _part(ctx: KernelContext, name: str, value: Values, at: int = 0) -> Values:
         fraction = integers(value, ctx.num_rows) % unit * (1_000_000_000 // unit)
         return pa.array(fraction // _FRACTIONS[name], pa.int64(), mask=~present)
     days, ms = days_and_ms(ctx, value, at)
-    return column_of(_by_table(name, days) if name in _OF_DATE else _PARTS[name](days, ms), present, pa.int64())
+    return column_of(
+        _by_table(name, days) if name in _OF_DATE else _PARTS[name](days, ms), present, pa.int64()
+    )
 
 
-# Parts that depend on the day alone, and how many days a table of them begins and ends at a multiple of, and has at most.
+# Parts that depend on the day alone, and how many days a table of them begins and ends at a
+# multiple of, and has at most.
 _OF_DATE = frozenset(_PARTS) - {"HOUR", "MINUTE", "SECOND", "MILLISECOND", "EPOCH"}
 _STEP, _DAYS_MOST = 4096, 65_536
 
@@ -138,7 +143,9 @@ def _point(name: str) -> Custom:
         _check_part(name, types[0])
         return _bigint(types, literals)
 
-    return Custom(lambda t: tuple(t) if len(t) == 1 and _has_parts(t[0]) else None, result, "a date or time")
+    return Custom(
+        lambda t: tuple(t) if len(t) == 1 and _has_parts(t[0]) else None, result, "a date or time"
+    )
 
 
 def _has_parts(t: DataType) -> bool:
@@ -262,11 +269,15 @@ def _extract_result(types: Types, literals: Literals) -> DataType:
     return _bigint(types, literals)
 
 
-@function("EXTRACT", signature=Custom(_extract_types, _extract_result, "a unit and a date, a time or an interval"))
+@function(
+    "EXTRACT",
+    signature=Custom(_extract_types, _extract_result, "a unit and a date, a time or an interval"),
+)
 def extract(ctx: KernelContext, unit: Values, value: Values) -> Values:
-    """EXTRACT(unit FROM time): a part of a date, a time or an interval: MILLENNIUM, CENTURY, DECADE, YEAR, ISOYEAR,
-    QUARTER, MONTH, WEEK (ISO), DAY, DOY, DOW (Sunday is 1), ISODOW (Monday is 1), HOUR, MINUTE, SECOND, MILLISECOND,
-    MICROSECOND and NANOSECOND (of the second), EPOCH (seconds since 1970).
+    """EXTRACT(unit FROM time): a part of a date, a time or an interval: MILLENNIUM, CENTURY,
+    DECADE, YEAR, ISOYEAR, QUARTER, MONTH, WEEK (ISO), DAY, DOY, DOW (Sunday is 1), ISODOW (Monday
+    is 1), HOUR, MINUTE, SECOND, MILLISECOND, MICROSECOND and NANOSECOND (of the second), EPOCH
+    (seconds since 1970).
 
     >>> EXTRACT(MONTH FROM DATE '2006-06-05')
     6

@@ -1,4 +1,5 @@
-"""Java's date and time patterns (`yyyy-MM-dd HH:mm:ss`): writing and reading points in time by them."""
+"""Java's date and time patterns (`yyyy-MM-dd HH:mm:ss`): writing and reading points in time by
+them."""
 
 from __future__ import annotations
 
@@ -11,8 +12,20 @@ from functools import lru_cache
 from parser.errors import PlanError
 from udf.casts.parsing import DAY_NS, EPOCH, lenient_days
 
-MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
-          "December")  # fmt: skip
+MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
 _ORDINALS = ("1st", "2nd", "3rd", "4th")
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 # Letters that are written; those that are also read.
@@ -35,8 +48,11 @@ class Token:
 
 
 @lru_cache(maxsize=1024)
-def tokens_of(pattern: str, letters: frozenset[str] = _LETTERS, reserved: str = "[]{}#") -> tuple[Token, ...]:
-    """The pattern's tokens; BadPattern for a letter that is not among `letters`, a `reserved` sign, or an open quote."""
+def tokens_of(
+    pattern: str, letters: frozenset[str] = _LETTERS, reserved: str = "[]{}#"
+) -> tuple[Token, ...]:
+    """The pattern's tokens; BadPattern for a letter that is not among `letters`, a `reserved` sign,
+    or an open quote."""
     tokens: list[Token] = []
     at = 0
     while at < len(pattern):
@@ -76,7 +92,9 @@ def check_pattern(pattern: object) -> None:
         except BadPattern as error:
             raise PlanError(str(error)) from None
         for letter in sorted(letters - _WRITTEN - {""}):
-            raise PlanError(f"pattern letter '{letter}' asks for a time zone, and a timestamp has none")
+            raise PlanError(
+                f"pattern letter '{letter}' asks for a time zone, and a timestamp has none"
+            )
 
 
 @dataclass(frozen=True)
@@ -125,21 +143,43 @@ def _written(token: Token, moment: Moment) -> str:
             return DAYS[day.weekday()][: 3 if n < 4 else 1 if n == 5 else None]
         case "Q" | "q" if n > 2:
             quarter = (day.month + 2) // 3
-            return str(quarter) if n == 5 else f"Q{quarter}" if n == 3 else f"{_ORDINALS[quarter - 1]} quarter"
+            return (
+                str(quarter)
+                if n == 5
+                else f"Q{quarter}"
+                if n == 3
+                else f"{_ORDINALS[quarter - 1]} quarter"
+            )
         case "a":
             return "AM" if moment.hour < 12 else "PM"
         case "S":
             return f"{moment.nanos % 1_000_000_000:09d}".ljust(n, "0")[:n]
     values = {
-        "M": day.month, "L": day.month, "d": day.day, "D": day.timetuple().tm_yday, "Q": (day.month + 2) // 3,
-        "q": (day.month + 2) // 3, "H": moment.hour, "k": moment.hour or 24, "K": moment.hour % 12,
-        "h": moment.hour % 12 or 12, "m": seconds // 60 % 60, "s": seconds % 60, "n": moment.nanos % 1_000_000_000,
-        "e": day.isoweekday() % 7 + 1, "w": _week(day), "c": day.isoweekday() % 7 + 1, "F": (day.day - 1) % 7 + 1,
-        "W": (day.day + day.replace(day=1).isoweekday() % 7 - 1) // 7 + 1, "A": moment.nanos // 1_000_000,
+        "M": day.month,
+        "L": day.month,
+        "d": day.day,
+        "D": day.timetuple().tm_yday,
+        "Q": (day.month + 2) // 3,
+        "q": (day.month + 2) // 3,
+        "H": moment.hour,
+        "k": moment.hour or 24,
+        "K": moment.hour % 12,
+        "h": moment.hour % 12 or 12,
+        "m": seconds // 60 % 60,
+        "s": seconds % 60,
+        "n": moment.nanos % 1_000_000_000,
+        "e": day.isoweekday() % 7 + 1,
+        "w": _week(day),
+        "c": day.isoweekday() % 7 + 1,
+        "F": (day.day - 1) % 7 + 1,
+        "W": (day.day + day.replace(day=1).isoweekday() % 7 - 1) // 7 + 1,
+        "A": moment.nanos // 1_000_000,
         "N": moment.nanos,
-    }  # fmt: skip
+    }
     if token.letter not in values:
-        raise BadPattern(f"pattern letter '{token.letter}' asks for a time zone, and a timestamp has none")
+        raise BadPattern(
+            f"pattern letter '{token.letter}' asks for a time zone, and a timestamp has none"
+        )
     return str(values[token.letter]).zfill(n)
 
 
@@ -190,8 +230,9 @@ def _expected(token: Token, lenient: bool, followed: bool) -> str:
 
 
 def read(text: str, pattern: str, *, lenient: bool = False) -> int | None:
-    """Nanoseconds since 1970-01-01 of a text by the pattern; None where it does not fit. What the pattern lacks is that
-    of 1970-01-01 00:00:00. If `lenient`, text after the pattern is ignored and fields overflow into the next larger."""
+    """Nanoseconds since 1970-01-01 of a text by the pattern; None where it does not fit. What the
+    pattern lacks is that of 1970-01-01 00:00:00. If `lenient`, text after the pattern is ignored
+    and fields overflow into the next larger."""
     reading = _reading(pattern, lenient)
     found = reading.pattern.match(text) if lenient else reading.pattern.fullmatch(text)
     if found is None:
@@ -225,7 +266,9 @@ def _month(text: str) -> int:
 def _hour(fields: dict[str, str]) -> int:
     if "H" in fields or "k" in fields:
         return int(fields["H"]) if "H" in fields else int(fields["k"]) % 24
-    hour = int(fields.get("h") or fields.get("K") or 0) % 12 if "h" in fields or "K" in fields else 0
+    hour = (
+        int(fields.get("h") or fields.get("K") or 0) % 12 if "h" in fields or "K" in fields else 0
+    )
     return hour + 12 if fields.get("a", "").upper() == "PM" else hour
 
 

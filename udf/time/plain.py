@@ -1,5 +1,5 @@
-"""Dates and times as the integers that Arrow holds, within nested values too: what state and Python see of them, since
-Python has no nanoseconds and no years beyond 9999."""
+"""Dates and times as the integers that Arrow holds, within nested values too: what state and Python
+see of them, since Python has no nanoseconds and no years beyond 9999."""
 
 from __future__ import annotations
 

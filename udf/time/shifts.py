@@ -1,4 +1,5 @@
-"""Dates and times moved by a number of units, and the units between two: TIMESTAMPADD, TIMESTAMPDIFF."""
+"""Dates and times moved by a number of units, and the units between two: TIMESTAMPADD,
+TIMESTAMPDIFF."""
 
 from __future__ import annotations
 
@@ -41,9 +42,12 @@ def _diff_result(types: Types, literals: Literals) -> DataType:
     return INT.with_nullable(nullable(types))
 
 
-@function("TIMESTAMPDIFF", signature=Custom(_diff_types, _diff_result, "a unit and two dates or times"))
+@function(
+    "TIMESTAMPDIFF", signature=Custom(_diff_types, _diff_result, "a unit and two dates or times")
+)
 def timestampdiff(ctx: KernelContext, unit: Values, start: Values, end: Values) -> Values:
-    """TIMESTAMPDIFF(unit, start, end): whole units from start to end, negative if the end is before the start.
+    """TIMESTAMPDIFF(unit, start, end): whole units from start to end, negative if the end is before
+    the start.
 
     >>> TIMESTAMPDIFF(DAY, DATE '2020-01-01', DATE '2020-01-31')
     30
@@ -68,7 +72,8 @@ def _toward_zero(numbers: Int64s, size: int) -> Int64s:
 
 
 def _months_between(days: Int64s, ms: Int64s, days2: Int64s, ms2: Int64s) -> Int64s:
-    """Whole months: the last one counts when its day (or the month's last) and its time are reached."""
+    """Whole months: the last one counts when its day (or the month's last) and its time are
+    reached."""
     back = (days2 < days) | ((days2 == days) & (ms2 < ms))
     start, start_ms = np.where(back, days2, days), np.where(back, ms2, ms)
     end, end_ms = np.where(back, days, days2), np.where(back, ms, ms2)
@@ -93,7 +98,9 @@ def _add_result(types: Types, literals: Literals) -> DataType:
     return kind.with_nullable(nullable(types))
 
 
-@function("TIMESTAMPADD", signature=Custom(_add_types, _add_result, "a unit, a number and a date or time"))
+@function(
+    "TIMESTAMPADD", signature=Custom(_add_types, _add_result, "a unit, a number and a date or time")
+)
 def timestampadd(ctx: KernelContext, unit: Values, amount: Values, value: Values) -> Values:
     """TIMESTAMPADD(unit, number, time): the time moved by so many units.
 

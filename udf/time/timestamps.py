@@ -1,4 +1,5 @@
-"""Between texts, numbers and timestamps: TO_TIMESTAMP, TO_TIMESTAMP_LTZ, DATE_FORMAT, UNIX_TIMESTAMP, FROM_UNIXTIME."""
+"""Between texts, numbers and timestamps: TO_TIMESTAMP, TO_TIMESTAMP_LTZ, DATE_FORMAT,
+UNIX_TIMESTAMP, FROM_UNIXTIME."""
 
 from __future__ import annotations
 
@@ -11,7 +12,15 @@ import pyarrow as pa
 
 from parser.errors import PlanError
 from parser.types import BIGINT, DATE, STRING, DataType, Root, timestamp, timestamp_ltz
-from udf.arrays.arrays import RowError, is_constant, map_text, per_distinct, quoted, row_errors, valid
+from udf.arrays.arrays import (
+    RowError,
+    is_constant,
+    map_text,
+    per_distinct,
+    quoted,
+    row_errors,
+    valid,
+)
 from udf.casts.cast import convert
 from udf.casts.parsing import days_of, parse_date, parse_timestamp
 from udf.casts.texts import local
@@ -33,7 +42,9 @@ MIN_LONG = -(2**63)
 
 
 def texts(least: int, most: int) -> Callable[[Types], tuple[DataType, ...] | None]:
-    return lambda types: tuple(types) if least <= len(types) <= most and all(t.is_string for t in types) else None
+    return lambda types: (
+        tuple(types) if least <= len(types) <= most and all(t.is_string for t in types) else None
+    )
 
 
 def _checked(kind: DataType) -> Callable[[Types, Literals], DataType]:
@@ -46,8 +57,8 @@ def _checked(kind: DataType) -> Callable[[Types, Literals], DataType]:
 
 
 def _read(value: str, pattern: str | None = None) -> int | None:
-    """Milliseconds since 1970-01-01; what the pattern does not fit is read as a plain timestamp whose fields may be too
-    large."""
+    """Milliseconds since 1970-01-01; what the pattern does not fit is read as a plain timestamp
+    whose fields may be too large."""
     if pattern is None:
         plain = parse_timestamp(value)
         return None if plain is None else plain // 1_000_000
@@ -58,11 +69,15 @@ def _read(value: str, pattern: str | None = None) -> int | None:
     return _overflowing(value) if nanos is None else nanos // 1_000_000
 
 
-_PLAIN = re.compile(r"\s*(\d{4})-(\d{1,2})-(\d{1,2})(?: +(\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?)?\s*", re.ASCII)
+_PLAIN = re.compile(
+    r"\s*(\d{4})-(\d{1,2})-(\d{1,2})(?: +(\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?)?\s*",
+    re.ASCII,
+)
 
 
 def _overflowing(value: str) -> int | None:
-    """Milliseconds of `yyyy-M-d[ H:m:s[.fraction]]`, of which days and smaller fields go on into the next larger one."""
+    """Milliseconds of `yyyy-M-d[ H:m:s[.fraction]]`, of which days and smaller fields go on into
+    the next larger one."""
     found = _PLAIN.fullmatch(value)
     if found is None or not 1 <= int(found[2]) <= 12 or not 1 <= int(found[3]) <= 31:
         return None
@@ -74,17 +89,22 @@ def _overflowing(value: str) -> int | None:
     return seconds * 1000 + int((found[7] or "").ljust(3, "0")[:3])
 
 
-@function("TO_TIMESTAMP", signature=Custom(texts(1, 2), lambda t, _: timestamp(3), "a string and a pattern"))
+@function(
+    "TO_TIMESTAMP",
+    signature=Custom(texts(1, 2), lambda t, _: timestamp(3), "a string and a pattern"),
+)
 def to_timestamp(ctx: KernelContext, value: Values, *pattern: Values) -> Values:
-    """TO_TIMESTAMP(text [, pattern]): the timestamp, NULL where the text is none; `yyyy-MM-dd HH:mm:ss` with a fraction or
-    without by default.
+    """TO_TIMESTAMP(text [, pattern]): the timestamp, NULL where the text is none; `yyyy-MM-dd
+    HH:mm:ss` with a fraction or without by default.
 
     >>> TO_TIMESTAMP('2020-01-02 03:04:05')
     2020-01-02T03:04:05
     """
     if not pattern and isinstance(value, pa.Array):
         return convert(value, STRING, timestamp(3)).values
-    shape = constant_shape(pattern[0], tokens_of) if isinstance(value, pa.Array) and pattern else None
+    shape = (
+        constant_shape(pattern[0], tokens_of) if isinstance(value, pa.Array) and pattern else None
+    )
     if shape is None:
         return map_text(ctx.num_rows, _read, pa.int64(), value, *pattern).cast(_MS)
     ms = read_column(value, shape, 1000, lambda v: per_distinct(_read, pa.int64(), v, *pattern))
@@ -127,8 +147,9 @@ def _date_result(types: Types, literals: Literals) -> DataType:
 
 @function("TO_DATE", signature=Custom(texts(1, 2), _date_result, "a string and a pattern"))
 def to_date(ctx: KernelContext, value: Values, *pattern: Values) -> Vector:
-    """TO_DATE(text [, pattern]): the date, NULL where the text is none; `yyyy-MM-dd` by default. By a pattern days and months
-    that are too large go on into the next. Error: a pattern with an unknown letter.
+    """TO_DATE(text [, pattern]): the date, NULL where the text is none; `yyyy-MM-dd` by default. By
+    a pattern days and months that are too large go on into the next. Error: a pattern with an
+    unknown letter.
 
     >>> TO_DATE('2020-01-02')
     2020-01-02
@@ -136,9 +157,13 @@ def to_date(ctx: KernelContext, value: Values, *pattern: Values) -> Vector:
     given = pattern[0] if pattern else pa.scalar("yyyy-MM-dd")
     shape = constant_shape(given, simple_tokens) if isinstance(value, pa.Array) else None
     if shape is not None:
-        seconds = read_column(value, shape, 1, lambda v: per_distinct(_seconds_of_day, pa.int64(), v, *pattern))
+        seconds = read_column(
+            value, shape, 1, lambda v: per_distinct(_seconds_of_day, pa.int64(), v, *pattern)
+        )
         present = valid(seconds, len(seconds))
-        return Vector(from_integers(integers(seconds, len(seconds)) // 86_400, present, pa.date32()))
+        return Vector(
+            from_integers(integers(seconds, len(seconds)) // 86_400, present, pa.date32())
+        )
     days, errors = row_errors(ctx.num_rows, _read_date, pa.int32(), value, *pattern)
     return Vector(days.cast(pa.date32()), errors)
 
@@ -167,18 +192,23 @@ def _is_zone(name: str) -> bool:
     return name in ("UTC", "Z") or java_zone(name) is not UTC
 
 
-@function("TO_TIMESTAMP_LTZ", signature=Custom(_ltz_types, _ltz_result, "a number and a precision, or a string"))
+@function(
+    "TO_TIMESTAMP_LTZ",
+    signature=Custom(_ltz_types, _ltz_result, "a number and a precision, or a string"),
+)
 def to_timestamp_ltz(ctx: KernelContext, value: Values, *rest: Values) -> Values | Vector:
-    """TO_TIMESTAMP_LTZ(number [, precision]), TO_TIMESTAMP_LTZ(text [, pattern [, zone]]): so many seconds (0),
-    milliseconds (3, the default), … since 1970-01-01; or a text read in the zone (UTC). NULL where there is no such
-    time. Error: without a pattern, a text that is no timestamp.
+    """TO_TIMESTAMP_LTZ(number [, precision]), TO_TIMESTAMP_LTZ(text [, pattern [, zone]]): so many
+    seconds (0), milliseconds (3, the default), … since 1970-01-01; or a text read in the zone
+    (UTC). NULL where there is no such time. Error: without a pattern, a text that is no timestamp.
 
     >>> TO_TIMESTAMP_LTZ(1577836800, 0)
     2020-01-01T00:00:00Z
     """
     if ctx.arg_types[0].is_string:
         return _ltz_of_text(ctx, value, *rest)
-    precision = next((r[0].as_py() if isinstance(r, pa.Array) and len(r) else None for r in rest), 3)
+    precision = next(
+        (r[0].as_py() if isinstance(r, pa.Array) and len(r) else None for r in rest), 3
+    )
     if rest and isinstance(rest[0], pa.Scalar):
         precision = rest[0].as_py()
     if precision is None:
@@ -233,14 +263,22 @@ def _at_zone(ms: int, zone: str) -> int:
 
 
 def _format_types(types: Types) -> tuple[DataType, ...] | None:
-    if len(types) != 2 or not types[1].is_string or not (types[0].is_timestamp or types[0].is_string):
+    if (
+        len(types) != 2
+        or not types[1].is_string
+        or not (types[0].is_timestamp or types[0].is_string)
+    ):
         return None
     return types[0], types[1]
 
 
-@function("DATE_FORMAT", signature=Custom(_format_types, _checked(STRING), "a timestamp or string and a pattern"))
+@function(
+    "DATE_FORMAT",
+    signature=Custom(_format_types, _checked(STRING), "a timestamp or string and a pattern"),
+)
 def date_format(ctx: KernelContext, value: Values, pattern: Values) -> Values | Vector:
-    """DATE_FORMAT(timestamp, pattern): the text by Java's pattern; a string is read as a timestamp first.
+    """DATE_FORMAT(timestamp, pattern): the text by Java's pattern; a string is read as a timestamp
+    first.
 
     >>> DATE_FORMAT(TIMESTAMP '2020-01-02 03:04:05', 'dd.MM.yyyy HH:mm')
     '02.01.2020 03:04'
@@ -255,10 +293,14 @@ def date_format(ctx: KernelContext, value: Values, pattern: Values) -> Values | 
 
 def _read_text(ctx: KernelContext, value: Values) -> Values:
     """Texts by the default pattern, in which fields may be too large and more may follow."""
-    shape = constant_shape(pa.scalar(DEFAULT), simple_tokens) if isinstance(value, pa.Array) else None
+    shape = (
+        constant_shape(pa.scalar(DEFAULT), simple_tokens) if isinstance(value, pa.Array) else None
+    )
     if shape is None:
         return map_text(ctx.num_rows, _read_leniently, pa.int64(), value).cast(_MS)
-    return read_column(value, shape, 1000, lambda v: per_distinct(_read_leniently, pa.int64(), v)).cast(_MS)
+    return read_column(
+        value, shape, 1000, lambda v: per_distinct(_read_leniently, pa.int64(), v)
+    ).cast(_MS)
 
 
 def _read_leniently(value: str) -> int | None:
@@ -271,17 +313,27 @@ def _formatted(num_rows: int, value: Values, t: DataType, pattern: Values) -> Va
     if is_constant(pattern) and pattern.is_valid:
         seconds = numbers // (units_per_ms(t.arrow) * 1000)
         shape = _plain_shape(pattern.as_py())
-        if shape is not None and num_rows and seconds.min() * 1000 >= FIRST_MS and seconds.max() * 1000 <= LAST_MS:
+        if (
+            shape is not None
+            and num_rows
+            and seconds.min() * 1000 >= FIRST_MS
+            and seconds.max() * 1000 <= LAST_MS
+        ):
             return written(seconds, present, shape)
     per_unit = 1_000_000 // units_per_ms(t.arrow)
     column = pa.array(numbers, mask=~present)
-    return Vector(*row_errors(num_rows, lambda v, p: _write(v * per_unit, p), _STRING, column, pattern))
+    return Vector(
+        *row_errors(num_rows, lambda v, p: _write(v * per_unit, p), _STRING, column, pattern)
+    )
 
 
 def _plain_shape(pattern: str) -> Shape | None:
-    """The shape of what a pattern writes, if that is a plain one; `uuuu` is as good as `yyyy` in these years."""
+    """The shape of what a pattern writes, if that is a plain one; `uuuu` is as good as `yyyy` in
+    these years."""
     try:
-        return shape_of(tuple(Token("y", 4) if t == Token("u", 4) else t for t in tokens_of(pattern)))
+        return shape_of(
+            tuple(Token("y", 4) if t == Token("u", 4) else t for t in tokens_of(pattern))
+        )
     except BadPattern:
         return None
 

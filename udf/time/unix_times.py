@@ -1,4 +1,5 @@
-"""Seconds since 1970 and texts, by the older patterns of Java: UNIX_TIMESTAMP, FROM_UNIXTIME, CONVERT_TZ."""
+"""Seconds since 1970 and texts, by the older patterns of Java: UNIX_TIMESTAMP, FROM_UNIXTIME,
+CONVERT_TZ."""
 
 from __future__ import annotations
 
@@ -38,11 +39,18 @@ def _unix_result(types: Types, literals: Literals) -> DataType:
     return BIGINT.with_nullable(nullable(types))
 
 
-@function("UNIX_TIMESTAMP", signature=Custom(texts(0, 2), _unix_result, "a string and a pattern"), deterministic=False)
-def unix_timestamp(ctx: KernelContext, value: Values | None = None, pattern: Values | None = None) -> Values | Vector:
-    """UNIX_TIMESTAMP(): seconds since 1970-01-01 of the epoch's processing time; UNIX_TIMESTAMP(text [, pattern]): those
-    of a text, which is read in the session's zone unless it names one (pattern letters z, Z, X); the smallest BIGINT for a
-    text that does not fit. Error: a pattern with an unknown letter.
+@function(
+    "UNIX_TIMESTAMP",
+    signature=Custom(texts(0, 2), _unix_result, "a string and a pattern"),
+    deterministic=False,
+)
+def unix_timestamp(
+    ctx: KernelContext, value: Values | None = None, pattern: Values | None = None
+) -> Values | Vector:
+    """UNIX_TIMESTAMP(): seconds since 1970-01-01 of the epoch's processing time;
+    UNIX_TIMESTAMP(text [, pattern]): those of a text, which is read in the session's zone unless it
+    names one (pattern letters z, Z, X); the smallest BIGINT for a text that does not fit. Error: a
+    pattern with an unknown letter.
 
     >>> UNIX_TIMESTAMP('1970-01-01 00:01:00')
     60
@@ -51,13 +59,23 @@ def unix_timestamp(ctx: KernelContext, value: Values | None = None, pattern: Val
         return pa.scalar(ctx.proctime_ms // 1000, pa.int64())
     given = pa.scalar(DEFAULT) if pattern is None else pattern
     zone = java_zone(ctx.zone)
-    if is_constant(given) and isinstance(value, pa.Array) and given.is_valid and _is_simple(given.as_py()):
+
+    def seconds(texts: pa.Array) -> pa.Array:
+        return per_distinct(lambda v: _seconds(v, given.as_py(), zone), pa.int64(), texts)
+
+    if (
+        is_constant(given)
+        and isinstance(value, pa.Array)
+        and given.is_valid
+        and _is_simple(given.as_py())
+    ):
         shape = constant_shape(given, simple_tokens) if ctx.zone == "UTC" else None
         if shape is not None:
-            other = lambda v: per_distinct(lambda x: _seconds(x, given.as_py(), zone), pa.int64(), v)  # noqa: E731
-            return read_column(value, shape, 1, other)
-        return per_distinct(lambda v: _seconds(v, given.as_py(), zone), pa.int64(), value)
-    return Vector(*row_errors(ctx.num_rows, lambda v, p: _seconds(v, p, zone), pa.int64(), value, given))
+            return read_column(value, shape, 1, seconds)
+        return seconds(value)
+    return Vector(
+        *row_errors(ctx.num_rows, lambda v, p: _seconds(v, p, zone), pa.int64(), value, given)
+    )
 
 
 def _is_simple(pattern: str) -> bool:
@@ -82,10 +100,13 @@ def _from_unix_types(types: Types) -> tuple[DataType, ...] | None:
     return bigint.cast(types[0]), *[text.cast(t) for t in types[1:]]
 
 
-@function("FROM_UNIXTIME", signature=Custom(_from_unix_types, _simple(STRING), "a number of seconds and a pattern"))
+@function(
+    "FROM_UNIXTIME",
+    signature=Custom(_from_unix_types, _simple(STRING), "a number of seconds and a pattern"),
+)
 def from_unixtime(ctx: KernelContext, value: Values, *pattern: Values) -> Values | Vector:
-    """FROM_UNIXTIME(seconds [, pattern]): the text of the time in the session's zone, `yyyy-MM-dd HH:mm:ss` by default.
-    Error: a pattern with an unknown letter.
+    """FROM_UNIXTIME(seconds [, pattern]): the text of the time in the session's zone, `yyyy-MM-dd
+    HH:mm:ss` by default. Error: a pattern with an unknown letter.
 
     >>> FROM_UNIXTIME(44)
     '1970-01-01 00:00:44'
@@ -95,7 +116,9 @@ def from_unixtime(ctx: KernelContext, value: Values, *pattern: Values) -> Values
     if fast is not None:
         return fast
     zone = java_zone(ctx.zone)
-    return Vector(*row_errors(ctx.num_rows, lambda v, p: _write_simple(v, p, zone), _STRING, value, given))
+    return Vector(
+        *row_errors(ctx.num_rows, lambda v, p: _write_simple(v, p, zone), _STRING, value, given)
+    )
 
 
 def _written_fast(ctx: KernelContext, value: Values, pattern: Values) -> Values | None:
@@ -104,10 +127,16 @@ def _written_fast(ctx: KernelContext, value: Values, pattern: Values) -> Values 
         return None
     shape = _simple_shape(pattern.as_py())
     numbers, present = integers(value, ctx.num_rows), valid(value, ctx.num_rows)
-    if shape is None or numbers.min() < FIRST_MS // 1000 + 86_400 or numbers.max() > LAST_MS // 1000 - 86_400:
+    if (
+        shape is None
+        or numbers.min() < FIRST_MS // 1000 + 86_400
+        or numbers.max() > LAST_MS // 1000 - 86_400
+    ):
         return None
     if ctx.zone != "UTC":
-        numbers = integers(local(from_integers(numbers, present, pa.timestamp("s", "UTC")), ctx.zone), ctx.num_rows)
+        numbers = integers(
+            local(from_integers(numbers, present, pa.timestamp("s", "UTC")), ctx.zone), ctx.num_rows
+        )
     return written(numbers, present, shape)
 
 
@@ -132,27 +161,37 @@ def _convert_zone(value: str, source: str, target: str) -> str | None:
 
 @function("CONVERT_TZ", signature=takes(text, text, text, result=always_nullable(STRING)))
 def convert_tz(ctx: KernelContext, value: Values, source: Values, target: Values) -> Values:
-    """CONVERT_TZ(text, zone, zone): a time `yyyy-MM-dd HH:mm:ss` of the first zone as the clock of the second one shows it;
-    NULL for another text. Zones are names ('Europe/Berlin'), abbreviations ('PST') or offsets ('GMT-08:00'); any other is
-    UTC.
+    """CONVERT_TZ(text, zone, zone): a time `yyyy-MM-dd HH:mm:ss` of the first zone as the clock of
+    the second one shows it; NULL for another text. Zones are names ('Europe/Berlin'), abbreviations
+    ('PST') or offsets ('GMT-08:00'); any other is UTC.
 
     >>> CONVERT_TZ('1970-01-01 00:00:00', 'UTC', 'America/Los_Angeles')
     '1969-12-31 16:00:00'
     """
     fast = _converted_fast(value, source, target)
-    return map_text(ctx.num_rows, _convert_zone, _STRING, value, source, target) if fast is None else fast
+    return (
+        map_text(ctx.num_rows, _convert_zone, _STRING, value, source, target)
+        if fast is None
+        else fast
+    )
 
 
 def _converted_fast(value: Values, source: Values, target: Values) -> Values | None:
     """From UTC to a zone of the tz database, where all texts are plain ones of these years."""
-    if not is_constant(source, target) or not isinstance(value, pa.Array) or source.as_py() != "UTC":
+    if (
+        not is_constant(source, target)
+        or not isinstance(value, pa.Array)
+        or source.as_py() != "UTC"
+    ):
         return None
     zone, shape = java_zone(target.as_py() or ""), constant_shape(pa.scalar(DEFAULT), simple_tokens)
     if shape is None or not isinstance(zone, ZoneInfo) or zone.key != target.as_py():
         return None
     seconds, good = read(value, shape)
     present = valid(value, len(value))
-    if not good[present].all() or (present.any() and (seconds.min() < -(2**31) or seconds.max() >= 2**31)):
+    if not good[present].all() or (
+        present.any() and (seconds.min() < -(2**31) or seconds.max() >= 2**31)
+    ):
         return None
     shown = local(from_integers(seconds, present, pa.timestamp("s", "UTC")), zone.key)
     return written(integers(shown, len(value)), present, shape)

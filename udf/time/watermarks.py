@@ -20,10 +20,12 @@ def _result(types: Types, literals: Literals) -> DataType:
     return DataType(types[0].root, precision=3)
 
 
-@function("CURRENT_WATERMARK", signature=Custom(_types, _result, "a time attribute"), deterministic=False)
+@function(
+    "CURRENT_WATERMARK", signature=Custom(_types, _result, "a time attribute"), deterministic=False
+)
 def current_watermark(ctx: KernelContext, rowtime: Values) -> Values:
-    """CURRENT_WATERMARK(rowtime): the watermark before the row; NULL where there is none yet. The argument is the column
-    for which a table declares a WATERMARK.
+    """CURRENT_WATERMARK(rowtime): the watermark before the row; NULL where there is none yet. The
+    argument is the column for which a table declares a WATERMARK.
 
     >>> CURRENT_WATERMARK(ts)
     1970-01-01T00:00:01

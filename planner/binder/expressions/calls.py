@@ -1,4 +1,5 @@
-"""Calls of functions: of what `udf` defines, of users' functions, and of what only some clauses know."""
+"""Calls of functions: of what `udf` defines, of users' functions, and of what only some clauses
+know."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ from udf.user import Kind, bind_user
 
 # Calls that have more than arguments, such as the clauses of JSON_VALUE.
 CALLS: dict[str, Binder] = {}
-# What is said of some arguments in another way: asked before a call is made, None where there is nothing to say.
+# What is said of some arguments in another way: asked before a call is made, None where there is
+# nothing to say.
 REWRITES: dict[str, Callable[[str, tuple[Scalar, ...], exp.Expression], Scalar | None]] = {}
 
 
@@ -41,7 +43,9 @@ def function_call(name: str, args: tuple[Scalar, ...], node: exp.Expression) -> 
     except PlanError as error:
         raise error.at(position_of(node)) from None
     kind = "TRY_CAST" if name in _EQUALITIES else "CAST"
-    cast = tuple([implicit_cast(a, t, node, kind) for a, t in zip(args, bound.arg_types, strict=True)])
+    cast = tuple(
+        [implicit_cast(a, t, node, kind) for a, t in zip(args, bound.arg_types, strict=True)]
+    )
     deterministic = bound.definition.deterministic and all(map(is_deterministic, cast))
     position = None if pooled else position_of(node)
     result = _time_shown(name, bound.result_type, args)
@@ -57,9 +61,21 @@ def _signature(name: str, args: Sequence[Scalar]) -> registry.Bound:
 
 
 _GIVE_VALUES = frozenset({"MIN", "MAX", "FIRST_VALUE", "LAST_VALUE"})
-# What these give of times is shown as the first that they take; the first ones only where all are of one precision.
+# What these give of times is shown as the first that they take; the first ones only where all are
+# of one precision.
 _MERGE_TIMES = frozenset({"GREATEST", "LEAST"})
-_GIVE_TIMES = _MERGE_TIMES | {"COALESCE", "CASE", "IF", "IFNULL", "NULLIF", "+", "-", "FLOOR", "CEIL", "TIMESTAMPADD"}
+_GIVE_TIMES = _MERGE_TIMES | {
+    "COALESCE",
+    "CASE",
+    "IF",
+    "IFNULL",
+    "NULLIF",
+    "+",
+    "-",
+    "FLOOR",
+    "CEIL",
+    "TIMESTAMPADD",
+}
 
 
 def _time_shown(name: str, result: DataType, args: Sequence[Scalar]) -> DataType:
@@ -68,7 +84,9 @@ def _time_shown(name: str, result: DataType, args: Sequence[Scalar]) -> DataType
     if name == "TIMESTAMPADD" and isinstance(args[0], Literal) and args[0].value in _SHORT_UNITS:
         return result
     times = [a.type for a in args if a.type.is_timestamp]
-    kept = times and all(t.precision == result.precision for t in (times if name in _MERGE_TIMES else times[:1]))
+    kept = times and all(
+        t.precision == result.precision for t in (times if name in _MERGE_TIMES else times[:1])
+    )
     return result.made_from(times[0]) if kept else result
 
 
@@ -83,8 +101,11 @@ def time_kept(aggregate: str, value: Scalar, result: DataType) -> DataType:
 
 # A text that is no date is not equal to one; in an order it is an error, as in Flink.
 _EQUALITIES = frozenset({"=", "<>"})
-# Signatures in which the value of a literal plays no part: rules ask for the same few of them all the time.
-_BY_TYPES = frozenset({"=", "<>", "<", "<=", ">", ">=", "IN", "NOT", "LOWER", "UPPER", "IS NULL", "IS NOT NULL"})
+# Signatures in which the value of a literal plays no part: rules ask for the same few of them all
+# the time.
+_BY_TYPES = frozenset(
+    {"=", "<>", "<", "<=", ">", ">=", "IN", "NOT", "LOWER", "UPPER", "IS NULL", "IS NOT NULL"}
+)
 _bound_by_types = lru_cache(maxsize=4096)(registry.bind)
 
 
@@ -113,11 +134,46 @@ def _call(node: exp.Expression, place: Place) -> Scalar:
 
 
 # Functions that {fn …} knows, by their names here.
-_JDBC = {n: n for n in (
-    "ABS", "ACOS", "ASIN", "ATAN", "ATAN2", "CONCAT", "COS", "COT", "DAYOFMONTH", "DAYOFWEEK", "DAYOFYEAR", "DEGREES", "EXP",
-    "HOUR", "IFNULL", "LOCATE", "LOG10", "LTRIM", "MINUTE", "MOD", "MONTH", "PI", "POWER", "QUARTER", "RADIANS", "RTRIM",
-    "SECOND", "SIGN", "SIN", "SQRT", "TAN", "TIMESTAMPADD", "TIMESTAMPDIFF", "WEEK", "YEAR",
-)} | {"LCASE": "LOWER", "LENGTH": "CHAR_LENGTH", "LOG": "LN", "UCASE": "UPPER"}  # fmt: skip
+_JDBC = {
+    n: n
+    for n in (
+        "ABS",
+        "ACOS",
+        "ASIN",
+        "ATAN",
+        "ATAN2",
+        "CONCAT",
+        "COS",
+        "COT",
+        "DAYOFMONTH",
+        "DAYOFWEEK",
+        "DAYOFYEAR",
+        "DEGREES",
+        "EXP",
+        "HOUR",
+        "IFNULL",
+        "LOCATE",
+        "LOG10",
+        "LTRIM",
+        "MINUTE",
+        "MOD",
+        "MONTH",
+        "PI",
+        "POWER",
+        "QUARTER",
+        "RADIANS",
+        "RTRIM",
+        "SECOND",
+        "SIGN",
+        "SIN",
+        "SQRT",
+        "TAN",
+        "TIMESTAMPADD",
+        "TIMESTAMPDIFF",
+        "WEEK",
+        "YEAR",
+    )
+} | {"LCASE": "LOWER", "LENGTH": "CHAR_LENGTH", "LOG": "LN", "UCASE": "UPPER"}
 
 
 def _jdbc(node: exp.Expression, place: Place) -> Scalar:
@@ -126,13 +182,18 @@ def _jdbc(node: exp.Expression, place: Place) -> Scalar:
     name = call.name.upper() if isinstance(call, exp.Anonymous) else ""
     if name not in _JDBC:
         hint = "call the function itself, without braces"
-        raise PlanError(f"{{fn …}} knows no function '{name or call.sql()}'", hint=hint, position=position_of(node))
+        raise PlanError(
+            f"{{fn …}} knows no function '{name or call.sql()}'",
+            hint=hint,
+            position=position_of(node),
+        )
     args = tuple([_argument(a, place) for a in call.expressions])
     return function_call("||" if name == "CONCAT" and len(args) == 2 else _JDBC[name], args, node)
 
 
 def user_function(node: exp.Expression, catalog: Catalog) -> Function | None:
-    """The user's function that a call means; None where it means one that is built in, or none at all."""
+    """The user's function that a call means; None where it means one that is built in, or none at
+    all."""
     if not isinstance(node, exp.Anonymous):
         return None
     qualifiers = tuple(q.name for q in node.args.get("qualifiers") or ())
@@ -141,18 +202,31 @@ def user_function(node: exp.Expression, catalog: Catalog) -> Function | None:
 
 
 def _user_call(function: Function, node: exp.Expression, place: Place) -> Scalar:
-    """A call of a user's function: by its content, so that the same under another name is the same."""
+    """A call of a user's function: by its content, so that the same under another name is the
+    same."""
     user = function.user
     if user.kind is Kind.TABLE:
         hint = f"write FROM …, LATERAL TABLE({function.display}(…))"
-        raise PlanError(f"'{function.display}' is a table function", hint=hint, position=position_of(node))
+        raise PlanError(
+            f"'{function.display}' is a table function", hint=hint, position=position_of(node)
+        )
     if user.kind is Kind.SINK:
-        hint = f"write CREATE TABLE … WITH ('connector' = 'python', 'function' = '{function.display}')"
-        raise PlanError(f"'{function.display}' is a sink, and has no value", hint=hint, position=position_of(node))
+        hint = (
+            f"write CREATE TABLE … WITH ('connector' = 'python', 'function' = '{function.display}')"
+        )
+        raise PlanError(
+            f"'{function.display}' is a sink, and has no value",
+            hint=hint,
+            position=position_of(node),
+        )
     if user.kind is Kind.AGGREGATE:
         special = place.special(node) if place.special is not None else None
         if special is None:
-            hint = "filter aggregates with HAVING" if place.clause == "WHERE" else "aggregate in a query below"
+            hint = (
+                "filter aggregates with HAVING"
+                if place.clause == "WHERE"
+                else "aggregate in a query below"
+            )
             message = f"the aggregate '{function.display}' cannot stand in {place.clause}"
             raise PlanError(message, hint=hint, position=position_of(node))
         return special
@@ -165,17 +239,21 @@ def _user_call(function: Function, node: exp.Expression, place: Place) -> Scalar
 def user_arguments(
     function: Function, node: exp.Expression, place: Place
 ) -> tuple[tuple[Scalar, ...], tuple[DataType, ...], DataType]:
-    """The arguments of a call with the casts that the parameters ask for, their types, and the type of the result."""
+    """The arguments of a call with the casts that the parameters ask for, their types, and the type
+    of the result."""
     args = [_argument(a, place) for a in node.expressions]
     try:
-        types, result = bind_user(function.user, function.display, [plain_time(a.type) for a in args])
+        types, result = bind_user(
+            function.user, function.display, [plain_time(a.type) for a in args]
+        )
     except PlanError as error:
         raise error.at(position_of(node)) from None
     return tuple(implicit_cast(a, t, node) for a, t in zip(args, types, strict=True)), types, result
 
 
 def _column_of_that_name(name: str, node: exp.Expression, place: Place) -> Scalar:
-    """USER and the like, which are functions elsewhere: the column that is called so, in whatever case."""
+    """USER and the like, which are functions elsewhere: the column that is called so, in whatever
+    case."""
     found = [f for f in place.scope.fields if f.name.upper() == name]
     if len(found) != 1:
         raise _unknown_function(node, place)

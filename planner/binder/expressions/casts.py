@@ -12,8 +12,11 @@ from planner.scalar import Call, Literal, Scalar, is_deterministic
 from udf.casts.cast import resolve_cast
 
 
-def implicit_cast(value: Scalar, target: DataType, node: exp.Expression, function: str = "CAST") -> Scalar:
-    """`value` as a `target` (nullability stays the value's). Literals that the target holds exactly become its own."""
+def implicit_cast(
+    value: Scalar, target: DataType, node: exp.Expression, function: str = "CAST"
+) -> Scalar:
+    """`value` as a `target` (nullability stays the value's). Literals that the target holds exactly
+    become its own."""
     if value.type is target or value.type.same_as(target):
         return value
     if isinstance(value, Literal):
@@ -25,8 +28,8 @@ def implicit_cast(value: Scalar, target: DataType, node: exp.Expression, functio
 
 
 def cast(function: str, value: Scalar, target: DataType, node: exp.Expression) -> Scalar:
-    """CAST or TRY_CAST; of an untyped NULL, a typed one. CAST keeps NOT NULL, TRY_CAST never has it. As in Flink no TIME
-    has more than three fractional digits."""
+    """CAST or TRY_CAST; of an untyped NULL, a typed one. CAST keeps NOT NULL, TRY_CAST never has
+    it. As in Flink no TIME has more than three fractional digits."""
     if target.root is Root.TIME and target.precision > 3:
         target = time(3).with_nullable(target.nullable)
     if isinstance(value, Literal) and value.value is None:

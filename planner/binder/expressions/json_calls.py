@@ -1,5 +1,5 @@
-"""Calls that say more than their arguments: clauses of SQL/JSON become literals that the functions read, and so does what
-the session knows."""
+"""Calls that say more than their arguments: clauses of SQL/JSON become literals that the functions
+read, and so does what the session knows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _RAW = frozenset({"JSON_OBJECT", "JSON_ARRAY"})
 def _split(node: exp.Expression) -> tuple[list[exp.Expression], dict[str, exp.Expression]]:
     """The arguments, and the clauses by name."""
     plain = [a for a in node.expressions if not isinstance(a, exp.Kwarg)]
-    clauses = {a.this.name: a.args["expression"] for a in node.expressions if isinstance(a, exp.Kwarg)}
+    clauses = {
+        a.this.name: a.args["expression"] for a in node.expressions if isinstance(a, exp.Kwarg)
+    }
     return plain, clauses
 
 
@@ -65,18 +67,26 @@ def _query(node: exp.Expression, place: Place) -> Scalar:
     return function_call("JSON_QUERY", tuple(args), node)
 
 
-_WRAPPERS = {"WITHOUT": "WITHOUT", "CONDITIONAL": "WITH CONDITIONAL", "UNCONDITIONAL": "WITH UNCONDITIONAL"}
+_WRAPPERS = {
+    "WITHOUT": "WITHOUT",
+    "CONDITIONAL": "WITH CONDITIONAL",
+    "UNCONDITIONAL": "WITH UNCONDITIONAL",
+}
 _STRUCTURES = ("NULL", "ERROR", "EMPTY ARRAY", "EMPTY OBJECT")
 _TRUTHS = ("FALSE", "TRUE", "UNKNOWN", "ERROR")
 
 
-def _behaviour(node: exp.Expression, clauses: dict[str, exp.Expression], name: str, known: tuple[str, ...]) -> str:
+def _behaviour(
+    node: exp.Expression, clauses: dict[str, exp.Expression], name: str, known: tuple[str, ...]
+) -> str:
     """One of `known`, of which the first is the default."""
     behaviour = clauses.get(name)
     word = _word(behaviour, known[0])
     if word not in known:
         where = position_of(behaviour) if behaviour is not None else position_of(node)
-        raise PlanError(f"{node.name} knows {', '.join(known)} {name.replace('_', ' ')}", position=where)
+        raise PlanError(
+            f"{node.name} knows {', '.join(known)} {name.replace('_', ' ')}", position=where
+        )
     return word
 
 
@@ -91,7 +101,8 @@ def _exists(node: exp.Expression, place: Place) -> Scalar:
 
 
 def _constructor(name: str, on_null: str, first: int) -> Callable[[exp.Expression, Place], Scalar]:
-    """JSON_OBJECT and JSON_ARRAY, whose values begin at `first` and follow each other after as many."""
+    """JSON_OBJECT and JSON_ARRAY, whose values begin at `first` and follow each other after as
+    many."""
 
     def bind(node: exp.Expression, place: Place) -> Scalar:
         plain, clauses = _split(node)
@@ -103,10 +114,17 @@ def _constructor(name: str, on_null: str, first: int) -> Callable[[exp.Expressio
             if i % (first + 1) == first:
                 if value.type.root is Root.NULL:
                     hint = "give NULL a type: CAST(NULL AS ...)"
-                    raise PlanError(f"{name} takes no NULL without a type", hint=hint, position=position_of(argument))
+                    raise PlanError(
+                        f"{name} takes no NULL without a type",
+                        hint=hint,
+                        position=position_of(argument),
+                    )
                 raw = isinstance(value, Call) and value.function in _RAW
                 marks.append("c" if checked else "j" if raw else "v")
-        head = (literals.text(_word(clauses.get("ON_NULL"), on_null)), literals.text("".join(marks)))
+        head = (
+            literals.text(_word(clauses.get("ON_NULL"), on_null)),
+            literals.text("".join(marks)),
+        )
         return function_call(name, (*head, *args), node)
 
     return bind
@@ -123,7 +141,11 @@ def _json_text(node: exp.Expression, place: Place) -> Scalar:
 
 def _json(node: exp.Expression, place: Place) -> Scalar:
     hint = "write JSON_OBJECT('key' VALUE JSON(text)), or PARSE_JSON(text)"
-    raise PlanError("JSON(text) stands in JSON_OBJECT and JSON_ARRAY only", hint=hint, position=position_of(node))
+    raise PlanError(
+        "JSON(text) stands in JSON_OBJECT and JSON_ARRAY only",
+        hint=hint,
+        position=position_of(node),
+    )
 
 
 def _current_database(node: exp.Expression, place: Place) -> Scalar:

@@ -67,11 +67,17 @@ def number(node: exp.Literal) -> Literal:
 def _decimal(written: str, node: exp.Literal) -> Literal:
     whole, _, fraction = written.partition(".")
     precision = max(1, len(whole) + len(fraction))
-    if precision == 39 and whole == "0":  # 0.5 is DECIMAL(2, 1), but with 38 digits the zero is none
+    if (
+        precision == 39 and whole == "0"
+    ):  # 0.5 is DECIMAL(2, 1), but with 38 digits the zero is none
         precision = 38
     if int(whole + fraction) >= 2**63 and fraction:
         hint = f"write CAST('{written}' AS DECIMAL({min(precision, 38)}, {len(fraction)}))"
-        raise PlanError(f"number {written} has too many digits for a literal", hint=hint, position=position_of(node))
+        raise PlanError(
+            f"number {written} has too many digits for a literal",
+            hint=hint,
+            position=position_of(node),
+        )
     if precision > 38:
         raise PlanError(f"number {written} has more than 38 digits", position=position_of(node))
     if not fraction:
@@ -93,17 +99,26 @@ def null(kind: DataType = NULL) -> Literal:
 
 
 def retyped(value: Literal, kind: DataType) -> Literal | None:
-    """The literal as a literal of type `kind`, if that is as good as a cast at run time; else None."""
+    """The literal as a literal of type `kind`, if that is as good as a cast at run time; else
+    None."""
     held, source = value.value, value.type
     if held is None:
         return null(kind)
     if isinstance(held, str):
-        return pool.literal(held, kind) if kind.root is Root.VARCHAR and kind.length >= source.length else None
+        return (
+            pool.literal(held, kind)
+            if kind.root is Root.VARCHAR and kind.length >= source.length
+            else None
+        )
     if isinstance(held, bool | bytes):
         return None
     if kind.root is Root.DOUBLE and source.is_numeric:
         return pool.literal(float(held), kind)
-    if source.is_integer and kind.is_integer and INTEGERS.index(source.root) <= INTEGERS.index(kind.root):
+    if (
+        source.is_integer
+        and kind.is_integer
+        and INTEGERS.index(source.root) <= INTEGERS.index(kind.root)
+    ):
         return pool.literal(held, kind)
     if source.root is kind.root is Root.TIMESTAMP and source.precision <= kind.precision:
         steps = _NANOSECONDS_PER[unit(source.precision)] // _NANOSECONDS_PER[unit(kind.precision)]
@@ -124,22 +139,26 @@ def interval(node: exp.Expression) -> Literal:
 
 
 def unit_of(name: str, whole: bool = True) -> Literal:
-    """The interval of one unit, such as a DAY. An integer that is no literal is cast to so many months or milliseconds
-    (not `whole`), whatever the unit says: Flink's way."""
+    """The interval of one unit, such as a DAY. An integer that is no literal is cast to so many
+    months or milliseconds (not `whole`), whatever the unit says: Flink's way."""
     months, ms = UNITS[name]
     if not whole:
         months, ms = min(months, 1), min(ms, 1)
-    return pool.literal(months or ms, _INTERVALS[Root.INTERVAL_YEAR_MONTH if months else Root.INTERVAL_DAY_TIME])
+    return pool.literal(
+        months or ms, _INTERVALS[Root.INTERVAL_YEAR_MONTH if months else Root.INTERVAL_DAY_TIME]
+    )
 
 
 def point(node: exp.Cast) -> Literal:
-    """DATE, TIME and TIMESTAMP literals from the canonical text that the parser gives; one with the session's zone is
-    read in UTC, as in Flink."""
+    """DATE, TIME and TIMESTAMP literals from the canonical text that the parser gives; one with the
+    session's zone is read in UTC, as in Flink."""
     kind = type_of(node.args["to"])
     if kind.root not in _POINTS:
         hint = "write CAST('…' AS TIMESTAMP_LTZ(3)), or TIMESTAMP '…'"
         raise UnsupportedError(
-            f"a literal of type {kind.plain} is not supported", hint=hint, position=position_of(node)
+            f"a literal of type {kind.plain} is not supported",
+            hint=hint,
+            position=position_of(node),
         )
     written = node.this.name
     if kind.root is Root.DATE:
@@ -149,7 +168,9 @@ def point(node: exp.Cast) -> Literal:
     step = _NANOSECONDS_PER[unit(kind.precision)]
     if not -(2**63) <= nanoseconds // step < 2**63:
         hint = "leave out the digits that count nanoseconds"
-        raise PlanError(f"{kind.plain} reaches from 1677 to 2262", hint=hint, position=position_of(node))
+        raise PlanError(
+            f"{kind.plain} reaches from 1677 to 2262", hint=hint, position=position_of(node)
+        )
     return pool.literal(nanoseconds // step, kind)
 
 

@@ -2,8 +2,8 @@
 
     NOT (price > 10 OR qty > 3)        price <= 10 AND NOT (qty > 3)
 
-As in Flink, NOT of such a comparison is the opposite one. That is another value for NaN, which is neither greater than
-10 nor less nor equal: both `price > 10` and NOT of it are FALSE."""
+As in Flink, NOT of such a comparison is the opposite one. That is another value for NaN, which is
+neither greater than 10 nor less nor equal: both `price > 10` and NOT of it are FALSE."""
 
 from __future__ import annotations
 
@@ -32,14 +32,18 @@ def negation(condition: Scalar, node: exp.Expression) -> Scalar:
         outside = (function_call("<", (value, low), node), function_call(">", (value, high), node))
         return replace(condition, function="OR", args=outside)
     if condition.function == "CASE":
-        values = [negation(a, node) if _is_value(condition, n) else a for n, a in enumerate(condition.args)]
+        values = [
+            negation(a, node) if _is_value(condition, n) else a
+            for n, a in enumerate(condition.args)
+        ]
         return replace(condition, args=tuple(values))
     args = tuple([negation(a, node) for a in condition.args])
     return replace(condition, function=_OTHER_JUNCTION[condition.function], args=args)
 
 
 def orders_floats(condition: Scalar) -> bool:
-    """Whether it is a comparison of FLOAT or DOUBLE by order, or made of such a one by AND, OR, NOT and CASE."""
+    """Whether it is a comparison of FLOAT or DOUBLE by order, or made of such a one by AND, OR, NOT
+    and CASE."""
     if not isinstance(condition, Call):
         return False
     if condition.function in _OPPOSITE:
@@ -47,12 +51,15 @@ def orders_floats(condition: Scalar) -> bool:
     if condition.function == "BETWEEN":
         return _has_float(condition) and is_deterministic(condition)
     if condition.function == "CASE":
-        return any(orders_floats(a) for n, a in enumerate(condition.args) if _is_value(condition, n))
+        return any(
+            orders_floats(a) for n, a in enumerate(condition.args) if _is_value(condition, n)
+        )
     return condition.function in ("AND", "OR", "NOT") and any(map(orders_floats, condition.args))
 
 
 def _is_value(case: Call, n: int) -> bool:
-    """Whether it is what CASE gives; conditions and values take turns, and the last one is that of ELSE."""
+    """Whether it is what CASE gives; conditions and values take turns, and the last one is that of
+    ELSE."""
     return n % 2 == 1 or n == len(case.args) - 1
 
 

@@ -25,13 +25,16 @@ def _tuple(node: exp.Expression, place: Place) -> Scalar:
 
 def bind_beside(left: Scalar, node: exp.Expression, place: Place) -> Scalar:
     """What is compared with `left`: in a row written out NULL is of the type that it has there."""
-    if left.type.root is not Root.ROW or not (isinstance(node, exp.Tuple) or node.name.upper() == "ROW"):
+    if left.type.root is not Root.ROW or not (
+        isinstance(node, exp.Tuple) or node.name.upper() == "ROW"
+    ):
         return bind_scalar(node, place)
     if len(left.type.children) != len(node.expressions):
         return bind_scalar(node, place)
     beside = zip(node.expressions, left.type.children, strict=True)
     fields = [
-        literals.null(t.with_nullable(True)) if isinstance(e, exp.Null) else bind_scalar(e, place) for e, t in beside
+        literals.null(t.with_nullable(True)) if isinstance(e, exp.Null) else bind_scalar(e, place)
+        for e, t in beside
     ]
     return function_call("ROW", tuple(fields), node)
 
@@ -40,7 +43,9 @@ def _bracket(node: exp.Expression, place: Place) -> Scalar:
     (index,) = node.expressions
     whole = bind_scalar(node.this, place)
     if whole.type.root is Root.STRUCTURED:
-        raise PlanError("an object has no items", hint="write object.field", position=position_of(node))
+        raise PlanError(
+            "an object has no items", hint="write object.field", position=position_of(node)
+        )
     return function_call("ITEM", (whole, bind_scalar(index, place)), node)
 
 
@@ -55,7 +60,9 @@ def field_of(whole: Scalar, name: exp.Expression) -> Scalar:
     if whole.type.root not in RECORDS:
         hint = "a point stands between a table and its column, or a row and its field"
         raise PlanError(
-            f"{whole} is {whole.type} and has no field '{name.name}'", hint=hint, position=position_of(name)
+            f"{whole} is {whole.type} and has no field '{name.name}'",
+            hint=hint,
+            position=position_of(name),
         )
     return function_call("ITEM", (whole, literals.text(name.name)), name)
 
@@ -63,7 +70,9 @@ def field_of(whole: Scalar, name: exp.Expression) -> Scalar:
 def fields_of(whole: Scalar, node: exp.Expression) -> list[tuple[str, Scalar]]:
     """All fields of a row by name: row.*"""
     if whole.type.root not in RECORDS:
-        raise PlanError(f"{whole} is {whole.type} and has no fields for *", position=position_of(node))
+        raise PlanError(
+            f"{whole} is {whole.type} and has no fields for *", position=position_of(node)
+        )
     return [(name, field_of(whole, exp.to_identifier(name))) for name in whole.type.names]
 
 
@@ -89,7 +98,8 @@ def _column(node: exp.Expression, place: Place) -> Scalar:
 
 
 def _around(node: exp.Expression, place: Place, *, whole: bool) -> Scalar:
-    """`whole`: x.y is no field of a column x, since a table x of a query around counts more than a column of this one."""
+    """`whole`: x.y is no field of a column x, since a table x of a query around counts more than a
+    column of this one."""
     try:
         return _in_reach(node, place.scope, whole=whole)
     except UnknownColumn:
@@ -105,12 +115,14 @@ def _around(node: exp.Expression, place: Place, *, whole: bool) -> Scalar:
 
 
 def _prefixed(value: Scalar, prefix: str) -> Scalar:
-    return replace_where(value, lambda e: pool.column(prefix + e.name, e.type) if isinstance(e, ColumnRef) else None)
+    return replace_where(
+        value, lambda e: pool.column(prefix + e.name, e.type) if isinstance(e, ColumnRef) else None
+    )
 
 
 def _in_reach(node: exp.Expression, scope: Scope, *, whole: bool = False) -> Scalar:
-    """table.column, or column.field.field with a table before it or, if not `whole`, none: the longest name of a table
-    counts."""
+    """table.column, or column.field.field with a table before it or, if not `whole`, none: the
+    longest name of a table counts."""
     if node.args.get("table") is None:
         try:
             return scope.resolve(node.this.this, (), node)
@@ -119,11 +131,17 @@ def _in_reach(node: exp.Expression, scope: Scope, *, whole: bool = False) -> Sca
             if field is None:
                 raise
             return field
-    parts = [*(node.args[k] for k in ("catalog", "db", "table") if node.args.get(k) is not None), node.this]
+    parts = [
+        *(node.args[k] for k in ("catalog", "db", "table") if node.args.get(k) is not None),
+        node.this,
+    ]
     names = [p.name for p in parts]
     for at in reversed(range(int(whole), len(parts))):
         relation = tuple(names[:at])
-        if any(f.name == names[at] and f.relation[len(f.relation) - at :] == relation for f in scope.fields):
+        if any(
+            f.name == names[at] and f.relation[len(f.relation) - at :] == relation
+            for f in scope.fields
+        ):
             value: Scalar = scope.resolve(names[at], relation, node)
             for part in parts[at + 1 :]:
                 value = field_of(value, part)
@@ -144,10 +162,14 @@ def _field_in_reach(name: exp.Expression, scope: Scope) -> Scalar | None:
 
 
 def _overlaps(node: exp.Expression, place: Place) -> Scalar:
-    """(start, end or length) OVERLAPS (start, end or length): each ends no sooner than the other starts."""
+    """(start, end or length) OVERLAPS (start, end or length): each ends no sooner than the other
+    starts."""
     sides = (node.this, node.args["expression"])
     if not all(isinstance(s, exp.Tuple) and len(s.expressions) == 2 for s in sides):
-        raise PlanError("OVERLAPS takes two pairs: (start, end) or (start, interval)", position=position_of(node))
+        raise PlanError(
+            "OVERLAPS takes two pairs: (start, end) or (start, interval)",
+            position=position_of(node),
+        )
     (start, end), (other_start, other_end) = (_period(s, place) for s in sides)
     bounds = (
         function_call(">=", (end, other_start), node),
@@ -162,17 +184,22 @@ def _period(node: exp.Expression, place: Place) -> tuple[Scalar, Scalar]:
     if end.type.root in (Root.INTERVAL_DAY_TIME, Root.INTERVAL_YEAR_MONTH):
         end = function_call("+", (start, end), node)
     ordered = function_call("<=", (start, end), node)
-    return function_call("CASE", (ordered, start, end), node), function_call("CASE", (ordered, end, start), node)
+    return function_call("CASE", (ordered, start, end), node), function_call(
+        "CASE", (ordered, end, start), node
+    )
 
 
 def _by_field(name: str, args: tuple[Scalar, ...], node: exp.Expression) -> Scalar | None:
-    """Rows written out are equal field by field, in three-valued logic: (a, b) = (c, d) is a = c AND b = d. They differ as
-    rows do, in which NULL equals NULL."""
+    """Rows written out are equal field by field, in three-valued logic: (a, b) = (c, d) is a = c
+    AND b = d. They differ as rows do, in which NULL equals NULL."""
     _check_truth(name, args, node)
     rows = [a.args for a in args if isinstance(a, Call) and a.function == "ROW"]
     if name != "<>" and len(rows) == len(args) and len({len(r) for r in rows}) == 1:
         first, *others = rows
-        tests = [_joined([function_call("=", p, node) for p in zip(first, r, strict=True)], node) for r in others]
+        tests = [
+            _joined([function_call("=", p, node) for p in zip(first, r, strict=True)], node)
+            for r in others
+        ]
         return _joined(tests, node, "OR")
     if is_itself(args):
         return _of_itself(args[0], name != "<>", node)
@@ -182,7 +209,8 @@ def _by_field(name: str, args: tuple[Scalar, ...], node: exp.Expression) -> Scal
 
 
 def is_itself(args: tuple[Scalar, ...]) -> bool:
-    """Whether a nested value stands beside itself, which it equals also where it would equal no other (NULL elements)."""
+    """Whether a nested value stands beside itself, which it equals also where it would equal no
+    other (NULL elements)."""
     alike = len(args) == 2 and args[0].digest == args[1].digest
     return alike and bool(args[0].type.children) and is_deterministic(args[0])
 
@@ -200,11 +228,18 @@ def _of_itself(value: Scalar, same: bool, node: exp.Expression) -> Scalar:
 
 
 def _check_truth(name: str, args: tuple[Scalar, ...], node: exp.Expression) -> None:
-    """A truth value beside a text in quotes is refused; beside a column of texts it is never equal, as in Flink."""
+    """A truth value beside a text in quotes is refused; beside a column of texts it is never equal,
+    as in Flink."""
     text = any(isinstance(a, Literal) and a.type.is_string for a in args)
-    if name != "IN" and text and any(not isinstance(a, Literal) and a.type.root is Root.BOOLEAN for a in args):
+    if (
+        name != "IN"
+        and text
+        and any(not isinstance(a, Literal) and a.type.root is Root.BOOLEAN for a in args)
+    ):
         hint = "write x = TRUE, or x alone"
-        raise PlanError("a BOOLEAN is not compared with a string", hint=hint, position=position_of(node))
+        raise PlanError(
+            "a BOOLEAN is not compared with a string", hint=hint, position=position_of(node)
+        )
 
 
 def _joined(tests: list[Scalar], node: exp.Expression, word: str = "AND") -> Scalar:
@@ -217,7 +252,9 @@ def _minus(node: exp.Expression, place: Place) -> Scalar:
     unit = node.args["unit"]
     if a.type.root is not b.type.root:
         hint = "CAST one of them to the type of the other"
-        raise PlanError(f"{a.type} and {b.type} have no difference", hint=hint, position=position_of(node))
+        raise PlanError(
+            f"{a.type} and {b.type} have no difference", hint=hint, position=position_of(node)
+        )
     first = unit.this if isinstance(unit, exp.IntervalSpan) else unit
     if not UNITS[first.name][0]:
         return function_call("TIMESTAMP MINUS", (a, b), node)

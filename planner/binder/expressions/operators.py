@@ -16,7 +16,14 @@ from planner.binder.expressions.calls import REWRITES, function_call
 from planner.binder.expressions.casts import cast
 from planner.binder.expressions.negation import negation
 from planner.binder.expressions.nested import bind_beside, is_itself
-from planner.binder.expressions.scalars import BINDERS, Binder, as_condition, bind_condition, bind_scalar, bind_subquery
+from planner.binder.expressions.scalars import (
+    BINDERS,
+    Binder,
+    as_condition,
+    bind_condition,
+    bind_scalar,
+    bind_subquery,
+)
 from planner.binder.scope import Place
 from planner.scalar import Call, Literal, Scalar, is_deterministic
 
@@ -44,7 +51,9 @@ def _operand(node: exp.Expression, function: str, place: Place, user: str) -> Sc
     value = bind_scalar(node, place)
     if value.type.root is Root.NULL:
         hint = "write UNKNOWN, or CAST(NULL AS BOOLEAN)"
-        raise PlanError(f"{function} takes no NULL without a type", hint=hint, position=position_of(node))
+        raise PlanError(
+            f"{function} takes no NULL without a type", hint=hint, position=position_of(node)
+        )
     return as_condition(value, node, user)
 
 
@@ -80,7 +89,9 @@ def _operator(node: exp.Expression, place: Place) -> Scalar:
         if isinstance(right, exp.Any | exp.All):
             left = _quantified(operator, left, right, place)
             continue
-        left = function_call(_OPERATORS[type(operator)], (left, bind_beside(left, right, place)), operator)
+        left = function_call(
+            _OPERATORS[type(operator)], (left, bind_beside(left, right, place)), operator
+        )
     return left
 
 
@@ -91,8 +102,14 @@ def _quantified(node: exp.Expression, left: Scalar, right: exp.Expression, place
         negated = isinstance(node, exp.NEQ) and isinstance(right, exp.All)
         return function_call("NOT", (found,), node) if negated else found
     name = _OPERATORS[type(node)]
-    tests = tuple([function_call(name, (left, bind_scalar(e, place)), node) for e in right.this.expressions])
-    return tests[0] if len(tests) == 1 else function_call("AND" if isinstance(right, exp.All) else "OR", tests, node)
+    tests = tuple(
+        [function_call(name, (left, bind_scalar(e, place)), node) for e in right.this.expressions]
+    )
+    return (
+        tests[0]
+        if len(tests) == 1
+        else function_call("AND" if isinstance(right, exp.All) else "OR", tests, node)
+    )
 
 
 def _not(node: exp.Expression, place: Place) -> Scalar:
@@ -108,19 +125,25 @@ def _is(node: exp.Expression, place: Place, prefix: str = "IS ") -> Scalar:
         return found if prefix == "IS " else function_call("NOT", (found,), node)
     if isinstance(right, exp.Null):
         return function_call(prefix + "NULL", (bind_scalar(node.this, place),), node)
-    return function_call(prefix + ("TRUE" if right.this else "FALSE"), (bind_condition(node.this, place),), node)
+    return function_call(
+        prefix + ("TRUE" if right.this else "FALSE"), (bind_condition(node.this, place),), node
+    )
 
 
 def _is_of_kind(node: exp.Expression, kind: str, place: Place) -> Scalar:
     """IS JSON [VALUE | SCALAR | ARRAY | OBJECT]."""
     if not kind.startswith("JSON_"):
         raise refusals.of_expression(node, f"IS {kind.replace('_', ' ')}", "use CARDINALITY")
-    return function_call("IS JSON", (bind_scalar(node.this, place), literals.text(kind.removeprefix("JSON_"))), node)
+    return function_call(
+        "IS JSON", (bind_scalar(node.this, place), literals.text(kind.removeprefix("JSON_"))), node
+    )
 
 
 def _escape(node: exp.Expression, place: Place) -> Scalar:
     args = (node.this.this, node.this.args["expression"], node.args["expression"])
-    return function_call(_OPERATORS[type(node.this)], tuple([bind_scalar(a, place) for a in args]), node)
+    return function_call(
+        _OPERATORS[type(node.this)], tuple([bind_scalar(a, place) for a in args]), node
+    )
 
 
 def _between(node: exp.Expression, place: Place) -> Scalar:
@@ -135,8 +158,12 @@ def _in(node: exp.Expression, place: Place) -> Scalar:
     if node.args.get("query") is not None:
         return bind_subquery(node, place)
     value = bind_scalar(node.this, place)
-    call = function_call("IN", (value, *[bind_beside(value, o, place) for o in node.expressions]), node)
-    if isinstance(call, Call) and call.function == "IN" and len(call.args) == 2:  # ROW_NUMBER() IN (1) is a Top-1, too
+    call = function_call(
+        "IN", (value, *[bind_beside(value, o, place) for o in node.expressions]), node
+    )
+    if (
+        isinstance(call, Call) and call.function == "IN" and len(call.args) == 2
+    ):  # ROW_NUMBER() IN (1) is a Top-1, too
         return function_call("=", call.args, node)
     return call
 
@@ -157,8 +184,8 @@ def _case(node: exp.Expression, place: Place) -> Scalar:
 
 
 def _null_if(name: str, args: tuple[Scalar, ...], node: exp.Expression) -> Scalar | None:
-    """NULLIF of two times of different kinds, which are compared as what they have in common; that of a nested value and itself
-    is NULL."""
+    """NULLIF of two times of different kinds, which are compared as what they have in common; that
+    of a nested value and itself is NULL."""
     if is_itself(args):
         return literals.null(args[0].type)
     if len(args) != 2 or not all(a.type.is_timestamp or a.type.root is Root.TIME for a in args):
@@ -193,7 +220,11 @@ def _negation(node: exp.Expression, place: Place) -> Scalar:
     if isinstance(node.this, exp.Literal) and node.this.name == str(2**63):
         return pool.literal(-(2**63), BIGINT.with_nullable(False))
     value = bind_scalar(node.this, place)
-    if isinstance(value, Literal) and value.value is not None and not isinstance(value.value, bool | str | bytes):
+    if (
+        isinstance(value, Literal)
+        and value.value is not None
+        and not isinstance(value.value, bool | str | bytes)
+    ):
         if value.value == 0:
             return value  # as in Flink there is no literal -0e0
         smallest = value.value == 2**31 and value.type.root is Root.BIGINT

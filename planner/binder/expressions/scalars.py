@@ -1,5 +1,5 @@
-"""Scalar expressions: sqlglot trees to typed `planner.scalar` trees. What is bound how stands with the modules that bring
-it: literals here, operators in `operators`, calls in `calls`, and so on."""
+"""Scalar expressions: sqlglot trees to typed `planner.scalar` trees. What is bound how stands with
+the modules that bring it: literals here, operators in `operators`, calls in `calls`, and so on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ Binder: TypeAlias = Callable[[exp.Expression, Place], Scalar]
 
 
 def bind_scalar(node: exp.Expression, place: Place) -> Scalar:
-    """The expression with names resolved and types found. PlanError or UnsupportedError with a position."""
+    """The expression with names resolved and types found. PlanError or UnsupportedError with a
+    position."""
     binder = BINDERS.get(type(node))
     if binder is None:
         raise refusals.of_expression(node)
@@ -60,8 +61,11 @@ def bind_subquery(node: exp.Expression, place: Place) -> Scalar:
 
 
 def qualifiers(node: exp.Expression) -> tuple[str, ...]:
-    """What stands before the name of a column: catalog, database and table, as far as they are given."""
-    return tuple(node.args[k].name for k in ("catalog", "db", "table") if node.args.get(k) is not None)
+    """What stands before the name of a column: catalog, database and table, as far as they are
+    given."""
+    return tuple(
+        node.args[k].name for k in ("catalog", "db", "table") if node.args.get(k) is not None
+    )
 
 
 def _literal(node: exp.Expression, place: Place) -> Scalar:

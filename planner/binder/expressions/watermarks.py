@@ -1,4 +1,5 @@
-"""CURRENT_WATERMARK(rowtime), which asks for a time attribute: all other functions see plain times."""
+"""CURRENT_WATERMARK(rowtime), which asks for a time attribute: all other functions see plain
+times."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ def _current_watermark(name: str, args: tuple[Scalar, ...], node: exp.Expression
         given = ", ".join(str(a.type) for a in args)
         hint = "give it the column for which its table declares a WATERMARK"
         detail = f"a time attribute expected, but ({given}) given"
-        raise PlanError(f"cannot apply '{name}'", detail=detail, hint=hint, position=position_of(node))
+        raise PlanError(
+            f"cannot apply '{name}'", detail=detail, hint=hint, position=position_of(node)
+        )
     return Call(name, args, DataType(args[0].type.root, precision=3), False, position_of(node))
 
 

@@ -59,7 +59,8 @@ SEVERAL = {"LISTAGG": 2, "PERCENTILE": 3, "JSON_OBJECTAGG": 2}
 
 
 def aggregate_argument(node: exp.Expression, place: Place) -> tuple[str, Scalar | None]:
-    """The aggregate that a call means ('SUM DISTINCT', 'JSON_ARRAYAGG NULL') and its argument; None for COUNT(*)."""
+    """The aggregate that a call means ('SUM DISTINCT', 'JSON_ARRAYAGG NULL') and its argument; None
+    for COUNT(*)."""
     name = node.name.upper()
     first = node.expressions[0] if node.expressions else None
     if isinstance(first, exp.Star) and name == "COUNT":
@@ -79,7 +80,9 @@ def aggregate_argument(node: exp.Expression, place: Place) -> tuple[str, Scalar 
     args = tuple(bind_scalar(n, place) for n in plain)
     if any(a.type.root is Root.NULL for a in args):
         hint = "give NULL a type: CAST(NULL AS ...)"
-        raise PlanError(f"{name} takes no NULL without a type", hint=hint, position=position_of(node))
+        raise PlanError(
+            f"{name} takes no NULL without a type", hint=hint, position=position_of(node)
+        )
     if suffix.endswith(" DISTINCT"):
         refusals.check_distinct(args[0].type, node, batch=place.context.batch)
     if name == "LISTAGG" and not all(isinstance(a, Literal) for a in args[1:]):
@@ -91,21 +94,31 @@ def aggregate_argument(node: exp.Expression, place: Place) -> tuple[str, Scalar 
 
 
 def as_row(name: str, args: tuple[Scalar, ...], node: exp.Expression) -> Scalar:
-    """Several arguments of an aggregate as one. PlanError for a share of PERCENTILE that is known to be none."""
+    """Several arguments of an aggregate as one. PlanError for a share of PERCENTILE that is known
+    to be none."""
     shares = [folded(a) for a in args[1:2] if name == "PERCENTILE"]
-    for share in [part for s in shares for part in (s.args if isinstance(s, Call) and s.function == "ARRAY" else (s,))]:
+    for share in [
+        part
+        for s in shares
+        for part in (s.args if isinstance(s, Call) and s.function == "ARRAY" else (s,))
+    ]:
         given = share.value if isinstance(share, Literal) else None
         if isinstance(given, int | float | Decimal) and not 0 <= given <= 1:
             hint = "write 0.5 for half of the values"
             raise PlanError(
-                f"the share {given} of PERCENTILE is not from 0 to 1", hint=hint, position=position_of(node)
+                f"the share {given} of PERCENTILE is not from 0 to 1",
+                hint=hint,
+                position=position_of(node),
             )
     return function_call("ROW", args, node)
 
 
 def of_all_rows(name: str, argument: Scalar | None) -> tuple[str, Scalar | None]:
-    """COUNT of what is never NULL is COUNT(*), where one group has all rows: of MATCH_RECOGNIZE, COUNT(A.x) is of A's alone."""
-    args = argument.args if isinstance(argument, Call) and argument.function == "ROW" else (argument,)
+    """COUNT of what is never NULL is COUNT(*), where one group has all rows: of MATCH_RECOGNIZE,
+    COUNT(A.x) is of A's alone."""
+    args = (
+        argument.args if isinstance(argument, Call) and argument.function == "ROW" else (argument,)
+    )
     return (
         (name, None)
         if name == "COUNT" and not any(a is not None and a.type.nullable for a in args)

@@ -18,14 +18,17 @@ FUNCTIONS = frozenset({"GROUPING", "GROUPING_ID", "GROUP_ID"})
 
 
 def sets_of(group: exp.Expression | None) -> list[Set]:
-    """The sets that GROUP BY names, in its order, each with its expressions: one for a plain list, and the empty one where
-    there is no GROUP BY. Several elements are combined each with each."""
+    """The sets that GROUP BY names, in its order, each with its expressions: one for a plain list,
+    and the empty one where there is no GROUP BY. Several elements are combined each with each."""
     elements = [_element(e) for e in group.expressions] if group is not None else []
     count = 1
     for element in elements:
         count *= len(element)
     if count > _MOST:
-        raise PlanError(f"GROUP BY names {count} sets, more than {_MOST}", position=position_of(group or exp.Tuple()))
+        raise PlanError(
+            f"GROUP BY names {count} sets, more than {_MOST}",
+            position=position_of(group or exp.Tuple()),
+        )
     return [tuple(chain.from_iterable(chosen)) for chosen in product(*elements)]
 
 
@@ -51,8 +54,9 @@ def _parts(node: exp.Expression) -> Set:
 
 
 def marks(name: str, arguments: Sequence[str], sets: Sequence[frozenset[str]]) -> list[int]:
-    """The value of GROUPING(…), GROUPING_ID(…) or GROUP_ID() for each set of grouped columns: a bit per argument, 1
-    where the set does not group by it; for GROUP_ID how many equal sets came before."""
+    """The value of GROUPING(…), GROUPING_ID(…) or GROUP_ID() for each set of grouped columns: a bit
+    per argument, 1 where the set does not group by it; for GROUP_ID how many equal sets came
+    before."""
     if name == "GROUP_ID":
         return [list(sets[:i]).count(grouped) for i, grouped in enumerate(sets)]
     return [int("".join("01"[a not in grouped] for a in arguments), 2) for grouped in sets]

@@ -28,19 +28,32 @@ def settled(plan: LogicalPlan) -> LogicalPlan:
     """The plan of FROM and WHERE, its joins by time as such."""
     if isinstance(plan, Filter) and isinstance(plan.input, Filter):
         below = settled(plan.input)
-        return settled(replace(plan, input=below)) if isinstance(below, BinaryJoin) else replace(plan, input=below)
-    if isinstance(plan, Filter) and isinstance(plan.input, Join) and plan.input.kind is JoinKind.INNER:
+        return (
+            settled(replace(plan, input=below))
+            if isinstance(below, BinaryJoin)
+            else replace(plan, input=below)
+        )
+    if (
+        isinstance(plan, Filter)
+        and isinstance(plan.input, Join)
+        and plan.input.kind is JoinKind.INNER
+    ):
         return _filtered(plan, plan.input)
     if isinstance(plan, Filter):
         return replace(plan, input=settled(plan.input))
     if not isinstance(plan, Join):
         return plan
-    plan = replace(plan, left=settled(plan.left), right=plan.right if plan.kind.is_semi else settled(plan.right))
+    plan = replace(
+        plan,
+        left=settled(plan.left),
+        right=plan.right if plan.kind.is_semi else settled(plan.right),
+    )
     return plan if plan.kind.is_semi else _as_interval(plan, ()) or plan
 
 
 def _filtered(plan: Filter, join: Join) -> LogicalPlan:
-    """What WHERE says of one side goes there if that is a join, too; the rest may bound this one."""
+    """What WHERE says of one side goes there if that is a join, too; the rest may bound this
+    one."""
     parts = conjuncts(plan.predicate)
     inputs, left_over = list(join.inputs), list(parts)
     for port, side in enumerate(join.inputs):
@@ -58,12 +71,17 @@ def _filtered(plan: Filter, join: Join) -> LogicalPlan:
 
 
 def _as_interval(join: Join, above: Sequence[Scalar]) -> IntervalJoin | None:
-    """The join with the bounds that its condition, and conditions above it, give; None where they do not give both."""
+    """The join with the bounds that its condition, and conditions above it, give; None where they
+    do not give both."""
     parts = [*parts_of(join.condition)]
     bounds = [b for p in (*parts, *above) for b in _bounds(join, p)]
     pair = next(((b.left, b.right) for b in bounds), None)
-    lower = [_lower(b) for b in bounds if (b.left, b.right) == pair and b.operator in ("=", ">", ">=")]
-    upper = [_upper(b) for b in bounds if (b.left, b.right) == pair and b.operator in ("=", "<", "<=")]
+    lower = [
+        _lower(b) for b in bounds if (b.left, b.right) == pair and b.operator in ("=", ">", ">=")
+    ]
+    upper = [
+        _upper(b) for b in bounds if (b.left, b.right) == pair and b.operator in ("=", "<", "<=")
+    ]
     if pair is None or not lower or not upper:
         return None
     if join.left.changes or join.right.changes:
@@ -74,7 +92,9 @@ def _as_interval(join: Join, above: Sequence[Scalar]) -> IntervalJoin | None:
     stay = [p for p in parts if not any((b.left, b.right) == pair for b in _bounds(join, p))]
     condition = conjunction(stay) if stay else Literal(True, BOOLEAN.with_nullable(False))
     proctime = join.left.schema.type(pair[0]).is_proctime
-    return IntervalJoin(join.left, join.right, join.kind, condition, *pair, max(lower), min(upper), proctime)
+    return IntervalJoin(
+        join.left, join.right, join.kind, condition, *pair, max(lower), min(upper), proctime
+    )
 
 
 def _lower(bound: _Bound) -> int:
@@ -119,7 +139,11 @@ def _time(join: Join, value: Scalar) -> tuple[str, int] | None:
         a, b = value.args
         if value.function == "+" and isinstance(a, Literal):
             a, b = b, a
-        if not isinstance(b, Literal) or b.type.root is not Root.INTERVAL_DAY_TIME or not isinstance(b.value, int):
+        if (
+            not isinstance(b, Literal)
+            or b.type.root is not Root.INTERVAL_DAY_TIME
+            or not isinstance(b.value, int)
+        ):
             return None
         offset += b.value if value.function == "+" else -b.value
         value = a

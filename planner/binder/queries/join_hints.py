@@ -1,4 +1,5 @@
-"""Hints of a query: what they say of its joins and its aggregate, and whether they name what is there."""
+"""Hints of a query: what they say of its joins and its aggregate, and whether they name what is
+there."""
 
 from __future__ import annotations
 
@@ -19,27 +20,35 @@ _KNOWN = (*sorted(_JOINS), "LOOKUP", "STATE_TTL")
 
 
 def checked(node: exp.Select, relations: Sequence[str], aggregated: bool) -> Mapping[str, int]:
-    """By relation, how long its rows are kept in ms: STATE_TTL('t' = '1 h'). `relations` are those of FROM, `aggregated`:
-    their rows are grouped. PlanError for a hint that there is not, for what is no time, and for names that FROM has not
-    (as in Flink, only where the hint has something to say)."""
+    """By relation, how long its rows are kept in ms: STATE_TTL('t' = '1 h'). `relations` are those
+    of FROM, `aggregated`: their rows are grouped. PlanError for a hint that there is not, for what
+    is no time, and for names that FROM has not (as in Flink, only where the hint has something to
+    say)."""
     found: dict[str, int] = {}
     for call in _calls(node):
         name = call.name.upper()
         if name not in _KNOWN:
-            raise PlanError(f"unknown hint {name}", hint=did_you_mean(name, _KNOWN, "hint"), position=position_of(call))
+            raise PlanError(
+                f"unknown hint {name}",
+                hint=did_you_mean(name, _KNOWN, "hint"),
+                position=position_of(call),
+            )
         named = dict(_named(call))
         unknown = next((n for n in named if n not in relations), None)
         binding = len(relations) > 1 or (name == "STATE_TTL" and aggregated)
         if binding and (unknown is not None or not named):
             what = f"hint {name} names {'no relation' if unknown is None else repr(unknown)}"
-            raise PlanError(what, hint=f"FROM has {', '.join(relations)}", position=position_of(call))
+            raise PlanError(
+                what, hint=f"FROM has {', '.join(relations)}", position=position_of(call)
+            )
         if name == "STATE_TTL":
             found |= {n: duration_ms({n: value}, n) for n, value in named.items()}
     return found
 
 
 def forgetting(plan: LogicalPlan, ttl_ms: int) -> LogicalPlan:
-    """The plan of a query whose aggregate forgets keys that nobody has touched for so long (0: as it is)."""
+    """The plan of a query whose aggregate forgets keys that nobody has touched for so long (0: as
+    it is)."""
     match plan:
         case GroupAggregate() if ttl_ms:
             return replace(plan, ttl_ms=ttl_ms)

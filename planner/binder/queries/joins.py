@@ -41,14 +41,18 @@ class Binders(NamedTuple):
 TRUE = literals.boolean(True)
 
 
-def join(left: Relation, node: exp.Join, context: Context, bind: Binders, ttls: Mapping[str, int]) -> Relation:
+def join(
+    left: Relation, node: exp.Join, context: Context, bind: Binders, ttls: Mapping[str, int]
+) -> Relation:
     """`left` joined to what `node` names. `ttls`: how long rows of relations are kept, in ms."""
     _check(node)
     right, moved, absent = _right(left, node, context, bind.relation)
     kind = JoinKind(node.args.get("side") or "INNER")
     both = Scope((*left[1].fields, *right[1].fields))
     shared = _shared(node, left[1], right[1])
-    plain, asking = join_subqueries.parts(node.args["on"]) if node.args.get("on") is not None else ([], [])
+    plain, asking = (
+        join_subqueries.parts(node.args["on"]) if node.args.get("on") is not None else ([], [])
+    )
     place = Place(context, both, "ON")
     parts = [*moved, *(function_call("=", pair, node) for pair in shared.values())]
     parts += [c for p in plain for c in parts_of(bind_condition(p, place))]
@@ -61,11 +65,22 @@ def join(left: Relation, node: exp.Join, context: Context, bind: Binders, ttls: 
     if isinstance(plan, Join):
         plan = replace(plan, ttls_ms=(_ttl(left[1], ttls), _ttl(right[1], ttls)))
     if asking:
-        plan = join_subqueries.filtered(plan, both, asking if kind is JoinKind.INNER else [], context, bind.query)
+        plan = join_subqueries.filtered(
+            plan, both, asking if kind is JoinKind.INNER else [], context, bind.query
+        )
         plan = join_subqueries.only(plan, (*left[0].schema.names, *right[0].schema.names))
-    if absent and kind is JoinKind.LEFT and not asking and all(p == TRUE for p in parts[len(moved) :]):
+    if (
+        absent
+        and kind is JoinKind.LEFT
+        and not asking
+        and all(p == TRUE for p in parts[len(moved) :])
+    ):
         plan = _with_absent(plan, *absent, node)
-    return _merged(plan, kind, (left[1], right[1]), shared, node) if shared else (plan, typed(both, plan))
+    return (
+        _merged(plan, kind, (left[1], right[1]), shared, node)
+        if shared
+        else (plan, typed(both, plan))
+    )
 
 
 def _joined(
@@ -78,7 +93,11 @@ def _joined(
     time = temporals.version_of(node)
     if not left[1].batch:  # ranks within windows only come
         plans = _ranked(plans[0]), _ranked(plans[1])
-    return made(*plans, kind, condition) if time is None else temporals.made(*plans, kind, condition, time, *left)
+    return (
+        made(*plans, kind, condition)
+        if time is None
+        else temporals.made(*plans, kind, condition, time, *left)
+    )
 
 
 def _ranked(plan: LogicalPlan) -> LogicalPlan:
@@ -95,7 +114,8 @@ def _check(node: exp.Join) -> None:
 
 
 class _Right(NamedTuple):
-    """What is joined, and conditions that stood within it. `absent`: a column of it, and its value where there is no row."""
+    """What is joined, and conditions that stood within it. `absent`: a column of it, and its value
+    where there is no row."""
 
     relation: Relation
     moved: list[Scalar]
@@ -106,7 +126,9 @@ def _with_absent(plan: LogicalPlan, name: str, value: Scalar, node: exp.Expressi
     """As in Flink the column's type has NULL all the same."""
     found = function_call("COALESCE", (pool.column(name, plan.schema.type(name)), value), node)
     items = dict(references(plan.schema, plan.schema.names))
-    return Project(plan, tuple({**items, name: replace(found, type=found.type.with_nullable(True))}.items()))
+    return Project(
+        plan, tuple({**items, name: replace(found, type=found.type.with_nullable(True))}.items())
+    )
 
 
 def _right(left: Relation, node: exp.Join, context: Context, relation: BindRelation) -> _Right:
@@ -126,7 +148,8 @@ def _ttl(scope: Scope, ttls: Mapping[str, int]) -> int | None:
 
 
 def _lateral(left: Relation, node: exp.Lateral, context: Context, relation: BindRelation) -> _Right:
-    """LATERAL (SELECT …): the query without what it says of the rows on its left, and that as conditions."""
+    """LATERAL (SELECT …): the query without what it says of the rows on its left, and that as
+    conditions."""
     named = exp.Subquery(this=node.this.this, alias=node.args.get("alias"))
     plan, scope = relation(named, replace(context, outer=Outer(left[1], context.outer)))
     conditions: Sequence[Scalar]
@@ -143,15 +166,23 @@ def _lateral(left: Relation, node: exp.Lateral, context: Context, relation: Bind
 
 
 def _of_no_rows(plan: LogicalPlan) -> Scalar | None:
-    """What a query that only counts gives for no rows. None for all others: as in Flink they give no row there, also where
-    they count and compute something else besides."""
-    if not isinstance(plan, Project) or len(plan.items) != 1 or not isinstance(plan.input, GroupAggregate):
+    """What a query that only counts gives for no rows. None for all others: as in Flink they give
+    no row there, also where they count and compute something else besides."""
+    if (
+        not isinstance(plan, Project)
+        or len(plan.items) != 1
+        or not isinstance(plan.input, GroupAggregate)
+    ):
         return None
     value, group = plan.items[0][1], plan.input
     if group.keys or len(group.aggregates) != 1 or value.type.nullable:
         return None
     call = group.aggregates[0]
-    return substitute(value, {call.name: Literal(0, call.type)}) if call.function.startswith("COUNT") else None
+    return (
+        substitute(value, {call.name: Literal(0, call.type)})
+        if call.function.startswith("COUNT")
+        else None
+    )
 
 
 def apart(relation: Relation, other: LogicalPlan) -> Relation:
@@ -163,14 +194,21 @@ def apart(relation: Relation, other: LogicalPlan) -> Relation:
         return relation
     renamed = dict(zip(names, fresh, strict=True))
     items = ((new, pool.column(old, plan.schema.type(old))) for old, new in renamed.items())
-    fields = (replace(f, column=pool.column(renamed[f.column.name], f.column.type)) for f in scope.fields)
+    fields = (
+        replace(f, column=pool.column(renamed[f.column.name], f.column.type)) for f in scope.fields
+    )
     return Project(plan, tuple(items)), Scope(tuple(fields))
 
 
 def typed(scope: Scope, plan: LogicalPlan) -> Scope:
     """The same columns with the types that they have in `plan`."""
     kinds = {c.name: c.type for c in plan.schema}
-    return Scope(tuple(replace(f, column=pool.column(f.column.name, kinds[f.column.name])) for f in scope.fields))
+    return Scope(
+        tuple(
+            replace(f, column=pool.column(f.column.name, kinds[f.column.name]))
+            for f in scope.fields
+        )
+    )
 
 
 def _shared(node: exp.Join, left: Scope, right: Scope) -> dict[str, tuple[ColumnRef, ColumnRef]]:
@@ -186,9 +224,11 @@ def _shared(node: exp.Join, left: Scope, right: Scope) -> dict[str, tuple[Column
 
 
 def _of_right(kind: JoinKind, left: ColumnRef, right: ColumnRef) -> bool:
-    """Whether a shared column is that of the right side: where the left one may be NULL without a match, or, as both are
-    equal, where its type says more."""
-    return kind is JoinKind.RIGHT or (kind is JoinKind.INNER and left.type.nullable and not right.type.nullable)
+    """Whether a shared column is that of the right side: where the left one may be NULL without a
+    match, or, as both are equal, where its type says more."""
+    return kind is JoinKind.RIGHT or (
+        kind is JoinKind.INNER and left.type.nullable and not right.type.nullable
+    )
 
 
 def _merged(
@@ -198,17 +238,27 @@ def _merged(
     shared: dict[str, tuple[ColumnRef, ColumnRef]],
     node: exp.Join,
 ) -> Relation:
-    """The shared columns come first, and once; with the name of a relation those of each side are there, too."""
+    """The shared columns come first, and once; with the name of a relation those of each side are
+    there, too."""
     both = typed(Scope(tuple(f for s in scopes for f in s.fields)), plan)
-    sides = {name: tuple(pool.column(c.name, plan.schema.type(c.name)) for c in pair) for name, pair in shared.items()}
+    sides = {
+        name: tuple(pool.column(c.name, plan.schema.type(c.name)) for c in pair)
+        for name, pair in shared.items()
+    }
     if kind is JoinKind.FULL or any(not a.type.same_as(b.type) for a, b in sides.values()):
         fresh = dict(zip(sides, distinct_names(sides, plan.schema.names), strict=True))
         values = {name: function_call("COALESCE", pair, node) for name, pair in sides.items()}
-        items = (*references(plan.schema, plan.schema.names), *((fresh[name], v) for name, v in values.items()))
+        items = (
+            *references(plan.schema, plan.schema.names),
+            *((fresh[name], v) for name, v in values.items()),
+        )
         plan = Project(plan, items)
         common = {name: pool.column(fresh[name], values[name].type) for name in sides}
     else:
-        common = {name: right if _of_right(kind, left, right) else left for name, (left, right) in sides.items()}
+        common = {
+            name: right if _of_right(kind, left, right) else left
+            for name, (left, right) in sides.items()
+        }
     hidden = {c.name for pair in sides.values() for c in pair}
     rest = (replace(f, merged=f.merged or f.column.name in hidden) for f in both.fields)
     return plan, Scope((*(Field((), name, column) for name, column in common.items()), *rest))

@@ -1,4 +1,5 @@
-"""LATERAL TABLE(f(x)) and UNNEST(x): a table function joined to the rows that give its arguments."""
+"""LATERAL TABLE(f(x)) and UNNEST(x): a table function joined to the rows that give its
+arguments."""
 
 from __future__ import annotations
 
@@ -21,11 +22,16 @@ from planner.scalar import Call, Literal, Scalar, is_deterministic
 from udf.arrays.unnest import UNNEST, WITH_ORDINALITY, unnested_columns
 from udf.user import Kind, columns_of
 
-# What a table function in FROM is joined to when nothing stands before it: one row, whose column has no name.
-_ONE_ROW = Values(((Literal(0, INT.with_nullable(False)),),), Schema((Column("#", INT.with_nullable(False)),)))
+# What a table function in FROM is joined to when nothing stands before it: one row, whose column
+# has no name.
+_ONE_ROW = Values(
+    ((Literal(0, INT.with_nullable(False)),),), Schema((Column("#", INT.with_nullable(False)),))
+)
 
 
-def table_function(node: exp.Expression, catalog: Catalog) -> tuple[Function, exp.Expression] | None:
+def table_function(
+    node: exp.Expression, catalog: Catalog
+) -> tuple[Function, exp.Expression] | None:
     """The user's table function of a relation, and its call; None for all other relations."""
     if not isinstance(node, exp.Lateral | exp.TableFromRows):
         return None
@@ -34,7 +40,8 @@ def table_function(node: exp.Expression, catalog: Catalog) -> tuple[Function, ex
 
 
 def is_lateral_join(join: exp.Expression, catalog: Catalog) -> bool:
-    """Whether a table function is joined. UnknownObject where the text says so and there is none of that name."""
+    """Whether a table function is joined. UnknownObject where the text says so and there is none of
+    that name."""
     if not isinstance(join, exp.Join):
         return False
     if isinstance(join.this, exp.Unnest):
@@ -43,7 +50,9 @@ def is_lateral_join(join: exp.Expression, catalog: Catalog) -> bool:
     if isinstance(called, exp.Anonymous) and user_function(called, catalog) is None:
         spelled = called.meta.get("name", called.name)
         hint = "create it first: CREATE FUNCTION … LANGUAGE PYTHON"
-        raise UnknownObject(f"unknown table function '{spelled}'", hint=hint, position=position_of(called))
+        raise UnknownObject(
+            f"unknown table function '{spelled}'", hint=hint, position=position_of(called)
+        )
     return table_function(join.this, catalog) is not None
 
 
@@ -52,7 +61,9 @@ def alone(node: exp.Expression, context: Context) -> tuple[LogicalPlan, Scope]:
     return _joined(_ONE_ROW, Scope(), node, context, outer=False)
 
 
-def join(plan: LogicalPlan, scope: Scope, node: exp.Join, context: Context) -> tuple[LogicalPlan, Scope]:
+def join(
+    plan: LogicalPlan, scope: Scope, node: exp.Join, context: Context
+) -> tuple[LogicalPlan, Scope]:
     """CROSS JOIN LATERAL TABLE(…), a comma, INNER or LEFT JOIN … ON a condition."""
     side = node.args.get("side")
     if side not in (None, "LEFT") or node.args.get("method") or node.args.get("using"):
@@ -64,7 +75,9 @@ def join(plan: LogicalPlan, scope: Scope, node: exp.Join, context: Context) -> t
         )
     joined, reach = _joined(plan, scope, node.this, context, outer=side == "LEFT")
     on = node.args.get("on")
-    condition = literals.boolean(True) if on is None else bind_condition(on, Place(context, reach, "ON"))
+    condition = (
+        literals.boolean(True) if on is None else bind_condition(on, Place(context, reach, "ON"))
+    )
     if condition == literals.boolean(True):
         return joined, reach
     if side == "LEFT":
@@ -73,7 +86,8 @@ def join(plan: LogicalPlan, scope: Scope, node: exp.Join, context: Context) -> t
 
 
 def _on(joined: LogicalPlan, condition: Scalar, context: Context) -> LogicalPlan:
-    """What the condition sees are rows of the function, not those that there are without any: as it declares them."""
+    """What the condition sees are rows of the function, not those that there are without any: as it
+    declares them."""
     assert isinstance(joined, TableFunction)
     own = {c.name: c for c in joined.columns}
     condition = substitute(condition, {n: pool.column(n, c.type) for n, c in own.items()})
@@ -98,11 +112,14 @@ def _unnested(
     fresh = distinct_names((c.name for c in given), plan.schema.names)
     columns = tuple(Column(n, c.type) for n, c in zip(fresh, given, strict=True))
     made = TableFunction(plan, call, columns, outer, context.salt((call,)))
-    return made, Scope(scope.fields + _fields(node, "UNNEST", [c.name for c in given], _padded(columns, outer)))
+    return made, Scope(
+        scope.fields + _fields(node, "UNNEST", [c.name for c in given], _padded(columns, outer))
+    )
 
 
 def _padded(columns: tuple[Column, ...], outer: bool) -> tuple[Column, ...]:
-    """The function's columns as they are behind it: NULL at times where rows without any come, too."""
+    """The function's columns as they are behind it: NULL at times where rows without any come,
+    too."""
     return tuple(Column(c.name, c.type.with_nullable(True)) for c in columns) if outer else columns
 
 
@@ -123,13 +140,21 @@ def _joined(
     columns = tuple(Column(n, kind) for n, (_, kind) in zip(fresh, given, strict=True))
     salt = context.salt((call,))
     made = TableFunction(plan, call, columns, outer, salt)
-    return made, Scope(scope.fields + _fields(node, function.display, [n for n, _ in given], columns))
+    return made, Scope(
+        scope.fields + _fields(node, function.display, [n for n, _ in given], columns)
+    )
 
 
-def _fields(node: exp.Expression, name: str, own: list[str], columns: tuple[Column, ...]) -> tuple[Field, ...]:
+def _fields(
+    node: exp.Expression, name: str, own: list[str], columns: tuple[Column, ...]
+) -> tuple[Field, ...]:
     """The function's columns as the query names them: AS t(a, b), else as the function does."""
     alias = node.args.get("alias")
-    given = [c.name for c in alias.args.get("columns") or ()] if isinstance(alias, exp.TableAlias) else []
+    given = (
+        [c.name for c in alias.args.get("columns") or ()]
+        if isinstance(alias, exp.TableAlias)
+        else []
+    )
     if given and len(given) != len(columns):
         raise PlanError(
             f"{len(given)} column names are given for {len(columns)} columns",

@@ -1,4 +1,5 @@
-"""Expressions over columns that may be NULL after all: a key is NULL in the rows of grouping sets that leave it out."""
+"""Expressions over columns that may be NULL after all: a key is NULL in the rows of grouping sets
+that leave it out."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from planner.scalar import Call, ColumnRef, Literal, Scalar
 from udf import registry
 from udf.casts.cast import resolve_cast
 
-# Calls of one argument that in Flink's aggregates are NOT NULL where the column below them is written as NOT NULL.
+# Calls of one argument that in Flink's aggregates are NOT NULL where the column below them is
+# written as NOT NULL.
 _AS_WRITTEN = frozenset({"NEG", "ABS"})
 
 
@@ -23,7 +25,8 @@ def replaced(expression: Scalar, find: Callable[[Scalar], Scalar | None]) -> Sca
 
 
 def of_sets(argument: Scalar, nullable: frozenset[str]) -> Scalar:
-    """The argument of an aggregate, in which those columns may be NULL, as in Flink: within a call, but not alone."""
+    """The argument of an aggregate, in which those columns may be NULL, as in Flink: within a call,
+    but not alone."""
     inner = argument
     while isinstance(inner, Call) and inner.function in _AS_WRITTEN:
         (inner,) = inner.args
@@ -43,7 +46,9 @@ def _retyped(expression: Scalar) -> Scalar:
     args = tuple(map(_retyped, expression.args))
     kind = _type(expression, args)
     return (
-        expression if args == expression.args and kind == expression.type else replace(expression, args=args, type=kind)
+        expression
+        if args == expression.args and kind == expression.type
+        else replace(expression, args=args, type=kind)
     )
 
 
@@ -52,7 +57,9 @@ def _type(call: Call, args: tuple[Scalar, ...]) -> DataType:
         return resolve_cast(args[0].type, call.type.plain, try_cast=call.function == "TRY_CAST")
     literals = [a.value if isinstance(a, Literal) else None for a in args]
     try:
-        found = registry.bind(call.function, tuple(plain_time(a.type) for a in args), literals).result_type
+        found = registry.bind(
+            call.function, tuple(plain_time(a.type) for a in args), literals
+        ).result_type
     except PlanError:
         return call.type
     return found if found.children else call.type.with_nullable(found.nullable)

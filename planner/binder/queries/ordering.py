@@ -26,10 +26,10 @@ HIDDEN = "sort$"
 
 @dataclass
 class Ordering:
-    """ORDER BY of one query over its columns `names`. `hidden` are columns that it sorts by and does not give.
-    `batch`: any order will do, since all rows are there before the first goes out. `inside`: the query stands in another
-    one, to which its rows have no order; it orders only to cut. `kept`: it is a view's, whose order is checked where it is
-    read."""
+    """ORDER BY of one query over its columns `names`. `hidden` are columns that it sorts by and
+    does not give. `batch`: any order will do, since all rows are there before the first goes out.
+    `inside`: the query stands in another one, to which its rows have no order; it orders only to
+    cut. `kept`: it is a view's, whose order is checked where it is read."""
 
     node: exp.Expression
     names: Sequence[str]
@@ -41,15 +41,18 @@ class Ordering:
     kept: bool = False
 
     def bind(self, bind: Callable[[exp.Expression], Scalar]) -> None:
-        """Finds the keys: a column by its name or number, or any expression. A name means what SELECT calls so, before any
-        column of its input. PlanError where SELECT calls several columns so. An order that nothing reads is forgotten once
-        its names are known to be right."""
+        """Finds the keys: a column by its name or number, or any expression. A name means what
+        SELECT calls so, before any column of its input. PlanError where SELECT calls several
+        columns so. An order that nothing reads is forgotten once its names are known to be
+        right."""
         columns = distinct_names(self.names)
 
         def column(item: exp.Expression) -> str:
             if isinstance(item, exp.Literal) and not item.is_string and item.name.isdigit():
                 if not 1 <= int(item.name) <= len(columns):
-                    raise PlanError(f"ORDER BY {item.name} names no column", position=position_of(item))
+                    raise PlanError(
+                        f"ORDER BY {item.name} names no column", position=position_of(item)
+                    )
                 return columns[int(item.name) - 1]
             self._check_names(item)
             if isinstance(item, exp.Column) and not item.table and item.name in self.names:
@@ -68,12 +71,19 @@ class Ordering:
     def _check_names(self, item: exp.Expression) -> None:
         own = item.find_ancestor(exp.Query)
         for part in item.find_all(exp.Column):
-            if not part.table and self.names.count(part.name) > 1 and part.find_ancestor(exp.Query) is own:
+            if (
+                not part.table
+                and self.names.count(part.name) > 1
+                and part.find_ancestor(exp.Query) is own
+            ):
                 hint = "give each column its own name with AS"
-                raise PlanError(f"column '{part.name}' is ambiguous", hint=hint, position=position_of(part))
+                raise PlanError(
+                    f"column '{part.name}' is ambiguous", hint=hint, position=position_of(part)
+                )
 
     def _computed_above(self) -> None:
-        """Makes the hidden columns ones of what the query gives. PlanError where that does not tell them."""
+        """Makes the hidden columns ones of what the query gives. PlanError where that does not tell
+        them."""
         of = dict(zip((v.digest for v in self.values), distinct_names(self.names), strict=True))
 
         def selected(value: Scalar) -> Scalar | None:
@@ -94,7 +104,8 @@ class Ordering:
         return name
 
     def applied(self, query: Query) -> Query:
-        """The query (hidden columns behind its own) in order, cut to what LIMIT and OFFSET leave."""
+        """The query (hidden columns behind its own) in order, cut to what LIMIT and OFFSET
+        leave."""
         plan = self._ordered(query.plan)
         if self.hidden:
             own = query.plan.schema.names[: len(query.names)]
@@ -110,7 +121,9 @@ class Ordering:
             return _first(plan, self.keys, start, min(start - 1 + limit, LAST))
         if offset or (self.keys and offset is not None):
             position = position_of(self.node.args["offset"])
-            raise UnsupportedError("OFFSET without LIMIT is not supported", hint="add LIMIT", position=position)
+            raise UnsupportedError(
+                "OFFSET without LIMIT is not supported", hint="add LIMIT", position=position
+            )
         if not self.keys:
             return plan
         found = TemporalSort(with_ranks(plan), self.keys)
@@ -129,7 +142,9 @@ def _check_order(sort: TemporalSort, position: Position | None) -> None:
     """PlanError where a stream cannot be in this order."""
     first = sort.order[0]
     items = dict(sort.input.items) if isinstance(sort.input, Project) else {}
-    shown = items.get(first.column, first.column) if first.column.startswith(HIDDEN) else first.column
+    shown = (
+        items.get(first.column, first.column) if first.column.startswith(HIDDEN) else first.column
+    )
     kind = sort.input.schema.type(first.column)
     if first.descending or not (kind.is_rowtime or kind.is_proctime):
         raise PlanError(
@@ -140,12 +155,14 @@ def _check_order(sort: TemporalSort, position: Position | None) -> None:
         )
     if sort.input.changes:
         detail = "rows of its input are updated or go"
-        raise PlanError("ORDER BY a time needs rows that are only added", detail=detail, position=position)
+        raise PlanError(
+            "ORDER BY a time needs rows that are only added", detail=detail, position=position
+        )
 
 
 def _first(plan: LogicalPlan, keys: tuple[SortKey, ...], start: int, end: int) -> LogicalPlan:
-    """The first rows of the order. Of rows that change they are taken before columns are left out: the others may tell
-    which row is which."""
+    """The first rows of the order. Of rows that change they are taken before columns are left out:
+    the others may tell which row is which."""
     items = dict(plan.items) if isinstance(plan, Project) else {}
     columns = {name: e.name for name, e in items.items() if isinstance(e, ColumnRef)}
     if not plan.changes or not keys or not items or len(columns) < len(items):
@@ -155,10 +172,12 @@ def _first(plan: LogicalPlan, keys: tuple[SortKey, ...], start: int, end: int) -
 
 
 def _with_selected(item: exp.Expression, node: exp.Expression) -> exp.Expression:
-    """The item with what SELECT calls by a name in the place of that name, subqueries left out. In an aggregate a name of
-    another aggregate is one of the input's columns."""
+    """The item with what SELECT calls by a name in the place of that name, subqueries left out. In
+    an aggregate a name of another aggregate is one of the input's columns."""
     selected = node.expressions if isinstance(node, exp.Select) else ()
-    named = {e.alias_or_name: e.unalias() for e in selected if isinstance(e, exp.Alias | exp.Column)}
+    named = {
+        e.alias_or_name: e.unalias() for e in selected if isinstance(e, exp.Alias | exp.Column)
+    }
     root = exp.Paren(this=item.copy())
     for part in list(root.find_all(exp.Column)):
         meant = named.get(part.name)
@@ -173,7 +192,9 @@ def _with_selected(item: exp.Expression, node: exp.Expression) -> exp.Expression
 def _is_aggregated(part: exp.Expression) -> bool:
     """Whether it stands in an aggregate that is none over a window."""
     around = part.find_ancestor(exp.Anonymous)
-    while around is not None and (not _is_aggregate(around) or isinstance(around.parent, exp.Window)):
+    while around is not None and (
+        not _is_aggregate(around) or isinstance(around.parent, exp.Window)
+    ):
         around = around.find_ancestor(exp.Anonymous)
     return around is not None
 
@@ -183,8 +204,9 @@ def _is_aggregate(call: exp.Expression) -> bool:
 
 
 def of_view(view: View, context: Context, position: Position | None) -> LogicalPlan:
-    """A view's plan, as a query reads it: without its order where the query does not give its rows as they are, and the view
-    shows what it orders by. PlanError where an order that stays is none for a stream."""
+    """A view's plan, as a query reads it: without its order where the query does not give its rows
+    as they are, and the view shows what it orders by. PlanError where an order that stays is none
+    for a stream."""
     plan = view.plan.inputs[0] if context.inside and view.ordered else view.plan
     if not (context.of_view or context.batch):
         for sort in (n for n in nodes(plan) if isinstance(n, TemporalSort)):
@@ -197,7 +219,12 @@ def is_only_ordered(node: exp.Expression, plan: LogicalPlan) -> bool:
     while isinstance(node, exp.Subquery):
         node = node.this
     cuts = isinstance(plan, Materialize) and (plan.start, plan.end) != (1, None)
-    return is_ordered(node) and isinstance(plan, TemporalSort | Materialize) and bool(plan.order) and not cuts
+    return (
+        is_ordered(node)
+        and isinstance(plan, TemporalSort | Materialize)
+        and bool(plan.order)
+        and not cuts
+    )
 
 
 def is_ordered(node: exp.Expression) -> bool:

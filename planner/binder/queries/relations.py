@@ -14,12 +14,31 @@ from planner.binder import pool, refusals
 from planner.binder.expressions.casts import implicit_cast
 from planner.binder.expressions.scalars import as_column, as_condition, bind_scalar
 from planner.binder.queries import interval_joins as intervals
-from planner.binder.queries import join_hints, joins, laterals, ordering, select_items, set_operations
+from planner.binder.queries import (
+    join_hints,
+    joins,
+    laterals,
+    ordering,
+    select_items,
+    set_operations,
+)
 from planner.binder.queries.aggregate_calls import is_aggregated
-from planner.binder.queries.changelog_functions import bind_changelog_function, is_changelog_function
+from planner.binder.queries.changelog_functions import (
+    bind_changelog_function,
+    is_changelog_function,
+)
 from planner.binder.queries.sources import query_of_table, resalted
 from planner.binder.queries.table_hints import hinted
-from planner.binder.scope import Context, Field, Place, Query, Scope, UnknownColumn, did_you_mean, distinct_names
+from planner.binder.scope import (
+    Context,
+    Field,
+    Place,
+    Query,
+    Scope,
+    UnknownColumn,
+    did_you_mean,
+    distinct_names,
+)
 from planner.binder.subqueries.expressions import Subqueries
 from planner.binder.windows import aggregates
 from planner.binder.windows import groups as window_groups
@@ -43,7 +62,12 @@ def bind_query(node: exp.Expression, context: Context) -> Query:
     if isinstance(node, exp.Select) or not ordering.is_ordered(node):
         return query
     ordered = ordering.Ordering(
-        node, query.names, _columns(query), batch=context.batch, inside=context.inside, kept=context.of_view
+        node,
+        query.names,
+        _columns(query),
+        batch=context.batch,
+        inside=context.inside,
+        kept=context.of_view,
     )
     place = Place(context, query.scope(()), "ORDER BY")
     ordered.bind(lambda item: bind_scalar(item, place))
@@ -77,7 +101,10 @@ def _common_tables(node: exp.Expression, context: Context) -> Context:
         query = renamed(bind_query(cte.this, context.within()), _alias_columns(cte), cte)
         twice = next((n for i, n in enumerate(query.names) if n in query.names[:i]), None)
         if twice is not None:
-            hint = "give each column its own name with AS, or name them behind the table: w (a, b) AS (…)"
+            hint = (
+                "give each column its own name with AS, or name them behind the table: w (a, b)"
+                " AS (…)"
+            )
             message = f"common table '{cte.alias}' has two columns '{twice}'"
             raise PlanError(message, hint=hint, position=position_of(cte))
         context = context.with_ctes({cte.alias: query})
@@ -86,7 +113,11 @@ def _common_tables(node: exp.Expression, context: Context) -> Context:
 
 def _alias_columns(node: exp.Expression) -> list[str]:
     alias = node.args.get("alias")
-    return [c.name for c in alias.args.get("columns") or ()] if isinstance(alias, exp.TableAlias) else []
+    return (
+        [c.name for c in alias.args.get("columns") or ()]
+        if isinstance(alias, exp.TableAlias)
+        else []
+    )
 
 
 def renamed(query: Query, names: Sequence[str], node: exp.Expression) -> Query:
@@ -111,8 +142,12 @@ def _union(node: exp.Union, context: Context) -> Query:
     operands: list[exp.Expression] = [node]
     while operands:
         current = operands.pop()
-        plain = current is node or not current.args.get("with_")  # those of `node` are in the context
-        alike = isinstance(current, exp.Union) and bool(current.args.get("distinct")) is bool(node.args.get("distinct"))
+        plain = current is node or not current.args.get(
+            "with_"
+        )  # those of `node` are in the context
+        alike = isinstance(current, exp.Union) and bool(current.args.get("distinct")) is bool(
+            node.args.get("distinct")
+        )
         if alike and plain:
             refusals.check_clauses(current)
             operands += (current.args["expression"], current.this)
@@ -128,7 +163,9 @@ def _set_operation(node: exp.SetOperation, context: Context) -> Query:
     (left, right), schema = set_operations.alike(branches, node)
     every = not node.args.get("distinct")
     plain = Schema(tuple(Column(c.name, c.type.made_from(c.type)) for c in schema))
-    return Query(SetOperation(left, right, plain, isinstance(node, exp.Except), every), branches[0].names)
+    return Query(
+        SetOperation(left, right, plain, isinstance(node, exp.Except), every), branches[0].names
+    )
 
 
 def _distinct(query: Query, context: Context) -> Query:
@@ -137,13 +174,19 @@ def _distinct(query: Query, context: Context) -> Query:
 
 def _values(node: exp.Values, context: Context) -> Query:
     place = Place(context, Scope(), "VALUES")
-    rows = [[as_column(bind_scalar(e, place), e) for e in row.expressions] for row in node.expressions]
+    rows = [
+        [as_column(bind_scalar(e, place), e) for e in row.expressions] for row in node.expressions
+    ]
     widths = {len(r) for r in rows}
     if len(widths) > 1:
-        raise PlanError("the rows of VALUES have different numbers of columns", position=position_of(node))
+        raise PlanError(
+            "the rows of VALUES have different numbers of columns", position=position_of(node)
+        )
     names = tuple(f"EXPR${i}" for i in range(widths.pop()))
     kinds = [_values_type([r[i] for r in rows], i, node) for i in range(len(names))]
-    cast = tuple(tuple(implicit_cast(v, t, node) for v, t in zip(r, kinds, strict=True)) for r in rows)
+    cast = tuple(
+        tuple(implicit_cast(v, t, node) for v, t in zip(r, kinds, strict=True)) for r in rows
+    )
     schema = Schema(tuple(Column(n, t) for n, t in zip(names, kinds, strict=True)))
     return Query(Values(cast, schema, context.salt(e for r in cast for e in r)), names)
 
@@ -168,17 +211,25 @@ def _select(node: exp.Select, context: Context) -> Query:
         plan = _where(node, plan, subqueries)
     if node.args.get("joins"):
         plan = intervals.settled(plan)
-    if node.args.get("joins") or subqueries.names:  # a row time that went through a join is none any more
+    if (
+        node.args.get("joins") or subqueries.names
+    ):  # a row time that went through a join is none any more
         scope = joins.typed(scope, plan)
     overs = OverCalls(node, context.batch)
-    grouping = aggregates.Grouping(node, plan, scope, context, overs, subqueries) if grouped else None
+    grouping = (
+        aggregates.Grouping(node, plan, scope, context, overs, subqueries) if grouped else None
+    )
     binder = grouping or aggregates.Ungrouped(scope, context, overs, subqueries)
     names, values = select_items.items(node.expressions, binder, Place(context, scope, "SELECT"))
     qualify = node.args.get("qualify")
     condition = None
     if qualify is not None:
-        condition = as_condition(binder.bind(with_aliases(qualify.this, node, scope)), qualify, "QUALIFY")
-    ordered = ordering.Ordering(node, names, values, batch=context.batch, inside=inside, kept=context.of_view)
+        condition = as_condition(
+            binder.bind(with_aliases(qualify.this, node, scope)), qualify, "QUALIFY"
+        )
+    ordered = ordering.Ordering(
+        node, names, values, batch=context.batch, inside=inside, kept=context.of_view
+    )
     ordered.bind(binder.bind)
     if grouping is not None:
         plan = join_hints.forgetting(grouping.plan(node.args.get("having")), kept_ms)
@@ -191,12 +242,15 @@ def _select(node: exp.Select, context: Context) -> Query:
         query = _distinct(_projected(plan, names, values, context), context)
         query = replace(query, plan=join_hints.forgetting(query.plan, kept_ms))
         return ordered.applied(_with_hidden(query, ordered, context))
-    query = _projected(plan, (*names, *ordered.hidden), [*values, *ordered.hidden.values()], context)
+    query = _projected(
+        plan, (*names, *ordered.hidden), [*values, *ordered.hidden.values()], context
+    )
     return ordered.applied(Query(query.plan, names))
 
 
 def _gives_rows_as_they_are(node: exp.Select) -> bool:
-    """Whether an order of its one table, a view, would be that of what it gives. Flink keeps it then."""
+    """Whether an order of its one table, a view, would be that of what it gives. Flink keeps it
+    then."""
     source = node.args.get("from_")
     if source is None or not isinstance(source.this, exp.Table) or source.this.args.get("match"):
         return False
@@ -204,7 +258,8 @@ def _gives_rows_as_they_are(node: exp.Select) -> bool:
 
 
 def _from(node: exp.Select, context: Context, grouped: bool) -> tuple[LogicalPlan, Scope, int]:
-    """What FROM names, and how long (in ms, 0: for ever) a hint says that the groups of its one relation are kept."""
+    """What FROM names, and how long (in ms, 0: for ever) a hint says that the groups of its one
+    relation are kept."""
     source, joined = node.args.get("from_"), node.args.get("joins") or ()
     if source is None:
         return _NOTHING, Scope(), 0
@@ -216,7 +271,11 @@ def _from(node: exp.Select, context: Context, grouped: bool) -> tuple[LogicalPla
 
 def _of(plan: LogicalPlan, value: Scalar) -> Scalar:
     """A column as it is in `plan`."""
-    return pool.column(value.name, plan.schema.type(value.name)) if isinstance(value, ColumnRef) else value
+    return (
+        pool.column(value.name, plan.schema.type(value.name))
+        if isinstance(value, ColumnRef)
+        else value
+    )
 
 
 def _columns(query: Query) -> tuple[ColumnRef, ...]:
@@ -238,11 +297,15 @@ def _where(node: exp.Select, plan: LogicalPlan, subqueries: Subqueries) -> Logic
         return subqueries.where(plan, node.args["where"].this)
     except UnknownColumn as error:
         if error.subject is not None and error.subject in (e.alias for e in node.expressions):
-            error.hint = f"WHERE comes before SELECT: repeat the expression that is called {error.subject}"
+            error.hint = (
+                f"WHERE comes before SELECT: repeat the expression that is called {error.subject}"
+            )
         raise
 
 
-def _projected(plan: LogicalPlan, names: tuple[str, ...], values: Sequence[Scalar], context: Context) -> Query:
+def _projected(
+    plan: LogicalPlan, names: tuple[str, ...], values: Sequence[Scalar], context: Context
+) -> Query:
     columns = distinct_names(names)
     if plan is _NOTHING:
         schema = Schema(tuple(Column(n, v.type) for n, v in zip(columns, values, strict=True)))
@@ -251,7 +314,9 @@ def _projected(plan: LogicalPlan, names: tuple[str, ...], values: Sequence[Scala
         isinstance(v, ColumnRef) and v.name == c for c, v in zip(columns, values, strict=True)
     ):
         return Query(plan, names)
-    return Query(Project(plan, tuple(zip(columns, values, strict=True)), context.salt(values)), names)
+    return Query(
+        Project(plan, tuple(zip(columns, values, strict=True)), context.salt(values)), names
+    )
 
 
 def _joined(
@@ -260,14 +325,17 @@ def _joined(
     context: Context,
     ttls: Mapping[str, int],
 ) -> tuple[LogicalPlan, Scope]:
-    """A relation and all that is joined to it, from the left; `ttls`: how long the rows of each are kept, by name."""
+    """A relation and all that is joined to it, from the left; `ttls`: how long the rows of each are
+    kept, by name."""
     plan, scope = _relation(source, context)
     for node in joined:
         if laterals.is_lateral_join(node, context.catalog):
             plan, scope = laterals.join(plan, scope, node, context)
         else:
             _check_name(node.this, scope)
-            plan, scope = joins.join((plan, scope), node, context, joins.Binders(_relation, bind_query), ttls)
+            plan, scope = joins.join(
+                (plan, scope), node, context, joins.Binders(_relation, bind_query), ttls
+            )
     return plan, scope
 
 
@@ -286,15 +354,21 @@ def _relation(node: exp.Expression, context: Context) -> tuple[LogicalPlan, Scop
     fields = scope.named
     if tuple(f.column.name for f in fields) != plan.schema.names:
         plan = Project(
-            plan, tuple(zip(distinct_names(f.name for f in fields), (f.column for f in fields), strict=True))
+            plan,
+            tuple(
+                zip(distinct_names(f.name for f in fields), (f.column for f in fields), strict=True)
+            ),
         )
     query = Query(plan, tuple(f.name for f in fields))
     query = renamed(bind_match(match, query, context), _alias_columns(node), node)
     return query.plan, query.scope((node.alias,) if node.alias else ())
 
 
-def _source(node: exp.Expression, context: Context, names: Sequence[str]) -> tuple[LogicalPlan, Scope]:
-    """What stands in FROM without MATCH_RECOGNIZE; `names` are those that the text gives its columns, if any."""
+def _source(
+    node: exp.Expression, context: Context, names: Sequence[str]
+) -> tuple[LogicalPlan, Scope]:
+    """What stands in FROM without MATCH_RECOGNIZE; `names` are those that the text gives its
+    columns, if any."""
     refusals.check_clauses(node)
     if isinstance(node, exp.Unnest) or laterals.table_function(node, context.catalog) is not None:
         return laterals.alone(node, context)
@@ -327,7 +401,8 @@ def _is_joined(inner: exp.Expression) -> bool:
 
 
 def _parenthesised(node: exp.Subquery, context: Context) -> tuple[LogicalPlan, Scope]:
-    """A relation, or several that are joined, in parentheses; with a name all columns belong to that."""
+    """A relation, or several that are joined, in parentheses; with a name all columns belong to
+    that."""
     plan, scope = _joined(node.this, node.this.args.get("joins") or (), context, {})
     if not node.alias:
         return plan, scope
@@ -335,11 +410,14 @@ def _parenthesised(node: exp.Subquery, context: Context) -> tuple[LogicalPlan, S
     names = _alias_columns(node) or [f.name for f in fields]
     if len(names) != len(fields):
         raise _wrong_count(names, [f.name for f in fields], node)
-    return plan, Scope(tuple(Field((node.alias,), n, f.column) for n, f in zip(names, fields, strict=True)))
+    return plan, Scope(
+        tuple(Field((node.alias,), n, f.column) for n, f in zip(names, fields, strict=True))
+    )
 
 
 def _table_argument(node: exp.Expression, context: Context) -> Query:
-    """TABLE name or TABLE (query) as argument of a table function; a bare name is a column to the parser."""
+    """TABLE name or TABLE (query) as argument of a table function; a bare name is a column to the
+    parser."""
     if isinstance(node, exp.Subquery):
         return bind_query(node.this, context)
     if isinstance(node, exp.Column):
@@ -347,19 +425,25 @@ def _table_argument(node: exp.Expression, context: Context) -> Query:
         keys = zip(("this", "db", "catalog"), parts, strict=True)
         node = exp.Table(**{k: p.copy() for k, p in keys if p is not None})
     if not isinstance(node, exp.Table):
-        raise PlanError("the first argument must be TABLE name or TABLE (query)", position=position_of(node))
+        raise PlanError(
+            "the first argument must be TABLE name or TABLE (query)", position=position_of(node)
+        )
     return _table(node, context)[0]
 
 
 def _table(node: exp.Table, context: Context) -> tuple[Query, tuple[str, ...]]:
     """A common table, a view or a table, and the name by which its columns can be qualified."""
-    name = tuple(node.args[k].name for k in ("catalog", "db", "this") if node.args.get(k) is not None)
+    name = tuple(
+        node.args[k].name for k in ("catalog", "db", "this") if node.args.get(k) is not None
+    )
     hints = [h for given in node.args.get("hints") or () for h in given.expressions]
     common = context.ctes.get(name[0]) if len(name) == 1 else None
     found = common or context.catalog.get(name)
     if hints and isinstance(found, View | Query):
         hint = "write them behind the names of its tables"
-        raise PlanError("hints belong to tables, not to queries", hint=hint, position=position_of(node))
+        raise PlanError(
+            "hints belong to tables, not to queries", hint=hint, position=position_of(node)
+        )
     if isinstance(found, Query):
         return found, name
     if isinstance(found, Table):
@@ -367,16 +451,25 @@ def _table(node: exp.Table, context: Context) -> tuple[Query, tuple[str, ...]]:
     if isinstance(found, View):
         if found.broken:
             message = f"the query of view '{found.name[2]}' is not valid any more"
-            raise PlanError(message, detail=found.broken, hint="write ALTER VIEW … AS", position=position_of(node))
+            raise PlanError(
+                message,
+                detail=found.broken,
+                hint="write ALTER VIEW … AS",
+                position=position_of(node),
+            )
         plan = resalted(ordering.of_view(found, context, position_of(node)), context)
         return Query(plan, plan.schema.names), found.name
     raise unknown_table(name, context, node)
 
 
-def unknown_table(name: tuple[str, ...], context: Context, node: exp.Expression | None) -> UnknownObject:
+def unknown_table(
+    name: tuple[str, ...], context: Context, node: exp.Expression | None
+) -> UnknownObject:
     catalog = context.catalog
     known = [*context.ctes, *catalog.names(Table), *catalog.names(View)]
     hint = did_you_mean(name[-1], known, "table") if known else "create it first: CREATE TABLE"
     return UnknownObject(
-        f"unknown table '{'.'.join(name)}'", hint=hint, position=position_of(node) if node is not None else None
+        f"unknown table '{'.'.join(name)}'",
+        hint=hint,
+        position=position_of(node) if node is not None else None,
     )

@@ -18,15 +18,19 @@ from planner.scalar import Scalar
 def items(
     nodes: Iterable[exp.Expression], binder: Grouping | Ungrouped, place: Place
 ) -> tuple[tuple[str, ...], list[Scalar]]:
-    """The columns of SELECT with their names. Those that come from a * have names of their own, k0 behind k, and may be
-    called so; what the text names twice has the name twice. What it does not name is called by its place, or where rows
-    are grouped by how many names there are before it. `place`: below an aggregate."""
+    """The columns of SELECT with their names. Those that come from a * have names of their own, k0
+    behind k, and may be called so; what the text names twice has the name twice. What it does not
+    name is called by its place, or where rows are grouped by how many names there are before it.
+    `place`: below an aggregate."""
     names: list[str] = []
     values: list[Scalar] = []
     for node in nodes:
         starred = _starred(node, place)
         if starred is None:
-            names.append(_name(node) or f"EXPR${len(names) if isinstance(binder, Ungrouped) else len(set(names))}")
+            names.append(
+                _name(node)
+                or f"EXPR${len(names) if isinstance(binder, Ungrouped) else len(set(names))}"
+            )
             value = node.this if isinstance(node, exp.Alias) else node
             values.append(as_column(binder.bind(value), value))
             continue
@@ -57,7 +61,11 @@ def _starred(node: exp.Expression, place: Place) -> list[tuple[str, Scalar]] | N
         if place.scope.has_relation(named) or not nested.is_in_reach(row, place.scope):
             return _told_apart(place.scope.of_relation(named, node), node)
         return nested.fields_of(bind_scalar(row, place), node)
-    if isinstance(node, exp.Dot) and isinstance(node.args["expression"], exp.Star) and _is_path(node.this):
+    if (
+        isinstance(node, exp.Dot)
+        and isinstance(node.args["expression"], exp.Star)
+        and _is_path(node.this)
+    ):
         return nested.fields_of(bind_scalar(node.this, place), node)
     return None
 
@@ -72,7 +80,9 @@ def _told_apart(fields: Sequence[Field], node: exp.Expression) -> list[tuple[str
 
 def _before_star(node: exp.Column) -> exp.Column:
     """customer.address of customer.address.*"""
-    *before, last = (node.args[k].copy() for k in ("catalog", "db", "table") if node.args.get(k) is not None)
+    *before, last = (
+        node.args[k].copy() for k in ("catalog", "db", "table") if node.args.get(k) is not None
+    )
     return exp.Column(this=last, **dict(zip(("table", "db"), reversed(before), strict=False)))
 
 

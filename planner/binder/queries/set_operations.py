@@ -1,4 +1,5 @@
-"""What the queries of UNION, INTERSECT and EXCEPT have in common: so many columns, and a type for each."""
+"""What the queries of UNION, INTERSECT and EXCEPT have in common: so many columns, and a type for
+each."""
 
 from __future__ import annotations
 
@@ -16,12 +17,20 @@ from planner.logical import LogicalPlan, Project
 from udf.casts.coercion import common_type
 
 
-def alike(branches: Sequence[Query], node: exp.SetOperation) -> tuple[tuple[LogicalPlan, ...], Schema]:
-    """The branches with columns of common types, and the schema: the names are those of the first."""
+def alike(
+    branches: Sequence[Query], node: exp.SetOperation
+) -> tuple[tuple[LogicalPlan, ...], Schema]:
+    """The branches with columns of common types, and the schema: the names are those of the
+    first."""
     _check_widths(branches, node)
     first = branches[0]
-    kinds = [_branch_type([b.plan.schema.columns[i] for b in branches], i, node) for i in range(len(first.names))]
-    schema = Schema(tuple(Column(n, t) for n, t in zip(first.plan.schema.names, kinds, strict=True)))
+    kinds = [
+        _branch_type([b.plan.schema.columns[i] for b in branches], i, node)
+        for i in range(len(first.names))
+    ]
+    schema = Schema(
+        tuple(Column(n, t) for n, t in zip(first.plan.schema.names, kinds, strict=True))
+    )
     return tuple(_as_types(b.plan, kinds, node) for b in branches), schema
 
 
@@ -34,7 +43,8 @@ def _check_widths(branches: Sequence[Query], node: exp.Expression) -> None:
     for number, branch in enumerate(branches, 1):
         if len(branch.names) != len(branches[0].names):
             raise PlanError(
-                f"query {number} of {_named(node)} has {len(branch.names)} columns, the first has {len(branches[0].names)}",
+                f"query {number} of {_named(node)} has {len(branch.names)} columns, the first has"
+                f" {len(branches[0].names)}",
                 position=position_of(node),
             )
 
@@ -45,7 +55,8 @@ def _branch_type(columns: Sequence[Column], index: int, node: exp.Expression) ->
     if common is None:
         given = ", ".join(dict.fromkeys(str(t.plain) for t in kinds))
         raise PlanError(
-            f"column {index + 1} ('{columns[0].name}') of {_named(node)} has types that do not go together",
+            f"column {index + 1} ('{columns[0].name}') of {_named(node)} has types that do not go"
+            " together",
             detail=f"the types are {given}",
             hint="cast them to one type",
             position=position_of(node),
@@ -60,4 +71,7 @@ def _as_types(plan: LogicalPlan, kinds: Sequence[DataType], node: exp.Expression
     if all(c.type.same_as(t) for c, t in zip(plan.schema, kinds, strict=True)):
         return plan
     columns = zip(plan.schema, kinds, strict=True)
-    return Project(plan, tuple((c.name, implicit_cast(pool.column(c.name, c.type), t, node)) for c, t in columns))
+    return Project(
+        plan,
+        tuple((c.name, implicit_cast(pool.column(c.name, c.type), t, node)) for c, t in columns),
+    )

@@ -8,7 +8,16 @@ from parser.errors import PlanError, UnsupportedError
 from planner.binder import pool
 from planner.binder.scope import Context, Query
 from planner.catalog import Table
-from planner.logical import AssignWatermark, Filter, LogicalPlan, Normalize, Project, Scan, TableFunction, Values
+from planner.logical import (
+    AssignWatermark,
+    Filter,
+    LogicalPlan,
+    Normalize,
+    Project,
+    Scan,
+    TableFunction,
+    Values,
+)
 from planner.logical.change_kinds import Changes
 from planner.rewrite import transform
 from planner.scalar import Scalar
@@ -16,14 +25,15 @@ from planner.settings import CDC_DUPLICATES, IDLE_OPTION, PUSH_DOWN, duration_ms
 
 _LIMIT = 1024
 
-# A table's plan, and the names in it, are one object for all statements that read it. The entry holds the table, so
-# that its id stays its own.
+# A table's plan, and the names in it, are one object for all statements that read it. The entry
+# holds the table, so that its id stays its own.
 _queries: dict[tuple[int, str, bool, bool], tuple[Table, Query]] = {}
 
 
 def query_of_table(table: Table, context: Context) -> Query:
-    """Scan, then computed columns in the order of the declaration, then the watermark, then changes told in full. In batch
-    mode there is no watermark, and no column is the time of events more than another."""
+    """Scan, then computed columns in the order of the declaration, then the watermark, then changes
+    told in full. In batch mode there is no watermark, and no column is the time of events more than
+    another."""
     check_connector(table)
     if context.batch and table.changes:
         raise UnsupportedError(
@@ -46,7 +56,10 @@ def query_of_table(table: Table, context: Context) -> Query:
 def check_connector(table: Table) -> None:
     """A table without a connector can be the base of others (LIKE), but it has no rows."""
     if "connector" not in table.options:
-        raise PlanError(f"table '{table.display}' has no connector", hint="write WITH ('connector' = 'topic', …)")
+        raise PlanError(
+            f"table '{table.display}' has no connector",
+            hint="write WITH ('connector' = 'topic', …)",
+        )
 
 
 def _is_normalized(table: Table, context: Context) -> bool:
@@ -54,7 +67,8 @@ def _is_normalized(table: Table, context: Context) -> bool:
     if Changes.UPSERTS in table.changes:
         if not table.primary_key:
             raise PlanError(
-                f"table '{table.display}' gives updates without the rows that they replace, and has no primary key",
+                f"table '{table.display}' gives updates without the rows that they replace, and has"
+                " no primary key",
                 hint="declare PRIMARY KEY (…) NOT ENFORCED",
             )
         return True
@@ -72,7 +86,9 @@ def _build(table: Table, salt: str, normalized: bool, batch: bool) -> LogicalPla
     plan: LogicalPlan = Scan(table)
     if table.schema.names != plan.schema.names:
         computed: dict[str, Scalar] = dict(table.computed)
-        items = ((n, computed.get(n) or pool.column(n, plan.schema.type(n))) for n in table.schema.names)
+        items = (
+            (n, computed.get(n) or pool.column(n, plan.schema.type(n))) for n in table.schema.names
+        )
         plan = Project(plan, tuple(items), salt)
     if table.watermark is not None and not batch:
         idle_ms = duration_ms(table.options, IDLE_OPTION)
@@ -82,7 +98,8 @@ def _build(table: Table, salt: str, normalized: bool, batch: bool) -> LogicalPla
 
 
 def resalted(plan: LogicalPlan, context: Context) -> LogicalPlan:
-    """A view's plan for one more reader: what gives another value at each evaluation is evaluated anew for it."""
+    """A view's plan for one more reader: what gives another value at each evaluation is evaluated
+    anew for it."""
     return transform(plan, lambda node: _resalt(node, context))
 
 

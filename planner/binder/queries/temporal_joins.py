@@ -56,7 +56,9 @@ def made(
     if as_of.type.is_proctime:
         return _lookup(LookupJoin(left, right, kind, condition), time)
     version = _time_of_versions(right, time)
-    join = TemporalJoin(left, transform(ranked(right), _unfolded), kind, condition, as_of.name, version)
+    join = TemporalJoin(
+        left, transform(ranked(right), _unfolded), kind, condition, as_of.name, version
+    )
     _check_key(join, time)
     return join
 
@@ -88,7 +90,8 @@ def _check_key(join: TemporalJoin, time: exp.Expression) -> None:
     keys = join.right.upsert_keys
     if not any(key <= equal for key in keys):
         raise PlanError(
-            "the columns that are equal must have the primary key of the table with versions among them",
+            "the columns that are equal must have the primary key of the table with versions among"
+            " them",
             detail=f"its keys: {'; '.join(', '.join(sorted(k)) for k in keys) or 'none'}",
             hint="declare PRIMARY KEY (…) NOT ENFORCED, and join by all of its columns",
             position=position_of(time),
@@ -117,8 +120,12 @@ def _lookup(join: LookupJoin, time: exp.Expression) -> LogicalPlan:
             hint="name the table itself, or join as of a row time",
             position=position_of(time),
         )
-    if not _keyed(join).keys(1) and not any(_is_constant(p, join) for p in parts_of(join.condition)):
-        raise PlanError("a look-up needs an equality with a column of the table", position=position_of(time))
+    if not _keyed(join).keys(1) and not any(
+        _is_constant(p, join) for p in parts_of(join.condition)
+    ):
+        raise PlanError(
+            "a look-up needs an equality with a column of the table", position=position_of(time)
+        )
     key = tuple(names[k] for k in table.primary_key if k in names)
     right = transform(join.right, _reloaded) if RELOAD_OPTION in table.options else join.right
     whole = len(key) == len(table.primary_key)
@@ -134,7 +141,9 @@ def _is_constant(part: Scalar, join: LookupJoin) -> bool:
     if not isinstance(part, Call) or part.function != "=":
         return False
     columns = [a.name for a in part.args if isinstance(a, ColumnRef)]
-    return any(c in join.right.schema for c in columns) and any(isinstance(a, Literal) for a in part.args)
+    return any(c in join.right.schema for c in columns) and any(
+        isinstance(a, Literal) for a in part.args
+    )
 
 
 def _dimension(plan: LogicalPlan) -> tuple[Table | None, dict[str, str]]:

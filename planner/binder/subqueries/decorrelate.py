@@ -1,6 +1,8 @@
-"""What a subquery says of the rows around it, moved out of it: conditions of the join that the subquery becomes.
+"""What a subquery says of the rows around it, moved out of it: conditions of the join that the
+subquery becomes.
 
-Columns of the query around a subquery have names that begin with OUTER; one more for each query in between."""
+Columns of the query around a subquery have names that begin with OUTER; one more for each query in
+between."""
 
 from __future__ import annotations
 
@@ -27,8 +29,8 @@ def is_outer(expression: Scalar) -> bool:
 
 
 def outward(expression: Scalar, names: Mapping[str, str]) -> Scalar:
-    """The condition of a subquery as the query around it sees it: that one's columns by their own names, those of the
-    subquery by the names that `names` gives."""
+    """The condition of a subquery as the query around it sees it: that one's columns by their own
+    names, those of the subquery by the names that `names` gives."""
 
     def find(node: Scalar) -> Scalar | None:
         if not isinstance(node, ColumnRef):
@@ -41,13 +43,21 @@ def outward(expression: Scalar, names: Mapping[str, str]) -> Scalar:
 
 def inner_columns(conditions: Sequence[Scalar]) -> tuple[ColumnRef, ...]:
     """The subquery's own columns that conditions read, each once."""
-    found = (n for c in conditions for n in walk(c) if isinstance(n, ColumnRef) and not n.name.startswith(OUTER))
+    found = (
+        n
+        for c in conditions
+        for n in walk(c)
+        if isinstance(n, ColumnRef) and not n.name.startswith(OUTER)
+    )
     return tuple({c.name: c for c in found}.values())
 
 
-def pulled(plan: LogicalPlan, node: exp.Expression, *, repeats: bool) -> tuple[LogicalPlan, list[Scalar]]:
-    """The plan without what it says of the rows around it, and that as conditions over its columns and theirs; `repeats`:
-    it does no harm if rows come more often than before. UnsupportedError where the two cannot be told apart."""
+def pulled(
+    plan: LogicalPlan, node: exp.Expression, *, repeats: bool
+) -> tuple[LogicalPlan, list[Scalar]]:
+    """The plan without what it says of the rows around it, and that as conditions over its columns
+    and theirs; `repeats`: it does no harm if rows come more often than before. UnsupportedError
+    where the two cannot be told apart."""
     if not is_correlated(plan):
         return plan, []
     match plan:
@@ -55,7 +65,9 @@ def pulled(plan: LogicalPlan, node: exp.Expression, *, repeats: bool) -> tuple[L
             below, conditions = pulled(plan.input, node, repeats=repeats)
             own = [p for p in conjuncts(plan.predicate) if not is_outer(p)]
             conditions += [p for p in conjuncts(plan.predicate) if is_outer(p)]
-            return (replace(plan, input=below, predicate=conjunction(own)) if own else below), conditions
+            return (
+                replace(plan, input=below, predicate=conjunction(own)) if own else below
+            ), conditions
         case Project() if not any(is_outer(e) for _, e in plan.items):
             return _from_project(plan, node, repeats)
         case GroupAggregate():
@@ -70,7 +82,9 @@ def is_correlated(plan: LogicalPlan) -> bool:
     return any(is_outer(e) for e in plan.expressions) or any(map(is_correlated, plan.inputs))
 
 
-def _from_project(plan: Project, node: exp.Expression, repeats: bool) -> tuple[LogicalPlan, list[Scalar]]:
+def _from_project(
+    plan: Project, node: exp.Expression, repeats: bool
+) -> tuple[LogicalPlan, list[Scalar]]:
     below, conditions = pulled(plan.input, node, repeats=repeats)
     made: dict[str, Scalar] = {}
     items = dict(plan.items)
@@ -80,7 +94,9 @@ def _from_project(plan: Project, node: exp.Expression, repeats: bool) -> tuple[L
             (name,) = distinct_names((column.name,), items)
             items[name] = column
         made[column.name] = pool.column(name, column.type)
-    return replace(plan, input=below, items=tuple(items.items())), [_renamed(c, made) for c in conditions]
+    return replace(plan, input=below, items=tuple(items.items())), [
+        _renamed(c, made) for c in conditions
+    ]
 
 
 def _from_aggregate(plan: GroupAggregate, node: exp.Expression) -> tuple[LogicalPlan, list[Scalar]]:
@@ -101,15 +117,17 @@ def _from_aggregate(plan: GroupAggregate, node: exp.Expression) -> tuple[Logical
             items[name] = inner[0]
         keys += [] if name in keys else [name]
         key = pool.column(name, inner[0].type)
-        made.append(replace(condition, args=tuple(a if is_outer(a) else key for a in condition.args)))
+        made.append(
+            replace(condition, args=tuple(a if is_outer(a) else key for a in condition.args))
+        )
     if len(items) > len(below.schema):
         below = Project(below, tuple(items.items()))
     return replace(plan, input=below, keys=tuple(keys)), made
 
 
 def _from_join(plan: Join, node: exp.Expression, repeats: bool) -> tuple[LogicalPlan, list[Scalar]]:
-    """What an outer, semi- or anti-join says of its left side holds for its result, too. A semi-join is an inner one
-    where repeats do no harm."""
+    """What an outer, semi- or anti-join says of its left side holds for its result, too. A
+    semi-join is an inner one where repeats do no harm."""
     if plan.kind in (JoinKind.RIGHT, JoinKind.FULL):
         raise too_entangled(node)
     left, conditions = pulled(plan.left, node, repeats=repeats)
@@ -121,18 +139,26 @@ def _from_join(plan: Join, node: exp.Expression, repeats: bool) -> tuple[Logical
     if moved and kind is not JoinKind.INNER:
         raise too_entangled(node)
     condition = conjunction(own) if own else Literal(True, BOOLEAN.with_nullable(False))
-    return replace(plan, left=left, right=right, kind=kind, condition=condition), [*conditions, *moved]
+    return replace(plan, left=left, right=right, kind=kind, condition=condition), [
+        *conditions,
+        *moved,
+    ]
 
 
 def _renamed(expression: Scalar, names: Mapping[str, Scalar]) -> Scalar:
-    return replace_where(expression, lambda e: names.get(e.name) if isinstance(e, ColumnRef) else None)
+    return replace_where(
+        expression, lambda e: names.get(e.name) if isinstance(e, ColumnRef) else None
+    )
 
 
 def too_entangled(node: exp.Expression) -> UnsupportedError:
     """Says that a subquery cannot be told apart from the query around it."""
     return UnsupportedError(
         "this subquery reads the query around it in a way that is not supported",
-        detail="what it reads must stand in conditions of its WHERE, and in equalities below an aggregate",
+        detail=(
+            "what it reads must stand in conditions of its WHERE, and in equalities below an"
+            " aggregate"
+        ),
         hint="write the subquery as a join",
         position=position_of(node),
     )

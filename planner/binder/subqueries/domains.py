@@ -1,5 +1,6 @@
-"""Subqueries that read the query around them otherwise than in conditions that can be moved out: they are computed for each
-value that the query around has in the columns that they read. These values, each once, are their *domain*."""
+"""Subqueries that read the query around them otherwise than in conditions that can be moved out:
+they are computed for each value that the query around has in the columns that they read. These
+values, each once, are their *domain*."""
 
 from __future__ import annotations
 
@@ -40,8 +41,8 @@ _TRUE = literals.boolean(True)
 
 @dataclass(frozen=True)
 class Domain(LogicalPlan):
-    """Stands for the values of columns of the query around, which `names` call otherwise, until that query's plan is
-    known."""
+    """Stands for the values of columns of the query around, which `names` call otherwise, until
+    that query's plan is known."""
 
     columns: tuple[ColumnRef, ...]
     names: tuple[str, ...]
@@ -56,9 +57,11 @@ class Domain(LogicalPlan):
         return (*self.names, "|", *(c.digest for c in self.columns))
 
 
-def within(plan: LogicalPlan, around: LogicalPlan, above: Callable[[Scalar], Scalar]) -> LogicalPlan:
-    """The plan with the values that `around` has in the place of their names; `above` gives what stands there for a
-    column."""
+def within(
+    plan: LogicalPlan, around: LogicalPlan, above: Callable[[Scalar], Scalar]
+) -> LogicalPlan:
+    """The plan with the values that `around` has in the place of their names; `above` gives what
+    stands there for a column."""
 
     def found(node: LogicalPlan) -> LogicalPlan:
         if not isinstance(node, Domain):
@@ -72,19 +75,29 @@ def within(plan: LogicalPlan, around: LogicalPlan, above: Callable[[Scalar], Sca
 def over_domain(
     plan: LogicalPlan, values: Sequence[Scalar], node: exp.Expression
 ) -> tuple[LogicalPlan, tuple[Scalar, ...], tuple[Scalar, ...]]:
-    """A subquery computed over its domain, its values, and the conditions by which the rows around meet it."""
+    """A subquery computed over its domain, its values, and the conditions by which the rows around
+    meet it."""
     columns = {c.name: c for e in (*_expressions(plan), *values) for c in _of_around(e)}
     names = distinct_names(["around"] * len(columns), _names(plan))
-    domain = Domain(tuple(replace(c, name=c.name.removeprefix(OUTER)) for c in columns.values()), names)
+    domain = Domain(
+        tuple(replace(c, name=c.name.removeprefix(OUTER)) for c in columns.values()), names
+    )
     found = _Dependent(domain, node)
     own = [pool.column(c.name, c.type) for c in domain.schema]
-    conditions = [function_call("IS NOT DISTINCT FROM", p, node) for p in zip(columns.values(), own, strict=True)]
+    conditions = [
+        function_call("IS NOT DISTINCT FROM", p, node)
+        for p in zip(columns.values(), own, strict=True)
+    ]
     return found.plan(plan), tuple(map(found.inward, values)), tuple(conditions)
 
 
 def _of_around(expression: Scalar) -> Iterator[ColumnRef]:
     for node in walk(expression):
-        if isinstance(node, ColumnRef) and node.name.startswith(OUTER) and not node.name.startswith(OUTER * 2):
+        if (
+            isinstance(node, ColumnRef)
+            and node.name.startswith(OUTER)
+            and not node.name.startswith(OUTER * 2)
+        ):
             yield node
 
 
@@ -101,7 +114,8 @@ def _names(plan: LogicalPlan) -> Iterator[str]:
 
 
 class _Dependent:
-    """Each method gives a plan that has the columns of the domain besides its own, and no others of around."""
+    """Each method gives a plan that has the columns of the domain besides its own, and no others of
+    around."""
 
     def __init__(self, domain: Domain, node: exp.Expression) -> None:
         self._domain = domain
@@ -112,7 +126,8 @@ class _Dependent:
         }
 
     def inward(self, expression: Scalar) -> Scalar:
-        """Columns of around by the names of the domain; what is around that is one query nearer now."""
+        """Columns of around by the names of the domain; what is around that is one query nearer
+        now."""
 
         def find(node: Scalar) -> Scalar | None:
             if not isinstance(node, ColumnRef) or not node.name.startswith(OUTER):
@@ -133,9 +148,13 @@ class _Dependent:
                 return map_expressions(plan.with_inputs([self.plan(plan.input)]), self.inward)
             case Project():
                 items = tuple((n, self.inward(e)) for n, e in plan.items)
-                return replace(plan, input=self.plan(plan.input), items=(*items, *self._references()))
+                return replace(
+                    plan, input=self.plan(plan.input), items=(*items, *self._references())
+                )
             case GroupAggregate():
-                return replace(plan, input=self.plan(plan.input), keys=(*plan.keys, *self._domain.names))
+                return replace(
+                    plan, input=self.plan(plan.input), keys=(*plan.keys, *self._domain.names)
+                )
             case Rank() | Over():
                 partition = (*plan.partition, *self._domain.names)
                 return replace(plan, input=self.plan(plan.input), partition=partition)
@@ -145,7 +164,9 @@ class _Dependent:
                 return Union(tuple(self._last(i) for i in plan.inputs), self._wider(plan.schema))
             case SetOperation():
                 sides = [self._last(i) for i in plan.inputs]
-                return replace(plan, left=sides[0], right=sides[1], row_schema=self._wider(plan.schema))
+                return replace(
+                    plan, left=sides[0], right=sides[1], row_schema=self._wider(plan.schema)
+                )
             case Join():
                 return self._join(plan)
         raise too_entangled(self._node)
@@ -155,7 +176,13 @@ class _Dependent:
         below = self.plan(plan.input)
         if (plan.start, plan.end) == (1, None):
             return below
-        return Rank(below, self._domain.names, plan.order, plan.start, LAST if plan.end is None else plan.end)
+        return Rank(
+            below,
+            self._domain.names,
+            plan.order,
+            plan.start,
+            LAST if plan.end is None else plan.end,
+        )
 
     def _references(self) -> tuple[tuple[str, Scalar], ...]:
         return references(self._domain.schema, self._domain.names)
@@ -170,7 +197,10 @@ class _Dependent:
 
     def _values(self, plan: Values) -> LogicalPlan:
         rows = [
-            Project(self._domain, (*zip(plan.schema.names, map(self.inward, row), strict=True), *self._references()))
+            Project(
+                self._domain,
+                (*zip(plan.schema.names, map(self.inward, row), strict=True), *self._references()),
+            )
             for row in plan.rows
         ]
         return rows[0] if len(rows) == 1 else Union(tuple(rows), self._wider(plan.schema))
@@ -197,10 +227,16 @@ class _Dependent:
         return replace(plan, left=made[kept], right=made[1 - kept], condition=condition)
 
     def _renamed(self, plan: LogicalPlan, join: Join) -> tuple[LogicalPlan, list[Scalar]]:
-        """A side with other names for the domain's columns, and that they are equal to those of the other side."""
+        """A side with other names for the domain's columns, and that they are equal to those of the
+        other side."""
         own = self._domain.names
         fresh = distinct_names(own, (*_names(join), *_names(plan)))
         names = dict(zip(own, fresh, strict=True))
         items = tuple((names.get(n, n), e) for n, e in references(plan.schema, plan.schema.names))
-        pairs = [(pool.column(n, plan.schema.type(n)), pool.column(names[n], plan.schema.type(n))) for n in own]
-        return Project(plan, items), [function_call("IS NOT DISTINCT FROM", p, self._node) for p in pairs]
+        pairs = [
+            (pool.column(n, plan.schema.type(n)), pool.column(names[n], plan.schema.type(n)))
+            for n in own
+        ]
+        return Project(plan, items), [
+            function_call("IS NOT DISTINCT FROM", p, self._node) for p in pairs
+        ]

@@ -1,4 +1,5 @@
-"""Subqueries in expressions: IN, EXISTS and single values become joins of the query that they stand in."""
+"""Subqueries in expressions: IN, EXISTS and single values become joins of the query that they stand
+in."""
 
 from __future__ import annotations
 
@@ -26,7 +27,14 @@ from planner.binder.subqueries.decorrelate import (
     pulled,
 )
 from planner.binder.subqueries.shapes import Inner, always, by_keys, meeting, of_no_rows
-from planner.binder.subqueries.syntax import QUANTIFIED, asks, conjuncts_of, is_asked_for_truth, is_membership, query_of
+from planner.binder.subqueries.syntax import (
+    QUANTIFIED,
+    asks,
+    conjuncts_of,
+    is_asked_for_truth,
+    is_membership,
+    query_of,
+)
 from planner.logical import AggregateCall, Filter, GroupAggregate, JoinKind, LogicalPlan, Project
 from planner.rewrite import conjunction, replace_where, substitute
 from planner.scalar import ColumnRef, Literal, Scalar
@@ -39,8 +47,9 @@ _BOUNDS = {"<": ("MAX",), "<=": ("MAX",), ">": ("MIN",), ">=": ("MIN",), "<>": (
 
 @dataclass
 class Subqueries:
-    """The subqueries of one SELECT. Those in expressions become columns with names of their own, which `join` brings to
-    the plan that they are computed over; those that are conditions themselves filter it."""
+    """The subqueries of one SELECT. Those in expressions become columns with names of their own,
+    which `join` brings to the plan that they are computed over; those that are conditions
+    themselves filter it."""
 
     scope: Scope
     context: Context
@@ -52,13 +61,20 @@ class Subqueries:
     _waiting: list[tuple[LogicalPlan, JoinKind, Scalar]] = field(default_factory=list)
 
     def where(self, plan: LogicalPlan, node: exp.Expression) -> LogicalPlan:
-        """The rows of `plan` for which a condition is TRUE. What needs no subquery is asked first."""
+        """The rows of `plan` for which a condition is TRUE. What needs no subquery is asked
+        first."""
         parts = list(conjuncts_of(node))
         place = Place(self.context, self.scope, "WHERE", subqueries=self)
         plain = [p for p in parts if asks(p) is None]
         if plain:
-            predicate = conjunction([bind_condition(p, place) for p in plain]) if len(plain) < len(parts) else None
-            plan = self._filtered(plan, predicate if predicate is not None else bind_condition(node, place))
+            predicate = (
+                conjunction([bind_condition(p, place) for p in plain])
+                if len(plain) < len(parts)
+                else None
+            )
+            plan = self._filtered(
+                plan, predicate if predicate is not None else bind_condition(node, place)
+            )
         for part in parts:
             asked = asks(part)
             if asked is not None:
@@ -68,22 +84,28 @@ class Subqueries:
     def _filtered(self, plan: LogicalPlan, predicate: Scalar) -> LogicalPlan:
         return Filter(self.join(plan), predicate, self.context.salt((predicate,)))
 
-    def join(self, plan: LogicalPlan, above: Callable[[Scalar], Scalar] = lambda e: e) -> LogicalPlan:
-        """The plan with the columns of the subqueries bound so far; `above` gives what stands there for a column of the
-        query."""
+    def join(
+        self, plan: LogicalPlan, above: Callable[[Scalar], Scalar] = lambda e: e
+    ) -> LogicalPlan:
+        """The plan with the columns of the subqueries bound so far; `above` gives what stands there
+        for a column of the query."""
         around = plan
         for right, kind, condition in self._waiting:
             right = domains.within(right, around, above)
-            plan = made(plan, right, kind, replace_where(condition, lambda e: self._outside(e, above)))
+            plan = made(
+                plan, right, kind, replace_where(condition, lambda e: self._outside(e, above))
+            )
         self._waiting.clear()
         return plan
 
     def _outside(self, node: Scalar, above: Callable[[Scalar], Scalar]) -> Scalar | None:
         return above(node) if isinstance(node, ColumnRef) and node.name not in self.names else None
 
-    # ---- as conditions ---------------------------------------------------------------------------------------------
+    # ---- as conditions ---------------------------------------------------------------------------
 
-    def _among(self, plan: LogicalPlan, node: exp.Expression, negated: bool, place: Place) -> LogicalPlan:
+    def _among(
+        self, plan: LogicalPlan, node: exp.Expression, negated: bool, place: Place
+    ) -> LogicalPlan:
         """A semi-join, or an anti-join."""
         operands = _operands(node, place)
         plan = self.join(plan)
@@ -100,7 +122,7 @@ class Subqueries:
         right = domains.within(right, plan, lambda e: e)
         return made(plan, right, JoinKind.ANTI if negated else JoinKind.SEMI, condition)
 
-    # ---- as values -------------------------------------------------------------------------------------------------
+    # ---- as values -------------------------------------------------------------------------------
 
     def value(self, node: exp.Expression, place: Place) -> Scalar:
         """The value of a subquery, of IN or of EXISTS, as a column that `join` will bring."""
@@ -129,10 +151,15 @@ class Subqueries:
         (value,) = inner.values
         counted = set()
         if inner.conditions:  # of no rows COUNT is 0
-            counted = {a.name for a in plan.aggregates if a.function.startswith(("COUNT", "APPROX_COUNT"))}
+            counted = {
+                a.name for a in plan.aggregates if a.function.startswith(("COUNT", "APPROX_COUNT"))
+            }
         columns = inner_columns((value,))
         brought = self._joined(inner, columns)
-        named = {c.name: _or_none(b, node) if c.name in counted else b for c, b in zip(columns, brought, strict=True)}
+        named = {
+            c.name: _or_none(b, node) if c.name in counted else b
+            for c, b in zip(columns, brought, strict=True)
+        }
         return substitute(value, named)
 
     def _only(self, inner: Inner, node: exp.Expression) -> Scalar:
@@ -142,7 +169,9 @@ class Subqueries:
         keyed = by_keys(inner, [("value", value)], node)
         calls = (
             AggregateCall("count", "COUNT", None, _COUNT),
-            AggregateCall("only", "FIRST_VALUE", "value", kind.made_from(value.type).with_nullable(True), kind),
+            AggregateCall(
+                "only", "FIRST_VALUE", "value", kind.made_from(value.type).with_nullable(True), kind
+            ),
         )
         plan = GroupAggregate(keyed.plan, keyed.keys, calls)
         columns = [ColumnRef("count", _COUNT), ColumnRef("only", calls[1].type)]
@@ -150,10 +179,14 @@ class Subqueries:
         return function_call("CHECK ONE ROW", (only, count), node)
 
     def _contains(self, node: exp.Expression, place: Place) -> Scalar:
-        """x IN (SELECT y …): TRUE with a match; else UNKNOWN if x is NULL or some y is, unless there is no row at all."""
+        """x IN (SELECT y …): TRUE with a match; else UNKNOWN if x is NULL or some y is, unless
+        there is no row at all."""
         operands = _operands(node, place)
         inner = meeting(self._inner(node, len(operands)), node)
-        tests = [function_call("=", pair, node) for pair in zip(map(_inward, operands), inner.values, strict=True)]
+        tests = [
+            function_call("=", pair, node)
+            for pair in zip(map(_inward, operands), inner.values, strict=True)
+        ]
         both = replace(inner, conditions=(*inner.conditions, *tests))
         (found,) = self._joined(self._distinct(both, node), [self._mark])
         matched = function_call("IS NOT NULL", (found,), node)
@@ -164,7 +197,8 @@ class Subqueries:
         return _three_valued([matched], operands, total, known, node)
 
     def _compared(self, node: exp.Expression, place: Place) -> Scalar:
-        """x < ANY (SELECT y …): x is compared with the least or the greatest y; ALL is what is not so for any."""
+        """x < ANY (SELECT y …): x is compared with the least or the greatest y; ALL is what is not
+        so for any."""
         every = isinstance(node.args["expression"], exp.All)
         operator = QUANTIFIED[type(node)][every]
         (operand,) = operands = _operands(node, place)
@@ -179,21 +213,26 @@ class Subqueries:
         found = _three_valued(tests, operands, total, [known], node)
         return negation(found, node) if every else found
 
-    def _counted(self, inner: Inner, node: exp.Expression, more: Sequence[AggregateCall] = ()) -> list[Scalar]:
-        """How many rows the subquery has, how many of each value are not NULL, and `more` of its values. As in Flink, rows
-        around wait until it has one if it says nothing of them."""
+    def _counted(
+        self, inner: Inner, node: exp.Expression, more: Sequence[AggregateCall] = ()
+    ) -> list[Scalar]:
+        """How many rows the subquery has, how many of each value are not NULL, and `more` of its
+        values. As in Flink, rows around wait until it has one if it says nothing of them."""
         values = [(f"value{i}", v) for i, v in enumerate(inner.values)]
         keyed = by_keys(inner, values, node)
         calls = (
             AggregateCall("count", "COUNT", None, _COUNT),
-            *(AggregateCall(f"known{i}", "COUNT", n, _COUNT, v.type) for i, (n, v) in enumerate(values)),
+            *(
+                AggregateCall(f"known{i}", "COUNT", n, _COUNT, v.type)
+                for i, (n, v) in enumerate(values)
+            ),
             *more,
         )
         counts = keyed.joined(GroupAggregate(keyed.plan, keyed.keys, calls))
         kind = JoinKind.INNER if inner.alone else JoinKind.LEFT
         return self._joined(counts, [ColumnRef(c.name, c.type) for c in calls], kind)
 
-    # ---- parts -----------------------------------------------------------------------------------------------------
+    # ---- parts -----------------------------------------------------------------------------------
 
     @property
     def _mark(self) -> ColumnRef:
@@ -211,7 +250,8 @@ class Subqueries:
         bound = self.bind_query(query, context)
         if width and len(bound.names) != width:
             raise PlanError(
-                f"the subquery has {len(bound.names)} columns, and {width} {'is' if width == 1 else 'are'} wanted",
+                f"the subquery has {len(bound.names)} columns, and {width}"
+                f" {'is' if width == 1 else 'are'} wanted",
                 detail=f"the columns are {', '.join(bound.names)}",
                 position=position_of(query),
             )
@@ -228,16 +268,24 @@ class Subqueries:
             return Inner(*domains.over_domain(plan, wanted, query))
         return Inner(below, wanted, tuple(conditions), alone, plan)
 
-    def _joined(self, inner: Inner, columns: Sequence[ColumnRef], kind: JoinKind = JoinKind.LEFT) -> list[Scalar]:
+    def _joined(
+        self, inner: Inner, columns: Sequence[ColumnRef], kind: JoinKind = JoinKind.LEFT
+    ) -> list[Scalar]:
         """Columns of the subquery as the query will have them, once it is joined."""
         condition = conjunction(inner.conditions or [literals.boolean(True)])
         right, (condition, *values) = self._named(inner.plan, [condition, *columns])
         self._waiting.append((right, kind, condition))
-        return [pool.column(v.name, v.type.with_nullable(True)) for v in values if isinstance(v, ColumnRef)]
+        return [
+            pool.column(v.name, v.type.with_nullable(True))
+            for v in values
+            if isinstance(v, ColumnRef)
+        ]
 
-    def _named(self, plan: LogicalPlan, expressions: Sequence[Scalar]) -> tuple[LogicalPlan, list[Scalar]]:
-        """The columns of the plan that expressions read, by names that nothing else has, and the expressions over them
-        and the query around."""
+    def _named(
+        self, plan: LogicalPlan, expressions: Sequence[Scalar]
+    ) -> tuple[LogicalPlan, list[Scalar]]:
+        """The columns of the plan that expressions read, by names that nothing else has, and the
+        expressions over them and the query around."""
         names: dict[str, str] = {}
         for column in inner_columns(expressions):
             names[column.name] = self._fresh()
@@ -258,7 +306,8 @@ class Subqueries:
 
 @dataclass(frozen=True)
 class GroupedSubqueries:
-    """Those of a query that groups: what it groups by is computed `inside`, all others above its groups."""
+    """Those of a query that groups: what it groups by is computed `inside`, all others above its
+    groups."""
 
     inside: Subqueries
     above: Subqueries
@@ -269,16 +318,23 @@ class GroupedSubqueries:
 
 
 def _three_valued(
-    tests: Sequence[Scalar], operands: Sequence[Scalar], total: Scalar, known: Sequence[Scalar], node: exp.Expression
+    tests: Sequence[Scalar],
+    operands: Sequence[Scalar],
+    total: Scalar,
+    known: Sequence[Scalar],
+    node: exp.Expression,
 ) -> Scalar:
-    """TRUE where a test is; else FALSE without any row, UNKNOWN where a value is NULL on either side, and FALSE. A test
-    that NaN makes neither TRUE nor its opposite is what is left instead of FALSE, so that NOT of it is FALSE, too."""
+    """TRUE where a test is; else FALSE without any row, UNKNOWN where a value is NULL on either
+    side, and FALSE. A test that NaN makes neither TRUE nor its opposite is what is left instead of
+    FALSE, so that NOT of it is FALSE, too."""
     unknown = [function_call("IS NULL", (o,), node) for o in operands]
     unknown += [function_call("<", (k, total), node) for k in known]
     args: list[Scalar] = []
     for test in tests:
         args += (test, literals.boolean(True))
-    none = function_call("IS NOT TRUE", (function_call(">", (total, Literal(0, _COUNT)), node),), node)
+    none = function_call(
+        "IS NOT TRUE", (function_call(">", (total, Literal(0, _COUNT)), node),), node
+    )
     args += (none, literals.boolean(False))
     doubt = unknown[0] if len(unknown) == 1 else function_call("OR", tuple(unknown), node)
     null = literals.null(literals.boolean(True).type.with_nullable(True))
@@ -294,7 +350,9 @@ def _or_none(count: Scalar, node: exp.Expression) -> Scalar:
 
 def _inward(operand: Scalar) -> Scalar:
     """A value of the query around, as the subquery calls it."""
-    return replace_where(operand, lambda e: pool.column(OUTER + e.name, e.type) if isinstance(e, ColumnRef) else None)
+    return replace_where(
+        operand, lambda e: pool.column(OUTER + e.name, e.type) if isinstance(e, ColumnRef) else None
+    )
 
 
 def _equal_or_unknown(left: Scalar, right: Scalar, node: exp.Expression) -> Scalar:
@@ -311,7 +369,9 @@ def _operands(node: exp.Expression, place: Place) -> list[Scalar]:
     left = node.this
     while isinstance(left, exp.Paren):
         left = left.this
-    return [bind_scalar(e, place) for e in (left.expressions if isinstance(left, exp.Tuple) else [left])]
+    return [
+        bind_scalar(e, place) for e in (left.expressions if isinstance(left, exp.Tuple) else [left])
+    ]
 
 
 def install() -> None:

@@ -1,5 +1,5 @@
-"""Subqueries in ON: those of an inner join filter its rows; in other joins a subquery is computed beside the rows of the
-one side that it reads."""
+"""Subqueries in ON: those of an inner join filter its rows; in other joins a subquery is computed
+beside the rows of the one side that it reads."""
 
 from __future__ import annotations
 
@@ -29,7 +29,11 @@ def parts(node: exp.Expression) -> tuple[list[exp.Expression], list[exp.Expressi
 
 
 def filtered(
-    plan: LogicalPlan, scope: Scope, wanted: list[exp.Expression], context: Context, bind_query: BindQuery
+    plan: LogicalPlan,
+    scope: Scope,
+    wanted: list[exp.Expression],
+    context: Context,
+    bind_query: BindQuery,
 ) -> LogicalPlan:
     """The rows of an inner join for which conditions with subqueries are TRUE."""
     subqueries = Subqueries(scope, context, bind_query)
@@ -45,13 +49,19 @@ def only(plan: LogicalPlan, names: tuple[str, ...]) -> LogicalPlan:
 
 @dataclass(frozen=True)
 class Beside:
-    """The subqueries of a join that keeps rows: `sides` are those over the left and over the right side's columns."""
+    """The subqueries of a join that keeps rows: `sides` are those over the left and over the right
+    side's columns."""
 
     sides: tuple[Subqueries, Subqueries]
 
     @classmethod
     def of(cls, left: Scope, right: Scope, context: Context, bind_query: BindQuery) -> Beside:
-        return cls((Subqueries(left, context, bind_query, "left"), Subqueries(right, context, bind_query, "right")))
+        return cls(
+            (
+                Subqueries(left, context, bind_query, "left"),
+                Subqueries(right, context, bind_query, "right"),
+            )
+        )
 
     def conditions(self, wanted: list[exp.Expression], place: Place) -> Iterator[Scalar]:
         for part in wanted:

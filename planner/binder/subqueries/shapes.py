@@ -16,8 +16,8 @@ from planner.scalar import Call, Scalar
 
 @dataclass(frozen=True)
 class Inner:
-    """A subquery without what it says of the rows around it: that is `conditions`; `values` are its columns. `alone`: it
-    says nothing of them. `before`: the plan with what it says."""
+    """A subquery without what it says of the rows around it: that is `conditions`; `values` are its
+    columns. `alone`: it says nothing of them. `before`: the plan with what it says."""
 
     plan: LogicalPlan
     values: tuple[Scalar, ...]
@@ -28,7 +28,8 @@ class Inner:
 
 @dataclass(frozen=True)
 class Keyed:
-    """The columns of a subquery by which the rows around it meet it (`keys`), then others; `conditions` are over these."""
+    """The columns of a subquery by which the rows around it meet it (`keys`), then others;
+    `conditions` are over these."""
 
     plan: LogicalPlan
     keys: tuple[str, ...]
@@ -40,7 +41,8 @@ class Keyed:
 
 
 def by_keys(inner: Inner, items: Sequence[tuple[str, Scalar]], node: exp.Expression) -> Keyed:
-    """UnsupportedError where rows do not meet by equality of something inside with something around."""
+    """UnsupportedError where rows do not meet by equality of something inside with something
+    around."""
     keys: dict[str, Scalar] = {}
     conditions = []
     for number, condition in enumerate(inner.conditions):
@@ -49,13 +51,15 @@ def by_keys(inner: Inner, items: Sequence[tuple[str, Scalar]], node: exp.Express
         (inside,) = [a for a in condition.args if not is_outer(a)]
         key = pool.column(f"key{number}", inside.type)
         keys[key.name] = inside
-        conditions.append(replace(condition, args=tuple(a if is_outer(a) else key for a in condition.args)))
+        conditions.append(
+            replace(condition, args=tuple(a if is_outer(a) else key for a in condition.args))
+        )
     return Keyed(Project(inner.plan, (*keys.items(), *items)), tuple(keys), tuple(conditions))
 
 
 def meeting(inner: Inner, node: exp.Expression) -> Inner:
-    """The subquery so that rows around meet it by equality of something inside with something around, and its values are
-    made inside."""
+    """The subquery so that rows around meet it by equality of something inside with something
+    around, and its values are made inside."""
     met = all(_is_met(c) for c in inner.conditions) and not any(map(is_outer, inner.values))
     if met or inner.before is None:
         return inner
@@ -70,7 +74,8 @@ def _is_met(condition: Scalar) -> bool:
 
 
 def always(inner: Inner) -> bool:
-    """Whether it has a row whatever there is: as in Flink, an aggregate of all rows has one also of none."""
+    """Whether it has a row whatever there is: as in Flink, an aggregate of all rows has one also of
+    none."""
     return isinstance(inner.before, GroupAggregate) and not inner.before.keys
 
 

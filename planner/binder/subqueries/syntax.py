@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
-# What is asked of any value where a comparison stands before ANY, and before ALL, of which that is the contrary.
+# What is asked of any value where a comparison stands before ANY, and before ALL, of which that is
+# the contrary.
 QUANTIFIED: dict[type[exp.Expression], tuple[str, str]] = {
     exp.EQ: ("=", "<>"),
     exp.NEQ: ("<>", "="),
@@ -20,7 +21,10 @@ QUANTIFIED: dict[type[exp.Expression], tuple[str, str]] = {
 def is_membership(node: exp.Expression) -> bool:
     """IN, = ANY, or <> ALL, which is NOT IN."""
     right = node.args.get("expression")
-    return isinstance(node, exp.In) or (type(node), type(right)) in ((exp.EQ, exp.Any), (exp.NEQ, exp.All))
+    return isinstance(node, exp.In) or (type(node), type(right)) in (
+        (exp.EQ, exp.Any),
+        (exp.NEQ, exp.All),
+    )
 
 
 def is_asked_for_truth(node: exp.Expression) -> bool:
@@ -70,7 +74,8 @@ def _bared(node: exp.Expression) -> tuple[exp.Expression, bool]:
 
 
 def asks(node: exp.Expression) -> tuple[exp.Expression, bool] | None:
-    """IN, EXISTS or = ANY of a subquery, and whether it is negated; None for all other conditions."""
+    """IN, EXISTS or = ANY of a subquery, and whether it is negated; None for all other
+    conditions."""
     node, negated = _bared(node)
     if isinstance(node, exp.In) and node.args.get("query") is not None:
         return node, negated
@@ -78,6 +83,10 @@ def asks(node: exp.Expression) -> tuple[exp.Expression, bool] | None:
         return node, negated
     right = node.args.get("expression")
     for kind, quantifier, flips in ((exp.EQ, exp.Any, False), (exp.NEQ, exp.All, True)):
-        if isinstance(node, kind) and isinstance(right, quantifier) and isinstance(_bare(right.this), exp.Query):
+        if (
+            isinstance(node, kind)
+            and isinstance(right, quantifier)
+            and isinstance(_bare(right.this), exp.Query)
+        ):
             return node, negated ^ flips
     return None

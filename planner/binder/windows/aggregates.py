@@ -1,4 +1,5 @@
-"""GROUP BY a window: what is computed below the aggregate, what it computes, and what is computed above."""
+"""GROUP BY a window: what is computed below the aggregate, what it computes, and what is computed
+above."""
 
 from __future__ import annotations
 
@@ -44,8 +45,8 @@ _MARK = BIGINT.with_nullable(False)
 
 
 class Grouping:
-    """One query with GROUP BY. Expressions of its select list and HAVING are bound first, which finds the aggregates;
-    `plan` then gives the input of the select list."""
+    """One query with GROUP BY. Expressions of its select list and HAVING are bound first, which
+    finds the aggregates; `plan` then gives the input of the select list."""
 
     def __init__(
         self,
@@ -60,18 +61,28 @@ class Grouping:
         self.overs = overs
         self.context = context
         self.subqueries = subqueries
-        self.inside = Subqueries(scope, context, subqueries.bind_query, "inside")  # those of keys and arguments
-        self.place = Place(context, scope, "SELECT", self._special, GroupedSubqueries(self.inside, subqueries))
+        self.inside = Subqueries(
+            scope, context, subqueries.bind_query, "inside"
+        )  # those of keys and arguments
+        self.place = Place(
+            context, scope, "SELECT", self._special, GroupedSubqueries(self.inside, subqueries)
+        )
         self.below: dict[str, Scalar] = {}  # columns that the aggregate reads
         self.keys: list[str] = []
-        self.grouped: dict[str, ColumnRef] = {}  # digest of a grouped expression -> the aggregate's column
+        self.grouped: dict[
+            str, ColumnRef
+        ] = {}  # digest of a grouped expression -> the aggregate's column
         self.calls: dict[str, AggregateCall] = {}  # by what they are, so that equal ones are one
         self.results: set[str] = set()
-        self.varying: list[Scalar] = []  # calls of aggregates that may differ for equal rows: nobody shares their input
+        self.varying: list[
+            Scalar
+        ] = []  # calls of aggregates that may differ for equal rows: nobody shares their input
         self.legacy: Window | None = None
         self.window: list[str] = []
         self.sets: list[frozenset[str]] = []  # the columns that each grouping set groups by
-        self.marks: dict[str, list[int]] = {}  # columns with one value for each set: GROUPING and the like
+        self.marks: dict[
+            str, list[int]
+        ] = {}  # columns with one value for each set: GROUPING and the like
         self.position = position_of(node.args.get("group") or node)
         self._group(node)
 
@@ -82,11 +93,16 @@ class Grouping:
         return self._above(value, node)
 
     def _above(self, value: Scalar, node: exp.Expression) -> Scalar:
-        """The expression over the aggregate's columns. These have names that the input has not, except for grouped
-        columns, which are replaced wherever they are."""
+        """The expression over the aggregate's columns. These have names that the input has not,
+        except for grouped columns, which are replaced wherever they are."""
         replace_in = nullability.replaced if len(self.sets) > 1 else replace_where
         replaced = replace_in(value, lambda e: self.grouped.get(e.digest))
-        known = self.results | self.overs.names | self.subqueries.names | {c.name for c in self.grouped.values()}
+        known = (
+            self.results
+            | self.overs.names
+            | self.subqueries.names
+            | {c.name for c in self.grouped.values()}
+        )
         unknown = columns_of(replaced) - known
         if unknown:
             raise refusals.not_grouped(min(unknown), node)
@@ -102,8 +118,12 @@ class Grouping:
         if items:
             below = window_groups.narrowed(below, items) if self.legacy is not None else below
             below = Project(below, items, self.context.salt((*self.below.values(), *self.varying)))
-        plan = self.subqueries.join(self._aggregated(below), lambda e: self._above(e, having or exp.Select()))
-        return plan if predicate is None else Filter(plan, predicate, self.context.salt((predicate,)))
+        plan = self.subqueries.join(
+            self._aggregated(below), lambda e: self._above(e, having or exp.Select())
+        )
+        return (
+            plan if predicate is None else Filter(plan, predicate, self.context.salt((predicate,)))
+        )
 
     def _told_late(self, below: LogicalPlan) -> Iterator[tuple[str, Scalar]]:
         """Columns that the aggregate does not read, but the table of its late rows gets."""
@@ -126,7 +146,9 @@ class Grouping:
                         below, keys, calls, (start, end, time), self.legacy, self.context
                     )
                 window_groups.check_told_once(self.context)
-                made = window_groups.aggregated(below, keys, calls, (start, end, time), self.context.batch)
+                made = window_groups.aggregated(
+                    below, keys, calls, (start, end, time), self.context.batch
+                )
                 return two_step_windows.marked(made)
             except PlanError as error:
                 raise error.at(self.position) from None
@@ -135,11 +157,12 @@ class Grouping:
     def _expanded(
         self, below: LogicalPlan, calls: tuple[AggregateCall, ...]
     ) -> tuple[LogicalPlan, tuple[AggregateCall, ...]]:
-        """Each row once for each grouping set, with NULL in the columns that the set does not group by. What a call reads
-        is never taken from these."""
+        """Each row once for each grouping set, with NULL in the columns that the set does not group
+        by. What a call reads is never taken from these."""
         read = {n: self._fresh(n) for c in calls for n in c.columns if n in self.keys}
         calls = tuple(
-            replace(c, argument=_of(read, c.argument), filter_column=_of(read, c.filter_column)) for c in calls
+            replace(c, argument=_of(read, c.argument), filter_column=_of(read, c.filter_column))
+            for c in calls
         )
         self._mark("set", list(range(len(self.sets))))
         copies = tuple((copy, name) for name, copy in read.items())
@@ -161,7 +184,9 @@ class Grouping:
         if windows:
             self._legacy_window(windows)
         place = self._within("GROUP BY")
-        bound = {id(e): bind_scalar(e, place) for e in expressions if not any(e is w for w in windows)}
+        bound = {
+            id(e): bind_scalar(e, place) for e in expressions if not any(e is w for w in windows)
+        }
         digests = [{bound[id(e)].digest for e in s if id(e) in bound} for s in sets]
         if not windows:
             shared = [v for v in bound.values() if all(v.digest in d for d in digests)]
@@ -170,7 +195,8 @@ class Grouping:
             if not isinstance(value, Literal) and value.digest not in self.grouped:
                 self._key(value, everywhere=all(value.digest in d for d in digests))
         if bound and len(sets) == 1 and not (self.grouped or self.window):
-            # Groups by literals alone: no group is there without rows, as it is for an aggregate of all rows.
+            # Groups by literals alone: no group is there without rows, as it is for an aggregate of
+            # all rows.
             self._key(next(iter(bound.values())), everywhere=True)
         names = {digest: column.name for digest, column in self.grouped.items()}
         grouped = [frozenset(names[d] for d in group if d in names) for group in digests]
@@ -184,14 +210,17 @@ class Grouping:
         names = distinct_names(WINDOW_COLUMNS, self.input.schema.names)
         if isinstance(self.legacy, Session):
             time = self.legacy.time_column
-            self.window, self.below[time] = list(names), pool.column(time, self.input.schema.type(time))
+            self.window, self.below[time] = (
+                list(names),
+                pool.column(time, self.input.schema.type(time)),
+            )
             return
         self.input = window_groups.legacy_plan(self.input, self.legacy, names)
         self._read_window(list(names))
 
     def _found_window(self, bound: list[Scalar], *, single: bool) -> None:
-        """The window of a table function below, if its start and end are grouped; else there is none. `single`: there is
-        one grouping set."""
+        """The window of a table function below, if its start and end are grouped; else there is
+        none. `single`: there is one grouping set."""
         roles: dict[int, str] = {}
         for value in bound:
             role = role_of(self.input, value.name) if isinstance(value, ColumnRef) else None
@@ -202,12 +231,17 @@ class Grouping:
         names = []
         for role in range(3):
             self.input, name = (
-                (self.input, roles[role]) if role in roles else window_groups.with_bound(self.input, role)
+                (self.input, roles[role])
+                if role in roles
+                else window_groups.with_bound(self.input, role)
             )
             names.append(name)
         self._read_window(names)
         for value in bound:
-            if isinstance(value, ColumnRef) and (role := role_of(self.input, value.name)) is not None:
+            if (
+                isinstance(value, ColumnRef)
+                and (role := role_of(self.input, value.name)) is not None
+            ):
                 self.grouped[value.digest] = pool.column(names[role], value.type)
 
     def _read_window(self, names: list[str]) -> None:
@@ -242,7 +276,8 @@ class Grouping:
         return f"{prefix}${number}"
 
     def _special(self, node: exp.Expression) -> Scalar | None:
-        """An aggregate or a bound of the legacy window, as the aggregate's column; None if it is neither."""
+        """An aggregate or a bound of the legacy window, as the aggregate's column; None if it is
+        neither."""
         if isinstance(node, exp.Window):
             return self.overs.column(node, self.bind)
         condition = None
@@ -268,28 +303,40 @@ class Grouping:
         for argument in node.expressions:
             column = self.grouped.get(bind_scalar(argument, place).digest)
             if column is None:
-                raise PlanError(f"the argument of {name} is not grouped by", position=position_of(argument))
+                raise PlanError(
+                    f"the argument of {name} is not grouped by", position=position_of(argument)
+                )
             columns.append(column.name)
         if bool(columns) is (name == "GROUP_ID"):
-            raise PlanError(f"{name} takes {'no' if columns else 'grouped'} columns", position=position_of(node))
+            raise PlanError(
+                f"{name} takes {'no' if columns else 'grouped'} columns", position=position_of(node)
+            )
         values = grouping_sets.marks(name, columns, self.sets)
         if len(self.sets) == 1:
             return Literal(values[0], _MARK)
-        known = next((n for n, held in self.marks.items() if held == values and n.startswith("mark")), None)
+        known = next(
+            (n for n, held in self.marks.items() if held == values and n.startswith("mark")), None
+        )
         return self._mark("mark", values) if known is None else pool.column(known, _MARK)
 
     def _bound(self, window: str, role: int, node: exp.Expression) -> Scalar:
         named = self._named_window(window, node)
         if named != self.legacy:
-            raise PlanError(f"{node.name} names another window than GROUP BY does", position=position_of(node))
+            raise PlanError(
+                f"{node.name} names another window than GROUP BY does", position=position_of(node)
+            )
         if role == window_groups.PROCTIME_ROLE:
             return function_call("PROCTIME", (), node)
         column = window_columns(self.input.schema, named.time_column, self.window)[role]
         if role == window_groups.ROWTIME_ROLE and column.type.is_proctime:
             hint = f"use {window}_PROCTIME"
-            raise PlanError("a window of processing time has no row time", hint=hint, position=position_of(node))
+            raise PlanError(
+                "a window of processing time has no row time", hint=hint, position=position_of(node)
+            )
         self.results.add(column.name)
-        kind = column.type if role != window_groups.ROWTIME_ROLE else column.type.with_nullable(True)  # as in Flink
+        kind = (
+            column.type if role != window_groups.ROWTIME_ROLE else column.type.with_nullable(True)
+        )  # as in Flink
         return pool.column(column.name, kind)
 
     def _within(self, clause: str) -> Place:
@@ -297,7 +344,9 @@ class Grouping:
         return Place(self.context, self.place.scope, clause, subqueries=self.inside)
 
     def _named_window(self, window: str, node: exp.Expression) -> Window:
-        return window_groups.group_window(window, node, Place(self.context, self.place.scope, "GROUP BY"))
+        return window_groups.group_window(
+            window, node, Place(self.context, self.place.scope, "GROUP BY")
+        )
 
     def _aggregate(self, node: exp.Expression, condition: exp.Expression | None) -> Scalar:
         name, argument = of_all_rows(*aggregate_argument(node, self._within("an aggregate")))
@@ -307,13 +356,17 @@ class Grouping:
             )
         kinds = [] if argument is None else [argument.type.as_attribute(TimeAttribute.NONE)]
         try:
-            result = bind_aggregate(name, kinds, grouped=condition is None and not self.grouped_by_all).result_type
+            result = bind_aggregate(
+                name, kinds, grouped=condition is None and not self.grouped_by_all
+            ).result_type
         except PlanError as error:
             raise error.at(position_of(node)) from None
         shown = result if argument is None else time_kept(name, argument, result)
         return self._called(name, argument, shown, condition)
 
-    def _user_aggregate(self, function: Function, node: exp.Expression, condition: exp.Expression | None) -> Scalar:
+    def _user_aggregate(
+        self, function: Function, node: exp.Expression, condition: exp.Expression | None
+    ) -> Scalar:
         """Several arguments travel as one ROW."""
         refusals.check_arguments(node)
         args, _, result = user_arguments(function, node, self._within("an aggregate"))
@@ -324,7 +377,9 @@ class Grouping:
         argument = function_call("ROW", args, node) if packed else args[0] if args else None
         return self._called(user.identity, argument, result, condition)
 
-    def _called(self, name: str, argument: Scalar | None, result: DataType, condition: exp.Expression | None) -> Scalar:
+    def _called(
+        self, name: str, argument: Scalar | None, result: DataType, condition: exp.Expression | None
+    ) -> Scalar:
         predicate = None
         if condition is not None:
             predicate = bind_condition(condition, self._within("FILTER"))
@@ -346,7 +401,9 @@ def _of(copies: Mapping[str, str], name: str | None) -> str | None:
 class Ungrouped:
     """A query without GROUP BY: its select list is bound over the input itself."""
 
-    def __init__(self, scope: Scope, context: Context, overs: OverCalls, subqueries: Subqueries) -> None:
+    def __init__(
+        self, scope: Scope, context: Context, overs: OverCalls, subqueries: Subqueries
+    ) -> None:
         self.place = Place(context, scope, "SELECT", self._special, subqueries)
         self._overs = overs
 

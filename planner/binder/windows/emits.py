@@ -1,4 +1,5 @@
-"""RSQLDB's EMIT: when the windows of one statement are told. It stands for Flink's settings `table.exec.emit.*`."""
+"""RSQLDB's EMIT: when the windows of one statement are told. It stands for Flink's settings
+`table.exec.emit.*`."""
 
 from __future__ import annotations
 
@@ -19,8 +20,9 @@ _LATENESS = "1 h"
 
 
 def emitting(items: Sequence[Emit], context: Context) -> Context:
-    """The context of a statement with EMIT: BEFORE WATERMARK (or neither) is an early result of a window, AFTER
-    WATERMARK one for its late rows. PlanError for an interval that is negative, or of months."""
+    """The context of a statement with EMIT: BEFORE WATERMARK (or neither) is an early result of a
+    window, AFTER WATERMARK one for its late rows. PlanError for an interval that is negative, or of
+    months."""
     if not items:
         return context
     found: dict[str, str] = {}
@@ -46,7 +48,11 @@ def _delay_ms(item: Emit) -> int:
     if item.delay is None:
         return 0
     delay = interval(item.delay)
-    if delay.type.root is not Root.INTERVAL_DAY_TIME or not isinstance(delay.value, int) or delay.value < 0:
+    if (
+        delay.type.root is not Root.INTERVAL_DAY_TIME
+        or not isinstance(delay.value, int)
+        or delay.value < 0
+    ):
         raise PlanError(
             f"EMIT wants an interval of days to seconds, but '{delay}' is {delay.type}",
             hint="write WITH DELAY '1' MINUTE",

@@ -1,5 +1,5 @@
-"""GROUP BY and windows: the functions TUMBLE, HOP and SESSION of GROUP BY, windows of table functions found again through
-the queries above them, and how the aggregate over them is planned."""
+"""GROUP BY and windows: the functions TUMBLE, HOP and SESSION of GROUP BY, windows of table
+functions found again through the queries above them, and how the aggregate over them is planned."""
 
 from __future__ import annotations
 
@@ -58,13 +58,15 @@ def is_group_window(node: exp.Expression) -> bool:
 
 
 def bound_of(name: str) -> tuple[str, int] | None:
-    """The window function that a name such as HOP_START belongs to, and what it gives; None for other names."""
+    """The window function that a name such as HOP_START belongs to, and what it gives; None for
+    other names."""
     window, _, role = name.partition("_")
     return (window, _ROLES[role]) if window in _TAKES and role in _ROLES else None
 
 
 def group_window(name: str, node: exp.Expression, place: Place) -> Window:
-    """The window that TUMBLE(ts, size) or TUMBLE_START(ts, size) names; `name` is that of the window function."""
+    """The window that TUMBLE(ts, size) or TUMBLE_START(ts, size) names; `name` is that of the
+    window function."""
     takes = _TAKES[name]
     if len(node.expressions) != 1 + len(takes):
         words = " and ".join(f"a {t}" for t in takes)
@@ -74,7 +76,9 @@ def group_window(name: str, node: exp.Expression, place: Place) -> Window:
             hint=hint if name != "SESSION" else None,
             position=position_of(node),
         )
-    time = check_time_attribute(bind_scalar(node.expressions[0], place), node.expressions[0], place.context.batch)
+    time = check_time_attribute(
+        bind_scalar(node.expressions[0], place), node.expressions[0], place.context.batch
+    )
     zone = place.context.zone if time.type.root is Root.TIMESTAMP_LTZ else "UTC"
     lengths = [positive(e, place, t) for e, t in zip(node.expressions[1:], takes, strict=True)]
     match name:
@@ -86,8 +90,8 @@ def group_window(name: str, node: exp.Expression, place: Place) -> Window:
 
 
 def with_bound(plan: LogicalPlan, role: int, taken: Sequence[str] = ()) -> tuple[LogicalPlan, str]:
-    """The plan with a column that is the window's bound, and its name, which is none of `taken`: projections that dropped
-    it hand it on."""
+    """The plan with a column that is the window's bound, and its name, which is none of `taken`:
+    projections that dropped it hand it on."""
     match plan:
         case WindowAssign() | SessionAssign():
             return plan, plan.names[role]
@@ -118,7 +122,9 @@ def _in_all(plan: Union, role: int, taken: Sequence[str]) -> tuple[LogicalPlan, 
         below, inner = with_bound(branch, role)
         (own,) = distinct_names((WINDOW_COLUMNS[role],), branch.schema.names)
         items = ((n, pool.column(n, branch.schema.type(n))) for n in branch.schema.names)
-        branches.append(Project(below, (*items, (own, pool.column(inner, below.schema.type(inner))))))
+        branches.append(
+            Project(below, (*items, (own, pool.column(inner, below.schema.type(inner)))))
+        )
     kind = branches[0].schema.columns[-1].type
     return Union(tuple(branches), Schema((*plan.schema.columns, Column(name, kind)))), name
 
@@ -136,8 +142,9 @@ def _handed_on(
 
 
 def fits_sessions(plan: LogicalPlan, grouped: Sequence[Scalar], single: bool) -> bool:
-    """Whether rows of one session are those of one group: there is a `single` grouping set, and the columns that are grouped
-    besides the window's are those by which sessions are made. True for windows of other kinds."""
+    """Whether rows of one session are those of one group: there is a `single` grouping set, and the
+    columns that are grouped besides the window's are those by which sessions are made. True for
+    windows of other kinds."""
     keys = _session_keys(plan)
     if keys is None:
         return True
@@ -149,8 +156,8 @@ def fits_sessions(plan: LogicalPlan, grouped: Sequence[Scalar], single: bool) ->
 
 
 def _session_keys(plan: LogicalPlan) -> frozenset[str] | None:
-    """The columns by which the sessions are made that the rows carry, by their names in `plan` (' ' for one that is not
-    handed on). None for all other windows."""
+    """The columns by which the sessions are made that the rows carry, by their names in `plan` (' '
+    for one that is not handed on). None for all other windows."""
     match plan:
         case SessionAssign():
             return frozenset(plan.window.keys)
@@ -170,8 +177,9 @@ def aggregated(
     names: tuple[str, str, str],
     batch: bool,
 ) -> LogicalPlan:
-    """The aggregate over rows that carry the window columns `names`. Where nothing below it asks for the bounds of a row's
-    window, rows go into slices, and sessions are made where they are aggregated. `batch`: HOP may be of any size."""
+    """The aggregate over rows that carry the window columns `names`. Where nothing below it asks
+    for the bounds of a row's window, rows go into slices, and sessions are made where they are
+    aggregated. `batch`: HOP may be of any size."""
     read = {*keys, *(c for call in calls for c in call.columns)}
     assign = None if read & set(names) else _assignment(below, frozenset(names))
     if isinstance(assign, SessionAssign):
@@ -186,7 +194,8 @@ def aggregated(
 
 
 def distinct(plan: LogicalPlan, batch: bool) -> LogicalPlan:
-    """The plan's rows, equal ones once: window by window where they carry the start and end of one."""
+    """The plan's rows, equal ones once: window by window where they carry the start and end of
+    one."""
     columns = [pool.column(c.name, c.type) for c in plan.schema]
     roles = {c.name: role_of(plan, c.name) for c in columns}
     if not {0, 1} <= set(roles.values()) or not fits_sessions(plan, columns, single=True):
@@ -198,40 +207,50 @@ def distinct(plan: LogicalPlan, batch: bool) -> LogicalPlan:
     items = tuple((n, pool.column(n, below.schema.type(n))) for n in (*keys, *names))
     made = aggregated(Project(below, items), keys, (), names, batch)
     sources = {name: name if role is None else names[role] for name, role in roles.items()}
-    return Project(made, tuple((n, pool.column(s, made.schema.type(s))) for n, s in sources.items()))
+    return Project(
+        made, tuple((n, pool.column(s, made.schema.type(s))) for n, s in sources.items())
+    )
 
 
 def _is_uneven(window: Window, batch: bool) -> bool:
-    """Whether windows of HOP end between the beginnings of others; PlanError if they do over a stream."""
+    """Whether windows of HOP end between the beginnings of others; PlanError if they do over a
+    stream."""
     if not isinstance(window, Hop) or not window.size_ms % window.slide_ms:
         return False
     if not batch:
         raise PlanError(
-            f"aggregates over HOP need a size that is a multiple of the slide, but {window.size_ms} ms is none of "
-            f"{window.slide_ms} ms",
+            f"aggregates over HOP need a size that is a multiple of the slide, but {window.size_ms}"
+            f" ms is none of {window.slide_ms} ms",
             hint="GROUP BY HOP(ts, slide, size) takes any",
         )
     return True
 
 
 def _assignment(plan: LogicalPlan, names: frozenset[str]) -> WindowAssign | SessionAssign | None:
-    """Where the window columns come from, if they are only handed on until then; `names` are what they are called."""
+    """Where the window columns come from, if they are only handed on until then; `names` are what
+    they are called."""
     match plan:
         case WindowAssign() | SessionAssign():
             return plan
-        case Filter() if is_deterministic(plan.predicate) and not columns_of(plan.predicate) & names:
+        case Filter() if (
+            is_deterministic(plan.predicate) and not columns_of(plan.predicate) & names
+        ):
             return _assignment(plan.input, names)
         case Project():
             items = [i for _, i in plan.items if columns_of(i) & _below(plan, names)]
             handed = all(isinstance(i, ColumnRef) for i in items)
             return _assignment(plan.input, _below(plan, names)) if handed else None
         case Expand():
-            assign = _assignment(plan.input, frozenset(plan.sources[n] for n in names if n in plan.sources))
+            assign = _assignment(
+                plan.input, frozenset(plan.sources[n] for n in names if n in plan.sources)
+            )
             return None if isinstance(assign, SessionAssign) else assign
         case Union():
             found = [_assignment(b, _same_places(plan, b, names)) for b in plan.branches]
             windows = {replace(f.window, time_column="") if f is not None else None for f in found}
-            return found[0] if len(windows) == 1 and not isinstance(found[0], SessionAssign) else None
+            return (
+                found[0] if len(windows) == 1 and not isinstance(found[0], SessionAssign) else None
+            )
     return None
 
 
@@ -243,7 +262,9 @@ def _same_places(plan: Union, branch: LogicalPlan, names: frozenset[str]) -> fro
 def _below(plan: Project, names: frozenset[str]) -> frozenset[str]:
     """All names that the window columns have under the projection."""
     roles = (n for n in plan.input.schema.names if role_of(plan.input, n) is not None)
-    return frozenset(i.name for n, i in plan.items if n in names and isinstance(i, ColumnRef)) | frozenset(roles)
+    return frozenset(
+        i.name for n, i in plan.items if n in names and isinstance(i, ColumnRef)
+    ) | frozenset(roles)
 
 
 def _sliced(plan: LogicalPlan) -> LogicalPlan:
@@ -254,7 +275,8 @@ def _sliced(plan: LogicalPlan) -> LogicalPlan:
 
 
 def _without_session(plan: LogicalPlan) -> tuple[LogicalPlan, str]:
-    """The same without session and its columns, but with the time from which it is made; and its name."""
+    """The same without session and its columns, but with the time from which it is made; and its
+    name."""
     if isinstance(plan, SessionAssign):
         return plan.input, plan.window.time_column
     if isinstance(plan, Filter):
@@ -268,8 +290,11 @@ def _without_session(plan: LogicalPlan) -> tuple[LogicalPlan, str]:
 
 
 def check_told_once(context: Context) -> None:
-    """UnsupportedError where settings want early or late results, which windows of table functions do not have."""
-    if context.batch or all(_delay(context.settings, prefix) is None for prefix in (EARLY_FIRE, LATE_FIRE)):
+    """UnsupportedError where settings want early or late results, which windows of table functions
+    do not have."""
+    if context.batch or all(
+        _delay(context.settings, prefix) is None for prefix in (EARLY_FIRE, LATE_FIRE)
+    ):
         return
     raise UnsupportedError(
         "early and late results of a window table function are not supported",
@@ -278,7 +303,11 @@ def check_told_once(context: Context) -> None:
 
 
 def _delay(settings: Mapping[str, str], prefix: str) -> int | None:
-    return duration_ms(settings, f"{prefix}.delay") if flag(settings, f"{prefix}.enabled", default=False) else None
+    return (
+        duration_ms(settings, f"{prefix}.delay")
+        if flag(settings, f"{prefix}.enabled", default=False)
+        else None
+    )
 
 
 def _emitting(
@@ -292,7 +321,8 @@ def _emitting(
     if isinstance(window, Session) or below.changes:
         what = "SESSION" if isinstance(window, Session) else "a window over rows that change"
         raise UnsupportedError(
-            f"early and late results of {what} are not supported", hint=f"{_RESET}, or leave EMIT out"
+            f"early and late results of {what} are not supported",
+            hint=f"{_RESET}, or leave EMIT out",
         )
     plan = _unsliced(below) if isinstance(window, Hop) else below
     early_ms, late_ms, lateness_ms = times
@@ -314,18 +344,22 @@ def _unsliced(plan: LogicalPlan) -> LogicalPlan:
 
 
 def legacy_plan(plan: LogicalPlan, window: Aligned, names: Sequence[str]) -> LogicalPlan:
-    """The input of an aggregate that groups by a window function: rows with the columns of their window or slice."""
+    """The input of an aggregate that groups by a window function: rows with the columns of their
+    window or slice."""
     start, end, time = names
     return WindowAssign(plan, window, (start, end, time), sliced=isinstance(window, Hop))
 
 
 def narrowed(plan: LogicalPlan, items: tuple[tuple[str, Scalar], ...]) -> LogicalPlan:
-    """A window of GROUP BY over the columns that are read of its input: in Flink it is a part of the aggregate, so that
-    projections alone stand below it. A window of TABLE(…) takes whole rows."""
+    """A window of GROUP BY over the columns that are read of its input: in Flink it is a part of
+    the aggregate, so that projections alone stand below it. A window of TABLE(…) takes whole
+    rows."""
     if not isinstance(plan, WindowAssign) or not isinstance(plan.input, Project):
         return plan
     read = {plan.window.time_column}.union(*(columns_of(value) for _, value in items))
-    columns = tuple((c.name, pool.column(c.name, c.type)) for c in plan.input.schema if c.name in read)
+    columns = tuple(
+        (c.name, pool.column(c.name, c.type)) for c in plan.input.schema if c.name in read
+    )
     return replace(plan, input=Project(plan.input, columns))
 
 
@@ -337,11 +371,14 @@ def legacy_aggregate(
     window: Window,
     context: Context,
 ) -> LogicalPlan:
-    """The aggregate that groups by a window function. Settings may say that it tells of windows more than once."""
+    """The aggregate that groups by a window function. Settings may say that it tells of windows
+    more than once."""
     settings = context.settings
     early, late = (_delay(settings, prefix) for prefix in (EARLY_FIRE, LATE_FIRE))
     if early is not None or late is not None:
-        return _emitting(below, keys, calls, names, window, (early, late, duration_ms(settings, ALLOW_LATENESS)))
+        return _emitting(
+            below, keys, calls, names, window, (early, late, duration_ms(settings, ALLOW_LATENESS))
+        )
     if isinstance(window, Session):
         return WindowAggregate(below, keys, calls, names, session=replace(window, keys=keys))
     if isinstance(window, Hop):  # Flink puts the panes of these together from the earliest on

@@ -44,8 +44,9 @@ class _Window:
 
 
 class OverCalls:
-    """The OVER calls of one query. `column` gives the column that stands for one; `plan` then computes them over the
-    query's plan. Calls over one window are one operation. `batch`: windows may see what follows."""
+    """The OVER calls of one query. `column` gives the column that stands for one; `plan` then
+    computes them over the query's plan. Calls over one window are one operation. `batch`: windows
+    may see what follows."""
 
     def __init__(self, node: exp.Select, batch: bool = False) -> None:
         self._batch = batch
@@ -60,8 +61,8 @@ class OverCalls:
         return {c.name for calls in self._calls.values() for c in calls.values()}
 
     def column(self, node: exp.Window, bind: Bind) -> Scalar:
-        """What stands for a call: a column, or several put together; `bind` binds what stands in it. PlanError for what no
-        function takes."""
+        """What stands for a call: a column, or several put together; `bind` binds what stands in
+        it. PlanError for what no function takes."""
         window = self._window(node, bind)
         self._places.setdefault(window, node)
         call = node.this
@@ -96,11 +97,15 @@ class OverCalls:
         for window, calls in self._calls.items():
             place = position_of(self._places[window])
             made = list(calls.values())
-            for frame, alike in (by_frame(made, window.frame) if self._batch else {window.frame: made}).items():
-                plan = Over(plan, window.partition, window.order, frame, tuple(alike), place, self._batch)
+            for frame, alike in (
+                by_frame(made, window.frame) if self._batch else {window.frame: made}
+            ).items():
+                plan = Over(
+                    plan, window.partition, window.order, frame, tuple(alike), place, self._batch
+                )
         return plan
 
-    # ---- one call ----------------------------------------------------------------------------------------------
+    # ---- one call --------------------------------------------------------------------------------
 
     def _window(self, node: exp.Window, bind: Bind) -> _Window:
         source = self._resolved(node)
@@ -113,7 +118,9 @@ class OverCalls:
             return self._read(value)
 
         order = sort_keys(source.args.get("order"), column)
-        return _Window(partition, order, _frame(source.args.get("spec"), bind, kinds if self._batch else None))
+        return _Window(
+            partition, order, _frame(source.args.get("spec"), bind, kinds if self._batch else None)
+        )
 
     def _resolved(self, node: exp.Window) -> exp.Window:
         """The window itself, also where it is named; what is said besides the name comes on top."""
@@ -126,7 +133,10 @@ class OverCalls:
         plain = self._resolved(found) if found.args.get("alias") is not None else found
         if not isinstance(plain, exp.Window):
             raise PlanError(f"'{alias.name}' is no window", position=position_of(node))
-        own = {part: node.args.get(part) or plain.args.get(part) for part in ("partition_by", "order", "spec")}
+        own = {
+            part: node.args.get(part) or plain.args.get(part)
+            for part in ("partition_by", "order", "spec")
+        }
         return exp.Window(this=plain.this, **own)
 
     def _read(self, value: Scalar) -> str:
@@ -144,7 +154,9 @@ class OverCalls:
         fresh = self._fresh()
         if name in NUMBERING or name in _SHARES:
             _takes(call, name, 0, 0)
-            return OverCall(fresh, name, (), (_NUMBER if name in NUMBERING else DOUBLE.with_nullable(False)))
+            return OverCall(
+                fresh, name, (), (_NUMBER if name in NUMBERING else DOUBLE.with_nullable(False))
+            )
         if name == "NTILE":
             _takes(call, name, 1, 1)
             tiles = _constant(bind(call.expressions[0]), call)
@@ -154,13 +166,17 @@ class OverCalls:
         if name in _NEIGHBOURS:
             return self._neighbour(fresh, name, call, bind)
         if not is_aggregate(name):
-            raise UnsupportedError(f"{name or 'this call'} cannot stand with OVER", position=position_of(node))
+            raise UnsupportedError(
+                f"{name or 'this call'} cannot stand with OVER", position=position_of(node)
+            )
         suffix, nodes = _arguments(call)
         if nodes and isinstance(nodes[0], exp.Star):
             return OverCall(fresh, name, (), bind_aggregate(name, ()).result_type)
         if len(nodes) > 1:
             return self._several(name, call, window, bind)
-        return self._aggregate(call, name if name in ("MIN", "MAX") else name + suffix, bind(nodes[0]), window)
+        return self._aggregate(
+            call, name if name in ("MIN", "MAX") else name + suffix, bind(nodes[0]), window
+        )
 
     def _fresh(self) -> str:
         return f"over${sum(map(len, self._calls.values()))}"
@@ -170,7 +186,8 @@ class OverCalls:
         suffix, nodes = _arguments(call)
         if len(nodes) > SEVERAL.get(name, 1) or name.startswith("JSON_"):
             raise UnsupportedError(
-                f"{name} with several arguments and OVER is not supported", position=position_of(call)
+                f"{name} with several arguments and OVER is not supported",
+                position=position_of(call),
             )
         args = tuple(bind(n) for n in nodes)
         return self._aggregate(call, name + suffix, as_row(name, args, call), window)
@@ -191,15 +208,20 @@ class OverCalls:
             arguments.append(self._read(_varying(name, more[0], call)))
         return OverCall(fresh, name, tuple(arguments), shown, kind, constants)
 
-    def _aggregate(self, call: exp.Expression, name: str, value: Scalar, window: _Window) -> OverCall:
+    def _aggregate(
+        self, call: exp.Expression, name: str, value: Scalar, window: _Window
+    ) -> OverCall:
         kind = value.type.as_attribute(TimeAttribute.NONE)
-        # Flink: only a frame that is sure to have the current row in it keeps NOT NULL, and it sees that for these alone.
+        # Flink: only a frame that is sure to have the current row in it keeps NOT NULL, and it sees
+        # that for these alone.
         filled = window.frame.preceding in (None, 0)
         try:
             result = bind_aggregate(name, (kind,), grouped=filled).result_type
         except PlanError as error:
             raise error.at(position_of(call)) from None
-        return OverCall(self._fresh(), name, (self._read(value),), time_kept(name, value, result), kind)
+        return OverCall(
+            self._fresh(), name, (self._read(value),), time_kept(name, value, result), kind
+        )
 
 
 def _arguments(call: exp.Expression) -> tuple[str, list[exp.Expression]]:
@@ -210,14 +232,18 @@ def _arguments(call: exp.Expression) -> tuple[str, list[exp.Expression]]:
     return "", call.expressions or [first]
 
 
-def sort_keys(node: exp.Expression | None, column: Callable[[exp.Expression], str]) -> tuple[SortKey, ...]:
+def sort_keys(
+    node: exp.Expression | None, column: Callable[[exp.Expression], str]
+) -> tuple[SortKey, ...]:
     """ORDER BY as keys; `column` names the column of an expression."""
     keys: dict[str, SortKey] = {}
     for item in node.expressions if node is not None else ():
         name = column(item.this)
         descending = bool(item.args.get("desc"))
         nulls = item.args.get("nulls_first")
-        keys.setdefault(name, SortKey(name, descending, (not descending) if nulls is None else bool(nulls)))
+        keys.setdefault(
+            name, SortKey(name, descending, (not descending) if nulls is None else bool(nulls))
+        )
     return tuple(keys.values())
 
 
@@ -229,7 +255,11 @@ def _frame(node: exp.Expression | None, bind: Bind, kinds: Sequence[DataType] | 
     roots = _NUMBERS if is_rows else _TIMES if kinds is None else _distances(kinds)
     if kinds is not None and not node.args.get("exclude"):
         start = _bound(node, ("start", "PRECEDING"), roots, bind)
-        end = _bound(node, ("end", "FOLLOWING"), roots, bind) if node.args.get("end") is not None else Decimal(0)
+        end = (
+            _bound(node, ("end", "FOLLOWING"), roots, bind)
+            if node.args.get("end") is not None
+            else Decimal(0)
+        )
         return _scaled(is_rows, start, end)
     position = position_of(node)
     if node.args.get("end") not in (None, "CURRENT ROW", "CURRENT_ROW") or node.args.get("exclude"):
@@ -256,11 +286,18 @@ def _distances(kinds: Sequence[DataType]) -> frozenset[Root]:
     """The types of the distance of two values of the order; none where it has none."""
     if len(kinds) == 1 and kinds[0].root in _ANY_NUMBERS:
         return _ANY_NUMBERS
-    return _TIMES if len(kinds) == 1 and (kinds[0].is_timestamp or kinds[0].root is Root.DATE) else frozenset()
+    return (
+        _TIMES
+        if len(kinds) == 1 and (kinds[0].is_timestamp or kinds[0].root is Root.DATE)
+        else frozenset()
+    )
 
 
-def _bound(node: exp.Expression, which: tuple[str, str], roots: Collection[Root], bind: Bind) -> Decimal | None:
-    """How far a frame reaches at its start or end, to the side where that usually is; negative: to the other side."""
+def _bound(
+    node: exp.Expression, which: tuple[str, str], roots: Collection[Root], bind: Bind
+) -> Decimal | None:
+    """How far a frame reaches at its start or end, to the side where that usually is; negative: to
+    the other side."""
     end, usual = which
     found, side = node.args.get(end), node.args.get(f"{end}_side")
     if found in _CURRENT:
@@ -271,21 +308,35 @@ def _bound(node: exp.Expression, which: tuple[str, str], roots: Collection[Root]
     if not roots:
         detail = "it takes one column of numbers, DATE, TIMESTAMP or TIMESTAMP_LTZ"
         raise UnsupportedError(
-            "RANGE by a distance in this order is not supported", detail=detail, position=position_of(node)
+            "RANGE by a distance in this order is not supported",
+            detail=detail,
+            position=position_of(node),
         )
     value = folded(bind(found))
     given = value.value if isinstance(value, Literal) and value.type.root in roots else None
     if not isinstance(given, int | float | Decimal) or given < 0:
-        what = "an interval of days to seconds" if roots is _TIMES else "a number" + " of rows" * (roots is _NUMBERS)
+        what = (
+            "an interval of days to seconds"
+            if roots is _TIMES
+            else "a number" + " of rows" * (roots is _NUMBERS)
+        )
         begin = "begin" if end == "start" else "end"
-        raise PlanError(f"the frame must {begin} {what} before the current row", position=position_of(node))
+        raise PlanError(
+            f"the frame must {begin} {what} before the current row", position=position_of(node)
+        )
     return Decimal(str(given)) if side == usual else -Decimal(str(given))
 
 
 def _takes(call: exp.Expression, name: str, least: int, most: int) -> None:
     count = len(call.expressions)
     if not least <= count <= most:
-        takes = "no argument" if not most else f"{least} argument" if most == 1 else f"{least} to {most} arguments"
+        takes = (
+            "no argument"
+            if not most
+            else f"{least} argument"
+            if most == 1
+            else f"{least} to {most} arguments"
+        )
         raise PlanError(f"{name} takes {takes}", position=position_of(call))
 
 
@@ -299,7 +350,9 @@ def _constant(value: Scalar, node: exp.Expression) -> int:
 def _varying(name: str, offset: Scalar, node: exp.Expression) -> Scalar:
     """An offset that each row gives; one that is NULL or negative is an error."""
     if offset.type.root not in (Root.TINYINT, Root.SMALLINT, Root.INT):
-        raise PlanError(f"the offset of {name} is an INT, not {offset.type.plain}", position=position_of(node))
+        raise PlanError(
+            f"the offset of {name} is an INT, not {offset.type.plain}", position=position_of(node)
+        )
     offset, nothing = implicit_cast(offset, INT, node), literals.null(INT)
     counts = function_call(">=", (offset, Literal(0, INT.with_nullable(False))), node)
     held = function_call("CASE", (counts, offset, nothing), node)
@@ -307,12 +360,18 @@ def _varying(name: str, offset: Scalar, node: exp.Expression) -> Scalar:
 
 
 def with_aliases(condition: exp.Expression, node: exp.Select, scope: Scope) -> exp.Expression:
-    """The condition of QUALIFY with what SELECT calls by a name in the place of that name; columns come first."""
+    """The condition of QUALIFY with what SELECT calls by a name in the place of that name; columns
+    come first."""
     named = {e.alias: e.this for e in node.expressions if isinstance(e, exp.Alias)}
     columns = {f.name for f in scope.fields}
 
     def find(part: exp.Expression) -> exp.Expression:
-        if not isinstance(part, exp.Column) or part.table or part.name in columns or part.name not in named:
+        if (
+            not isinstance(part, exp.Column)
+            or part.table
+            or part.name in columns
+            or part.name not in named
+        ):
             return part
         return exp.Paren(this=named[part.name].copy())
 
@@ -341,5 +400,7 @@ def in_window(node: exp.Expression, place: Place) -> Scalar:
     found = place.special(node) if place.special is not None else None
     if found is None:
         hint = "select it in a query below, and use its column here"
-        raise PlanError(f"OVER cannot stand in {place.clause}", hint=hint, position=position_of(node))
+        raise PlanError(
+            f"OVER cannot stand in {place.clause}", hint=hint, position=position_of(node)
+        )
     return found

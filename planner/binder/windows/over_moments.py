@@ -1,5 +1,5 @@
-"""AVG and the variances with OVER: Flink makes them from sums and counts, in the type of the argument, and so do we, since
-integers that are cut and sums that wrap around show it."""
+"""AVG and the variances with OVER: Flink makes them from sums and counts, in the type of the
+argument, and so do we, since integers that are cut and sums that wrap around show it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ def _less_one(count: Scalar, node: exp.Expression) -> Scalar:
     """One less than the number of values; NULL for a single one."""
     one = Literal(1, BIGINT.with_nullable(False))
     single = function_call("=", (count, one), node)
-    return function_call("CASE", (single, literals.null(BIGINT), function_call("-", (count, one), node)), node)
+    return function_call(
+        "CASE", (single, literals.null(BIGINT), function_call("-", (count, one), node)), node
+    )
 
 
 MOMENTS: Mapping[str, Callable[[Scalar, Total, exp.Expression], Scalar]] = {

@@ -1,6 +1,6 @@
-"""In batch mode, the calls over one window in runs, as Flink computes them: the first call of a run says how rows with equal
-values of the order are seen. CUME_DIST behind RANK, and what stands behind NTILE, see one row after the other; NTILE behind an
-aggregate sees as many rows as that."""
+"""In batch mode, the calls over one window in runs, as Flink computes them: the first call of a run
+says how rows with equal values of the order are seen. CUME_DIST behind RANK, and what stands behind
+NTILE, see one row after the other; NTILE behind an aggregate sees as many rows as that."""
 
 from __future__ import annotations
 
@@ -14,11 +14,17 @@ _ROW_BY_ROW = Frame(is_rows=True)
 
 
 def by_frame(calls: Sequence[OverCall], frame: Frame) -> dict[Frame, list[OverCall]]:
-    """The calls, in the order of the text, by the frame that each of them has; `frame` is that of the window."""
+    """The calls, in the order of the text, by the frame that each of them has; `frame` is that of
+    the window."""
     found: dict[Frame, list[OverCall]] = {}
     numbers = [c for c in calls if c.function == "ROW_NUMBER"]
     runs = groupby((c for c in calls if c.function != "ROW_NUMBER"), _kind)
-    placed = [(c, _frame(c, run[0], frame)) for _, calls_of in runs for run in [list(calls_of)] for c in run]
+    placed = [
+        (c, _frame(c, run[0], frame))
+        for _, calls_of in runs
+        for run in [list(calls_of)]
+        for c in run
+    ]
     for call, own in (*((n, frame) for n in numbers), *placed):
         found.setdefault(own, []).append(call)
     return found

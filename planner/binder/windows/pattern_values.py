@@ -1,7 +1,9 @@
-"""Expressions of MEASURES and DEFINE: what they ask of the rows of a match, and what is computed of the answers.
+"""Expressions of MEASURES and DEFINE: what they ask of the rows of a match, and what is computed of
+the answers.
 
-A column in them is a value of a row of some variable: A.price is that of the last row of A, price alone that of the last
-row of all. FIRST, LAST and aggregates ask for others. Each question becomes a `PatternValue`, a column of its own."""
+A column in them is a value of a row of some variable: A.price is that of the last row of A, price
+alone that of the last row of all. FIRST, LAST and aggregates ask for others. Each question becomes
+a `PatternValue`, a column of its own."""
 
 from __future__ import annotations
 
@@ -31,9 +33,10 @@ _ALL = "*"
 
 @dataclass(frozen=True)
 class Asked:
-    """What the clauses of one MATCH_RECOGNIZE are about. `columns` are those of its input by their names in the text;
-    `subsets` are the names that stand for several variables; `time` is the column that orders the rows; `defined` are the
-    variables of DEFINE, of which those that are not in the pattern have no rows."""
+    """What the clauses of one MATCH_RECOGNIZE are about. `columns` are those of its input by their
+    names in the text; `subsets` are the names that stand for several variables; `time` is the
+    column that orders the rows; `defined` are the variables of DEFINE, of which those that are not
+    in the pattern have no rows."""
 
     context: Context
     columns: Mapping[str, ColumnRef]
@@ -48,17 +51,22 @@ class Asked:
 
 
 class PatternValues:
-    """Binds the expressions of one clause. `values` are what they ask for, `computed` the arguments of aggregates that
-    are no columns of the input, by the names that they are to have there. `defined`: the variable of DEFINE whose
-    condition it is; the row in question is then the last of its rows."""
+    """Binds the expressions of one clause. `values` are what they ask for, `computed` the arguments
+    of aggregates that are no columns of the input, by the names that they are to have there.
+    `defined`: the variable of DEFINE whose condition it is; the row in question is then the last of
+    its rows."""
 
-    def __init__(self, asked: Asked, computed: dict[str, Scalar], defined: str | None = None) -> None:
+    def __init__(
+        self, asked: Asked, computed: dict[str, Scalar], defined: str | None = None
+    ) -> None:
         self.asked = asked
         self.values: dict[str, PatternValue] = {}
         self.varying: list[Scalar] = []
         self._computed = computed
         self._defined = defined
-        self._rows: dict[str, tuple[str, PatternValue]] = {}  # values of a row, and the variable that the text names
+        self._rows: dict[
+            str, tuple[str, PatternValue]
+        ] = {}  # values of a row, and the variable that the text names
         self._scope = Scope(tuple(self._fields()))
         self._clause = "MEASURES" if defined is None else "DEFINE"
 
@@ -68,14 +76,16 @@ class PatternValues:
     def condition(self, node: exp.Expression) -> Scalar:
         return self._settled(bind_condition(node, self._place()))
 
-    # ---- columns ---------------------------------------------------------------------------------------------------
+    # ---- columns ---------------------------------------------------------------------------------
 
     def _place(self) -> Place:
         return Place(self.asked.context, self._scope, self._clause, self._special)
 
     def _fields(self) -> list[Field]:
         own = () if self._defined is None else (self._defined,)
-        variables = dict.fromkeys((*self.asked.variables(_ALL), *self.asked.subsets, *self._defined_names(), *own))
+        variables = dict.fromkeys(
+            (*self.asked.variables(_ALL), *self.asked.subsets, *self._defined_names(), *own)
+        )
         named = [Field((), n, self._row("LAST", _ALL, c, 0)) for n, c in self.asked.columns.items()]
         return named + [
             Field((v,), n, self._row("LAST", v, c, 0), merged=True)
@@ -94,7 +104,10 @@ class PatternValues:
             variables = self.asked.variables(variable)
             there = self._defined is None and sum(map(self._least, variables)) > offset
             kind = column.type if there else column.type.with_nullable(True)
-            self._rows[name] = variable, PatternValue(name, function, variables, column.name, kind, offset)
+            self._rows[name] = (
+                variable,
+                PatternValue(name, function, variables, column.name, kind, offset),
+            )
         return pool.column(name, self._rows[name][1].type)
 
     def _least(self, variable: str) -> int:
@@ -102,13 +115,18 @@ class PatternValues:
         return next((i.low for i in self.asked.items if i.variable == variable and not i.absent), 0)
 
     def _settled(self, value: Scalar) -> Scalar:
-        """The expression over the columns of what it asks for; what it asks of the row in question is that row's."""
+        """The expression over the columns of what it asks for; what it asks of the row in question
+        is that row's."""
 
         def find(node: Scalar) -> Scalar | None:
             if not isinstance(node, ColumnRef) or node.name not in self._rows:
                 return None
             variable, asked = self._rows[node.name]
-            if self._defined is not None and variable in (_ALL, self._defined) and self._is_current(asked):
+            if (
+                self._defined is not None
+                and variable in (_ALL, self._defined)
+                and self._is_current(asked)
+            ):
                 assert asked.column is not None
                 return self._input(asked.column)
             self.values[node.name] = asked
@@ -122,7 +140,7 @@ class PatternValues:
     def _input(self, name: str) -> ColumnRef:
         return next(c for c in self.asked.columns.values() if c.name == name)
 
-    # ---- calls -----------------------------------------------------------------------------------------------------
+    # ---- calls -----------------------------------------------------------------------------------
 
     def _special(self, node: exp.Expression) -> Scalar | None:
         if isinstance(node, nodes.Modified):
@@ -144,7 +162,9 @@ class PatternValues:
         """FINAL is what measures are anyway."""
         if node.args["kind"] != "FINAL" or self._defined is not None:
             hint = "leave it out"
-            raise UnsupportedError(f"{node.args['kind']} is not supported", hint=hint, position=position_of(node))
+            raise UnsupportedError(
+                f"{node.args['kind']} is not supported", hint=hint, position=position_of(node)
+            )
         return bind_scalar(node.this, self._place())
 
     def _navigation(self, name: str, node: exp.Expression) -> Scalar:
@@ -167,44 +187,66 @@ class PatternValues:
         """The expression in FIRST(x, n) and its like, and n."""
         arguments = node.expressions
         if not 1 <= len(arguments) <= 2:
-            raise PlanError(f"{name} takes an expression and a number of rows", position=position_of(node))
+            raise PlanError(
+                f"{name} takes an expression and a number of rows", position=position_of(node)
+            )
         inner = Place(self.asked.context, self._scope, name)
         offset = 1 if name in ("PREV", "NEXT") else 0
         if len(arguments) == 2:
             given = bind_scalar(arguments[1], inner)
-            if not isinstance(given, Literal) or not isinstance(given.value, int) or given.value < 0:
+            if (
+                not isinstance(given, Literal)
+                or not isinstance(given.value, int)
+                or given.value < 0
+            ):
                 position = position_of(arguments[1])
-                raise PlanError(f"the number of rows of {name} is a whole number", position=position)
+                raise PlanError(
+                    f"the number of rows of {name} is a whole number", position=position
+                )
             offset = given.value
         return bind_scalar(arguments[0], inner), offset
 
     def _neighbour(self, name: str, node: exp.Expression) -> Scalar:
         """PREV(x, 0) and NEXT(x, 0) are x of the row in question."""
         if self._defined is None:
-            raise PlanError(f"{name} cannot stand in MEASURES", hint="use FIRST or LAST", position=position_of(node))
+            raise PlanError(
+                f"{name} cannot stand in MEASURES",
+                hint="use FIRST or LAST",
+                position=position_of(node),
+            )
         value, offset = self._navigated(name, node)
         if offset:
             hint = "count rows of a variable: LAST(A.x, 1) is the row before the last of A"
             raise UnsupportedError(
-                f"{name} over rows of any variable is not supported", hint=hint, position=position_of(node)
+                f"{name} over rows of any variable is not supported",
+                hint=hint,
+                position=position_of(node),
             )
         return value
 
     def _check_one(self, variables: set[str], name: str, node: exp.Expression) -> None:
         if len(variables) > 1:
             hint = f"write one {name} for each"
-            raise PlanError(f"{name} takes columns of one variable", hint=hint, position=position_of(node))
+            raise PlanError(
+                f"{name} takes columns of one variable", hint=hint, position=position_of(node)
+            )
 
     def _time(self, name: str, node: exp.Expression) -> Scalar:
         if name == "MATCH_PROCTIME":
             return function_call("PROCTIME", (), node)
         if len(node.expressions) > 1:
-            raise PlanError(f"{name} takes no more than the time attribute", position=position_of(node))
+            raise PlanError(
+                f"{name} takes no more than the time attribute", position=position_of(node)
+            )
         kind = timestamp(3).with_nullable(False).as_attribute(TimeAttribute.ROWTIME)
         if node.expressions:
             given = bind_scalar(node.expressions[0], Place(self.asked.context, self._scope, name))
-            if not (given.type.is_rowtime or (self.asked.context.batch and given.type.is_timestamp)):
-                raise PlanError(f"{name} takes the time attribute of events", position=position_of(node))
+            if not (
+                given.type.is_rowtime or (self.asked.context.batch and given.type.is_timestamp)
+            ):
+                raise PlanError(
+                    f"{name} takes the time attribute of events", position=position_of(node)
+                )
             kind = given.type.as_attribute(TimeAttribute.ROWTIME)
         if self._defined is not None:
             return pool.column(self.asked.time.name, self.asked.time.type)
@@ -214,7 +256,7 @@ class PatternValues:
         self.values[value.name] = value
         return pool.column(value.name, value.type)
 
-    # ---- aggregates ------------------------------------------------------------------------------------------------
+    # ---- aggregates ------------------------------------------------------------------------------
 
     def _aggregate(self, node: exp.Expression) -> Scalar | None:
         place = Place(self.asked.context, self._scope, "an aggregate")
@@ -237,7 +279,9 @@ class PatternValues:
         if "DISTINCT" in name.split():
             hint = "aggregate the rows as they are"
             raise UnsupportedError(
-                "DISTINCT in MATCH_RECOGNIZE is not supported", hint=hint, position=position_of(node)
+                "DISTINCT in MATCH_RECOGNIZE is not supported",
+                hint=hint,
+                position=position_of(node),
             )
         kinds = [] if argument is None else [argument.type.as_attribute(TimeAttribute.NONE)]
         if result is None:
@@ -253,8 +297,12 @@ class PatternValues:
         result = bind_aggregate(name, [value.type.as_attribute(TimeAttribute.NONE)]).result_type
         return self._aggregated(name, value, node, PatternValue("", name, (), None, result))
 
-    def _aggregated(self, name: str, argument: Scalar | None, node: exp.Expression, value: PatternValue) -> Scalar:
-        columns = [] if argument is None else [c.name for c in walk(argument) if isinstance(c, ColumnRef)]
+    def _aggregated(
+        self, name: str, argument: Scalar | None, node: exp.Expression, value: PatternValue
+    ) -> Scalar:
+        columns = (
+            [] if argument is None else [c.name for c in walk(argument) if isinstance(c, ColumnRef)]
+        )
         variables = {self._rows[c][0] for c in columns} or {_ALL}
         self._check_one(variables, name, node)
         variable = variables.pop()
@@ -263,7 +311,9 @@ class PatternValues:
             return self._value(replace(value, name=f"{name}({variable})"))
         column = self._argument(argument)
         kind = argument.type.as_attribute(TimeAttribute.NONE)
-        return self._value(replace(value, name=f"{name}({variable}.{column})", column=column, argument_type=kind))
+        return self._value(
+            replace(value, name=f"{name}({variable}.{column})", column=column, argument_type=kind)
+        )
 
     def _argument(self, argument: Scalar) -> str:
         """The input's column with the argument's value for a row."""

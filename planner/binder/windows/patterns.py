@@ -18,15 +18,23 @@ from planner.binder.expressions.scalars import bind_scalar
 from planner.binder.scope import Context, Place, Query, distinct_names
 from planner.binder.windows.over import sort_keys
 from planner.binder.windows.pattern_values import Asked, PatternValues, input_columns
-from planner.logical import LogicalPlan, MatchRecognize, PatternItem, PatternValue, Project, Skip, SortKey
+from planner.logical import (
+    LogicalPlan,
+    MatchRecognize,
+    PatternItem,
+    PatternValue,
+    Project,
+    Skip,
+    SortKey,
+)
 from planner.scalar import ColumnRef, Literal, Scalar
 
 _MOST = 2**31 - 1
 
 
 def bind_match(node: exp.MatchRecognize, query: Query, context: Context) -> Query:
-    """The matches in the rows of a query: the columns of PARTITION BY, then the measures. PlanError for clauses that do
-    not go together, UnsupportedError for what Flink does not match either."""
+    """The matches in the rows of a query: the columns of PARTITION BY, then the measures. PlanError
+    for clauses that do not go together, UnsupportedError for what Flink does not match either."""
     if not context.batch:
         query = replace(query, plan=with_ranks(query.plan))
     if query.plan.changes and not context.batch:
@@ -64,7 +72,9 @@ def _bound(
     _check_names(names, node)
     own = [(c.name, pool.column(c.name, c.type)) for c in query.plan.schema]
     salt = context.salt((*computed.values(), *varying, *measures.varying))
-    below: LogicalPlan = Project(query.plan, (*own, *computed.items()), salt) if computed else query.plan
+    below: LogicalPlan = (
+        Project(query.plan, (*own, *computed.items()), salt) if computed else query.plan
+    )
     match = MatchRecognize(
         below,
         tuple(c.name for c in partition),
@@ -80,7 +90,9 @@ def _bound(
     outputs = [*((c.name, pool.column(c.name, c.type)) for c in partition), *items]
     fresh = distinct_names(names)
     values = tuple(v for _, v in outputs)
-    return Query(Project(match, tuple(zip(fresh, values, strict=True)), context.salt(values)), names)
+    return Query(
+        Project(match, tuple(zip(fresh, values, strict=True)), context.salt(values)), names
+    )
 
 
 def _name_of(asked: Asked, column: ColumnRef) -> str:
@@ -94,14 +106,18 @@ def _check_names(names: tuple[str, ...], node: exp.Expression) -> None:
     twice = next((n for i, n in enumerate(names) if n in names[:i]), None)
     if twice is not None:
         hint = "give each measure a name of its own"
-        raise PlanError(f"MATCH_RECOGNIZE gives two columns '{twice}'", hint=hint, position=position_of(node))
+        raise PlanError(
+            f"MATCH_RECOGNIZE gives two columns '{twice}'", hint=hint, position=position_of(node)
+        )
 
 
 def _check_rows(node: exp.MatchRecognize) -> None:
     rows = node.args.get("rows")
     if rows is not None and rows.name == "ALL":
         hint = "write ONE ROW PER MATCH, with measures for what is wanted of the rows"
-        raise UnsupportedError("ALL ROWS PER MATCH is not supported", hint=hint, position=position_of(rows))
+        raise UnsupportedError(
+            "ALL ROWS PER MATCH is not supported", hint=hint, position=position_of(rows)
+        )
 
 
 def _partition(node: exp.MatchRecognize, place: Place) -> tuple[ColumnRef, ...]:
@@ -110,17 +126,25 @@ def _partition(node: exp.MatchRecognize, place: Place) -> tuple[ColumnRef, ...]:
         value = bind_scalar(item, place)
         if not isinstance(value, ColumnRef):
             hint = "compute it in a query below"
-            raise PlanError("PARTITION BY of MATCH_RECOGNIZE takes columns", hint=hint, position=position_of(item))
+            raise PlanError(
+                "PARTITION BY of MATCH_RECOGNIZE takes columns",
+                hint=hint,
+                position=position_of(item),
+            )
         found[value.name] = value
     return tuple(found.values())
 
 
-def _order(node: exp.MatchRecognize, query: Query, place: Place, batch: bool) -> tuple[SortKey, ...]:
+def _order(
+    node: exp.MatchRecognize, query: Query, place: Place, batch: bool
+) -> tuple[SortKey, ...]:
     def column(item: exp.Expression) -> str:
         value = bind_scalar(item, place)
         if not isinstance(value, ColumnRef):
             hint = "compute it in a query below"
-            raise PlanError("ORDER BY of MATCH_RECOGNIZE takes columns", hint=hint, position=position_of(item))
+            raise PlanError(
+                "ORDER BY of MATCH_RECOGNIZE takes columns", hint=hint, position=position_of(item)
+            )
         return value.name
 
     keys = sort_keys(node.args.get("order"), column)
@@ -134,11 +158,15 @@ def _order(node: exp.MatchRecognize, query: Query, place: Place, batch: bool) ->
             position=position,
         )
     if keys[0].descending:
-        raise PlanError("the time attribute of MATCH_RECOGNIZE is in ascending order", position=position)
+        raise PlanError(
+            "the time attribute of MATCH_RECOGNIZE is in ascending order", position=position
+        )
     return keys
 
 
-def _subsets(node: exp.MatchRecognize, items: tuple[PatternItem, ...]) -> Mapping[str, tuple[str, ...]]:
+def _subsets(
+    node: exp.MatchRecognize, items: tuple[PatternItem, ...]
+) -> Mapping[str, tuple[str, ...]]:
     known = [i.variable for i in items if not i.absent]
     found: dict[str, tuple[str, ...]] = {}
     for subset in node.args.get("subset") or ():
@@ -146,7 +174,10 @@ def _subsets(node: exp.MatchRecognize, items: tuple[PatternItem, ...]) -> Mappin
         members = [m.name for m in subset.expressions]
         strange = next((m for m in members if m not in known), None)
         if strange is not None:
-            raise PlanError(f"SUBSET '{name}' names '{strange}', which is not in PATTERN", position=position_of(subset))
+            raise PlanError(
+                f"SUBSET '{name}' names '{strange}', which is not in PATTERN",
+                position=position_of(subset),
+            )
         if name in known or name in found:
             raise PlanError(f"the variable '{name}' is there already", position=position_of(subset))
         found[name] = tuple(k for k in known if k in members)
@@ -164,14 +195,20 @@ def _within(node: exp.MatchRecognize, place: Place) -> int:
         or value.type.root is not Root.INTERVAL_DAY_TIME
     ):
         hint = "write INTERVAL '1' HOUR"
-        raise PlanError("WITHIN takes an interval of days to seconds", hint=hint, position=position_of(given))
+        raise PlanError(
+            "WITHIN takes an interval of days to seconds", hint=hint, position=position_of(given)
+        )
     return max(value.value, 0)
 
 
 def _conditions(
-    node: exp.MatchRecognize, asked: Asked, computed: dict[str, Scalar], history: dict[str, PatternValue]
+    node: exp.MatchRecognize,
+    asked: Asked,
+    computed: dict[str, Scalar],
+    history: dict[str, PatternValue],
 ) -> tuple[tuple[tuple[str, Scalar], ...], list[Scalar]]:
-    """DEFINE: what it says of variables that are not in the pattern has to be right, and has no effect."""
+    """DEFINE: what it says of variables that are not in the pattern has to be right, and has no
+    effect."""
     found: dict[str, Scalar] = {}
     varying: list[Scalar] = []
     known = {i.variable for i in asked.items}
@@ -179,7 +216,9 @@ def _conditions(
     for definition in node.args["define"]:
         variable = definition.alias
         if variable in seen:
-            raise PlanError(f"the variable '{variable}' is defined twice", position=position_of(definition))
+            raise PlanError(
+                f"the variable '{variable}' is defined twice", position=position_of(definition)
+            )
         seen.add(variable)
         values = PatternValues(asked, computed, variable)
         condition = values.condition(definition.this)
@@ -201,15 +240,20 @@ def _skip(node: exp.MatchRecognize, asked: Asked) -> tuple[Skip, tuple[str, ...]
     members = asked.variables(name)
     known = {i.variable for i in asked.items if not i.absent}
     if not known.issuperset(members):
-        raise PlanError(f"AFTER MATCH SKIP names '{name}', which is not in PATTERN", position=position_of(after))
+        raise PlanError(
+            f"AFTER MATCH SKIP names '{name}', which is not in PATTERN", position=position_of(after)
+        )
     return kind, members
 
 
-# ---- PATTERN -------------------------------------------------------------------------------------------------------
+# ---- PATTERN -------------------------------------------------------------------------------------
 
 _REFUSED: dict[type[exp.Expression], tuple[str, str]] = {
     nodes.PatternChoice: ("a choice in PATTERN: a | b", "define one variable with OR"),
-    nodes.PatternExclusion: ("{- … -} in PATTERN", "leave out what is not wanted of it in MEASURES"),
+    nodes.PatternExclusion: (
+        "{- … -} in PATTERN",
+        "leave out what is not wanted of it in MEASURES",
+    ),
     nodes.PatternPermutation: ("PERMUTE", "write one query for each order"),
 }
 
@@ -229,7 +273,9 @@ def _items(node: exp.Expression) -> Iterator[PatternItem]:
             yield PatternItem(node.name)
         case _:
             what, hint = _REFUSED[type(node)]
-            raise UnsupportedError(f"{what} is not supported", hint=hint, position=position_of(node))
+            raise UnsupportedError(
+                f"{what} is not supported", hint=hint, position=position_of(node)
+            )
 
 
 def _repeated(node: nodes.PatternRepeat) -> PatternItem:
@@ -241,14 +287,22 @@ def _repeated(node: nodes.PatternRepeat) -> PatternItem:
         if type(inner) in _REFUSED:
             next(_items(inner))
         hint = "repeat variables one by one"
-        raise UnsupportedError("a quantifier behind a group is not supported", hint=hint, position=position)
-    low, high = (None if node.args.get(k) is None else int(node.args[k].name) for k in ("low", "high"))
+        raise UnsupportedError(
+            "a quantifier behind a group is not supported", hint=hint, position=position
+        )
+    low, high = (
+        None if node.args.get(k) is None else int(node.args[k].name) for k in ("low", "high")
+    )
     if low is None:
         raise UnsupportedError(
-            "a quantifier without its least number is not supported", hint="write {0,n}", position=position
+            "a quantifier without its least number is not supported",
+            hint="write {0,n}",
+            position=position,
         )
     if (high is not None and high < max(low, 1)) or max(low, high or 0) > _MOST:
-        raise PlanError("a quantifier takes a least number of rows and one that is not below", position=position)
+        raise PlanError(
+            "a quantifier takes a least number of rows and one that is not below", position=position
+        )
     optional = (low, high) == (0, 1)
     if optional and node.args.get("reluctant"):
         raise UnsupportedError("?? is not supported", hint="write ?, or {0,2}?", position=position)
@@ -261,7 +315,9 @@ def _check_pattern(items: tuple[PatternItem, ...], node: exp.MatchRecognize) -> 
     names = [i.variable for i in items]
     if len(set(names)) < len(names):
         hint = "give the second a name of its own, and the same condition"
-        raise UnsupportedError("a variable that is twice in PATTERN is not supported", hint=hint, position=position)
+        raise UnsupportedError(
+            "a variable that is twice in PATTERN is not supported", hint=hint, position=position
+        )
     for before, item in itertools.pairwise(items):
         if before.greedy and not item.absent and item.low == 0 and item.high in (1, None):
             hint = f"make {before.variable} reluctant, with another ? behind its quantifier"
@@ -269,7 +325,9 @@ def _check_pattern(items: tuple[PatternItem, ...], node: exp.MatchRecognize) -> 
             raise UnsupportedError(message, hint=hint, position=position)
     if items[-1].greedy:
         hint = "end with a variable alone, or make the quantifier reluctant: B+?"
-        raise UnsupportedError("a greedy quantifier cannot end PATTERN", hint=hint, position=position)
+        raise UnsupportedError(
+            "a greedy quantifier cannot end PATTERN", hint=hint, position=position
+        )
     if not any(i.low and not i.absent for i in items):
         raise UnsupportedError("a pattern that fits no row is not supported", position=position)
 
@@ -281,10 +339,16 @@ def _check_absence(items: tuple[PatternItem, ...], within: int, node: exp.MatchR
         raise PlanError("PATTERN cannot begin with what is absent", hint=hint, position=position)
     if any(a.absent and b.absent for a, b in itertools.pairwise(items)):
         hint = "define one variable with OR"
-        raise PlanError("two absent variables cannot follow each other", hint=hint, position=position)
+        raise PlanError(
+            "two absent variables cannot follow each other", hint=hint, position=position
+        )
     if any(a.absent and not b.low for a, b in itertools.pairwise(items)):
         hint = "let a variable follow that takes a row: B+? for B*?"
-        raise PlanError("what follows an absent variable cannot be left out", hint=hint, position=position)
+        raise PlanError(
+            "what follows an absent variable cannot be left out", hint=hint, position=position
+        )
     if items[-1].absent and not within:
         hint = "add WITHIN INTERVAL '5' MINUTE behind PATTERN"
-        raise PlanError("a pattern that ends with what is absent needs WITHIN", hint=hint, position=position)
+        raise PlanError(
+            "a pattern that ends with what is absent needs WITHIN", hint=hint, position=position
+        )

@@ -33,7 +33,8 @@ _Arguments: TypeAlias = Mapping[str, exp.Expression]
 
 @dataclass(frozen=True)
 class _Function:
-    """A window table function: its parameters in order, and how to write it. OFFSET is the only one that may lack."""
+    """A window table function: its parameters in order, and how to write it. OFFSET is the only one
+    that may lack."""
 
     parameters: tuple[str, ...]
     usage: str
@@ -41,15 +42,20 @@ class _Function:
 
 _START = "TABLE t, DESCRIPTOR(time column), "
 _FUNCTIONS = {
-    "TUMBLE": _Function(("DATA", "TIMECOL", "SIZE", "OFFSET"), f"TUMBLE({_START}INTERVAL '1' MINUTE)"),
+    "TUMBLE": _Function(
+        ("DATA", "TIMECOL", "SIZE", "OFFSET"), f"TUMBLE({_START}INTERVAL '1' MINUTE)"
+    ),
     "HOP": _Function(
-        ("DATA", "TIMECOL", "SLIDE", "SIZE", "OFFSET"), f"HOP({_START}INTERVAL '1' MINUTE, INTERVAL '5' MINUTE)"
+        ("DATA", "TIMECOL", "SLIDE", "SIZE", "OFFSET"),
+        f"HOP({_START}INTERVAL '1' MINUTE, INTERVAL '5' MINUTE)",
     ),
     "CUMULATE": _Function(
-        ("DATA", "TIMECOL", "STEP", "SIZE", "OFFSET"), f"CUMULATE({_START}INTERVAL '1' HOUR, INTERVAL '1' DAY)"
+        ("DATA", "TIMECOL", "STEP", "SIZE", "OFFSET"),
+        f"CUMULATE({_START}INTERVAL '1' HOUR, INTERVAL '1' DAY)",
     ),
     "SESSION": _Function(
-        ("DATA", "TIMECOL", "GAP"), "SESSION(TABLE t PARTITION BY key, DESCRIPTOR(time column), INTERVAL '1' MINUTE)"
+        ("DATA", "TIMECOL", "GAP"),
+        "SESSION(TABLE t PARTITION BY key, DESCRIPTOR(time column), INTERVAL '1' MINUTE)",
     ),
 }
 
@@ -59,7 +65,8 @@ def is_window_function(node: exp.Expression) -> bool:
 
 
 def bind_table_function(node: exp.Expression, context: Context, table: TableArgument) -> Query:
-    """TUMBLE(TABLE t, DESCRIPTOR(ts), size [, offset]) and its siblings, arguments by position or by name."""
+    """TUMBLE(TABLE t, DESCRIPTOR(ts), size [, offset]) and its siblings, arguments by position or
+    by name."""
     if not isinstance(node, exp.Anonymous) or node.name.upper() not in _FUNCTIONS:
         raise refusals.of_table_function(node)
     name = node.name.upper()
@@ -84,10 +91,14 @@ def bind_table_function(node: exp.Expression, context: Context, table: TableArgu
 def _check_table(name: str, data: exp.Expression, node: exp.Expression) -> None:
     if data.args.get("partition") and name != "SESSION":
         hint = "put the columns into GROUP BY"
-        raise UnsupportedError(f"PARTITION BY of {name} is not supported", hint=hint, position=position_of(node))
+        raise UnsupportedError(
+            f"PARTITION BY of {name} is not supported", hint=hint, position=position_of(node)
+        )
     if data.args.get("order"):
         hint = "leave it out: windows take rows in any order"
-        raise UnsupportedError(f"ORDER BY of {name} is not supported", hint=hint, position=position_of(node))
+        raise UnsupportedError(
+            f"ORDER BY of {name} is not supported", hint=hint, position=position_of(node)
+        )
 
 
 def _arguments(name: str, node: exp.Anonymous) -> _Arguments:
@@ -95,10 +106,18 @@ def _arguments(name: str, node: exp.Anonymous) -> _Arguments:
     found: dict[str, exp.Expression] = {}
     for position, argument in enumerate(node.expressions):
         named = isinstance(argument, exp.Kwarg)
-        given = argument.this.name if named else parameters[position] if position < len(parameters) else "more"
+        given = (
+            argument.this.name
+            if named
+            else parameters[position]
+            if position < len(parameters)
+            else "more"
+        )
         if given not in parameters or given in found:
             raise _usage(
-                name, f"{name} has no argument '{given}'" if named else f"{name} has too many arguments", argument
+                name,
+                f"{name} has no argument '{given}'" if named else f"{name} has too many arguments",
+                argument,
             )
         found[given] = argument.args["expression"] if named else argument
     missing = [p for p in parameters if p not in found and p != "OFFSET"]
@@ -112,10 +131,18 @@ def _usage(name: str, message: str, node: exp.Expression) -> PlanError:
 
 
 def _descriptor(name: str, node: exp.Expression, query: Query, context: Context) -> ColumnRef:
-    if not isinstance(node, exp.Anonymous) or node.name.upper() != "DESCRIPTOR" or not node.expressions:
+    if (
+        not isinstance(node, exp.Anonymous)
+        or node.name.upper() != "DESCRIPTOR"
+        or not node.expressions
+    ):
         raise _usage(name, f"{name} names its time column with DESCRIPTOR(column)", node)
-    columns = [bind_scalar(e, Place(context, query.scope(()), "DESCRIPTOR")) for e in node.expressions]
-    return check_time_attribute(columns[0], node, context.batch)  # as in Flink the others mean nothing
+    columns = [
+        bind_scalar(e, Place(context, query.scope(()), "DESCRIPTOR")) for e in node.expressions
+    ]
+    return check_time_attribute(
+        columns[0], node, context.batch
+    )  # as in Flink the others mean nothing
 
 
 def _partition(data: exp.Expression, query: Query, context: Context) -> tuple[str, ...]:
@@ -126,7 +153,9 @@ def _partition(data: exp.Expression, query: Query, context: Context) -> tuple[st
         value = bind_scalar(node, Place(context, query.scope(()), "PARTITION BY"))
         if not isinstance(value, ColumnRef):
             hint = "compute it in a query below"
-            raise PlanError("PARTITION BY of SESSION takes columns", hint=hint, position=position_of(node))
+            raise PlanError(
+                "PARTITION BY of SESSION takes columns", hint=hint, position=position_of(node)
+            )
         keys[value.name] = None
     return tuple(keys)
 
@@ -141,24 +170,33 @@ def _window(name: str, arguments: _Arguments, time: str, zone: str, place: Place
         return Hop(time, positive(arguments["SLIDE"], place, "slide"), size_ms, offset_ms, zone)
     if name == "TUMBLE":
         if offset is not None and abs(offset_ms) >= size_ms:
-            raise PlanError("the offset of a window must be smaller than its size", position=position_of(offset))
+            raise PlanError(
+                "the offset of a window must be smaller than its size", position=position_of(offset)
+            )
         return Tumble(time, size_ms, offset_ms, zone)
     step_ms = positive(arguments["STEP"], place, "step")
     if size_ms % step_ms:
-        message = f"the size of CUMULATE must be a multiple of its step, but {size_ms} ms is none of {step_ms} ms"
+        message = (
+            f"the size of CUMULATE must be a multiple of its step, but {size_ms} ms is none of"
+            f" {step_ms} ms"
+        )
         raise PlanError(message, position=position_of(arguments["SIZE"]))
     return Cumulate(time, step_ms, size_ms, offset_ms, zone)
 
 
 def check_time_attribute(value: Scalar, node: exp.Expression, batch: bool = False) -> ColumnRef:
-    """The row-time or processing-time column; PlanError for anything else. In batch mode it is any timestamp, and no
-    processing time."""
+    """The row-time or processing-time column; PlanError for anything else. In batch mode it is any
+    timestamp, and no processing time."""
     if batch:
         return _check_timestamp(value, node)
     if not isinstance(value, ColumnRef) or not (value.type.is_rowtime or value.type.is_proctime):
         raise PlanError(
-            f"a window needs a time attribute, but '{value}' is {value.type.as_attribute(TimeAttribute.NONE)}",
-            detail="a time attribute is a column with a WATERMARK, and stays one while it is only handed on",
+            f"a window needs a time attribute, but '{value}' is"
+            f" {value.type.as_attribute(TimeAttribute.NONE)}",
+            detail=(
+                "a time attribute is a column with a WATERMARK, and stays one while it is only"
+                " handed on"
+            ),
             hint="declare WATERMARK FOR column AS … in CREATE TABLE",
             position=position_of(node),
         )
@@ -167,7 +205,9 @@ def check_time_attribute(value: Scalar, node: exp.Expression, batch: bool = Fals
 
 def _check_timestamp(value: Scalar, node: exp.Expression) -> ColumnRef:
     if not isinstance(value, ColumnRef) or not value.type.is_timestamp:
-        message = f"a window needs a TIMESTAMP or TIMESTAMP_LTZ column, but '{value}' is {value.type}"
+        message = (
+            f"a window needs a TIMESTAMP or TIMESTAMP_LTZ column, but '{value}' is {value.type}"
+        )
         raise PlanError(message, position=position_of(node))
     if value.type.is_proctime:
         hint = "SET 'execution.runtime-mode' = 'streaming'"
@@ -193,7 +233,8 @@ def milliseconds(node: exp.Expression, place: Place, what: str = "offset") -> in
         or not isinstance(value.value, int)
     ):
         raise PlanError(
-            f"the {what} of a window must be an interval of days to seconds, but '{value}' is {value.type}",
+            f"the {what} of a window must be an interval of days to seconds, but '{value}' is"
+            f" {value.type}",
             hint="write INTERVAL '1' MINUTE",
             position=position_of(node),
         )

@@ -20,8 +20,8 @@ def answer(
     allow: Callable[[Request], None] = lambda _: None,
     waiting: threading.BoundedSemaphore | None = None,
 ) -> bytes:
-    """The answer to a question, errors of the broker included. `allow` may raise one against a request; who is to wait
-    when no more may be `waiting` is answered at once."""
+    """The answer to a question, errors of the broker included. `allow` may raise one against a
+    request; who is to wait when no more may be `waiting` is answered at once."""
     try:
         request = _REQUEST.decode(question)
         allow(request)
@@ -29,7 +29,9 @@ def answer(
             return msgspec.msgpack.encode(Answer(_wait(broker, request, waiting)))
         return msgspec.msgpack.encode(Answer(request.answer(broker)))
     except msgspec.DecodeError as error:
-        failure = Failure("BrokerError", "the request cannot be read", str(error), "use a client of this version")
+        failure = Failure(
+            "BrokerError", "the request cannot be read", str(error), "use a client of this version"
+        )
     except ServiceError as error:
         retry_ms = error.retry_ms if isinstance(error, TooFast) else 0
         failure = Failure(type(error).__name__, error.message, error.detail, error.hint, retry_ms)

@@ -12,7 +12,16 @@ from typing import TypeAlias, TypeVar, Unpack
 
 import msgspec
 
-from sqlengine.broker.base import Addition, Appended, Column, Found, Records, ShardInfo, TopicInfo, TopicOptions
+from sqlengine.broker.base import (
+    Addition,
+    Appended,
+    Column,
+    Found,
+    Records,
+    ShardInfo,
+    TopicInfo,
+    TopicOptions,
+)
 from sqlengine.broker.errors import BrokerError, BrokerUnreachable
 from sqlengine.broker.ownership import SESSION_MS, Fence, GroupInfo, Membership
 from sqlengine.broker.remote.wire import (
@@ -75,14 +84,17 @@ _SHARDS = msgspec.msgpack.Decoder(list[ShardInfo])
 _APPENDED = msgspec.msgpack.Decoder(Appended)
 _ALL_APPENDED = msgspec.msgpack.Decoder(list[Appended])
 _BATCHES: msgspec.msgpack.Decoder[Batches | None] = msgspec.msgpack.Decoder(Batches | None)
-_ALL_BATCHES: msgspec.msgpack.Decoder[list[Batches | None]] = msgspec.msgpack.Decoder(list[Batches | None])
+_ALL_BATCHES: msgspec.msgpack.Decoder[list[Batches | None]] = msgspec.msgpack.Decoder(
+    list[Batches | None]
+)
 _MEMBERSHIP = msgspec.msgpack.Decoder(Membership)
 _GROUPS = msgspec.msgpack.Decoder(list[GroupInfo])
 
 
 class RemoteBroker:
-    """A `Broker` behind `transport`, which carries a question there and brings the answer (see wire); it is told whether
-    the question may be asked again when the answer is lost. Batches are made and taken apart here."""
+    """A `Broker` behind `transport`, which carries a question there and brings the answer (see
+    wire); it is told whether the question may be asked again when the answer is lost. Batches are
+    made and taken apart here."""
 
     def __init__(self, transport: Transport, close: Callable[[], None] = lambda: None) -> None:
         self._transport = transport
@@ -92,7 +104,8 @@ class RemoteBroker:
 
     def _ask(self, request: Request, decoder: msgspec.msgpack.Decoder[T]) -> T:
         again = not isinstance(request, ONCE) or (
-            isinstance(request, Append | AppendAll) and all(a.writer is not None for a in appends_of(request))
+            isinstance(request, Append | AppendAll)
+            and all(a.writer is not None for a in appends_of(request))
         )
         answered = _ANSWERED.decode(self._transport(msgspec.msgpack.encode(request), again))
         if answered.failure is not None:
@@ -138,11 +151,17 @@ class RemoteBroker:
         fence: Fence | None = None,
         compression: Compression | None = None,
     ) -> Appended:
-        addition = Addition(topic, shard, values, timestamp_ms, keys, writer, epoch, fence, compression)
+        addition = Addition(
+            topic, shard, values, timestamp_ms, keys, writer, epoch, fence, compression
+        )
         return self._ask(self._packed(addition), _APPENDED)
 
     def append_all(self, additions: Sequence[Addition]) -> list[Appended]:
-        return self._ask(AppendAll(tuple(map(self._packed, additions))), _ALL_APPENDED) if additions else []
+        return (
+            self._ask(AppendAll(tuple(map(self._packed, additions))), _ALL_APPENDED)
+            if additions
+            else []
+        )
 
     def _packed(self, a: Addition) -> Append:
         payload = compress(encode(a.values, a.keys), a.compression or self._compression(a.topic))
@@ -170,19 +189,23 @@ class RemoteBroker:
         return None if batches is None else self.opened(asked, batches)
 
     def read_all(self, reads: tuple[Read, ...], timeout_s: float = 0.0) -> list[Batches | None]:
-        """What several reads give, each to be `opened`; waits so long (a second at most) until one gives anything. Raises
-        what the first of them raises."""
+        """What several reads give, each to be `opened`; waits so long (a second at most) until one
+        gives anything. Raises what the first of them raises."""
         return self._ask(ReadAll(reads, timeout_s), _ALL_BATCHES)
 
     def opened(self, asked: Read, batches: Batches) -> Records:
         """The records that a read gave."""
         limits = Limits(asked.max_records, asked.max_bytes, asked.until)
-        return records_of(asked.topic, asked.shard, [batches.run()], batches.reached, asked.offset, limits)
+        return records_of(
+            asked.topic, asked.shard, [batches.run()], batches.reached, asked.offset, limits
+        )
 
     def read_latest(self, topic: str) -> dict[bytes, bytes]:
         info = self.topic(topic)
         if not info.compacted:
-            raise BrokerError(f"topic {topic!r} is not compacted", hint="create it with compacted = true")
+            raise BrokerError(
+                f"topic {topic!r} is not compacted", hint="create it with compacted = true"
+            )
         values: dict[bytes, bytes] = {}
         for shard, begin in enumerate(info.begin):
             values |= latest(partial(self.read, topic, shard), begin)
@@ -200,13 +223,17 @@ class RemoteBroker:
     def last_epoch(self, topic: str, shard: int, writer: str) -> int | None:
         return self._ask(LastEpoch(topic, shard, writer), _MAYBE_NUMBER)
 
-    def commit(self, group: str, topic: str, offsets: Mapping[int, int], *, fence: Fence | None = None) -> None:
+    def commit(
+        self, group: str, topic: str, offsets: Mapping[int, int], *, fence: Fence | None = None
+    ) -> None:
         self._do(Commit(group, topic, dict(offsets), fence))
 
     def committed(self, group: str, topic: str) -> dict[int, int]:
         return self._ask(Committed(group, topic), _OFFSETS)
 
-    def join(self, group: str, member: str, topics: Sequence[str], *, session_ms: int = SESSION_MS) -> Membership:
+    def join(
+        self, group: str, member: str, topics: Sequence[str], *, session_ms: int = SESSION_MS
+    ) -> Membership:
         return self._ask(Join(group, member, tuple(topics), session_ms), _MEMBERSHIP)
 
     def heartbeat(self, group: str, member: str, generation: int) -> Membership:
@@ -258,14 +285,17 @@ class RemoteBroker:
 
 
 class HttpTransport:
-    """POSTs questions to a server's `PATH`, over connections that are kept: as many as threads ask at once.
+    """POSTs questions to a server's `PATH`, over connections that are kept: as many as threads ask
+    at once.
 
     Raises BrokerUnreachable when nothing answers, or something else does."""
 
     def __init__(self, server: str, token: str | None = None) -> None:
         parts = urllib.parse.urlsplit(server)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise BrokerError(f"{server!r} is not the URL of a server", hint="write it like http://127.0.0.1:8083")
+            raise BrokerError(
+                f"{server!r} is not the URL of a server", hint="write it like http://127.0.0.1:8083"
+            )
         self._server = server
         self._address = parts
         self._headers = {"Content-Type": "application/msgpack"}
@@ -304,12 +334,18 @@ class HttpTransport:
         return connection
 
     def _connect(self) -> http.client.HTTPConnection:
-        kind = http.client.HTTPSConnection if self._address.scheme == "https" else http.client.HTTPConnection
+        kind = (
+            http.client.HTTPSConnection
+            if self._address.scheme == "https"
+            else http.client.HTTPConnection
+        )
         return kind(self._address.hostname or "", self._address.port, timeout=_PATIENCE_S)
 
     def _send(self, connection: http.client.HTTPConnection, question: bytes) -> bytes:
         try:
-            connection.request("POST", self._address.path.rstrip("/") + PATH, question, self._headers)
+            connection.request(
+                "POST", self._address.path.rstrip("/") + PATH, question, self._headers
+            )
             response = connection.getresponse()
             data = response.read()
         except BaseException:
@@ -328,7 +364,8 @@ class HttpTransport:
     def _unreachable(self, error: Exception, again: bool) -> BrokerUnreachable:
         unknown = "" if again else "; whether the server did what it was asked for is not known"
         return BrokerUnreachable(
-            f"no answer from {self._server}", detail=f"{str(error) or type(error).__name__}{unknown}"
+            f"no answer from {self._server}",
+            detail=f"{str(error) or type(error).__name__}{unknown}",
         )
 
 

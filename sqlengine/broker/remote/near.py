@@ -1,7 +1,8 @@
-"""The broker of a server for its own processes: the questions of `remote.py`, over a socket that only its user can open.
+"""The broker of a server for its own processes: the questions of `remote.py`, over a socket that
+only its user can open.
 
-A question and an answer are frames: 4 bytes of length, then that many bytes. A connection is served by a thread, one question
-after the other; each costs a fifth of what it does over HTTP."""
+A question and an answer are frames: 4 bytes of length, then that many bytes. A connection is served
+by a thread, one question after the other; each costs a fifth of what it does over HTTP."""
 
 from __future__ import annotations
 
@@ -26,12 +27,15 @@ _PREFIX = "sqlengine-broker-"
 
 
 class NearServer:
-    """Answers at `path` from when it is made until `close`. What asks there may do whatever the server may."""
+    """Answers at `path` from when it is made until `close`. What asks there may do whatever the
+    server may."""
 
     def __init__(self, broker: Served) -> None:
         self._broker = broker
         _remove_left()
-        self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX))  # a socket's path is short, a data folder's may not be
+        self._folder = Path(
+            tempfile.mkdtemp(prefix=_PREFIX)
+        )  # a socket's path is short, a data folder's may not be
         self.path = self._folder / "broker"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         unready = self.path.with_name("unready")
@@ -64,7 +68,9 @@ class NearServer:
                 return
             with self._lock:
                 self._open.add(connection)
-            threading.Thread(target=self._serve, args=(connection,), name="near", daemon=True).start()
+            threading.Thread(
+                target=self._serve, args=(connection,), name="near", daemon=True
+            ).start()
 
     def _serve(self, connection: socket.socket) -> None:
         try:
@@ -94,8 +100,8 @@ def _remove_left() -> None:
 
 
 class NearTransport:
-    """Carries questions to `path`, over as many connections as threads ask at once. Raises BrokerUnreachable when the
-    server is gone."""
+    """Carries questions to `path`, over as many connections as threads ask at once. Raises
+    BrokerUnreachable when the server is gone."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

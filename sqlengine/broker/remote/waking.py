@@ -64,7 +64,9 @@ class Flusher:
     def check(self) -> None:
         error, self._error = self._error, None
         if error is not None:
-            raise BrokerError("appended records could not be synced to disk", detail=str(error)) from error
+            raise BrokerError(
+                "appended records could not be synced to disk", detail=str(error)
+            ) from error
 
     def stop(self) -> None:
         self._repeated.stop()

@@ -1,4 +1,5 @@
-"""What other processes ask a broker, and what it answers: one MessagePack message each way, whatever carries them.
+"""What other processes ask a broker, and what it answers: one MessagePack message each way,
+whatever carries them.
 
 Batches are sent as whoever appends has made them, and read as they stand in the files."""
 
@@ -34,7 +35,9 @@ class Served(Broker, Protocol):
         fence: Fence | None,
     ) -> Appended: ...
 
-    def read_batches(self, topic: str, shard: int, offset: int, limits: Limits) -> Batches | None: ...
+    def read_batches(
+        self, topic: str, shard: int, offset: int, limits: Limits
+    ) -> Batches | None: ...
 
     def wait_beyond(self, seen: int, timeout_s: float) -> int:
         """The number of appends once it is not `seen` any more, or after that time."""
@@ -56,7 +59,11 @@ class CreateTopic(Request, frozen=True):
 
     def answer(self, broker: Served) -> object:
         return broker.create_topic(
-            self.topic, self.shards, compacted=self.compacted, if_not_exists=self.if_not_exists, **self.options
+            self.topic,
+            self.shards,
+            compacted=self.compacted,
+            if_not_exists=self.if_not_exists,
+            **self.options,
         )
 
 
@@ -327,7 +334,8 @@ ONCE: tuple[type[Request], ...] = (Append, AppendAll, CreateTopic, DeleteTopic, 
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """An error, to be raised where the question came from; `kind` is the name of a class of errors."""
+    """An error, to be raised where the question came from; `kind` is the name of a class of
+    errors."""
 
     kind: str
     message: str

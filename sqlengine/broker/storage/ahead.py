@@ -1,7 +1,8 @@
-"""The broker of a server for a process that reads many places again and again: what all of them have comes with one question.
+"""The broker of a server for a process that reads many places again and again: what all of them
+have comes with one question.
 
-`look` asks for what was read since the last look; the next read of each place is answered from that, as it was then. What a
-place has had since comes with the look after it."""
+`look` asks for what was read since the last look; the next read of each place is answered from
+that, as it was then. What a place has had since comes with the look after it."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ class LookingAhead(RemoteBroker):
         self._found: dict[_Place, Batches | None] = {}
 
     def look(self, timeout_s: float = 0.0) -> bool:
-        """Waits so long (a second at most) until there is anything; False when there is nothing. Places at which one cannot
-        be read any more are left to those who read there."""
+        """Waits so long (a second at most) until there is anything; False when there is nothing.
+        Places at which one cannot be read any more are left to those who read there."""
         asked, self._asked, self._found = self._asked, {}, {}
         try:
             found = self.read_all(tuple(asked.values()), timeout_s)
@@ -35,7 +36,9 @@ class LookingAhead(RemoteBroker):
             raise
         except BrokerError:
             return True
-        self._found = {(r.topic, r.shard, r.offset): b for r, b in zip(asked.values(), found, strict=True)}
+        self._found = {
+            (r.topic, r.shard, r.offset): b for r, b in zip(asked.values(), found, strict=True)
+        }
         return any(b is not None for b in found)
 
     def forget(self) -> None:
@@ -55,7 +58,9 @@ class LookingAhead(RemoteBroker):
         asked = Read(topic, shard, offset, max_records, max_bytes, until)
         place = (topic, shard, offset)
         if until is not None or place not in self._found:
-            records = super().read(topic, shard, offset, max_records=max_records, max_bytes=max_bytes, until=until)
+            records = super().read(
+                topic, shard, offset, max_records=max_records, max_bytes=max_bytes, until=until
+            )
         else:
             batches = self._found.pop(place)
             records = None if batches is None else self.opened(asked, batches)

@@ -1,13 +1,13 @@
 """How a batch stands in a segment file.
 
-    header   64 bytes, see HEADER; the CRC-32 covers everything behind it, the mark is the segment's own
-    writer   UTF-8
-    sparse   offset and timestamp per record, 8 bytes each      (compacted batches only)
-    values   [validity bits]  record ends from 0 on, 4 bytes each, one more than records  bytes
-    keys     the same                                           (if there are keys)
+    header   64 bytes, see HEADER; the CRC-32 covers everything behind it, the mark is the segment's
+    own writer   UTF-8 sparse   offset and timestamp per record, 8 bytes each      (compacted
+    batches only) values   [validity bits]  record ends from 0 on, 4 bytes each, one more than
+    records  bytes keys     the same                                           (if there are keys)
 
 From `sparse` on it may be packed (see packing); the header then has the size that it had before.
-All numbers are little-endian and every part is padded to 8 bytes, so that the parts are Arrow buffers as they stand.
+All numbers are little-endian and every part is padded to 8 bytes, so that the parts are Arrow
+buffers as they stand.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ MAX_BATCH_BYTES = 1 << 29
 NO_EPOCH = -1
 _FEW = 16
 
-# crc, mark, length, rows, base, next, timestamp, epoch, writer size, flags, value bytes, key bytes, plain bytes
+# crc, mark, length, rows, base, next, timestamp, epoch, writer size, flags, value bytes, key bytes,
+# plain bytes
 HEADER = struct.Struct("<IIIIqqqqHHIII")
 _CRC = struct.Struct("<I")
 _COVERED = struct.Struct("<IIIqqqqHHIII")
@@ -42,7 +43,8 @@ _PADDING = [b"\0" * ((8 - size) % 8) for size in range(8)]
 
 
 class Header(NamedTuple):
-    """`length` is that of the whole batch; its records lie in the offsets [base, next), `timestamp` is their latest.
+    """`length` is that of the whole batch; its records lie in the offsets [base, next), `timestamp`
+    is their latest.
 
     `plain_bytes` is the size of a packed body before it was packed, 0 for others."""
 
@@ -94,9 +96,13 @@ def padded(size: int) -> int:
 
 
 def encode(
-    values: Column, keys: Column | None, offsets: IntArray | None = None, timestamps: IntArray | None = None
+    values: Column,
+    keys: Column | None,
+    offsets: IntArray | None = None,
+    timestamps: IntArray | None = None,
 ) -> Payload:
-    """The payload of `values`; with `offsets` and `timestamps` (both or none) of a compacted batch."""
+    """The payload of `values`; with `offsets` and `timestamps` (both or none) of a compacted
+    batch."""
     if offsets is None and _are_few(values) and (keys is None or _are_few(keys)):
         return _encode_few(values, keys)
     value_array = binary_array(values)
@@ -128,8 +134,8 @@ def compress(payload: Payload, compression: Compression) -> Payload:
 
 
 def check(payload: Payload) -> None:
-    """Raises BrokerError unless the payload is what `encode` and `compress` make: one that came from elsewhere, and that
-    readers would trip over."""
+    """Raises BrokerError unless the payload is what `encode` and `compress` make: one that came
+    from elsewhere, and that readers would trip over."""
     body = pa.py_buffer(payload.body)
     if payload.flags & PACKED:
         body = unpack(body, 0, payload.flags, payload.plain_bytes)
@@ -177,7 +183,9 @@ def _encode_few(values: Sequence[bytes], keys: Sequence[bytes] | None) -> Payloa
     if len(body) > MAX_BATCH_BYTES:
         raise _too_large(len(body))
     key_bytes = sum(map(len, keys)) if keys is not None else 0
-    return Payload(len(values), 0 if keys is None else _KEYS, sum(map(len, values)), key_bytes, body)
+    return Payload(
+        len(values), 0 if keys is None else _KEYS, sum(map(len, values)), key_bytes, body
+    )
 
 
 def _few(column: Sequence[bytes]) -> bytes:
@@ -205,7 +213,10 @@ def binary_array(values: Column) -> pa.BinaryArray:
 
 
 def _too_large(size: int) -> BrokerError:
-    return BrokerError(f"a batch of {size} bytes is too large", hint=f"append at most {MAX_BATCH_BYTES} bytes at once")
+    return BrokerError(
+        f"a batch of {size} bytes is too large",
+        hint=f"append at most {MAX_BATCH_BYTES} bytes at once",
+    )
 
 
 def _put(parts: list[bytes | memoryview], column: pa.BinaryArray) -> int:
@@ -230,13 +241,30 @@ def _put_padded(parts: list[bytes | memoryview], part: memoryview) -> None:
 
 
 def seal(
-    payload: Payload, mark: int, base: int, next_offset: int, timestamp: int, writer: bytes, epoch: int
+    payload: Payload,
+    mark: int,
+    base: int,
+    next_offset: int,
+    timestamp: int,
+    writer: bytes,
+    epoch: int,
 ) -> tuple[bytes, bytes]:
     """The two halves of the batch as they stand in the file one behind the other."""
     count, flags, value_bytes, key_bytes, body, plain = payload
     length = payload.length(writer)
     head = _COVERED.pack(
-        mark, length, count, base, next_offset, timestamp, epoch, len(writer), flags, value_bytes, key_bytes, plain
+        mark,
+        length,
+        count,
+        base,
+        next_offset,
+        timestamp,
+        epoch,
+        len(writer),
+        flags,
+        value_bytes,
+        key_bytes,
+        plain,
     )
     if writer:
         head += writer + _PADDING[len(writer) % 8]
@@ -244,7 +272,8 @@ def seal(
 
 
 def header_at(view: memoryview, position: int, end: int, mark: int) -> Header | None:
-    """The header at `position`, None when what stands there cannot be one of a batch that ends by `end`."""
+    """The header at `position`, None when what stands there cannot be one of a batch that ends by
+    `end`."""
     if position + HEADER.size > end:
         return None
     header = Header._make(HEADER.unpack_from(view, position))
@@ -290,7 +319,9 @@ def plain_values(view: memoryview, position: int, header: Header) -> tuple[memor
     return view[ends : ends + size], view[start : start + header.value_bytes]
 
 
-def _get(buffer: pa.Buffer, at: int, count: int, size: int, nulls: bool) -> tuple[pa.BinaryArray, int]:
+def _get(
+    buffer: pa.Buffer, at: int, count: int, size: int, nulls: bool
+) -> tuple[pa.BinaryArray, int]:
     validity = None
     if nulls:
         validity = buffer.slice(at, (count + 7) // 8)

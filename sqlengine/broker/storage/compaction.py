@@ -1,7 +1,8 @@
 """Compaction: of the records of a key only the last stays, at its offset.
 
-The result is one segment, written and synced beside the old ones. It has its name when it is whole; from then on it
-counts and they do not (recovery removes them), so that a death at any moment leaves either.
+The result is one segment, written and synced beside the old ones. It has its name when it is whole;
+from then on it counts and they do not (recovery removes them), so that a death at any moment leaves
+either.
 """
 
 from __future__ import annotations
@@ -31,27 +32,32 @@ _DUE_BYTES = 1 << 20
 
 
 def compact(log: ShardLog, now_ms: int, topic: Definition) -> None:
-    """Compacts all that was appended so far. Appends and reads go on meanwhile. Raises BrokerFull, changing nothing."""
+    """Compacts all that was appended so far. Appends and reads go on meanwhile. Raises BrokerFull,
+    changing nothing."""
     for _ in steps(log, now_ms, topic):
         pass
 
 
 def is_due(log: ShardLog) -> bool:
-    """Whether as much was appended since the last compaction as it left, and enough to be worth it."""
+    """Whether as much was appended since the last compaction as it left, and enough to be worth
+    it."""
     first = log.segments[0]
     compacted = first.tail.size if first.state.covers is not None else 0
     return log.size - compacted > max(_DUE_BYTES, compacted)
 
 
 def steps(log: ShardLog, now_ms: int, topic: Definition) -> Iterator[None]:
-    """The same in steps of some milliseconds, all in one thread. Who stops before the last one has changed nothing."""
+    """The same in steps of some milliseconds, all in one thread. Who stops before the last one has
+    changed nothing."""
     keep_ms = KEEP_TOMBSTONES_MS if topic.delete_retention_ms is None else topic.delete_retention_ms
     with log.maintenance:
         old = log.roll()
         if not old:
             return
         first, end = old[0], old[-1].tail.next_offset
-        state = State(first.base, first.state.max_timestamp, log.segments[len(old)].state.writers, end)
+        state = State(
+            first.base, first.state.max_timestamp, log.segments[len(old)].state.writers, end
+        )
         path = log.folder / file_name(first.base, file_generation(first.path) + 1)
         try:
             fresh = Segment.create_unnamed(path.with_suffix(".tmp"), state, log.options.disk)
@@ -76,9 +82,14 @@ def latest(log: ShardLog) -> dict[bytes, bytes]:
 
 
 def _write(
-    segment: Segment, log: ShardLog, old: tuple[Segment, ...], oldest_tombstone: int, compression: Compression
+    segment: Segment,
+    log: ShardLog,
+    old: tuple[Segment, ...],
+    oldest_tombstone: int,
+    compression: Compression,
 ) -> Iterator[None]:
-    """Fills the new segment with what survives of `old`. Its batches leave no offset out, as those of any segment."""
+    """Fills the new segment with what survives of `old`. Its batches leave no offset out, as those
+    of any segment."""
     last: dict[bytes, int] = {}
     for records in _chunks(log, old):
         keys = records.keys.to_pylist() if records.keys is not None else []
@@ -89,7 +100,9 @@ def _write(
     for records in _chunks(log, old):
         keep = np.isin(records.offsets, survivors, assume_unique=True)
         if records.values.null_count:
-            keep &= records.values.is_valid().to_numpy(zero_copy_only=False) | (records.timestamps >= oldest_tombstone)
+            keep &= records.values.is_valid().to_numpy(zero_copy_only=False) | (
+                records.timestamps >= oldest_tombstone
+            )
         if keep.any():
             _write_batch(segment, records, keep, compression)
         yield
@@ -100,11 +113,15 @@ def _write(
         segment.advance(base, segment.write(batch, durable=False), end, newest)
 
 
-def _write_batch(segment: Segment, records: Records, keep: npt.NDArray[np.bool_], compression: Compression) -> None:
+def _write_batch(
+    segment: Segment, records: Records, keep: npt.NDArray[np.bool_], compression: Compression
+) -> None:
     rows = pa.array(keep)
     times = records.timestamps[keep]
     keys = None if records.keys is None else records.keys.filter(rows)
-    payload = compress(encode(records.values.filter(rows), keys, records.offsets[keep], times), compression)
+    payload = compress(
+        encode(records.values.filter(rows), keys, records.offsets[keep], times), compression
+    )
     base, newest = segment.tail.next_offset, int(times.max())
     batch = seal(payload, segment.mark, base, records.next_offset, newest, b"", NO_EPOCH)
     segment.advance(base, segment.write(batch, durable=False), records.next_offset, newest)

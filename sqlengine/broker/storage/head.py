@@ -1,10 +1,12 @@
-"""The head of a segment file: what the file is, and what the files before it have established. Format 2:
-batches may be packed. Files of format 1 are read, and not written any more.
+"""The head of a segment file: what the file is, and what the files before it have established.
+Format 2: batches may be packed. Files of format 1 are read, and not written any more.
 
-    magic, format, mark, size of the state, CRC-32 of all of the head; then the state as JSON, padded to 8 bytes
+    magic, format, mark, size of the state, CRC-32 of all of the head; then the state as JSON,
+    padded to 8 bytes
 
-The state repeats the epochs per writer and the latest timestamp, so that older files can be removed and only the last
-one is read at start. The mark is random, so that no payload can look like a batch of this file.
+The state repeats the epochs per writer and the latest timestamp, so that older files can be removed
+and only the last one is read at start. The mark is random, so that no payload can look like a batch
+of this file.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ _FIRST_READ = 4096
 class State(msgspec.Struct, frozen=True):
     """`base` is the segment's first offset, `covers` its end offset if it is compacted.
 
-    `max_timestamp` (ms) is the latest before it; `writers` the last epochs before it, at its end if it is compacted."""
+    `max_timestamp` (ms) is the latest before it; `writers` the last epochs before it, at its end if
+    it is compacted."""
 
     base: int
     max_timestamp: int = NEVER
@@ -60,7 +63,8 @@ def new_head(state: State, mark: int) -> tuple[Head, bytes]:
 
 
 def read_head(path: Path, disk: Disk) -> Head | None:
-    """The head of the file; None when nothing worth reading is there. Raises CorruptSegment and UnknownFormat."""
+    """The head of the file; None when nothing worth reading is there. Raises CorruptSegment and
+    UnknownFormat."""
     content = disk.read(path, _FIRST_READ)
     if len(content) < _HEAD.size:
         return None
@@ -79,7 +83,8 @@ def read_head(path: Path, disk: Disk) -> Head | None:
 
 
 def file_name(base: int, generation: int = 0) -> str:
-    """The name of a segment file; what replaces a file has the next generation, so that no name is used twice."""
+    """The name of a segment file; what replaces a file has the next generation, so that no name is
+    used twice."""
     return f"{base:020d}.{generation:04d}.seg"
 
 

@@ -8,7 +8,8 @@ from sqlengine.broker.base import Records
 
 
 def latest(read: Callable[[int], Records | None], begin: int) -> dict[bytes, bytes]:
-    """The last value per key of what `read` gives from offset `begin` on; keys whose last value is NULL are left out."""
+    """The last value per key of what `read` gives from offset `begin` on; keys whose last value is
+    NULL are left out."""
     values: dict[bytes, bytes] = {}
     position = begin
     while (records := read(position)) is not None:

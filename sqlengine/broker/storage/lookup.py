@@ -13,8 +13,8 @@ _ONE = Limits(1, 1, None)
 
 
 class KeyIndex:
-    """Where the last record of each key of a shard stands. It reads the shard when it is first asked, and what came
-    since with each question; it holds an entry per key that has a value."""
+    """Where the last record of each key of a shard stands. It reads the shard when it is first
+    asked, and what came since with each question; it holds an entry per key that has a value."""
 
     def __init__(self, log: ShardLog) -> None:
         self._log = log

@@ -1,4 +1,5 @@
-"""Bodies of batches made smaller by whoever appends; whoever reads unpacks them, and nobody between looks inside.
+"""Bodies of batches made smaller by whoever appends; whoever reads unpacks them, and nobody between
+looks inside.
 
 size of what follows, 4 bytes · 4 bytes zero · a frame of the codec · padding
 """
@@ -34,15 +35,23 @@ def pack(body: bytes, compression: Compression) -> tuple[bytes, int]:
 
 
 def unpack(buffer: pa.Buffer, at: int, flags: int, plain_bytes: int) -> pa.Buffer:
-    """The body of `plain_bytes` whose packed form begins at byte `at`. BrokerError when that is none."""
+    """The body of `plain_bytes` whose packed form begins at byte `at`. BrokerError when that is
+    none."""
     try:
         (size,) = _SIZE.unpack_from(buffer, at)
-        if plain_bytes > MAX_PLAIN_BYTES or flags & PACKED == PACKED or at + _SIZE.size + size > buffer.size:
+        if (
+            plain_bytes > MAX_PLAIN_BYTES
+            or flags & PACKED == PACKED
+            or at + _SIZE.size + size > buffer.size
+        ):
             raise ValueError("its sizes are not possible")
         frame = buffer.slice(at + _SIZE.size, size)
         plain = pa.decompress(frame, plain_bytes, codec="zstd" if flags & ZSTD else "lz4")
     except (ValueError, OSError, struct.error) as error:
         raise BrokerError("a batch cannot be unpacked", detail=str(error)) from None
     if plain.size != plain_bytes:
-        raise BrokerError("a batch cannot be unpacked", detail=f"it has {plain.size} bytes instead of {plain_bytes}")
+        raise BrokerError(
+            "a batch cannot be unpacked",
+            detail=f"it has {plain.size} bytes instead of {plain_bytes}",
+        )
     return plain

@@ -11,8 +11,9 @@ _MANY = 10_000
 
 
 class Rates:
-    """Bytes a second that each client may send. Who has been quiet may send a second's worth at once, and whatever its
-    size, a request is taken when the ones before it are paid for. `clock` gives ms."""
+    """Bytes a second that each client may send. Who has been quiet may send a second's worth at
+    once, and whatever its size, a request is taken when the ones before it are paid for. `clock`
+    gives ms."""
 
     def __init__(self, bytes_per_s: int, clock: Callable[[], int]) -> None:
         self._rate = bytes_per_s
@@ -22,7 +23,8 @@ class Rates:
         self._paid: dict[str, float] = {}
 
     def take(self, client: str, size: int) -> None:
-        """Counts a request of `size` bytes. Raises TooFast, and counts nothing, when the client must wait."""
+        """Counts a request of `size` bytes. Raises TooFast, and counts nothing, when the client
+        must wait."""
         with self._lock:
             now = self._clock()
             paid = max(self._paid.get(client, 0.0), now - 1000.0)

@@ -29,7 +29,8 @@ _NO_LIMIT = 2**62
 
 
 class Limits(NamedTuple):
-    """How much to read: exactly up to the offset `until`, or if that is None at most so many records and bytes."""
+    """How much to read: exactly up to the offset `until`, or if that is None at most so many
+    records and bytes."""
 
     records: int
     bytes: int
@@ -46,7 +47,8 @@ class Run(NamedTuple):
 
 
 class Batches(msgspec.Struct, frozen=True, array_like=True):
-    """Batches one behind the other as they stand in the files, whose records reach up to the offset `reached`."""
+    """Batches one behind the other as they stand in the files, whose records reach up to the offset
+    `reached`."""
 
     data: bytes
     reached: int
@@ -66,8 +68,11 @@ class Batches(msgspec.Struct, frozen=True, array_like=True):
         return run
 
 
-def read_range(topic: str, shard: int, segments: Sequence[Segment], offset: int, limits: Limits) -> Records:
-    """Records of `segments` from `offset` on, which lies in them; no rows only where compaction left none."""
+def read_range(
+    topic: str, shard: int, segments: Sequence[Segment], offset: int, limits: Limits
+) -> Records:
+    """Records of `segments` from `offset` on, which lies in them; no rows only where compaction
+    left none."""
     runs, reached = _collect_within(segments, offset, limits)
     return records_of(topic, shard, runs, reached, offset, limits)
 
@@ -83,7 +88,9 @@ def read_batches(segments: Sequence[Segment], offset: int, limits: Limits) -> Ba
     return Batches(b"".join(batches), reached)
 
 
-def _collect_within(segments: Sequence[Segment], offset: int, limits: Limits) -> tuple[list[Run], int]:
+def _collect_within(
+    segments: Sequence[Segment], offset: int, limits: Limits
+) -> tuple[list[Run], int]:
     if limits.until is not None:
         return _collect(segments, offset, limits.until, _NO_LIMIT)
     limits = sensible(limits)
@@ -92,18 +99,27 @@ def _collect_within(segments: Sequence[Segment], offset: int, limits: Limits) ->
 
 def sensible(limits: Limits) -> Limits:
     """One record and one byte at least, and no more than an array holds."""
-    return limits._replace(records=max(1, limits.records), bytes=max(1, min(limits.bytes, MAX_BATCH_BYTES)))
+    return limits._replace(
+        records=max(1, limits.records), bytes=max(1, min(limits.bytes, MAX_BATCH_BYTES))
+    )
 
 
-def records_of(topic: str, shard: int, runs: list[Run], reached: int, offset: int, limits: Limits) -> Records:
-    """The records from `offset` on within `limits` of batches that were collected for them and reach to `reached`."""
+def records_of(
+    topic: str, shard: int, runs: list[Run], reached: int, offset: int, limits: Limits
+) -> Records:
+    """The records from `offset` on within `limits` of batches that were collected for them and
+    reach to `reached`."""
     limits = sensible(limits)
     headers = [header for run in runs for header in run.headers]
     if len(headers) > 1 and not any(header.flags for header in headers):
         parts: list[Parts] = []
         values = _join_plain(runs, headers)
     else:
-        parts = [decode(run.buffer, *batch) for run in runs for batch in zip(run.positions, run.headers, strict=True)]
+        parts = [
+            decode(run.buffer, *batch)
+            for run in runs
+            for batch in zip(run.positions, run.headers, strict=True)
+        ]
         values = _join([part.values for part in parts])
     offsets, timestamps = _offsets(headers, parts), _timestamps(headers, parts)
     first = int(np.searchsorted(offsets, offset))
@@ -122,8 +138,11 @@ def records_of(topic: str, shard: int, runs: list[Run], reached: int, offset: in
     )
 
 
-def _collect(segments: Sequence[Segment], offset: int, stop: int, size: int) -> tuple[list[Run], int]:
-    """Batches from `offset` on until one ends at or behind `stop` or `size` bytes are there; where the last one ends."""
+def _collect(
+    segments: Sequence[Segment], offset: int, stop: int, size: int
+) -> tuple[list[Run], int]:
+    """Batches from `offset` on until one ends at or behind `stop` or `size` bytes are there; where
+    the last one ends."""
     runs: list[Run] = []
     reached = offset
     for segment in segments[bisect_right(segments, offset, key=_base) - 1 :]:
@@ -142,7 +161,9 @@ def _collect(segments: Sequence[Segment], offset: int, stop: int, size: int) -> 
 
 def _collect_run(segment: Segment, tail: Tail, run: Run, offset: int, stop: int, size: int) -> int:
     reached = max(offset, segment.base)
-    for position, header in segment.batches(run.view, segment.position_of(offset, run.view, tail), tail):
+    for position, header in segment.batches(
+        run.view, segment.position_of(offset, run.view, tail), tail
+    ):
         if header.next <= offset:
             continue
         if header.rows:
@@ -175,7 +196,11 @@ def _join_plain(runs: list[Run], headers: list[Header]) -> pa.BinaryArray:
     """The same as `_join` of the decoded batches, at a fifth of its price for many small ones."""
     sizes = np.array([header.value_bytes for header in headers], np.int64)
     _require_fit(int(sizes.sum()))
-    columns = [plain_values(run.view, *batch) for run in runs for batch in zip(run.positions, run.headers, strict=True)]
+    columns = [
+        plain_values(run.view, *batch)
+        for run in runs
+        for batch in zip(run.positions, run.headers, strict=True)
+    ]
     ends = np.frombuffer(b"".join([b"\0\0\0\0", *(ends for ends, _ in columns)]), "<i4").copy()
     before = (np.cumsum(sizes) - sizes).astype(np.int32)
     ends[1:] += np.repeat(before, [header.rows for header in headers])
@@ -185,13 +210,17 @@ def _join_plain(runs: list[Run], headers: list[Header]) -> pa.BinaryArray:
 
 def _require_fit(size: int) -> None:
     if size > _MAX_ARRAY_BYTES:
-        raise BrokerError("more than 2 GiB of records were asked for at once", hint="read a smaller range")
+        raise BrokerError(
+            "more than 2 GiB of records were asked for at once", hint="read a smaller range"
+        )
 
 
 def _join_keys(parts: list[Parts]) -> pa.BinaryArray | None:
     if all(part.keys is None for part in parts):
         return None
-    return _join([pa.nulls(len(part.values), BINARY) if part.keys is None else part.keys for part in parts])
+    return _join(
+        [pa.nulls(len(part.values), BINARY) if part.keys is None else part.keys for part in parts]
+    )
 
 
 def _offsets(headers: list[Header], parts: list[Parts]) -> IntArray:
@@ -200,7 +229,9 @@ def _offsets(headers: list[Header], parts: list[Parts]) -> IntArray:
         return np.arange(headers[0].base, headers[-1].next) if headers else np.empty(0, np.int64)
     return np.concatenate(
         [
-            np.arange(header.base, header.base + header.rows) if part.offsets is None else part.offsets
+            np.arange(header.base, header.base + header.rows)
+            if part.offsets is None
+            else part.offsets
             for header, part in zip(headers, parts, strict=True)
         ]
     )

@@ -13,7 +13,8 @@ _MARK_AT = 4
 def recover(segment: Segment) -> dict[str, int]:
     """Reads the segment whole, cuts a torn or damaged end, and returns the last epoch per writer.
 
-    Raises CorruptSegment when an intact batch follows the damage: then it is no end, and acknowledged records."""
+    Raises CorruptSegment when an intact batch follows the damage: then it is no end, and
+    acknowledged records."""
     mapped = segment.map_file()
     view, size = memoryview(mapped), len(mapped)
     index, writers = Index(), dict(segment.state.writers)
@@ -32,12 +33,16 @@ def recover(segment: Segment) -> dict[str, int]:
     return writers
 
 
-def _refuse_if_intact_follows(segment: Segment, mapped: mmap.mmap | bytes, end: int, offset: int) -> None:
+def _refuse_if_intact_follows(
+    segment: Segment, mapped: mmap.mmap | bytes, end: int, offset: int
+) -> None:
     view, mark = memoryview(mapped), segment.mark.to_bytes(_MARK_AT, "little")
     found = mapped.find(mark, end + _MARK_AT + 1)
     while found >= 0:
         position = found - _MARK_AT
         header = header_at(view, position, len(mapped), segment.mark)
         if header is not None and header.base >= offset and is_intact(view, position, header):
-            raise segment.damaged(end, offset, f"the batch there is damaged, an intact one follows at byte {position}")
+            raise segment.damaged(
+                end, offset, f"the batch there is damaged, an intact one follows at byte {position}"
+            )
         found = mapped.find(mark, found + 1)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from sqlengine.broker.storage.shard import ShardLog
 
 
-def apply_retention(log: ShardLog, now_ms: int, retention_ms: int | None, retention_bytes: int | None) -> None:
+def apply_retention(
+    log: ShardLog, now_ms: int, retention_ms: int | None, retention_bytes: int | None
+) -> None:
     """Removes segments whose records are all older than `retention_ms`, and those without which
     `retention_bytes` are left."""
     with log.maintenance:

@@ -23,7 +23,8 @@ _COPY_BYTES = 1 << 20
 
 
 class Tail(NamedTuple):
-    """Where a segment ends: its offset, its byte, and the latest timestamp of the log up to there."""
+    """Where a segment ends: its offset, its byte, and the latest timestamp of the log up to
+    there."""
 
     next_offset: int
     size: int
@@ -31,7 +32,8 @@ class Tail(NamedTuple):
 
 
 class Index:
-    """The place of a batch about every 64 KiB: its offset, its byte, and the latest timestamp before it."""
+    """The place of a batch about every 64 KiB: its offset, its byte, and the latest timestamp
+    before it."""
 
     def __init__(self) -> None:
         self._offsets, self._positions, self._times = array("q"), array("q"), array("q")
@@ -49,13 +51,15 @@ class Index:
         return self._positions[place] if place >= 0 else default
 
     def for_time(self, timestamp: int, default: int) -> int:
-        """The byte of the last batch of the index before which nothing is as late as `timestamp`."""
+        """The byte of the last batch of the index before which nothing is as late as
+        `timestamp`."""
         place = bisect_left(self._times, timestamp) - 1
         return self._positions[place] if place >= 0 else default
 
 
 class Segment:
-    """A segment file. One thread at a time writes; any thread reads up to `tail`, which is replaced as a whole."""
+    """A segment file. One thread at a time writes; any thread reads up to `tail`, which is replaced
+    as a whole."""
 
     def __init__(self, path: Path, head: Head, disk: Disk) -> None:
         self.path = path
@@ -72,13 +76,15 @@ class Segment:
 
     @classmethod
     def open(cls, path: Path, disk: Disk) -> Segment | None:
-        """The segment, its tail not yet known; None for a file that was cut before its head was whole."""
+        """The segment, its tail not yet known; None for a file that was cut before its head was
+        whole."""
         head = read_head(path, disk)
         return cls(path, head, disk) if head else None
 
     @classmethod
     def create(cls, path: Path, state: State, disk: Disk, *, durable: bool) -> Segment:
-        """An empty segment; it has its name once its head is whole. Raises OSError and leaves nothing behind."""
+        """An empty segment; it has its name once its head is whole. Raises OSError and leaves
+        nothing behind."""
         segment = cls.create_unnamed(path.with_suffix(".tmp"), state, disk)
         try:
             segment.publish(path, durable=durable)
@@ -111,7 +117,8 @@ class Segment:
             self._disk.sync_folder(path.parent)
 
     def write(self, parts: Sequence[bytes], *, durable: bool) -> int:
-        """Writes batches behind the tail and returns their size. When that fails nothing of it stays; raises OSError."""
+        """Writes batches behind the tail and returns their size. When that fails nothing of it
+        stays; raises OSError."""
         position, fd = self.tail.size, self._file()
         try:
             size = _write_all(self._disk, fd, parts, position)
@@ -134,18 +141,29 @@ class Segment:
         self.tail = Tail(next_offset, position + size, max(latest, timestamp))
 
     def cut(self, size: int) -> None:
-        """Removes what stands behind `size` bytes. Readers have not seen it. Until a sync it may come back."""
+        """Removes what stands behind `size` bytes. Readers have not seen it. Until a sync it may
+        come back."""
         self.dirty = True
         self._disk.truncate(self._file(), size)
 
     def copy(self, path: Path) -> Segment:
-        """The same segment, which nobody writes to any more, in another place. Raises OSError and leaves nothing there."""
-        fresh = Segment(path.with_suffix(".tmp"), Head(self.state, self.mark, self.start, self.version), self._disk)
+        """The same segment, which nobody writes to any more, in another place. Raises OSError and
+        leaves nothing there."""
+        fresh = Segment(
+            path.with_suffix(".tmp"),
+            Head(self.state, self.mark, self.start, self.version),
+            self._disk,
+        )
         view = memoryview(self.buffer())[: self.tail.size]
         try:
             fresh._fd = self._disk.open(fresh.path, make=True, empty=True)
             for position in range(0, len(view), _COPY_BYTES):
-                _write_all(self._disk, fresh._fd, [bytes(view[position : position + _COPY_BYTES])], position)
+                _write_all(
+                    self._disk,
+                    fresh._fd,
+                    [bytes(view[position : position + _COPY_BYTES])],
+                    position,
+                )
             fresh.publish(path, durable=True)
         except OSError:
             fresh.remove()
@@ -184,7 +202,8 @@ class Segment:
         return self._disk.map(self.path)
 
     def buffer(self) -> pa.Buffer:
-        """The file up to `tail` at least. What was read from it stays valid when the file is removed."""
+        """The file up to `tail` at least. What was read from it stays valid when the file is
+        removed."""
         mapped = self._mapped
         if mapped is None or mapped.size < self.tail.size:
             mapped = self._mapped = pa.py_buffer(self.map_file())
@@ -214,7 +233,8 @@ class Segment:
             position, offset = position + header.length, header.next
 
     def check(self, view: memoryview, positions: list[int], headers: list[Header]) -> None:
-        """Raises CorruptSegment unless these neighbours are intact. Each is looked at once, when it is first met."""
+        """Raises CorruptSegment unless these neighbours are intact. Each is looked at once, when it
+        is first met."""
         if not positions:
             return
         first, behind = positions[0], positions[-1] + headers[-1].length
@@ -242,10 +262,13 @@ class Segment:
     def require_end(self, offset: int, tail: Tail) -> None:
         """Raises CorruptSegment when the batches end before the segment should."""
         if offset != tail.next_offset:
-            raise self.damaged(tail.size, offset, f"it ends there, its records reach to offset {tail.next_offset}")
+            raise self.damaged(
+                tail.size, offset, f"it ends there, its records reach to offset {tail.next_offset}"
+            )
 
     def _blame(self, view: memoryview, position: int, tail: Tail) -> CorruptSegment:
-        """What follows a batch with a damaged length is not where that says: the error names the damaged one."""
+        """What follows a batch with a damaged length is not where that says: the error names the
+        damaged one."""
         good, offset = self.start, self.base
         for at, header in self.intact(view, tail.size):
             good, offset = at + header.length, header.next
@@ -254,14 +277,19 @@ class Segment:
     def position_of(self, offset: int, view: memoryview, tail: Tail) -> int:
         """A byte at which a batch begins that stands at or before `offset`."""
         known, position = self._hint
-        return position if known == offset else self._indexed(view, tail).for_offset(offset, self.start)
+        return (
+            position
+            if known == offset
+            else self._indexed(view, tail).for_offset(offset, self.start)
+        )
 
     def position_before(self, timestamp: int, view: memoryview, tail: Tail) -> int:
         """A byte at which a batch begins before which nothing is as late as `timestamp`."""
         return self._indexed(view, tail).for_time(timestamp, self.start)
 
     def remember(self, offset: int, position: int) -> None:
-        """The batch with `offset` begins at byte `position`: most reads go on where the last one ended."""
+        """The batch with `offset` begins at byte `position`: most reads go on where the last one
+        ended."""
         self._hint = (offset, position)
 
     def _indexed(self, view: memoryview, tail: Tail) -> Index:

@@ -51,7 +51,8 @@ def _has_writer(group: Sequence[Queued], writer: str | None) -> bool:
 
 
 class ShardLog:
-    """One shard. Appends take turns; reads take no lock: they see the segments and tails as last published."""
+    """One shard. Appends take turns; reads take no lock: they see the segments and tails as last
+    published."""
 
     def __init__(self, topic: str, shard: int, folders: Sequence[Path], options: Options) -> None:
         self.topic = topic
@@ -71,7 +72,8 @@ class ShardLog:
             self._settle()
 
     def _settle(self) -> None:
-        """The process before may have died between a write and its sync: what is found now, others will build on."""
+        """The process before may have died between a write and its sync: what is found now, others
+        will build on."""
         for folder in self._folders:
             self.options.disk.sync_folder(folder)
         for segment in self._segments:
@@ -83,7 +85,9 @@ class ShardLog:
     def create(folder: Path, options: Options) -> None:
         """The files of an empty shard."""
         options.disk.make_folder(folder, mode=0o700)
-        Segment.create(folder / file_name(0), State(0), options.disk, durable=options.synced).close()
+        Segment.create(
+            folder / file_name(0), State(0), options.disk, durable=options.synced
+        ).close()
 
     @property
     def folder(self) -> Path:
@@ -121,8 +125,13 @@ class ShardLog:
         return self._writers.get(writer)
 
     def has(self, writer: str | None, epoch: int | None) -> bool:
-        """Whether the writer has appended that epoch already, or a later one: it would not come twice."""
-        return writer is not None and epoch is not None and self._writers.get(writer, NO_EPOCH) >= epoch
+        """Whether the writer has appended that epoch already, or a later one: it would not come
+        twice."""
+        return (
+            writer is not None
+            and epoch is not None
+            and self._writers.get(writer, NO_EPOCH) >= epoch
+        )
 
     def append(self, payload: Payload, timestamp: int, writer: str | None, epoch: int) -> Appended:
         """Whoever comes first writes, and syncs once, what all have queued up meanwhile."""
@@ -133,7 +142,9 @@ class ShardLog:
             if not self.options.durable:  # nobody waits for long
                 self._append_queued((mine,))
             while mine.appended is None and mine.error is None:
-                self._append_queued([self._queue.popleft() for _ in range(min(len(self._queue), _MOST_AT_ONCE))])
+                self._append_queued(
+                    [self._queue.popleft() for _ in range(min(len(self._queue), _MOST_AT_ONCE))]
+                )
         if mine.appended is None:
             raise mine.error or BrokerError(f"cannot write to {self.where}")
         return mine.appended
@@ -144,13 +155,19 @@ class ShardLog:
             group: list[Queued] = []
             size = 0
             for item in queued:
-                known = item.writer is not None and self._writers.get(item.writer, NO_EPOCH) >= item.epoch
+                known = (
+                    item.writer is not None
+                    and self._writers.get(item.writer, NO_EPOCH) >= item.epoch
+                )
                 last = self._segments[-1]
                 full = last.tail.size + size + item.length > self.options.segment_bytes
                 if group and (known or full or _has_writer(group, item.writer)):
                     self._write_group(group)
                     group, size = [], 0
-                    known = item.writer is not None and self._writers.get(item.writer, NO_EPOCH) >= item.epoch
+                    known = (
+                        item.writer is not None
+                        and self._writers.get(item.writer, NO_EPOCH) >= item.epoch
+                    )
                 if known:
                     item.appended = Appended(self.end, self.end, duplicate=True)
                 elif not (full and last.tail.size > last.start) or self._rolled_for(item):
@@ -179,7 +196,9 @@ class ShardLog:
         parts: list[bytes] = []
         for item in group:
             behind = base + item.payload.rows
-            parts += seal(item.payload, segment.mark, base, behind, item.timestamp, item.name, item.epoch)
+            parts += seal(
+                item.payload, segment.mark, base, behind, item.timestamp, item.name, item.epoch
+            )
             base = behind
         try:
             segment.write(parts, durable=self.options.durable)
@@ -213,7 +232,8 @@ class ShardLog:
         return fresh
 
     def roll(self) -> tuple[Segment, ...]:
-        """Begins a new segment unless the last is empty; returns those before it, which never change again."""
+        """Begins a new segment unless the last is empty; returns those before it, which never
+        change again."""
         with self._append_lock:
             self._require_open()
             last = self._segments[-1]
@@ -225,7 +245,8 @@ class ShardLog:
             return self._segments[:-1]
 
     def move_to(self, folder: Path) -> None:
-        """From now on new segments go to `folder`. Raises BrokerFull or BrokerError, changing nothing."""
+        """From now on new segments go to `folder`. Raises BrokerFull or BrokerError, changing
+        nothing."""
         with self._append_lock:
             self._require_open()
             before = self._folders
@@ -237,8 +258,8 @@ class ShardLog:
                 raise cannot_write(self.where, error) from error
 
     def bring(self) -> None:
-        """Moves the segments that stand elsewhere to the last folder, one after the other. Readers notice nothing, and
-        after a death on the way each stands in one of the two places."""
+        """Moves the segments that stand elsewhere to the last folder, one after the other. Readers
+        notice nothing, and after a death on the way each stands in one of the two places."""
         with self.maintenance:
             for segment in self._segments[:-1]:
                 if segment.path.parent == self.folder:
@@ -265,7 +286,9 @@ class ShardLog:
         """The batches that hold the records which `read` would give."""
         return self._reading(offset, limits, lambda s: read_batches(s, offset, limits))
 
-    def _reading(self, offset: int, limits: Limits, work: Callable[[tuple[Segment, ...]], T]) -> T | None:
+    def _reading(
+        self, offset: int, limits: Limits, work: Callable[[tuple[Segment, ...]], T]
+    ) -> T | None:
         while True:
             self._require_open()
             segments = self._segments
@@ -297,7 +320,8 @@ class ShardLog:
                     raise
 
     def drop(self, count: int) -> None:
-        """Removes the first `count` segments, never the last one. The caller holds `maintenance`."""
+        """Removes the first `count` segments, never the last one. The caller holds
+        `maintenance`."""
         with self._append_lock:
             gone, self._segments = self._segments[:count], self._segments[count:]
         self._remove(gone)
@@ -344,12 +368,15 @@ def _latest(segment: Segment) -> int:
 
 
 def _first_since(segment: Segment, timestamp: int) -> int:
-    """The offset of the first record since `timestamp` in a segment that has one, or whose forerunner had it."""
+    """The offset of the first record since `timestamp` in a segment that has one, or whose
+    forerunner had it."""
     if segment.state.max_timestamp >= timestamp:
         return segment.base
     tail, buffer = segment.tail, segment.buffer()
     view = memoryview(buffer)
-    for position, header in segment.batches(view, segment.position_before(timestamp, view, tail), tail):
+    for position, header in segment.batches(
+        view, segment.position_before(timestamp, view, tail), tail
+    ):
         if header.timestamp >= timestamp:
             segment.check(view, [position], [header])
             return _first_row_since(decode(buffer, position, header), header.base, timestamp)

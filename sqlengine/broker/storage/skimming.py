@@ -23,17 +23,27 @@ _LENGTH, _FLAGS = struct.Struct("<I"), struct.Struct("<H")
 _MAX_BATCHES = 20_000
 _HEAD = np.dtype(
     [
-        ("crc", "<u4"), ("mark", "<u4"), ("length", "<u4"), ("rows", "<u4"), ("base", "<i8"), ("next", "<i8"),
-        ("timestamp", "<i8"), ("epoch", "<i8"), ("writer_size", "<u2"), ("flags", "<u2"), ("value_bytes", "<u4"),
-        ("key_bytes", "<u4"), ("plain_bytes", "<u4"),
+        ("crc", "<u4"),
+        ("mark", "<u4"),
+        ("length", "<u4"),
+        ("rows", "<u4"),
+        ("base", "<i8"),
+        ("next", "<i8"),
+        ("timestamp", "<i8"),
+        ("epoch", "<i8"),
+        ("writer_size", "<u2"),
+        ("flags", "<u2"),
+        ("value_bytes", "<u4"),
+        ("key_bytes", "<u4"),
+        ("plain_bytes", "<u4"),
     ]
-)  # fmt: skip
+)
 
 
 def skim(topic: str, shard: int, segment: Segment, offset: int, limits: Limits) -> Records | None:
-    """Records of the segment from `offset` on within the limits, at least one; fewer than they allow where that is
-    simpler. None where its batches are not small, not many, not plain or not sound: they are to be read otherwise,
-    which also tells what is wrong."""
+    """Records of the segment from `offset` on within the limits, at least one; fewer than they
+    allow where that is simpler. None where its batches are not small, not many, not plain or not
+    sound: they are to be read otherwise, which also tells what is wrong."""
     limits = sensible(limits)
     if limits.until is not None or limits.records < FEW:
         return None
@@ -52,7 +62,9 @@ def skim(topic: str, shard: int, segment: Segment, offset: int, limits: Limits) 
         return None
     behind_them = int(positions[-1]) + int(heads["length"][-1])
     if not segment.is_checked(int(positions[0]), behind_them):
-        headers = [Header._make(HEADER.unpack_from(view, position)) for position in positions.tolist()]
+        headers = [
+            Header._make(HEADER.unpack_from(view, position)) for position in positions.tolist()
+        ]
         segment.check(view, positions.tolist(), headers)
     segment.remember(int(heads["next"][-1]), behind_them)
     return _records(topic, shard, buffer, tail, positions, heads, offset, limits)
@@ -113,11 +125,17 @@ def _records(
     words = np.repeat(starts // 4 + 1 - before_rows, rows) + np.arange(total)
     ends = np.empty(total + 1, np.int32)
     ends[0] = 0
-    ends[1:] = np.frombuffer(buffer, "<i4", tail.size // 4)[words] + np.repeat(np.cumsum(sizes) - sizes, rows)
+    ends[1:] = np.frombuffer(buffer, "<i4", tail.size // 4)[words] + np.repeat(
+        np.cumsum(sizes) - sizes, rows
+    )
     data = starts + (4 * (rows + 1) + 7) // 8 * 8
     view = memoryview(buffer)
-    joined = b"".join([view[at:behind] for at, behind in zip(data.tolist(), (data + sizes).tolist(), strict=True)])
-    values = pa.Array.from_buffers(BINARY, total, [None, pa.py_buffer(ends), pa.py_buffer(joined)], 0)
+    joined = b"".join(
+        [view[at:behind] for at, behind in zip(data.tolist(), (data + sizes).tolist(), strict=True)]
+    )
+    values = pa.Array.from_buffers(
+        BINARY, total, [None, pa.py_buffer(ends), pa.py_buffer(joined)], 0
+    )
     base = int(heads["base"][0])
     offsets = np.arange(base, base + total)
     begin = offset - base

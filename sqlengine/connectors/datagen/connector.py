@@ -1,8 +1,9 @@
 """The connector 'datagen': rows made up by rule, by Flink's options.
 
-Row `n` depends on `n` and the option 'seed' only, so that a replay gives equal rows. How many rows there are at a time is
-the clock's business: 'rows-per-second' of them since the table was opened. Random timestamps do not read the clock either
-(Flink's do): they go on from 'timestamps.start' at the rate of the rows, less up to 'max-past'."""
+Row `n` depends on `n` and the option 'seed' only, so that a replay gives equal rows. How many rows
+there are at a time is the clock's business: 'rows-per-second' of them since the table was opened.
+Random timestamps do not read the clock either (Flink's do): they go on from 'timestamps.start' at
+the rate of the rows, less up to 'max-past'."""
 
 from __future__ import annotations
 
@@ -48,13 +49,21 @@ class DatagenConnector:
         "number-of-rows": Option(at_least(0), doc="the table is bounded and has so many rows"),
         "scan.parallelism": Option(at_least(1)),
         "seed": Option(integer, default="0", doc="another seed gives other rows"),
-        "timestamps.start": Option(instant, default="2020-01-01 00:00:00", doc="the time of row 0, in UTC"),
+        "timestamps.start": Option(
+            instant, default="2020-01-01 00:00:00", doc="the time of row 0, in UTC"
+        ),
         "fields.#.kind": Option(choice("random", "sequence"), default="random"),
         "fields.#.min": Option(doc="least random number"),
         "fields.#.max": Option(doc="greatest random number"),
-        "fields.#.max-past": Option(duration, doc="how far random timestamps go back, such as '1 h'"),
-        "fields.#.length": Option(at_least(1), doc="of random texts and bytes, arrays, maps and multisets"),
-        "fields.#.var-len": Option(boolean, default="false", doc="random texts have any length up to 'length'"),
+        "fields.#.max-past": Option(
+            duration, doc="how far random timestamps go back, such as '1 h'"
+        ),
+        "fields.#.length": Option(
+            at_least(1), doc="of random texts and bytes, arrays, maps and multisets"
+        ),
+        "fields.#.var-len": Option(
+            boolean, default="false", doc="random texts have any length up to 'length'"
+        ),
         "fields.#.null-rate": Option(rate, default="0", doc="the share of NULLs"),
         "fields.#.start": Option(integer, doc="where the sequence begins"),
         "fields.#.end": Option(integer, doc="where the sequence ends; the table is then bounded"),
@@ -68,13 +77,17 @@ class DatagenConnector:
         return DatagenSource(table, options_of(table), environment.clock)
 
     def sink(self, table: Table, environment: Environment) -> Sink:
-        raise UnsupportedError(f"table '{table.display}' with connector 'datagen' cannot be written")
+        raise UnsupportedError(
+            f"table '{table.display}' with connector 'datagen' cannot be written"
+        )
 
 
 class DatagenSource:
     """One shard; an offset counts rows."""
 
-    def __init__(self, table: Table, options: Mapping[str, object], clock: Callable[[], int]) -> None:
+    def __init__(
+        self, table: Table, options: Mapping[str, object], clock: Callable[[], int]
+    ) -> None:
         self._clock = clock
         self._began: tuple[int, int] | None = None
         self._rate = _whole(options["rows-per-second"])
@@ -99,14 +112,19 @@ class DatagenSource:
     def end(self, shard: str) -> int | None:
         return self._end
 
-    def read(self, shard: str, offset: int, *, max_rows: int, until: int | None = None) -> Chunk | None:
-        """See `Source`. The first read sets where the rate counts from, so that a job that was down does not catch up."""
+    def read(
+        self, shard: str, offset: int, *, max_rows: int, until: int | None = None
+    ) -> Chunk | None:
+        """See `Source`. The first read sets where the rate counts from, so that a job that was down
+        does not catch up."""
         if until is None:
             until = min(offset + max_rows, self._due(offset))
             until = until if self._end is None else min(until, self._end)
         if until <= offset:
             return None
-        columns: dict[str, pa.Array] = {name: make(offset, until) for name, make in self._makers.items()}
+        columns: dict[str, pa.Array] = {
+            name: make(offset, until) for name, make in self._makers.items()
+        }
         return Chunk(shard, offset, until, until - offset, columns=columns)
 
     def _due(self, offset: int) -> int:

@@ -1,5 +1,6 @@
-"""Columns of made-up values. Value `n` of a column is a function of `n`, the column's place and the seed: random bits come
-from a counter that is mixed (SplitMix64), so that any range of rows can be made again."""
+"""Columns of made-up values. Value `n` of a column is a function of `n`, the column's place and the
+seed: random bits come from a counter that is mixed (SplitMix64), so that any range of rows can be
+made again."""
 
 from __future__ import annotations
 
@@ -26,7 +27,10 @@ _RANGES: dict[Root, tuple[int, int]] = {
     Root.INT: (-(2**31), 2**31 - 1),
     Root.BIGINT: (-(2**63), 2**63 - 1),
 }
-_FLOATS = {Root.FLOAT: float(np.finfo(np.float32).max), Root.DOUBLE: float(np.finfo(np.float64).max)}
+_FLOATS = {
+    Root.FLOAT: float(np.finfo(np.float32).max),
+    Root.DOUBLE: float(np.finfo(np.float64).max),
+}
 _DAY_MS = 86_400_000
 _TEXT_LENGTH = 100
 _ENTRIES = 3  # of an ARRAY, a MAP or a MULTISET
@@ -58,7 +62,9 @@ class Field:
     def part(self, place: int) -> Field:
         """A field of a ROW, the element of an ARRAY or MULTISET, the key and the value of a MAP."""
         name, kind = parts_of(self.type)[place]
-        return Field(f"{self.name}.{name}", kind, (self.index + 1) * 0x100000001B3 + place, self.options)
+        return Field(
+            f"{self.name}.{name}", kind, (self.index + 1) * 0x100000001B3 + place, self.options
+        )
 
     @property
     def length(self) -> int | None:
@@ -78,11 +84,14 @@ class Field:
         try:
             return default if text is None else parse(str(text))
         except ValueError:
-            raise PlanError(f"bad value '{text}' for option 'fields.{self.name}.{name}' of a {self.type}") from None
+            raise PlanError(
+                f"bad value '{text}' for option 'fields.{self.name}.{name}' of a {self.type}"
+            ) from None
 
 
 def maker(field: Field, rows: Rows) -> Maker:
-    """PlanError for options that do not suit the column's type, UnsupportedError for a type that cannot be made up."""
+    """PlanError for options that do not suit the column's type, UnsupportedError for a type that
+    cannot be made up."""
     if field.option("kind") == "sequence":
         return _sequence(field)
     make = _random(field, rows)
@@ -100,7 +109,9 @@ def maker(field: Field, rows: Rows) -> Maker:
 
 def _bits(first: int, end: int, column: int, seed: int, stream: int) -> Bits:
     """64 random bits a row; `stream` tells the uses within one column apart."""
-    key = (seed * 0x9E3779B97F4A7C15 + column * 0xD1B54A32D192ED03 + stream * 0x8CB92BA72F3D8DD7) % 2**64
+    key = (
+        seed * 0x9E3779B97F4A7C15 + column * 0xD1B54A32D192ED03 + stream * 0x8CB92BA72F3D8DD7
+    ) % 2**64
     state = np.arange(first, end, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(key)
     return _mix(_mix(state) ^ np.uint64(key))
 
@@ -118,7 +129,9 @@ def _unit(bits: Bits) -> npt.NDArray[np.float64]:
 
 def _sequence(field: Field) -> Maker:
     if "." in field.name:
-        raise UnsupportedError(f"'{field.name}' cannot be a sequence", hint="columns can, their parts cannot")
+        raise UnsupportedError(
+            f"'{field.name}' cannot be a sequence", hint="columns can, their parts cannot"
+        )
     start, kind = field.whole("start"), field.type
     field.whole("end")
     if not (kind.is_numeric or kind.is_string):
@@ -148,7 +161,9 @@ def _random(field: Field, rows: Rows) -> Maker:
         return lambda first, end: pa.array(
             (_bits(first, end, field.index, rows.seed, 0) & np.uint64(1)).astype(np.bool_)
         )
-    raise UnsupportedError(f"datagen makes no {field.type}", hint=f"leave column '{field.name}' out, or compute it")
+    raise UnsupportedError(
+        f"datagen makes no {field.type}", hint=f"leave column '{field.name}' out, or compute it"
+    )
 
 
 def _integers(field: Field, rows: Rows) -> Maker:
@@ -179,7 +194,9 @@ def _numbers(field: Field, rows: Rows) -> Maker:
         if kind.root is not Root.DECIMAL:
             return pa.array(values).cast(kind.arrow, safe=False)
         step = Decimal(1).scaleb(-kind.scale)
-        return pa.array([Decimal(v).quantize(step, rounding="ROUND_DOWN") for v in values.tolist()], kind.arrow)
+        return pa.array(
+            [Decimal(v).quantize(step, rounding="ROUND_DOWN") for v in values.tolist()], kind.arrow
+        )
 
     return make
 
@@ -195,12 +212,18 @@ def _texts(field: Field, rows: Rows) -> Maker:
 
     def make(first: int, end: int) -> pa.Array:
         count, words = end - first, (length + 15) // 16
-        bits = np.stack([_bits(first, end, field.index, rows.seed, 2 + w) for w in range(words)], axis=1)
-        nibbles = (bits[:, :, None] >> (np.arange(16, dtype=np.uint64) * np.uint64(4))) & np.uint64(15)
+        bits = np.stack(
+            [_bits(first, end, field.index, rows.seed, 2 + w) for w in range(words)], axis=1
+        )
+        nibbles = (bits[:, :, None] >> (np.arange(16, dtype=np.uint64) * np.uint64(4))) & np.uint64(
+            15
+        )
         digits = _HEX[nibbles.reshape(count, words * 16)[:, :length].astype(np.intp)]
         lengths = np.full(count, length, np.int64)
         if varies:
-            lengths = (_bits(first, end, field.index, rows.seed, 0) % np.uint64(length)).astype(np.int64) + 1
+            lengths = (_bits(first, end, field.index, rows.seed, 0) % np.uint64(length)).astype(
+                np.int64
+            ) + 1
         data = [row[:n].tobytes() for row, n in zip(digits, lengths.tolist(), strict=True)]
         return pa.array(data, pa.binary()).cast(field.type.arrow)
 
@@ -215,13 +238,17 @@ def _times(field: Field, rows: Rows) -> Maker:
     def make(first: int, end: int) -> pa.Array:
         millis = rows.start + np.arange(first, end) * 1000 // rows.rate
         if reach:
-            millis -= (_bits(first, end, field.index, rows.seed, 0) % np.uint64(reach + 1)).astype(np.int64)
+            millis -= (_bits(first, end, field.index, rows.seed, 0) % np.uint64(reach + 1)).astype(
+                np.int64
+            )
         if kind.root is Root.DATE:
             return pa.array((millis // _DAY_MS).astype(np.int32)).view(pa.date32())
         if kind.root is Root.TIME:
             millis %= _DAY_MS
         values = millis * (NANOS["ms"] // NANOS[kind.arrow.unit])
-        return pa.array(values.astype(np.int32) if kind.arrow.bit_width == 32 else values).view(kind.arrow)
+        return pa.array(values.astype(np.int32) if kind.arrow.bit_width == 32 else values).view(
+            kind.arrow
+        )
 
     return make
 
@@ -234,7 +261,8 @@ def _row(field: Field, rows: Rows) -> Maker:
 
 
 def _collection(field: Field, rows: Rows) -> Maker:
-    """Each row has 'length' entries; of equal keys of a MAP the last counts, equal elements of a MULTISET are counted."""
+    """Each row has 'length' entries; of equal keys of a MAP the last counts, equal elements of a
+    MULTISET are counted."""
     given = field.option("length")
     length = given if isinstance(given, int) else _ENTRIES
     rows = replace(rows, rate=rows.rate * length)  # what is made is as late as its row
@@ -256,12 +284,16 @@ def _collection(field: Field, rows: Rows) -> Maker:
 
 def _check_key(key: Field) -> None:
     if key.type.children:
-        raise UnsupportedError(f"datagen makes no keys of {key.type}", hint=f"see column '{key.name}'")
+        raise UnsupportedError(
+            f"datagen makes no keys of {key.type}", hint=f"see column '{key.name}'"
+        )
     if key.option("null-rate"):
         raise UnsupportedError(f"'fields.{key.name}.null-rate' is not supported: a key is not NULL")
 
 
-def _by_key(of: npt.NDArray[np.int64], entries: list[pa.Array]) -> tuple[npt.NDArray[np.int64], list[pa.Array]]:
+def _by_key(
+    of: npt.NDArray[np.int64], entries: list[pa.Array]
+) -> tuple[npt.NDArray[np.int64], list[pa.Array]]:
     """One entry of each key of a row, the last of several. Without values: how often it came."""
     codes = np.asarray(entries[0].dictionary_encode().indices).astype(np.int64)
     pairs = (of * len(of) + codes)[::-1]

@@ -1,7 +1,8 @@
-"""Commits of partitions: a file `_SUCCESS` in the folder of each partition that has all its rows so far.
+"""Commits of partitions: a file `_SUCCESS` in the folder of each partition that has all its rows so
+far.
 
-As in Flink, the trigger 'process-time' commits a partition when it is as old as the delay says, and again when rows come
-later. All rows that came before show when the file does."""
+As in Flink, the trigger 'process-time' commits a partition when it is as old as the delay says, and
+again when rows come later. All rows that came before show when the file does."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ class CommitPolicy:
 class PartitionCommits:
     """The partitions of one sink that wait for their commit, by their folders below the table's."""
 
-    def __init__(self, policy: CommitPolicy, root: Path, clock: Callable[[], int], disk: Disk) -> None:
+    def __init__(
+        self, policy: CommitPolicy, root: Path, clock: Callable[[], int], disk: Disk
+    ) -> None:
         self._policy, self._root, self._clock, self._disk = policy, root, clock, disk
         self._since: dict[str, int] = {}
 
@@ -39,10 +42,14 @@ class PartitionCommits:
     def due(self, *, end: bool) -> Iterator[str]:
         """The partitions to be committed now; with `end` all."""
         now = self._clock()
-        return iter([f for f, since in self._since.items() if end or now - since >= self._policy.delay_ms])
+        return iter(
+            [f for f, since in self._since.items() if end or now - since >= self._policy.delay_ms]
+        )
 
     def commit(self, folder: str) -> None:
         """Writes the file. OSError as the disk raises it."""
-        file = self._disk.open(self._root / folder / self._policy.file, make=True, empty=True, mode=0o644)
+        file = self._disk.open(
+            self._root / folder / self._policy.file, make=True, empty=True, mode=0o644
+        )
         self._disk.close(file)
         del self._since[folder]

@@ -1,11 +1,13 @@
 """The connector 'filesystem': tables over files.
 
-    CREATE TABLE logs (…) WITH ('connector' = 'filesystem', 'path' = '/var/log/app', 'format' = 'json')
+    CREATE TABLE logs (…) WITH ('connector' = 'filesystem', 'path' = '/var/log/app', 'format' =
+    'json')
 
-Reads the files that are there when the job begins and ends, unless 'source.monitor-interval' looks for new files or
-'source.follow' = 'true' waits for lines that are written later. Files and folders whose name begins with . or _ are left
-out. Writes into the folder `path`, exactly once: lines into one file per writer that grows (see filesystem_sink), or, with
-'sink.rolling-policy.…' and for 'format' = 'parquet', files that show when they are complete (see filesystem_rolling)."""
+Reads the files that are there when the job begins and ends, unless 'source.monitor-interval' looks
+for new files or 'source.follow' = 'true' waits for lines that are written later. Files and folders
+whose name begins with . or _ are left out. Writes into the folder `path`, exactly once: lines into
+one file per writer that grows (see filesystem_sink), or, with 'sink.rolling-policy.…' and for
+'format' = 'parquet', files that show when they are complete (see filesystem_rolling)."""
 
 from __future__ import annotations
 
@@ -41,14 +43,18 @@ _COMMIT: Final = "sink.partition-commit."
 def _process_time(text: str) -> str:
     if text.strip().lower() == "partition-time":
         raise ValueError(
-            "'partition-time' is not supported; 'process-time' commits a partition a delay after its first row"
+            "'partition-time' is not supported; 'process-time' commits a partition a delay after"
+            " its first row"
         )
     return choice("process-time")(text)
 
 
 def _success_file(text: str) -> str:
     if {"metastore", "custom"} & {kind.strip().lower() for kind in text.split(",")}:
-        raise ValueError("'success-file' is the one that is supported: there is no metastore, and no class of Java")
+        raise ValueError(
+            "'success-file' is the one that is supported: there is no metastore, and no class of"
+            " Java"
+        )
     return choice("success-file")(text)
 
 
@@ -63,27 +69,46 @@ class FilesystemConnector:
     name: ClassVar[str] = "filesystem"
     options: ClassVar[Mapping[str, Option]] = {
         "path": Option(required=True, doc="a file or a folder, also as file:///…"),
-        "source.monitor-interval": Option(duration, doc="looks for new files so often; the table is then unbounded"),
-        "source.follow": Option(boolean, default="false", doc="waits for lines that are appended later"),
-        RELOAD_OPTION: Option(duration, doc="a table that rows are looked up in is read again so often, if it changed"),
+        "source.monitor-interval": Option(
+            duration, doc="looks for new files so often; the table is then unbounded"
+        ),
+        "source.follow": Option(
+            boolean, default="false", doc="waits for lines that are appended later"
+        ),
+        RELOAD_OPTION: Option(
+            duration, doc="a table that rows are looked up in is read again so often, if it changed"
+        ),
         "lookup.cache": Option(choice("FULL"), doc="what is looked up in is held as a whole"),
-        "lookup.full-cache.reload-strategy": Option(choice("PERIODIC"), doc="read again after a time"),
+        "lookup.full-cache.reload-strategy": Option(
+            choice("PERIODIC"), doc="read again after a time"
+        ),
         "partition.default-name": Option(
-            default="__DEFAULT_PARTITION__", doc="names the folder of a partition whose value is NULL or empty"
+            default="__DEFAULT_PARTITION__",
+            doc="names the folder of a partition whose value is NULL or empty",
         ),
         _ROLLING + "file-size": Option(size, doc="a file is complete at so many bytes (128 mb)"),
-        _ROLLING + "rollover-interval": Option(duration, doc="… so long after its first row (30 min; parquet: 1 min)"),
-        _ROLLING + "inactivity-interval": Option(duration, doc="… so long after its last row (30 min)"),
-        _ROLLING + "check-interval": Option(duration, doc="without effect: times are looked at between all epochs"),
+        _ROLLING + "rollover-interval": Option(
+            duration, doc="… so long after its first row (30 min; parquet: 1 min)"
+        ),
+        _ROLLING + "inactivity-interval": Option(
+            duration, doc="… so long after its last row (30 min)"
+        ),
+        _ROLLING + "check-interval": Option(
+            duration, doc="without effect: times are looked at between all epochs"
+        ),
         _COMMIT + "policy.kind": Option(
             _success_file, doc="'success-file' marks folders of partitions that are complete"
         ),
         _COMMIT + "trigger": Option(_process_time, default="process-time"),
-        _COMMIT + "delay": Option(delay, default="0 s", doc="a partition is complete so long after its first row"),
+        _COMMIT + "delay": Option(
+            delay, default="0 s", doc="a partition is complete so long after its first row"
+        ),
         _COMMIT + "success-file.name": Option(_hidden_name, default="_SUCCESS"),
         "sink.parallelism": Option(at_least(1), doc="without effect"),
         "sink.fsync": Option(
-            choice("none", "epoch"), default="none", doc="'epoch' keeps what is committed over power loss"
+            choice("none", "epoch"),
+            default="none",
+            doc="'epoch' keeps what is committed over power loss",
         ),
     }
     metadata: ClassVar[Mapping[str, DataType]] = {
@@ -113,12 +138,14 @@ class FilesystemConnector:
             return FileSource(table, files, bounded=interval is None and not follow, follow=follow)
         if follow:
             hint = "'source.monitor-interval' reads new files"
-            raise UnsupportedError(f"files of format '{table.options['format']}' do not grow", hint=hint)
+            raise UnsupportedError(
+                f"files of format '{table.options['format']}' do not grow", hint=hint
+            )
         return WholeFileSource(table, files, whole, bounded=interval is None)
 
     def reloaded_source(self, table: Table, environment: Environment) -> Source:
-        """The table as rows are looked up in it. UnsupportedError for what is read as it grows, has other columns than its
-        records, or no records."""
+        """The table as rows are looked up in it. UnsupportedError for what is read as it grows, has
+        other columns than its records, or no records."""
         self.source(table, environment).close()
         options, root = options_of(table), _path(table)
         interval = options[RELOAD_OPTION]
@@ -126,10 +153,12 @@ class FilesystemConnector:
         watched = options["source.follow"] or options["source.monitor-interval"] is not None
         if table.metadata or watched or file_format_of(table) is not None:
             hint = (
-                f"leave out '{RELOAD_OPTION}', or metadata, partitions, 'source.follow' and 'source.monitor-interval';"
-                " formats are those of lines"
+                f"leave out '{RELOAD_OPTION}', or metadata, partitions, 'source.follow' and"
+                " 'source.monitor-interval'; formats are those of lines"
             )
-            raise UnsupportedError(f"table '{table.display}' cannot be read again as a whole", hint=hint)
+            raise UnsupportedError(
+                f"table '{table.display}' cannot be read again as a whole", hint=hint
+            )
         return ReloadedSource(table, environment, interval, lambda: _there(root))
 
     def sink(self, table: Table, environment: Environment) -> Sink:
@@ -157,7 +186,11 @@ class FilesystemConnector:
         check_partitions(table)
         default = default_name(table)
         wanted = {folder_of([key], (text,), default) for key, text in values.items()}
-        return [p for p in listed(_path(table), table.partition_keys, default) if wanted <= set(p.split("/"))]
+        return [
+            p
+            for p in listed(_path(table), table.partition_keys, default)
+            if wanted <= set(p.split("/"))
+        ]
 
 
 @dataclass(frozen=True)
@@ -173,25 +206,40 @@ class _Writing:
         policy, held = _commits(self.table), self.environment
         commits = PartitionCommits(policy, folder, held.clock, held.disk) if policy else None
         default = default_name(self.table)
-        return PartitionedFileSink(self.table, folder, held.writer, default, self._in_folder, commits, held.disk)
+        return PartitionedFileSink(
+            self.table, folder, held.writer, default, self._in_folder, commits, held.disk
+        )
 
     def _in_folder(self, folder: Path) -> FolderSink:
-        held, fsync, policy = self.environment, options_of(self.table)["sink.fsync"] == "epoch", _policy(self.table)
+        held, fsync, policy = (
+            self.environment,
+            options_of(self.table)["sink.fsync"] == "epoch",
+            _policy(self.table),
+        )
         if policy is None:
             return FileSink(self.table, folder, held.writer, fsync=fsync, disk=held.disk)
-        return RollingFileSink(self.table, folder, held.writer, policy, held.clock, fsync=fsync, disk=held.disk)
+        return RollingFileSink(
+            self.table, folder, held.writer, policy, held.clock, fsync=fsync, disk=held.disk
+        )
 
 
 def _policy(table: Table) -> Policy | None:
     """When files are complete; None for one that only grows."""
     options = options_of(table)
     whole = file_format_of(table) is not None
-    given = {name: options[_ROLLING + name] for name in ("file-size", "rollover-interval", "inactivity-interval")}
+    given = {
+        name: options[_ROLLING + name]
+        for name in ("file-size", "rollover-interval", "inactivity-interval")
+    }
     if not whole and not any(given.values()):
         return None
     minute = 60_000
     least, rollover, inactivity = (v if isinstance(v, int) else None for v in given.values())
-    return Policy(least or 128 << 20, rollover or (minute if whole else 30 * minute), inactivity or 30 * minute)
+    return Policy(
+        least or 128 << 20,
+        rollover or (minute if whole else 30 * minute),
+        inactivity or 30 * minute,
+    )
 
 
 def _commits(table: Table) -> CommitPolicy | None:
@@ -212,7 +260,9 @@ def _check_written(table: Table) -> None:
     check_partitions(table)
     _commits(table)
     if any(not m.virtual and not m.key.startswith(PARTITION) for m in table.metadata):
-        raise UnsupportedError("metadata columns of a file cannot be written", hint="declare them METADATA VIRTUAL")
+        raise UnsupportedError(
+            "metadata columns of a file cannot be written", hint="declare them METADATA VIRTUAL"
+        )
 
 
 def default_name(table: Table) -> str:
@@ -232,7 +282,9 @@ def _path(table: Table) -> Path:
     if parts.scheme == "file":
         return Path(unquote(parts.path))
     if "://" in text:
-        raise UnsupportedError(f"path '{text}' is not on this machine", hint="give a local path or file:///…")
+        raise UnsupportedError(
+            f"path '{text}' is not on this machine", hint="give a local path or file:///…"
+        )
     return Path(text)
 
 

@@ -1,4 +1,5 @@
-"""What stands in the log of a rolling file, and how the file comes of it (see filesystem_rolling)."""
+"""What stands in the log of a rolling file, and how the file comes of it (see
+filesystem_rolling)."""
 
 from __future__ import annotations
 
@@ -23,7 +24,11 @@ class Lines:
     makes_files: ClassVar[bool] = False
 
     def __init__(self, table: Table) -> None:
-        self._encoder, self._framing, self._display = encoder_for(table), framing_of(table), table.display
+        self._encoder, self._framing, self._display = (
+            encoder_for(table),
+            framing_of(table),
+            table.display,
+        )
 
     def encoded(self, rows: Batch) -> bytes:
         return lines_of(rows, self._encoder, self._framing, f"table '{self._display}'")
@@ -69,7 +74,8 @@ class Rows:
             self.add(log)
 
     def add(self, data: bytes) -> None:
-        """Rows as `encoded` gave them. Where the disk is full the file waits to be made from the log."""
+        """Rows as `encoded` gave them. Where the disk is full the file waits to be made from the
+        log."""
         if self._ready is None:
             return
         try:

@@ -1,4 +1,5 @@
-"""The files of a table that is read: which there are, what stands in their names, and whether they are still the same."""
+"""The files of a table that is read: which there are, what stands in their names, and whether they
+are still the same."""
 
 from __future__ import annotations
 
@@ -14,16 +15,25 @@ import pyarrow as pa
 from parser.errors import ExecutionError, UnsupportedError
 from planner.catalog import MetadataColumn, Table
 from planner.scalar import Scalar
-from sqlengine.connectors.filesystem.partitions import Texts, columns_of_partitions, fulfils, partitions, value_of
+from sqlengine.connectors.filesystem.partitions import (
+    Texts,
+    columns_of_partitions,
+    fulfils,
+    partitions,
+    value_of,
+)
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip", ".deflate")
 
 
 class Files:
-    """A shard is a file by its path. `interval` (ms): how often to look for new ones, None for never; `default`: how the
-    folder of a partition is called whose value is NULL. `ends`: what each file's size was when it was found."""
+    """A shard is a file by its path. `interval` (ms): how often to look for new ones, None for
+    never; `default`: how the folder of a partition is called whose value is NULL. `ends`: what each
+    file's size was when it was found."""
 
-    def __init__(self, table: Table, root: Path, interval: int | None, default: str, clock: Callable[[], int]) -> None:
+    def __init__(
+        self, table: Table, root: Path, interval: int | None, default: str, clock: Callable[[], int]
+    ) -> None:
         if not root.exists():
             raise ExecutionError(f"there is no file or folder '{root}' for table '{table.display}'")
         self._table = table
@@ -47,7 +57,9 @@ class Files:
             if shard in self._inodes:
                 continue
             if path.suffix in _COMPRESSED:
-                raise UnsupportedError(f"'{path}' is compressed", hint="decompress it first: offsets count its bytes")
+                raise UnsupportedError(
+                    f"'{path}' is compressed", hint="decompress it first: offsets count its bytes"
+                )
             status = path.stat()
             self._inodes[shard], self.ends[shard] = status.st_ino, status.st_size
             self._shards.append(shard)
@@ -56,7 +68,12 @@ class Files:
         if not self._partitions:
             return files_below(self._root)
         found = partitions(self._root, self._table.partition_keys, self._default)
-        return [path for folder, values in found if self._is_kept(folder, values) for path in files_below(folder)]
+        return [
+            path
+            for folder, values in found
+            if self._is_kept(folder, values)
+            for path in files_below(folder)
+        ]
 
     def keep(self, where: Scalar) -> None:
         """See `Pruning`."""
@@ -65,7 +82,9 @@ class Files:
         self._shards = [shard for shard in self._shards if shard in kept]
 
     def _is_kept(self, folder: Path, values: Texts) -> bool:
-        return self._where is None or fulfils(self._where, list(self._partitions.values()), values, folder)
+        return self._where is None or fulfils(
+            self._where, list(self._partitions.values()), values, folder
+        )
 
     def shards(self) -> list[str]:
         """All files there are; looks for new ones now and then."""
@@ -75,7 +94,8 @@ class Files:
         return list(self._shards)
 
     def status(self, shard: str, least: int = 0) -> os.stat_result:
-        """The file's size now, which is `least` or more; ExecutionError where it is not the file of before."""
+        """The file's size now, which is `least` or more; ExecutionError where it is not the file of
+        before."""
         try:
             status = os.stat(shard)
         except FileNotFoundError:
@@ -87,7 +107,8 @@ class Files:
         return status
 
     def metadata(self, key: str, shard: str, offsets: npt.NDArray[np.int64]) -> pa.Array:
-        """What the file's name and place, and the record's `offsets`, tell under a key of metadata."""
+        """What the file's name and place, and the record's `offsets`, tell under a key of
+        metadata."""
         if key == "offset":
             return pa.array(offsets)
         if key in self._partitions:
@@ -97,7 +118,9 @@ class Files:
             "file.path": pa.scalar(shard),
             "file.name": pa.scalar(Path(shard).name),
             "file.size": pa.scalar(status.st_size, pa.int64()),
-            "file.modification-time": pa.scalar(status.st_mtime_ns // 10**6, pa.timestamp("ms", "UTC")),
+            "file.modification-time": pa.scalar(
+                status.st_mtime_ns // 10**6, pa.timestamp("ms", "UTC")
+            ),
         }[key]
         return pa.repeat(value, len(offsets))
 
@@ -132,10 +155,15 @@ class FileShards:
 
     def passed(self, positions: Mapping[str, int]) -> None: ...
 
-    def told(self, shard: str, offsets: npt.NDArray[np.int64]) -> Iterator[tuple[MetadataColumn, pa.Array]]:
+    def told(
+        self, shard: str, offsets: npt.NDArray[np.int64]
+    ) -> Iterator[tuple[MetadataColumn, pa.Array]]:
         """The table's metadata columns, each with its values for these records."""
         for m in self._metadata:
-            yield m, self._files.metadata(m.key, shard, offsets).cast(m.column.type.arrow, safe=False)
+            yield (
+                m,
+                self._files.metadata(m.key, shard, offsets).cast(m.column.type.arrow, safe=False),
+            )
 
 
 def changed(shard: str, detail: str) -> ExecutionError:
@@ -143,8 +171,10 @@ def changed(shard: str, detail: str) -> ExecutionError:
     return ExecutionError(
         f"file '{shard}' has changed under a running job",
         detail=detail,
-        hint="a file that is read may only grow: rotate by writing to a new name, and watch the folder with "
-        "'source.monitor-interval'",
+        hint=(
+            "a file that is read may only grow: rotate by writing to a new name, and watch the"
+            " folder with 'source.monitor-interval'"
+        ),
     )
 
 

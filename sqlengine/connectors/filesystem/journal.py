@@ -1,4 +1,5 @@
-"""The journal beside the files of a sink: what is in them with the last epoch that was committed."""
+"""The journal beside the files of a sink: what is in them with the last epoch that was
+committed."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ _MAX_JOURNAL = 1 << 16
 
 
 class Journal:
-    """The last epoch, and numbers that tell the state of the files with it (so many as `count`, 0 before the first one).
-    Held open and locked: a writer is one process."""
+    """The last epoch, and numbers that tell the state of the files with it (so many as `count`, 0
+    before the first one). Held open and locked: a writer is one process."""
 
     def __init__(self, path: Path, count: int, *, fsync: bool, disk: Disk) -> None:
         self._path = path
@@ -40,7 +41,10 @@ class Journal:
             if data and not _HEADER.startswith(data):
                 raise ExecutionError(
                     f"'{self._path}' is no journal that this version reads",
-                    hint="start the version that wrote it, or remove it with the files that it is about",
+                    hint=(
+                        "start the version that wrote it, or remove it with the files that it is"
+                        " about"
+                    ),
                 )
             write_all(self._disk, self._file, _HEADER, 0)
             return len(_HEADER)
@@ -73,7 +77,8 @@ class Journal:
         self._disk.sync(self._file)
 
     def _shorten(self) -> None:
-        """Only the last entry counts. The new file takes the old one's place at once, and its lock before that."""
+        """Only the last entry counts. The new file takes the old one's place at once, and its lock
+        before that."""
         fresh = self._path.with_suffix(".new")
         file = self._disk.open(fresh, make=True, empty=True, mode=0o644)
         self._disk.lock(file)

@@ -1,8 +1,10 @@
-"""INSERT OVERWRITE into a folder: the new files take the place of all others, at once and only when the statement has
-succeeded. Where the table has partitions, those that get rows are replaced, and all others stay.
+"""INSERT OVERWRITE into a folder: the new files take the place of all others, at once and only when
+the statement has succeeded. Where the table has partitions, those that get rows are replaced, and
+all others stay.
 
-Rows are written into a hidden folder inside. At the end a hidden list says which files go and which come; from the
-moment when the list is there, the new files count. Whoever opens the folder next completes what a crash has left."""
+Rows are written into a hidden folder inside. At the end a hidden list says which files go and which
+come; from the moment when the list is there, the new files count. Whoever opens the folder next
+completes what a crash has left."""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ _LIST = ".overwrite-"
 
 
 class _Exchange(msgspec.Struct):
-    """Names in the folder: the hidden folder, which of its files come, and which files and folders go."""
+    """Names in the folder: the hidden folder, which of its files come, and which files and folders
+    go."""
 
     staging: str
     comes: list[str]
@@ -31,12 +34,20 @@ class _Exchange(msgspec.Struct):
 
 
 class OverwritingFileSink:
-    """What `make` gives for the hidden folder, until `take_place`. Files of the same run stay: several statements of one
-    set may write into the folder. `mark`: the file that commits a partition, if there is one."""
+    """What `make` gives for the hidden folder, until `take_place`. Files of the same run stay:
+    several statements of one set may write into the folder. `mark`: the file that commits a
+    partition, if there is one."""
 
     guarantee: ClassVar[str] = "exactly-once"
 
-    def __init__(self, table: Table, folder: Path, writer: str, make: Callable[[Path], Sink], mark: str | None) -> None:
+    def __init__(
+        self,
+        table: Table,
+        folder: Path,
+        writer: str,
+        make: Callable[[Path], Sink],
+        mark: str | None,
+    ) -> None:
         check_folder(table, folder)
         self._folder = folder
         self._own = part_of(writer)
@@ -65,8 +76,16 @@ class OverwritingFileSink:
         """Writes the list: from now on the new files count."""
         if isinstance(self._sink, Rolling):
             self._sink.roll(end=True)
-        files = [p.relative_to(self._staging) for p in sorted(self._staging.rglob("part-*")) if p.stat().st_size]
-        marks = [p.relative_to(self._staging) for p in sorted(self._staging.rglob(self._mark))] if self._mark else []
+        files = [
+            p.relative_to(self._staging)
+            for p in sorted(self._staging.rglob("part-*"))
+            if p.stat().st_size
+        ]
+        marks = (
+            [p.relative_to(self._staging) for p in sorted(self._staging.rglob(self._mark))]
+            if self._mark
+            else []
+        )
         comes = [p.as_posix() for p in (*files, *marks)]
         folders = dict.fromkeys(p.parent for p in files) if self._partitioned else [Path()]
         goes = [name for folder in folders for name in self._goes(folder)]
@@ -89,7 +108,8 @@ class OverwritingFileSink:
 
 
 def complete(folder: Path) -> None:
-    """Does what lists in the folder say and was not done yet: anything of it may have been done before."""
+    """Does what lists in the folder say and was not done yet: anything of it may have been done
+    before."""
     for entry in sorted(folder.glob(f"{_LIST}*")) if folder.is_dir() else ():
         if not entry.name.endswith(".new"):
             _carry_out(folder, entry)

@@ -23,8 +23,8 @@ FolderSink = FileSink | RollingFileSink
 
 
 class PartitionedFileSink:
-    """What `make` gives for the folder of each partition that gets rows, each exactly once: an epoch that is repeated adds
-    nothing where it was committed, and what is missing elsewhere."""
+    """What `make` gives for the folder of each partition that gets rows, each exactly once: an
+    epoch that is repeated adds nothing where it was committed, and what is missing elsewhere."""
 
     guarantee: ClassVar[str] = "exactly-once"
 
@@ -55,7 +55,9 @@ class PartitionedFileSink:
         last = sink.last_epoch()
         self._last = last if self._last is None or (last or 0) > self._last else self._last
         if self._commits is not None:
-            self._commits.found(folder, pending=isinstance(sink, RollingFileSink) and sink.holds_rows)
+            self._commits.found(
+                folder, pending=isinstance(sink, RollingFileSink) and sink.holds_rows
+            )
 
     def last_epoch(self) -> int | None:
         return self._last
@@ -108,7 +110,8 @@ class PartitionedFileSink:
             self._commits.commit(folder)
         except OSError as error:
             raise ExecutionError(
-                f"partition '{folder}' of '{self._folder}' cannot be committed", detail=error.strerror
+                f"partition '{folder}' of '{self._folder}' cannot be committed",
+                detail=error.strerror,
             ) from None
 
     def _close_idle(self) -> None:

@@ -1,6 +1,8 @@
-"""Partitions of files: folders `key=value` one in the other, whose names hold the values of the table's partition columns.
+"""Partitions of files: folders `key=value` one in the other, whose names hold the values of the
+table's partition columns.
 
-CREATE TABLE logs (line STRING, dt DATE, hr INT) PARTITIONED BY (dt, hr) WITH ('connector' = 'filesystem', …)
+CREATE TABLE logs (line STRING, dt DATE, hr INT) PARTITIONED BY (dt, hr) WITH ('connector' =
+'filesystem', …)
 
 logs/dt=2024-05-01/hr=7/part-…        records without dt and hr"""
 
@@ -26,27 +28,46 @@ from sqlengine.system.disk import MACHINE, Disk
 # What the name of a folder cannot hold, as in Flink and Hive.
 _ESCAPED: Final = frozenset(map(chr, range(1, 32))) | frozenset("\"#%'*/:=?\\\x7f{[]^")
 _TYPES: Final = frozenset(
-    (Root.CHAR, Root.VARCHAR, Root.BOOLEAN, Root.TINYINT, Root.SMALLINT, Root.INT, Root.BIGINT, Root.FLOAT)
+    (
+        Root.CHAR,
+        Root.VARCHAR,
+        Root.BOOLEAN,
+        Root.TINYINT,
+        Root.SMALLINT,
+        Root.INT,
+        Root.BIGINT,
+        Root.FLOAT,
+    )
 ) | frozenset((Root.DOUBLE, Root.DECIMAL, Root.DATE, Root.TIME, Root.TIMESTAMP, Root.TIMESTAMP_LTZ))
 _MINUTE: Final = re.compile(r"\d{4}-\d\d-\d\d.\d\d:\d\d", re.ASCII)
 Texts: TypeAlias = tuple[str | None, ...]
 
 
 def check_partitions(table: Table) -> None:
-    """UnsupportedError where a partition column has a type that no name can hold, or all columns are such."""
+    """UnsupportedError where a partition column has a type that no name can hold, or all columns
+    are such."""
     for column in table.schema.select(table.partition_keys):
         if column.type.root not in _TYPES:
-            raise UnsupportedError(f"partition column '{column.name}' is {column.type.plain}, which no name can hold")
+            raise UnsupportedError(
+                f"partition column '{column.name}' is {column.type.plain}, which no name can hold"
+            )
     if table.partition_keys and not table.physical.columns:
-        raise UnsupportedError(f"all columns of table '{table.display}' are partition columns", hint="leave one out")
+        raise UnsupportedError(
+            f"all columns of table '{table.display}' are partition columns", hint="leave one out"
+        )
 
 
 def folder_of(keys: Sequence[str], values: Texts, default: str) -> str:
-    """The path of a partition below the table's folder; NULL and the empty text are named `default`."""
-    return "/".join(f"{_escaped(k)}={_escaped(v) if v else default}" for k, v in zip(keys, values, strict=True))
+    """The path of a partition below the table's folder; NULL and the empty text are named
+    `default`."""
+    return "/".join(
+        f"{_escaped(k)}={_escaped(v) if v else default}" for k, v in zip(keys, values, strict=True)
+    )
 
 
-def partitions(root: Path, keys: Sequence[str], default: str, disk: Disk = MACHINE) -> Iterator[tuple[Path, Texts]]:
+def partitions(
+    root: Path, keys: Sequence[str], default: str, disk: Disk = MACHINE
+) -> Iterator[tuple[Path, Texts]]:
     """The folders of partitions that there are, sorted, with their values."""
     waiting: list[tuple[Path, Texts]] = [(root, ())]
     while waiting:
@@ -67,7 +88,8 @@ def _escaped(text: str) -> str:
 
 
 def value_of(text: str | None, column: Column, place: Path) -> pa.Array:
-    """A partition's value in the type of its column, as an array of one. ExecutionError where the text is none."""
+    """A partition's value in the type of its column, as an array of one. ExecutionError where the
+    text is none."""
     kind, source = column.type.with_nullable(True), STRING.with_nullable(True)
     if text is not None and kind.is_timestamp:
         text = text.replace("T", " ", 1) + (":00" if _MINUTE.fullmatch(text) else "")
@@ -85,13 +107,20 @@ def value_of(text: str | None, column: Column, place: Path) -> pa.Array:
 
 def listed(root: Path, keys: Sequence[str], default: str) -> list[str]:
     """The partitions that there are, as SHOW PARTITIONS names them: `dt=2024-05-01/hr=7`."""
-    return ["/".join(folder.relative_to(root).parts) for folder, _ in partitions(root, keys, default)]
+    return [
+        "/".join(folder.relative_to(root).parts) for folder, _ in partitions(root, keys, default)
+    ]
 
 
 def fulfils(where: Scalar, columns: Sequence[Column], values: Texts, place: Path) -> bool:
-    """Whether the condition is TRUE for a partition, whose values are in the order of its columns."""
-    arrays = tuple(value_of(text, column, place) for column, text in zip(columns, values, strict=True))
-    row = Batch(Schema(tuple(Column(c.name, c.type.with_nullable(True)) for c in columns)), arrays, 1)
+    """Whether the condition is TRUE for a partition, whose values are in the order of its
+    columns."""
+    arrays = tuple(
+        value_of(text, column, place) for column, text in zip(columns, values, strict=True)
+    )
+    row = Batch(
+        Schema(tuple(Column(c.name, c.type.with_nullable(True)) for c in columns)), arrays, 1
+    )
     return bool(truth(compile_expression(where)(row), 1)[0])
 
 

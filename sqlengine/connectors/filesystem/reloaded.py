@@ -1,14 +1,16 @@
 """Files in which rows are looked up, read again when they change:
 
-    CREATE TABLE prices (…) WITH ('connector' = 'filesystem', …, 'lookup.full-cache.periodic-reload.interval' = '1 min')
+    CREATE TABLE prices (…) WITH ('connector' = 'filesystem', …,
+    'lookup.full-cache.periodic-reload.interval' = '1 min')
 
-What is read is a topic of the system's: the lines of the first version, and for each later one those that it has no more and
-those that are new. So an epoch's record says by its offsets which version it used, a replay reads the same lines again, and
-an operator behind takes only what has changed.
+What is read is a topic of the system's: the lines of the first version, and for each later one
+those that it has no more and those that are new. So an epoch's record says by its offsets which
+version it used, a replay reads the same lines again, and an operator behind takes only what has
+changed.
 
-Now and then a version follows as a whole, between two marks: who begins to read begins behind the first mark, and who has
-read so far goes by all of it at once. So nobody else is ever between the two, and what stands before the marks goes once no
-recovery begins there."""
+Now and then a version follows as a whole, between two marks: who begins to read begins behind the
+first mark, and who has read so far goes by all of it at once. So nobody else is ever between the
+two, and what stands before the marks goes once no recovery begins there."""
 
 from __future__ import annotations
 
@@ -33,8 +35,8 @@ from sqlengine.formats.registry import framing_of
 log = logging.getLogger("sqlengine")
 
 _SHARD: Final = "0"
-# Keys of records: a line came, it went, it is one of a whole version, which stands between two marks. The value of the second
-# mark is _WHOLE, or the version was not completed.
+# Keys of records: a line came, it went, it is one of a whole version, which stands between two
+# marks. The value of the second mark is _WHOLE, or the version was not completed.
 _CAME, _WENT, _IS, _OPENS, _CLOSES = b"+", b"-", b"=", b"[", b"]"
 _WHOLE: Final = b"whole"
 _PIECE: Final = 50_000
@@ -46,8 +48,8 @@ _Stamp = tuple[tuple[str, int, int, int], ...]
 
 @dataclass
 class _Held:
-    """What a topic holds: the lines of the last version, the marks before whole versions, how many changes stand behind the
-    last, and whether one is not completed."""
+    """What a topic holds: the lines of the last version, the marks before whole versions, how many
+    changes stand behind the last, and whether one is not completed."""
 
     lines: Counter[bytes] = field(default_factory=Counter)
     marks: list[int] = field(default_factory=list)
@@ -77,21 +79,32 @@ class _Held:
 
 
 class ReloadedSource:
-    """One shard, whose offsets count lines that came or went. It never keeps others from their end."""
+    """One shard, whose offsets count lines that came or went. It never keeps others from their
+    end."""
 
     bounded: ClassVar[bool] = True
 
     def __init__(
-        self, table: Table, environment: Environment, interval_ms: int, files: Callable[[], list[Path]]
+        self,
+        table: Table,
+        environment: Environment,
+        interval_ms: int,
+        files: Callable[[], list[Path]],
     ) -> None:
         if environment.broker is None:
-            raise ServiceError(f"table '{table.display}' is read again, and there is no place to keep its versions")
+            raise ServiceError(
+                f"table '{table.display}' is read again, and there is no place to keep its versions"
+            )
         self._broker: Broker = environment.broker
         self._clock, self._interval, self._files = environment.clock, interval_ms, files
         self._framing = framing_of(table)
         self._display = table.display
         text = "\0".join(
-            [environment.writer, str(table.physical), *(f"{k}={v}" for k, v in sorted(table.options.items()))]
+            [
+                environment.writer,
+                str(table.physical),
+                *(f"{k}={v}" for k, v in sorted(table.options.items())),
+            ]
         )
         self.versions = f"_lookup_{xxh64_hexdigest(text.encode())}"
         self._broker.create_topic(self.versions, if_not_exists=True)
@@ -120,7 +133,9 @@ class ReloadedSource:
         return self._change_to(lines, now)
 
     def _lines(self, path: Path) -> Sequence[bytes]:
-        found: list[bytes] = self._framing.split(path.read_bytes(), complete=True).records.to_pylist()
+        found: list[bytes] = self._framing.split(
+            path.read_bytes(), complete=True
+        ).records.to_pylist()
         return found
 
     def _change_to(self, lines: Sequence[bytes], now: int) -> bool:
@@ -136,7 +151,8 @@ class ReloadedSource:
         if held.changes + len(gone) + len(new) > max(len(lines), _FEWEST):
             held.marks.append(self._broker.end_offset(self.versions, 0))
             self._append([_OPENS, *[_IS] * len(lines), _CLOSES], [b"", *lines, _WHOLE], now)
-        if gone or new:  # what a reader has of it must not be lost with power, nor a part of a whole version be left
+        if gone or new:
+            # What a reader has of it must not be lost with power, nor half a version be left.
             self._broker.sync()
         self._marks = held.marks
         return bool(gone or new)
@@ -170,7 +186,9 @@ class ReloadedSource:
         return held
 
     def _from(self, offset: int, until: int | None = None) -> Iterator[Records]:
-        while (records := self._broker.read(self.versions, 0, offset, max_records=_PIECE, until=until)) is not None:
+        while (
+            records := self._broker.read(self.versions, 0, offset, max_records=_PIECE, until=until)
+        ) is not None:
             yield records
             offset = records.next_offset
 
@@ -193,7 +211,9 @@ class ReloadedSource:
     def end(self, shard: str) -> int | None:
         return self._broker.end_offset(self.versions, 0)
 
-    def read(self, shard: str, offset: int, *, max_rows: int, until: int | None = None) -> Chunk | None:
+    def read(
+        self, shard: str, offset: int, *, max_rows: int, until: int | None = None
+    ) -> Chunk | None:
         """See `Source`."""
         records = self._broker.read(self.versions, 0, offset, max_records=max_rows, until=until)
         if records is None:
@@ -205,9 +225,13 @@ class ReloadedSource:
             keys = keys[: keys.index(_OPENS)]
             end = int(records.offsets[len(keys)]) if keys else self._behind(offset)
         rows = np.array([n for n, key in enumerate(keys) if key != _CLOSES], np.int64)
-        kinds = np.array([RowKind.DELETE if keys[r] == _WENT else RowKind.INSERT for r in rows], np.int8)
+        kinds = np.array(
+            [RowKind.DELETE if keys[r] == _WENT else RowKind.INSERT for r in rows], np.int8
+        )
         values = records.values.take(pa.array(rows))
-        return Chunk(shard, offset, end, len(rows), values, offsets=records.offsets[rows], kinds=kinds)
+        return Chunk(
+            shard, offset, end, len(rows), values, offsets=records.offsets[rows], kinds=kinds
+        )
 
     def _behind(self, mark: int) -> int:
         """Where the changes go on behind a whole version."""

@@ -1,10 +1,12 @@
-"""Writing files that show when they are complete: of formats that are no lines, and of all formats with a rolling policy.
+"""Writing files that show when they are complete: of formats that are no lines, and of all formats
+with a rolling policy.
 
-Rows of an epoch go to the end of a hidden log `.NAME-N.log`, then a line to the journal: the epoch, N, and the length of
-the log with it. When file N is complete, the journal says so (N + 1, with an empty log) before `.NAME-N.ready` becomes
-NAME-N: so the file is there once and whole, wherever a crash comes, and also where its readers take it away at once. What
-opens the folder again cuts the log to the journal's length, and goes on. Of lines the log itself becomes the file; of other
-formats it holds the rows as Arrow has them, from which the file is made again after a crash."""
+Rows of an epoch go to the end of a hidden log `.NAME-N.log`, then a line to the journal: the epoch,
+N, and the length of the log with it. When file N is complete, the journal says so (N + 1, with an
+empty log) before `.NAME-N.ready` becomes NAME-N: so the file is there once and whole, wherever a
+crash comes, and also where its readers take it away at once. What opens the folder again cuts the
+log to the journal's length, and goes on. Of lines the log itself becomes the file; of other formats
+it holds the rows as Arrow has them, from which the file is made again after a crash."""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ from sqlengine.system.disk import MACHINE, Disk, make_folders
 
 @dataclass(frozen=True)
 class Policy:
-    """When a file is complete: at so many bytes, so many ms after its first row, or after its last one."""
+    """When a file is complete: at so many bytes, so many ms after its first row, or after its last
+    one."""
 
     size: int
     rollover_ms: int
@@ -44,7 +47,8 @@ class Times:
 
 
 class RollingFileSink:
-    """One writer's files in `folder`: a sequence, of which the last one is hidden until it is complete."""
+    """One writer's files in `folder`: a sequence, of which the last one is hidden until it is
+    complete."""
 
     guarantee: ClassVar[str] = "exactly-once"
 
@@ -64,7 +68,9 @@ class RollingFileSink:
         self._table, self._folder, self._policy, self._clock = table, folder, policy, clock
         self._fsync, self._disk = fsync, disk
         self._name = file_name(table, writer)
-        self._content: Lines | Rows = Lines(table) if file_format_of(table) is None else Rows(table, disk)
+        self._content: Lines | Rows = (
+            Lines(table) if file_format_of(table) is None else Rows(table, disk)
+        )
         self._pending: list[bytes] = []
         self._count = 0
         self._journal = Journal(folder / f".{self._name}.journal", 2, fsync=fsync, disk=disk)
@@ -93,7 +99,9 @@ class RollingFileSink:
     def _hidden(self) -> list[int]:
         """The numbers of files that are complete and have not got their names."""
         start = f".{self._name}-"
-        names = (n.removeprefix(start) for n in self._disk.names(self._folder) if n.startswith(start))
+        names = (
+            n.removeprefix(start) for n in self._disk.names(self._folder) if n.startswith(start)
+        )
         found = {int(n.partition(".")[0]) for n in names if n.partition(".")[2] in ("log", "ready")}
         return sorted(n for n in found if n < self._number)
 
@@ -149,7 +157,10 @@ class RollingFileSink:
             return
         now, policy = self._clock(), self._policy
         full = self._content.size(self._length) >= policy.size
-        old = now - self._times.first >= policy.rollover_ms or now - self._times.last >= policy.inactivity_ms
+        old = (
+            now - self._times.first >= policy.rollover_ms
+            or now - self._times.last >= policy.inactivity_ms
+        )
         if full or old or end:
             with self._space():
                 self._complete()
@@ -163,7 +174,9 @@ class RollingFileSink:
         fresh = self._disk.open(self._log(self._number + 1), make=True, empty=True, mode=0o644)
         try:
             if self._fsync:
-                self._disk.sync_folder(self._folder)  # the names of what is complete, and of the next log
+                self._disk.sync_folder(
+                    self._folder
+                )  # the names of what is complete, and of the next log
             assert self._journal.epoch is not None
             self._journal.add(self._journal.epoch, self._number + 1, 0)
         except OSError:
@@ -178,7 +191,9 @@ class RollingFileSink:
         """Gives a complete file its name, if it has it not yet."""
         complete = self._ready(number) if self._content.makes_files else self._log(number)
         if self._disk.exists(complete):
-            self._disk.rename(complete, self._folder / f"{self._name}-{number}.{self._table.options['format']}")
+            self._disk.rename(
+                complete, self._folder / f"{self._name}-{number}.{self._table.options['format']}"
+            )
         self._disk.remove(self._log(number))
         if self._fsync:
             self._disk.sync_folder(self._folder)

@@ -1,9 +1,10 @@
 """Writing lines into a folder, exactly once.
 
-Each writer has one file, `part-WRITER.FORMAT`, and beside it a hidden journal with a line per epoch: the epoch and the
-length that the file has with it. The rows of an epoch are written first, its journal line after them; what opens the
-folder again cuts the file to the length of the last line. So the rows of an epoch are there whole or not at all, and an
-epoch that is repeated adds nothing. Another process that reads the file at the same moment may see a part of an epoch."""
+Each writer has one file, `part-WRITER.FORMAT`, and beside it a hidden journal with a line per
+epoch: the epoch and the length that the file has with it. The rows of an epoch are written first,
+its journal line after them; what opens the folder again cuts the file to the length of the last
+line. So the rows of an epoch are there whole or not at all, and an epoch that is repeated adds
+nothing. Another process that reads the file at the same moment may see a part of an epoch."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ class FileSink:
 
     guarantee: ClassVar[str] = "exactly-once"
 
-    def __init__(self, table: Table, folder: Path, writer: str, *, fsync: bool, disk: Disk = MACHINE) -> None:
+    def __init__(
+        self, table: Table, folder: Path, writer: str, *, fsync: bool, disk: Disk = MACHINE
+    ) -> None:
         check_folder(table, folder, disk)
         make_folders(disk, folder, lasting=fsync)
         self._disk = disk
@@ -59,7 +62,8 @@ class FileSink:
         return length
 
     def _settle(self, folder: Path) -> None:
-        """The process before may have died between a write and its sync: what is found now, others build on."""
+        """The process before may have died between a write and its sync: what is found now, others
+        build on."""
         self._disk.sync(self._file)
         self._journal.settle()
         self._disk.sync_folder(folder)
@@ -70,7 +74,9 @@ class FileSink:
     def write(self, batch: Batch) -> None:
         if not batch.num_rows:
             return
-        rows = batch.with_columns(batch.schema.select(self._names), [batch.column(n) for n in self._names])
+        rows = batch.with_columns(
+            batch.schema.select(self._names), [batch.column(n) for n in self._names]
+        )
         self._pending.append(lines_of(rows, self._encoder, self._framing, f"'{self._path}'"))
         self._rows += batch.num_rows
 
@@ -116,9 +122,13 @@ def not_written(what: str, error: OSError) -> SqlError:
 
 
 def lines_of(rows: Batch, encoder: Encoder, framing: Framing, target: str) -> bytes:
-    """Rows as lines. ExecutionError where a reader would not find them again: line breaks between quotes are told apart."""
+    """Rows as lines. ExecutionError where a reader would not find them again: line breaks between
+    quotes are told apart."""
     data = b"\n".join(encoder.encode(rows).to_pylist()) + b"\n"
-    if data.count(b"\n") != rows.num_rows and len(framing.split(data, complete=True).records) != rows.num_rows:
+    if (
+        data.count(b"\n") != rows.num_rows
+        and len(framing.split(data, complete=True).records) != rows.num_rows
+    ):
         raise ExecutionError(
             f"a row for {target} holds a line break, and records of files are lines",
             hint="use format 'json', which writes it as \\n",
@@ -139,7 +149,8 @@ def cut_back(disk: Disk, file: int, path: Path, length: int) -> None:
 
 
 def file_name(table: Table, writer: str) -> str:
-    """Without an ending. Of its own for each writer and table, since two tables of a graph may write into one folder."""
+    """Without an ending. Of its own for each writer and table, since two tables of a graph may
+    write into one folder."""
     options = "\0".join(f"{k}={v}" for k, v in sorted(table.options.items()))
     own = xxh64_hexdigest("\0".join([writer, *table.name, str(table.physical), options]).encode())
     return f"{part_of(writer)}{own[:8]}"

@@ -16,11 +16,11 @@ _LEAST_WINDOW = 1 << 16
 
 
 class FileSource(FileShards):
-    """A shard is a file by its path, an offset a byte. Whole records only: a last one without a line break counts where
-    the file is read to its end and not followed.
+    """A shard is a file by its path, an offset a byte. Whole records only: a last one without a
+    line break counts where the file is read to its end and not followed.
 
-    A file must only grow. One that is shorter than what was read, or was replaced by another, is an error: rotate by
-    writing to a file of a new name."""
+    A file must only grow. One that is shorter than what was read, or was replaced by another, is an
+    error: rotate by writing to a file of a new name."""
 
     def __init__(self, table: Table, files: Files, *, bounded: bool, follow: bool) -> None:
         super().__init__(table, files)
@@ -32,7 +32,9 @@ class FileSource(FileShards):
     def end(self, shard: str) -> int | None:
         return self._files.status(shard).st_size if self._follow else self._end(shard)
 
-    def read(self, shard: str, offset: int, *, max_rows: int, until: int | None = None) -> Chunk | None:
+    def read(
+        self, shard: str, offset: int, *, max_rows: int, until: int | None = None
+    ) -> Chunk | None:
         """See `Source`. Records from `offset` on; a replay gets exactly those before `until`."""
         if until is not None:
             data = self._bytes(shard, offset, until - offset)
@@ -41,7 +43,9 @@ class FileSource(FileShards):
         window = min(max(max_rows * self._line_bytes, _LEAST_WINDOW), _WINDOW)
         while offset < end:
             data = self._bytes(shard, offset, min(window, end - offset))
-            found = self._framing.split(data, complete=not self._follow and offset + len(data) == end)
+            found = self._framing.split(
+                data, complete=not self._follow and offset + len(data) == end
+            )
             if found.size:
                 return self._chunk(shard, offset, found.first(max_rows))
             if offset + len(data) == end:
@@ -64,7 +68,11 @@ class FileSource(FileShards):
             while len(data) < size:
                 more = os.pread(file, size - len(data), offset + len(data))
                 if not more:
-                    raise changed(shard, f"it ends at byte {offset + len(data)}, byte {offset + size} was there before")
+                    raise changed(
+                        shard,
+                        f"it ends at byte {offset + len(data)}, byte {offset + size} was there"
+                        " before",
+                    )
                 data += more
         finally:
             os.close(file)
@@ -74,11 +82,17 @@ class FileSource(FileShards):
         size, count, starts = found.size, len(found.records), found.starts + offset
         self._line_bytes = size * 5 // (count * 4) + 1
         metadata = {m.key: values for m, values in self.told(shard, starts)}
-        return Chunk(shard, offset, offset + size, count, found.records, offsets=starts, metadata=metadata)
+        return Chunk(
+            shard, offset, offset + size, count, found.records, offsets=starts, metadata=metadata
+        )
 
     def gone(self, shard: str, offset: int) -> str | None:
         """See `Forgetting`."""
         size = self._files.status(shard).st_size
-        return None if offset <= size else f"file '{shard}' has {size} bytes, {offset} were read before"
+        return (
+            None
+            if offset <= size
+            else f"file '{shard}' has {size} bytes, {offset} were read before"
+        )
 
     def close(self) -> None: ...

@@ -19,11 +19,16 @@ _OPEN: Final = 8
 
 
 class WholeFileSource(FileShards):
-    """A shard is a file by its path, an offset a row. A file must not change once it is there; those beyond the first
-    eight that are not read to their end wait for their turn."""
+    """A shard is a file by its path, an offset a row. A file must not change once it is there;
+    those beyond the first eight that are not read to their end wait for their turn."""
 
     def __init__(
-        self, table: Table, files: Files, found: tuple[FileFormat, Mapping[str, str]], *, bounded: bool
+        self,
+        table: Table,
+        files: Files,
+        found: tuple[FileFormat, Mapping[str, str]],
+        *,
+        bounded: bool,
     ) -> None:
         super().__init__(table, files)
         self.bounded = bounded
@@ -38,7 +43,9 @@ class WholeFileSource(FileShards):
             self._rows[shard] = self._reader(shard).num_rows
         return self._rows[shard]
 
-    def read(self, shard: str, offset: int, *, max_rows: int, until: int | None = None) -> Chunk | None:
+    def read(
+        self, shard: str, offset: int, *, max_rows: int, until: int | None = None
+    ) -> Chunk | None:
         """See `Source`."""
         if until is None and not self._is_in_turn(shard, offset):
             return None
@@ -50,10 +57,13 @@ class WholeFileSource(FileShards):
         if offset + count > end:
             raise changed(shard, f"it has {end} rows, {offset + count} were there before")
         rows = self._reader(shard).read(offset, count)
-        return Chunk(shard, offset, offset + count, count, columns=self._columns(shard, offset, rows))
+        return Chunk(
+            shard, offset, offset + count, count, columns=self._columns(shard, offset, rows)
+        )
 
     def _is_in_turn(self, shard: str, offset: int) -> bool:
-        """Whether the file is one of those that are read now. `offset` is where the graph stands in it."""
+        """Whether the file is one of those that are read now. `offset` is where the graph stands in
+        it."""
         self._reached[shard] = offset
         waiting = 0
         for other in self._files.shards():
@@ -66,10 +76,14 @@ class WholeFileSource(FileShards):
         if shard not in self._readers:
             size = self._files.status(shard).st_size
             if size != self._files.ends.setdefault(shard, size):
-                raise changed(shard, f"it has {size} bytes, {self._files.ends[shard]} were there before")
+                raise changed(
+                    shard, f"it has {size} bytes, {self._files.ends[shard]} were there before"
+                )
             while len(self._readers) >= _OPEN:
                 self._close(next(iter(self._readers)))
-            self._readers[shard] = self._format.reader(Path(shard), self._table.physical, self._options)
+            self._readers[shard] = self._format.reader(
+                Path(shard), self._table.physical, self._options
+            )
         return self._readers[shard]
 
     def _columns(self, shard: str, offset: int, rows: pa.RecordBatch) -> dict[str, pa.Array]:

@@ -3,8 +3,9 @@
     CREATE TABLE totals (user_id BIGINT, n BIGINT, PRIMARY KEY (user_id) NOT ENFORCED)
     WITH ('connector' = 'jdbc', 'url' = 'jdbc:sqlite:/var/lib/app.db', 'table-name' = 'totals')
 
-The table must be there. It is written exactly once: with a primary key rows replace those of their key, without one they
-are added. Read, or looked up in, it is taken as it is when the job begins: see jdbc_source."""
+The table must be there. It is written exactly once: with a primary key rows replace those of their
+key, without one they are added. Read, or looked up in, it is taken as it is when the job begins:
+see jdbc_source."""
 
 from __future__ import annotations
 
@@ -32,14 +33,18 @@ class JdbcConnector:
     name: ClassVar[str] = "jdbc"
     options: ClassVar[Mapping[str, Option]] = {
         "url": Option(
-            required=True, doc="jdbc:sqlite:/path/to/file, jdbc:mysql://host:3306/database or jdbc:mariadb://…"
+            required=True,
+            doc="jdbc:sqlite:/path/to/file, jdbc:mysql://host:3306/database or jdbc:mariadb://…",
         ),
         "table-name": Option(required=True, doc="the table's name in the database"),
         "username": Option(doc="who connects"),
         "password": Option(doc="of the one who connects"),
-        "sink.max-retries": Option(at_least(0), default="3", doc="how often an epoch is written again after an error"),
+        "sink.max-retries": Option(
+            at_least(0), default="3", doc="how often an epoch is written again after an error"
+        ),
         "sink.epoch-table": Option(
-            default="sqlengine_epochs", doc="where each writer notes its last epoch; it is made where it is missing"
+            default="sqlengine_epochs",
+            doc="where each writer notes its last epoch; it is made where it is missing",
         ),
     }
     metadata: ClassVar[Mapping[str, DataType]] = {}
@@ -54,16 +59,22 @@ class JdbcConnector:
         return _REPLACED if table.primary_key else _APPENDED
 
     def source(self, table: Table, environment: Environment) -> Source:
-        """Reads the whole table at once. ExecutionError where it cannot be read, or holds what its columns cannot."""
+        """Reads the whole table at once. ExecutionError where it cannot be read, or holds what its
+        columns cannot."""
         check_types(table, table.physical)
         return JdbcSource(table, _account(table))
 
     def sink(self, table: Table, environment: Environment) -> Sink:
-        """Makes the table of epochs. ExecutionError where the table is missing or has other columns."""
+        """Makes the table of epochs. ExecutionError where the table is missing or has other
+        columns."""
         check_types(table, table.physical)
         if table.metadata:
-            raise UnsupportedError(f"table '{table.display}' has metadata columns, a database has none")
-        return JdbcSink(table, _account(table), options_of(table), environment.writer, environment.clock)
+            raise UnsupportedError(
+                f"table '{table.display}' has metadata columns, a database has none"
+            )
+        return JdbcSink(
+            table, _account(table), options_of(table), environment.writer, environment.clock
+        )
 
 
 def _account(table: Table) -> Account:

@@ -1,4 +1,5 @@
-"""The databases that the connector 'jdbc' speaks to: how each is reached, and what its SQL has of its own."""
+"""The databases that the connector 'jdbc' speaks to: how each is reached, and what its SQL has of
+its own."""
 
 from __future__ import annotations
 
@@ -54,10 +55,11 @@ class Account:
 
 @dataclass(frozen=True)
 class Dialect:
-    """`quote` stands around names, `mark` for a value; `begin` opens a transaction that writes, `hurry` lets
-    statements wait for a lock no longer than a moment; `text` is the type of a
-    text that can be a key, `on_conflict` what an INSERT of a key that is there does: the columns of the key, and the
-    others. `connect` takes the URL behind 'jdbc:' and raises one of `errors`, as all statements do."""
+    """`quote` stands around names, `mark` for a value; `begin` opens a transaction that writes,
+    `hurry` lets statements wait for a lock no longer than a moment; `text` is the type of a text
+    that can be a key, `on_conflict` what an INSERT of a key that is there does: the columns of the
+    key, and the others. `connect` takes the URL behind 'jdbc:' and raises one of `errors`, as all
+    statements do."""
 
     name: str
     quote: str
@@ -90,7 +92,9 @@ class Dialect:
         try:
             return self.connect(url.removeprefix("jdbc:"), account)
         except self.errors() as error:
-            raise ExecutionError(f"cannot open the {self.name} database '{shown(url)}'", detail=_words(error)) from None
+            raise ExecutionError(
+                f"cannot open the {self.name} database '{shown(url)}'", detail=_words(error)
+            ) from None
 
     def failed(self, table: str, error: Exception) -> SqlError:
         """What an error of a statement means: DatabaseFull, DatabaseBusy, else ExecutionError."""
@@ -100,12 +104,17 @@ class Dialect:
             return DatabaseBusy(message, detail=_words(error), hint=hint)
         if self.full(error):
             hint = "free disk space; the rows are kept and written then"
-            return DatabaseFull(f"no space to write to table '{table}' of the {self.name} database", hint=hint)
-        return ExecutionError(f"the {self.name} database refused table '{table}'", detail=_words(error))
+            return DatabaseFull(
+                f"no space to write to table '{table}' of the {self.name} database", hint=hint
+            )
+        return ExecutionError(
+            f"the {self.name} database refused table '{table}'", detail=_words(error)
+        )
 
 
 def dialect_of(url: str) -> Dialect:
-    """The dialect of a URL 'jdbc:sqlite:…', 'jdbc:mysql://…' or 'jdbc:mariadb://…'; OptionError for others."""
+    """The dialect of a URL 'jdbc:sqlite:…', 'jdbc:mysql://…' or 'jdbc:mariadb://…'; OptionError for
+    others."""
     for prefix, dialect in _DIALECTS.items():
         if url.startswith(prefix) and _parts(url) is not None:
             return dialect
@@ -121,7 +130,11 @@ def shown(url: str) -> str:
     parts = _parts(url)
     if parts is None:
         return url.partition("//")[0] + "//…"
-    return url if not parts.query and "@" not in parts.netloc else f"jdbc:{parts.scheme}://{parts.hostname}{parts.path}"
+    return (
+        url
+        if not parts.query and "@" not in parts.netloc
+        else f"jdbc:{parts.scheme}://{parts.hostname}{parts.path}"
+    )
 
 
 def _parts(url: str) -> SplitResult | None:
@@ -139,8 +152,12 @@ def _words(error: Exception) -> str:
 
 
 def _sqlite(url: str, account: Account) -> Connection:
-    file = Path(url.removeprefix("sqlite:")).absolute().as_uri() + "?mode=rw"  # never makes a database
-    opened = sqlite3.connect(file, timeout=BUSY_S, isolation_level=None, check_same_thread=False, uri=True)
+    file = (
+        Path(url.removeprefix("sqlite:")).absolute().as_uri() + "?mode=rw"
+    )  # never makes a database
+    opened = sqlite3.connect(
+        file, timeout=BUSY_S, isolation_level=None, check_same_thread=False, uri=True
+    )
     return cast("Connection", opened)
 
 
@@ -174,7 +191,8 @@ def _driver() -> _Driver:
         return cast("_Driver", import_module("pymysql"))
     except ModuleNotFoundError:
         raise ServiceError(
-            "MySQL and MariaDB need a driver that is not installed", hint="pip install 'sqlengine[mysql]'"
+            "MySQL and MariaDB need a driver that is not installed",
+            hint="pip install 'sqlengine[mysql]'",
         ) from None
 
 
@@ -197,7 +215,9 @@ _SQLITE = Dialect(
     connect=_sqlite,
     errors=lambda: sqlite3.Error,
     full=lambda error: getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL,
-    busy=lambda error: getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED),
+    busy=lambda error: (
+        getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    ),
 )
 _MYSQL = Dialect(
     name="MySQL",
@@ -213,4 +233,8 @@ _MYSQL = Dialect(
     full=lambda error: error.args[:1] in ((1021,), (1114,)),  # the disk, the table
     busy=lambda error: error.args[:1] in ((1205,), (1213,)),  # a lock, a deadlock
 )
-_DIALECTS: Mapping[str, Dialect] = {"jdbc:sqlite:": _SQLITE, "jdbc:mysql://": _MYSQL, "jdbc:mariadb://": _MYSQL}
+_DIALECTS: Mapping[str, Dialect] = {
+    "jdbc:sqlite:": _SQLITE,
+    "jdbc:mysql://": _MYSQL,
+    "jdbc:mariadb://": _MYSQL,
+}

@@ -1,8 +1,8 @@
 """Writing into a table of a database, exactly once.
 
-The rows of an epoch and the number of the epoch, in a table of its own by writer, are one transaction: what opens the
-database again sees both or neither, and an epoch that is repeated adds nothing. With a primary key only the last change
-of each key in the epoch is written."""
+The rows of an epoch and the number of the epoch, in a table of its own by writer, are one
+transaction: what opens the database again sees both or neither, and an epoch that is repeated adds
+nothing. With a primary key only the last change of each key in the epoch is written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,15 @@ from parser.errors import ExecutionError, SqlError, TryAgain
 from planner.catalog import Table
 from sqlengine.batch import Batch, RowKind
 from sqlengine.connectors.base import writer_of
-from sqlengine.connectors.jdbc.dialects import Account, Connection, Cursor, DatabaseBusy, Dialect, Value, dialect_of
+from sqlengine.connectors.jdbc.dialects import (
+    Account,
+    Connection,
+    Cursor,
+    DatabaseBusy,
+    Dialect,
+    Value,
+    dialect_of,
+)
 from sqlengine.connectors.jdbc.values import written
 
 Row = tuple[Value, ...]
@@ -24,13 +32,19 @@ _PATIENCE_MS: Final = 5_000
 
 
 class JdbcSink:
-    """One writer of one table. A connection that was lost is opened again, as often as 'sink.max-retries' says. For another's
-    lock nobody waits here: the epoch is tried again later, for 5 s as often as that."""
+    """One writer of one table. A connection that was lost is opened again, as often as
+    'sink.max-retries' says. For another's lock nobody waits here: the epoch is tried again later,
+    for 5 s as often as that."""
 
     guarantee: ClassVar[str] = "exactly-once"
 
     def __init__(
-        self, table: Table, account: Account, options: Mapping[str, object], writer: str, clock: Callable[[], int]
+        self,
+        table: Table,
+        account: Account,
+        options: Mapping[str, object],
+        writer: str,
+        clock: Callable[[], int],
     ) -> None:
         url, name = str(options["url"]), str(options["table-name"])
         self._dialect = dialect_of(url)
@@ -49,7 +63,8 @@ class JdbcSink:
         self._last = self._prepare()
 
     def _prepare(self) -> int | None:
-        """Makes the table of epochs, looks whether the columns are there, and reads the last epoch."""
+        """Makes the table of epochs, looks whether the columns are there, and reads the last
+        epoch."""
         try:
             cursor = self._open().cursor()
             cursor.execute(self._statements.make_epochs)
@@ -115,7 +130,9 @@ class JdbcSink:
         if now - self._locked_since < (self._retries + 1) * _PATIENCE_MS:
             return found
         return ExecutionError(
-            found.message, detail=found.detail, hint="end what holds the lock, and start the job again"
+            found.message,
+            detail=found.detail,
+            hint="end what holds the lock, and start the job again",
         )
 
     def _transaction(self, epoch: int) -> bool:
@@ -161,23 +178,38 @@ class _Statements:
         key = [dialect.quoted(k) for k in table.primary_key]
         target, epochs = dialect.quoted(name), dialect.quoted(epochs)
         conflict = dialect.on_conflict(key, [n for n in names if n not in key]) if key else ""
-        self.insert = f"INSERT INTO {target} ({', '.join(names)}) VALUES ({_marks(dialect, names)}){conflict}"
-        self.delete = f"DELETE FROM {target} WHERE " + " AND ".join(f"{k} = {dialect.mark}" for k in key)
+        self.insert = (
+            f"INSERT INTO {target} ({', '.join(names)}) VALUES ({_marks(dialect, names)}){conflict}"
+        )
+        self.delete = f"DELETE FROM {target} WHERE " + " AND ".join(
+            f"{k} = {dialect.mark}" for k in key
+        )
         self.probe = f"SELECT {', '.join(names)} FROM {target} WHERE 1 = 0"
         self.make_epochs = (
-            f"CREATE TABLE IF NOT EXISTS {epochs} (writer {dialect.text} PRIMARY KEY, epoch BIGINT NOT NULL)"
+            f"CREATE TABLE IF NOT EXISTS {epochs} (writer {dialect.text} PRIMARY KEY, epoch BIGINT"
+            " NOT NULL)"
         )
         self.last_epoch = f"SELECT epoch FROM {epochs} WHERE writer = {dialect.mark}{dialect.lock}"
         note = dialect.on_conflict(["writer"], ["epoch"])
-        self.note_epoch = f"INSERT INTO {epochs} (writer, epoch) VALUES ({_marks(dialect, ('writer', 'epoch'))}){note}"
-        parts = [f"{n} {dialect.type_name(c.type, n in key)}" for n, c in zip(names, table.physical, strict=True)]
+        self.note_epoch = (
+            f"INSERT INTO {epochs} (writer, epoch) VALUES"
+            f" ({_marks(dialect, ('writer', 'epoch'))}){note}"
+        )
+        parts = [
+            f"{n} {dialect.type_name(c.type, n in key)}"
+            for n, c in zip(names, table.physical, strict=True)
+        ]
         parts += [f"PRIMARY KEY ({', '.join(key)})"] if key else []
         self.definition = f"CREATE TABLE {target} ({', '.join(parts)})"
 
 
 def _shortened(writer: str) -> str:
     """As a key of the table of epochs: another one for each writer."""
-    return writer if len(writer) <= _MOST_OF_WRITER else f"{writer[:180]}-{xxh64_hexdigest(writer.encode())}"
+    return (
+        writer
+        if len(writer) <= _MOST_OF_WRITER
+        else f"{writer[:180]}-{xxh64_hexdigest(writer.encode())}"
+    )
 
 
 def _marks(dialect: Dialect, names: Sequence[str]) -> str:

@@ -26,15 +26,21 @@ def check_types(table: Table, schema: Schema) -> None:
     """UnsupportedError for a column that no database has."""
     for column in schema:
         kind = column.type
-        if not (kind.is_string or kind.is_binary or kind.root in (*_NUMBERS, *_TIMES, Root.BOOLEAN, Root.DECIMAL)):
+        if not (
+            kind.is_string
+            or kind.is_binary
+            or kind.root in (*_NUMBERS, *_TIMES, Root.BOOLEAN, Root.DECIMAL)
+        ):
             raise UnsupportedError(
-                f"column '{column.name}' of table '{table.display}' is {kind}, which the connector 'jdbc' cannot keep",
+                f"column '{column.name}' of table '{table.display}' is {kind}, which the connector"
+                " 'jdbc' cannot keep",
                 hint="write it as STRING, for example with CAST or JSON_STRING",
             )
 
 
 def written(column: pa.Array, kind: DataType) -> list[Value]:
-    """What goes into the database: numbers and bytes as they are, BOOLEAN as 0 and 1, DECIMAL and times as text."""
+    """What goes into the database: numbers and bytes as they are, BOOLEAN as 0 and 1, DECIMAL and
+    times as text."""
     if kind.root is Root.BOOLEAN:
         column = column.cast(pa.int8())
     elif kind.root is Root.DECIMAL:
@@ -46,7 +52,8 @@ def written(column: pa.Array, kind: DataType) -> list[Value]:
 
 
 def read(values: Sequence[object], column: Column, table: str) -> pa.Array:
-    """A column from what the database gave. ExecutionError names the value that the type cannot hold."""
+    """A column from what the database gave. ExecutionError names the value that the type cannot
+    hold."""
     try:
         found = _read(values, column.type)
     except (ValueError, TypeError, ArithmeticError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
@@ -56,14 +63,18 @@ def read(values: Sequence[object], column: Column, table: str) -> pa.Array:
             hint="declare the column as STRING, or repair the value",
         ) from None
     if found.null_count and not column.type.nullable:
-        raise ExecutionError(f"column '{column.name}' of table '{table}' is NOT NULL, and holds NULL")
+        raise ExecutionError(
+            f"column '{column.name}' of table '{table}' is NOT NULL, and holds NULL"
+        )
     return found
 
 
 def _read(values: Sequence[object], kind: DataType) -> pa.Array:
     if kind.root in (Root.TIMESTAMP, Root.TIMESTAMP_LTZ):
         return _timestamps(values, kind)
-    convert = _converters.get(kind.root) or (_bytes if kind.is_binary else _text if kind.is_string else None)
+    convert = _converters.get(kind.root) or (
+        _bytes if kind.is_binary else _text if kind.is_string else None
+    )
     found = [None if v is None else convert(v) if convert else v for v in values]
     if kind.root is Root.DECIMAL:
         digits = [None if v is None else _fitting(v, kind) for v in found]
@@ -73,7 +84,9 @@ def _read(values: Sequence[object], kind: DataType) -> pa.Array:
 
 def _timestamps(values: Sequence[object], kind: DataType) -> pa.Array:
     suffix = "Z" if kind.root is Root.TIMESTAMP_LTZ else ""
-    texts = pa.array([None if v is None else str(v).replace("T", " ") + suffix for v in values], pa.string())
+    texts = pa.array(
+        [None if v is None else str(v).replace("T", " ") + suffix for v in values], pa.string()
+    )
     found, unread = parse_timestamps(texts, kind, SQL)
     if unread.any():
         raise ValueError(f"'{values[int(np.argmax(unread))]}'")

@@ -1,9 +1,12 @@
-"""The connector 'memory': tables that a program holds, for scripts, tests and programs that embed the engine.
+"""The connector 'memory': tables that a program holds, for scripts, tests and programs that embed
+the engine.
 
-    CREATE TABLE orders (…) WITH ('connector' = 'memory', 'name' = 'orders', 'changelog-mode' = 'I,UB,UA,D')
+    CREATE TABLE orders (…) WITH ('connector' = 'memory', 'name' = 'orders', 'changelog-mode' =
+    'I,UB,UA,D')
 
-Rows have kinds. 'changelog-mode' says which may come (default: I) and, where the table is written, which it takes
-(default: all; with a primary key all but UB). What was written can be read by the next statement, and by the program."""
+Rows have kinds. 'changelog-mode' says which may come (default: I) and, where the table is written,
+which it takes (default: all; with a primary key all but UB). What was written can be read by the
+next statement, and by the program."""
 
 from __future__ import annotations
 
@@ -29,8 +32,12 @@ class MemoryConnector:
     options: ClassVar[Mapping[str, Option]] = {
         "name": Option(required=True, doc="the table's name in memory"),
         "changelog-mode": Option(kinds, doc="which rows may come or are taken, of I, UB, UA and D"),
-        "delete-by-key": Option(boolean, default="false", doc="rows -D may come with the primary key only"),
-        PUSH_DOWN: Option(boolean, default="false", doc="its watermark goes on with each row, also before 1970"),
+        "delete-by-key": Option(
+            boolean, default="false", doc="rows -D may come with the primary key only"
+        ),
+        PUSH_DOWN: Option(
+            boolean, default="false", doc="its watermark goes on with each row, also before 1970"
+        ),
         "scan.parallelism": Option(at_least(1)),
         "sink.parallelism": Option(at_least(1)),
     }
@@ -55,7 +62,8 @@ class MemoryConnector:
         held, schema = _find(table, environment), _schema(table)
         if held.rows is not None and held.rows.schema.arrow.types != schema.arrow.types:
             raise PlanError(
-                f"table '{table.display}' has other columns than the rows in memory", detail=str(held.rows.schema)
+                f"table '{table.display}' has other columns than the rows in memory",
+                detail=str(held.rows.schema),
             )
         return MemorySource(schema, held)
 
@@ -67,8 +75,11 @@ class MemoryConnector:
 
 
 def _schema(table: Table, *, written: bool = False) -> Schema:
-    """The columns of the rows in memory: physical ones, then metadata columns, but for those that cannot be written."""
-    return Schema((*table.physical, *(m.column for m in table.metadata if not (written and m.virtual))))
+    """The columns of the rows in memory: physical ones, then metadata columns, but for those that
+    cannot be written."""
+    return Schema(
+        (*table.physical, *(m.column for m in table.metadata if not (written and m.virtual)))
+    )
 
 
 def _find(table: Table, environment: Environment) -> MemoryTable:
@@ -85,8 +96,8 @@ def _memory(table: Table, environment: Environment) -> Memory:
 
 
 class MemorySource:
-    """One shard; an offset counts rows. A table that is not open ends where it does when it is read first: a statement
-    that reads the table into which it writes does not meet its own rows."""
+    """One shard; an offset counts rows. A table that is not open ends where it does when it is read
+    first: a statement that reads the table into which it writes does not meet its own rows."""
 
     def __init__(self, schema: Schema, held: MemoryTable) -> None:
         self._names = schema.names
@@ -108,7 +119,9 @@ class MemorySource:
             self._last = self._held.num_rows
         return self._held.num_rows if self._last is None else self._last
 
-    def read(self, shard: str, offset: int, *, max_rows: int, until: int | None = None) -> Chunk | None:
+    def read(
+        self, shard: str, offset: int, *, max_rows: int, until: int | None = None
+    ) -> Chunk | None:
         """See `Source`."""
         end = min(offset + max_rows, self.end(shard) or 0) if until is None else until
         if end <= offset or self._held.rows is None:
@@ -154,8 +167,8 @@ class MemorySink:
 
 
 class OverwritingMemorySink(MemorySink):
-    """Its first rows take the place of the table's, since a stream may have no end; two sinks of one run add theirs. Who
-    reads the old rows reads on."""
+    """Its first rows take the place of the table's, since a stream may have no end; two sinks of
+    one run add theirs. Who reads the old rows reads on."""
 
     def __init__(self, table: Table, memory: Memory, writer: str) -> None:
         self._name = str(options_of(table)["name"])

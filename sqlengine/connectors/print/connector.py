@@ -1,4 +1,5 @@
-"""The connector 'print': a sink that writes rows as Flink does, `+I[1, null, 2020-01-02T12:34:56.700]`."""
+"""The connector 'print': a sink that writes rows as Flink does, `+I[1, null,
+2020-01-02T12:34:56.700]`."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ from sqlengine.formats.options import at_least, boolean
 
 @connector("print")
 class PrintConnector:
-    """`standard-error` and `sink.parallelism` are Flink's options, accepted without effect: where the lines go is the
-    environment's business."""
+    """`standard-error` and `sink.parallelism` are Flink's options, accepted without effect: where
+    the lines go is the environment's business."""
 
     name: ClassVar[str] = "print"
     options: ClassVar[Mapping[str, Option]] = {
@@ -40,7 +41,8 @@ class PrintConnector:
 
 
 class PrintSink:
-    """Prints at the commit, so that a crash before it prints nothing; after a crash lines may come again."""
+    """Prints at the commit, so that a crash before it prints nothing; after a crash lines may come
+    again."""
 
     guarantee: ClassVar[str] = "at-least-once"
 
@@ -56,9 +58,15 @@ class PrintSink:
 
     def write(self, batch: Batch) -> None:
         columns = [p(batch.column(n)) for p, n in zip(self._printers, self._names, strict=True)]
-        kinds = ["+I"] * batch.num_rows if batch.kinds is None else [RowKind(k).short for k in batch.kinds.tolist()]
+        kinds = (
+            ["+I"] * batch.num_rows
+            if batch.kinds is None
+            else [RowKind(k).short for k in batch.kinds.tolist()]
+        )
         rows = zip(*columns, strict=True) if columns else [()] * batch.num_rows
-        self._lines += [f"{self._prefix}{k}[{', '.join(r)}]" for k, r in zip(kinds, rows, strict=True)]
+        self._lines += [
+            f"{self._prefix}{k}[{', '.join(r)}]" for k, r in zip(kinds, rows, strict=True)
+        ]
 
     def commit(self, epoch: int) -> int:
         lines, self._lines = self._lines, []

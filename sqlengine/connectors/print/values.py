@@ -32,11 +32,15 @@ def printer(kind: DataType) -> Printer:
 def _time(kind: DataType, column: pa.Array) -> list[str]:
     zone = kind.root is Root.TIMESTAMP_LTZ
     texts = times.format_times(column, kind, times.ISO).to_pylist()
-    return ["null" if t is None else (_java_time(t[:-1], instant=True) + "Z" if zone else _java_time(t)) for t in texts]
+    return [
+        "null" if t is None else (_java_time(t[:-1], instant=True) + "Z" if zone else _java_time(t))
+        for t in texts
+    ]
 
 
 def _java_time(text: str, *, instant: bool = False) -> str:
-    """The fraction has three, six or nine digits; LocalTime leaves out seconds that are zero, Instant does not."""
+    """The fraction has three, six or nine digits; LocalTime leaves out seconds that are zero,
+    Instant does not."""
     whole, _, fraction = text.partition(".")
     if fraction:
         return f"{whole}.{fraction.ljust(-len(fraction) // 3 * -3, '0')}"
@@ -51,21 +55,31 @@ def _many(kind: DataType, column: pa.Array) -> list[str]:
         rows = ["[" + ", ".join(items[a:b]) + "]" for a, b in pairwise(ends)]
     else:
         counts = DataType(Root.INT) if kind.root is Root.MULTISET else kind.children[1]
-        pairs = zip(printer(kind.children[0])(column.keys), printer(counts)(column.items), strict=True)
+        pairs = zip(
+            printer(kind.children[0])(column.keys), printer(counts)(column.items), strict=True
+        )
         items = [f"{k}={v}" for k, v in pairs]
         rows = ["{" + ", ".join(items[a:b]) + "}" for a, b in pairwise(ends)]
-    return ["null" if missing else r for r, missing in zip(rows, column.is_null().to_pylist(), strict=True)]
+    return [
+        "null" if missing else r
+        for r, missing in zip(rows, column.is_null().to_pylist(), strict=True)
+    ]
 
 
 def _row(kind: DataType, column: pa.Array) -> list[str]:
     fields = [printer(child)(column.field(i)) for i, child in enumerate(kind.children)]
     rows = ["+I[" + ", ".join(values) + "]" for values in zip(*fields, strict=True)]
-    return ["null" if missing else r for r, missing in zip(rows, column.is_null().to_pylist(), strict=True)]
+    return [
+        "null" if missing else r
+        for r, missing in zip(rows, column.is_null().to_pylist(), strict=True)
+    ]
 
 
 def _bytes(column: pa.Array) -> list[str]:
     """Signed, as Java's are."""
-    return ["null" if v is None else str(np.frombuffer(v, np.int8).tolist()) for v in column.to_pylist()]
+    return [
+        "null" if v is None else str(np.frombuffer(v, np.int8).tolist()) for v in column.to_pylist()
+    ]
 
 
 def _texts(kind: DataType, column: pa.Array) -> list[str]:

@@ -2,12 +2,13 @@
 
     CREATE TABLE clicks (…) WITH ('connector' = 'topic', 'topic' = 'clicks', 'format' = 'json')
 
-A new job begins at the latest offset unless 'scan.startup.mode' says otherwise. Rows of one epoch leave as one append per
-shard, exactly once. With 'key.fields' a row's shard is the hash (version 1, as for state) of those columns in canonical
-form, which is also the record's key; without, an epoch's rows go to one shard together, the next epoch's to the next.
+A new job begins at the latest offset unless 'scan.startup.mode' says otherwise. Rows of one epoch
+leave as one append per shard, exactly once. With 'key.fields' a row's shard is the hash (version 1,
+as for state) of those columns in canonical form, which is also the record's key; without, an
+epoch's rows go to one shard together, the next epoch's to the next.
 
-With 'upsert' = 'true' the topic holds the last row of each primary key (see topic_upserts), and is read from its
-beginning unless 'scan.startup.mode' says otherwise."""
+With 'upsert' = 'true' the topic holds the last row of each primary key (see topic_upserts), and is
+read from its beginning unless 'scan.startup.mode' says otherwise."""
 
 from __future__ import annotations
 
@@ -52,15 +53,22 @@ class TopicConnector:
             boolean, doc="make the topic, with one shard, where it is missing; default: for sinks"
         ),
         "scan.startup.mode": Option(
-            choice("latest-offset", "earliest-offset", "group-offsets", "timestamp"), default="latest-offset"
+            choice("latest-offset", "earliest-offset", "group-offsets", "timestamp"),
+            default="latest-offset",
         ),
-        "scan.startup.timestamp-millis": Option(at_least(0), doc="where the mode 'timestamp' begins"),
+        "scan.startup.timestamp-millis": Option(
+            at_least(0), doc="where the mode 'timestamp' begins"
+        ),
         "scan.bounded.mode": Option(choice("unbounded", "latest-offset"), default="unbounded"),
         "properties.group.id": Option(_group, doc="whose offsets the mode 'group-offsets' takes"),
-        "compression": Option(choice(*COMPRESSIONS), doc="how a sink packs its batches; default: as the topic says"),
+        "compression": Option(
+            choice(*COMPRESSIONS), doc="how a sink packs its batches; default: as the topic says"
+        ),
         "key.fields": Option(doc="columns, separated by ;, whose rows stay together and in order"),
         UPSERT: Option(
-            boolean, default="false", doc="a record is the row of its primary key, one without a value its end"
+            boolean,
+            default="false",
+            doc="a record is the row of its primary key, one without a value its end",
         ),
     }
     metadata: ClassVar[Mapping[str, DataType]] = {
@@ -80,14 +88,16 @@ class TopicConnector:
         return KINDS if is_upsert(table) else kinds_of_format(table)
 
     def source(self, table: Table, environment: Environment) -> Source:
-        """Reads the topic. BrokerError where it is missing, PlanError for options that contradict each other."""
+        """Reads the topic. BrokerError where it is missing, PlanError for options that contradict
+        each other."""
         options = options_of(table)
         broker = _broker(environment)
         _find(broker, table, create=options["topic.auto-create"] is True)
         return TopicSource(broker, table, options, environment.share)
 
     def sink(self, table: Table, environment: Environment) -> Sink:
-        """Appends to the topic, which is made, with one shard, unless 'topic.auto-create' forbids it."""
+        """Appends to the topic, which is made, with one shard, unless 'topic.auto-create' forbids
+        it."""
         options = options_of(table)
         name = table.options["topic"]
         if is_system(name):
@@ -95,13 +105,23 @@ class TopicConnector:
         for column in table.metadata:
             if not column.virtual:
                 raise UnsupportedError(
-                    f"metadata column '{column.column.name}' cannot be written", hint="declare it METADATA VIRTUAL"
+                    f"metadata column '{column.column.name}' cannot be written",
+                    hint="declare it METADATA VIRTUAL",
                 )
         broker = _broker(environment)
-        shards = _find(broker, table, create=options["topic.auto-create"] is not False, compacted=is_upsert(table))
+        shards = _find(
+            broker,
+            table,
+            create=options["topic.auto-create"] is not False,
+            compacted=is_upsert(table),
+        )
         packed = next((c for c in COMPRESSIONS if c == options["compression"]), None)
-        writer = writer_of(environment.writer, table, *(f"{k}={v}" for k, v in sorted(table.options.items())))
-        return TopicSink(broker, table, shards, writer if environment.once else None, environment.clock, packed)
+        writer = writer_of(
+            environment.writer, table, *(f"{k}={v}" for k, v in sorted(table.options.items()))
+        )
+        return TopicSink(
+            broker, table, shards, writer if environment.once else None, environment.clock, packed
+        )
 
 
 def _broker(environment: Environment) -> Broker:
@@ -111,7 +131,8 @@ def _broker(environment: Environment) -> Broker:
 
 
 def _find(broker: Broker, table: Table, *, create: bool, compacted: bool = False) -> int:
-    """The number of the topic's shards. A topic that is made is `compacted` where only the last record of a key counts."""
+    """The number of the topic's shards. A topic that is made is `compacted` where only the last
+    record of a key counts."""
     name = table.options["topic"]
     check_topic_name(name)
     if create and not is_system(name):
@@ -121,7 +142,9 @@ def _find(broker: Broker, table: Table, *, create: bool, compacted: bool = False
     except TopicNotFound:
         near = did_you_mean(name, [t.name for t in broker.topics() if not is_system(t.name)])
         hint = f"create it: sql topic create {name}, or set 'topic.auto-create' = 'true'"
-        raise BrokerError(f"topic '{name}' of table '{table.display}' does not exist", detail=near, hint=hint) from None
+        raise BrokerError(
+            f"topic '{name}' of table '{table.display}' does not exist", detail=near, hint=hint
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -133,10 +156,12 @@ class _Key:
 
 
 class TopicSource:
-    """A shard is the broker's, by number as text; an offset counts records. Where the share of a part has no shard, input is
-    over before it begins."""
+    """A shard is the broker's, by number as text; an offset counts records. Where the share of a
+    part has no shard, input is over before it begins."""
 
-    def __init__(self, broker: Broker, table: Table, options: Mapping[str, object], share: Share) -> None:
+    def __init__(
+        self, broker: Broker, table: Table, options: Mapping[str, object], share: Share
+    ) -> None:
         self._broker = broker
         self._topic = table.options["topic"]
         self._start = _start_at(broker, table, options)
@@ -156,9 +181,15 @@ class TopicSource:
         return self._start(int(shard))
 
     def end(self, shard: str) -> int | None:
-        return self._ends[int(shard)] if self.bounded else self._broker.end_offset(self._topic, int(shard))
+        return (
+            self._ends[int(shard)]
+            if self.bounded
+            else self._broker.end_offset(self._topic, int(shard))
+        )
 
-    def read(self, shard: str, offset: int, *, max_rows: int, until: int | None = None) -> Chunk | None:
+    def read(
+        self, shard: str, offset: int, *, max_rows: int, until: int | None = None
+    ) -> Chunk | None:
         """See `Source`. Tombstones (records without a value) give no row."""
         number = int(shard)
         if until is None and self.bounded:
@@ -175,25 +206,51 @@ class TopicSource:
             values, kinds, present = read_upserts(records)
             columns = {key: column.filter(pa.array(present)) for key, column in columns.items()}
             end, rows = records.next_offset, len(values)
-            return Chunk(shard, start, end, rows, values, offsets=offsets[present], metadata=columns, kinds=kinds)
+            return Chunk(
+                shard,
+                start,
+                end,
+                rows,
+                values,
+                offsets=offsets[present],
+                metadata=columns,
+                kinds=kinds,
+            )
         if values.null_count:
             present = values.is_valid()
             values, offsets = values.filter(present), offsets[np.asarray(present)]
             columns = {key: column.filter(present) for key, column in columns.items()}
-        return Chunk(shard, start, records.next_offset, len(values), values, offsets=offsets, metadata=columns)
+        return Chunk(
+            shard,
+            start,
+            records.next_offset,
+            len(values),
+            values,
+            offsets=offsets,
+            metadata=columns,
+        )
 
     def gone(self, shard: str, offset: int) -> str | None:
         """See `Forgetting`."""
-        begin, end = (at(self._topic, int(shard)) for at in (self._broker.begin_offset, self._broker.end_offset))
+        begin, end = (
+            at(self._topic, int(shard))
+            for at in (self._broker.begin_offset, self._broker.end_offset)
+        )
         if begin <= offset <= end:
             return None
         place = f"offset {offset} of shard {shard} is to be read, and topic '{self._topic}'"
-        return f"{place} begins at {begin} by now" if offset < begin else f"{place} ends at {end}: it was made anew"
+        return (
+            f"{place} begins at {begin} by now"
+            if offset < begin
+            else f"{place} ends at {end}: it was made anew"
+        )
 
     def passed(self, positions: Mapping[str, int]) -> None:
         """Commits the offsets for the group, if the table names one."""
         if isinstance(self._group, str):
-            self._broker.commit(self._group, self._topic, {int(shard): at for shard, at in positions.items()})
+            self._broker.commit(
+                self._group, self._topic, {int(shard): at for shard, at in positions.items()}
+            )
 
     def close(self) -> None: ...
 
@@ -209,12 +266,16 @@ def _start_at(broker: Broker, table: Table, options: Mapping[str, object]) -> Ca
     )
     if mode == "timestamp":
         if not isinstance(millis, int):
-            raise PlanError(f"table '{table.display}' needs the option 'scan.startup.timestamp-millis'")
+            raise PlanError(
+                f"table '{table.display}' needs the option 'scan.startup.timestamp-millis'"
+            )
         return lambda shard: broker.offset_for_time(topic, shard, millis)
     if mode == "group-offsets":
         if not isinstance(group, str):
             raise PlanError(f"table '{table.display}' needs the option 'properties.group.id'")
-        return lambda shard: broker.committed(group, topic).get(shard, broker.end_offset(topic, shard))
+        return lambda shard: broker.committed(group, topic).get(
+            shard, broker.end_offset(topic, shard)
+        )
     if mode == "earliest-offset":
         return lambda shard: broker.begin_offset(topic, shard)
     return lambda shard: broker.end_offset(topic, shard)
@@ -230,5 +291,11 @@ def _metadata(wanted: _Key, records: Records) -> pa.Array:
         case "shard":
             values = pa.array(np.full(records.num_rows, records.shard, np.int32))
         case _:
-            values = records.keys if records.keys is not None else pa.nulls(records.num_rows, pa.binary())
-    return values if values.type == wanted.type.arrow else values.cast(wanted.type.arrow, safe=False)
+            values = (
+                records.keys
+                if records.keys is not None
+                else pa.nulls(records.num_rows, pa.binary())
+            )
+    return (
+        values if values.type == wanted.type.arrow else values.cast(wanted.type.arrow, safe=False)
+    )

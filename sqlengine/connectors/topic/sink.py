@@ -1,4 +1,5 @@
-"""Writing into a topic, exactly once: an epoch's rows leave as one append per shard, with the epoch and its writer."""
+"""Writing into a topic, exactly once: an epoch's rows leave as one append per shard, with the epoch
+and its writer."""
 
 from __future__ import annotations
 
@@ -23,9 +24,9 @@ from sqlengine.state.keys import check_keys, encode
 
 
 class TopicSink:
-    """Keeps an epoch's records until its commit. With a `writer` they come once: all shards but the first are appended to
-    before it, so that its last epoch is the writer's: where a crash came between, the same epoch again adds what is missing
-    and nothing else."""
+    """Keeps an epoch's records until its commit. With a `writer` they come once: all shards but the
+    first are appended to before it, so that its last epoch is the writer's: where a crash came
+    between, the same epoch again adds what is missing and nothing else."""
 
     guarantee: ClassVar[str] = "exactly-once"
 
@@ -47,20 +48,32 @@ class TopicSink:
         self._names = table.physical.names
         self._encoder: Encoder = encoder_for(table)
         self._upserts = Upserts(table) if is_upsert(table) else None
-        self._keys = table.physical.select(table.primary_key) if self._upserts is not None else _key_schema(table)
+        self._keys = (
+            table.physical.select(table.primary_key)
+            if self._upserts is not None
+            else _key_schema(table)
+        )
         self._pending: list[tuple[pa.Array, list[bytes] | None, pa.Array | None]] = []
         self._time = 0
 
     def last_epoch(self) -> int | None:
-        return None if self._writer is None else self._broker.last_epoch(self._topic, 0, self._writer)
+        return (
+            None if self._writer is None else self._broker.last_epoch(self._topic, 0, self._writer)
+        )
 
     def write(self, batch: Batch) -> None:
         if not batch.num_rows:
             return
-        rows = batch.with_columns(batch.schema.select(self._names), [batch.column(n) for n in self._names])
+        rows = batch.with_columns(
+            batch.schema.select(self._names), [batch.column(n) for n in self._names]
+        )
         keys = None
         if self._keys is not None:
-            keys = encode([c.type for c in self._keys], [batch.column(c.name) for c in self._keys], batch.num_rows)
+            keys = encode(
+                [c.type for c in self._keys],
+                [batch.column(c.name) for c in self._keys],
+                batch.num_rows,
+            )
         values, own = self._encoder.encode(rows), None
         if self._upserts is not None:
             values, own = self._upserts.values(values, rows), self._upserts.keys(rows)
@@ -86,11 +99,16 @@ class TopicSink:
         """The rows of each shard."""
         if keys is None:
             chosen = epoch % self._shards
-            return [np.arange(count) if s == chosen else np.empty(0, np.int64) for s in range(self._shards)]
+            return [
+                np.arange(count) if s == chosen else np.empty(0, np.int64)
+                for s in range(self._shards)
+            ]
         shards = np.fromiter((xxh64_intdigest(k, 0) % self._shards for k in keys), np.int64, count)
         return [np.flatnonzero(shards == s) for s in range(self._shards)]
 
-    def _append(self, shard: int, epoch: int, values: pa.Array, keys: list[bytes] | None, rows: IntArray) -> int:
+    def _append(
+        self, shard: int, epoch: int, values: pa.Array, keys: list[bytes] | None, rows: IntArray
+    ) -> int:
         appended = self._broker.append(
             self._topic,
             shard,
@@ -115,7 +133,9 @@ def _key_schema(table: Table) -> Schema | None:
     for name in names:
         if name not in table.physical:
             hint = did_you_mean(name, table.physical.names)
-            raise PlanError(f"'key.fields' of table '{table.display}' names no column '{name}'", hint=hint)
+            raise PlanError(
+                f"'key.fields' of table '{table.display}' names no column '{name}'", hint=hint
+            )
     keys = table.physical.select(names)
     check_keys(keys)
     return keys

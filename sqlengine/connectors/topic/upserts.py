@@ -1,6 +1,8 @@
-"""Topics that hold the last row of each key: a record is the row, one without a value says that the row is gone.
+"""Topics that hold the last row of each key: a record is the row, one without a value says that the
+row is gone.
 
-The record's key is a JSON object of the primary key's columns, so that a deletion can be read without its row."""
+The record's key is a JSON object of the primary key's columns, so that a deletion can be read
+without its row."""
 
 from __future__ import annotations
 
@@ -42,7 +44,10 @@ def is_upsert(table: Table) -> bool:
             detail="keys are written and read as JSON objects",
         )
     if boolean(table.options.get("json.fail-on-missing-field", "false")):
-        raise PlanError(f"'json.fail-on-missing-field' and 'upsert' of table '{table.display}' exclude each other")
+        raise PlanError(
+            f"'json.fail-on-missing-field' and 'upsert' of table '{table.display}' exclude each"
+            " other"
+        )
     return True
 
 
@@ -54,7 +59,9 @@ class Upserts:
         self._encoder = encoder_of(table, self._keys)
 
     def keys(self, batch: Batch) -> pa.Array:
-        return self._encoder.encode(batch.with_columns(self._keys, [batch.column(c.name) for c in self._keys]))
+        return self._encoder.encode(
+            batch.with_columns(self._keys, [batch.column(c.name) for c in self._keys])
+        )
 
     def values(self, records: pa.Array, batch: Batch) -> pa.Array:
         """The records, NULL for rows that go."""
@@ -65,13 +72,17 @@ class Upserts:
 
 
 def read_upserts(records: Records) -> tuple[pa.Array, npt.NDArray[np.int8], npt.NDArray[np.bool_]]:
-    """What to decode of each record, its value or for a deletion its key; the kind of each; which of them can be read (a
-    deletion without a key cannot)."""
+    """What to decode of each record, its value or for a deletion its key; the kind of each; which
+    of them can be read (a deletion without a key cannot)."""
     present = np.asarray(records.values.is_valid().to_numpy(zero_copy_only=False), np.bool_)
     kinds = np.where(present, RowKind.UPDATE_AFTER, RowKind.DELETE).astype(np.int8)
     if present.all():
         return records.values, kinds, present
-    keys = records.keys if records.keys is not None else pa.nulls(records.num_rows, records.values.type)
+    keys = (
+        records.keys
+        if records.keys is not None
+        else pa.nulls(records.num_rows, records.values.type)
+    )
     texts = pc.coalesce(records.values, keys.cast(records.values.type))
     readable = np.asarray(texts.is_valid().to_numpy(zero_copy_only=False), np.bool_)
     return texts.filter(pa.array(readable)), kinds[readable], readable

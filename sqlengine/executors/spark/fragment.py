@@ -11,7 +11,15 @@ from parser.types import Schema
 from planner.graph.physical import Edge, PhysicalNode
 from sqlengine.batch import MAX_WATERMARK, Batch, empty
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Context, Operator, Output, Timed, outputs
+from sqlengine.operators.base import (
+    ERROR_PORT,
+    GIVE_UP_PORT,
+    Context,
+    Operator,
+    Output,
+    Timed,
+    outputs,
+)
 from sqlengine.state.table import KeyedTable
 
 # An input of a node: its id and the port.
@@ -20,9 +28,10 @@ Input = tuple[str, int]
 
 @dataclass(frozen=True)
 class Fragment:
-    """`nodes` in order, producers before consumers. Batches of input port i go to `inputs[i]`; edges that lead out of
-    the fragment end in `outputs`, by port. `elsewhere` are inputs of its nodes that nothing in it feeds: other fragments
-    do, and time does not wait for them here. `single` are nodes that have all their rows in one bucket."""
+    """`nodes` in order, producers before consumers. Batches of input port i go to `inputs[i]`;
+    edges that lead out of the fragment end in `outputs`, by port. `elsewhere` are inputs of its
+    nodes that nothing in it feeds: other fragments do, and time does not wait for them here.
+    `single` are nodes that have all their rows in one bucket."""
 
     nodes: tuple[PhysicalNode, ...]
     inputs: Mapping[int, Input]
@@ -40,21 +49,26 @@ class _Scoped:
         self._node = node
         self._context = context
 
-    def table(self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...] | None) -> KeyedTable:
+    def table(
+        self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...] | None
+    ) -> KeyedTable:
         self.keeps = True
         return self._context.table(f"{self._node}/{name}", keys, values, exchange)
 
 
 class FragmentOperator:
-    """Pushes batches through the nodes in topological order; dead letters of all of them leave by the ports of errors.
-    Only the instance that holds bucket 0 (`first`) has rows of `single` nodes, in all others time alone passes them."""
+    """Pushes batches through the nodes in topological order; dead letters of all of them leave by
+    the ports of errors. Only the instance that holds bucket 0 (`first`) has rows of `single` nodes,
+    in all others time alone passes them."""
 
     def __init__(self, fragment: Fragment, factory: OperatorFactory, first: bool = True) -> None:
         self._fragment = fragment
         self._factory = factory
         self._nodes = {n.id: n for n in fragment.nodes}
         self._ranks = {n.id: i for i, n in enumerate(fragment.nodes)}
-        self._operators: dict[str, Operator] = {n.id: factory.build(n, None) for n in fragment.nodes}
+        self._operators: dict[str, Operator] = {
+            n.id: factory.build(n, None) for n in fragment.nodes
+        }
         self._keeping: list[str] = []
         self._idle = frozenset() if first else fragment.single
 
@@ -68,7 +82,8 @@ class FragmentOperator:
         return any(isinstance(o, Timed) for o in self._operators.values())
 
     def renew(self, context: Context) -> None:
-        """As if nothing had come yet: operators that keep something are built again, over tables of `context`."""
+        """As if nothing had come yet: operators that keep something are built again, over tables of
+        `context`."""
         keeping, self._keeping = self._keeping, []
         for name in keeping:
             self._operators[name].close()
@@ -88,7 +103,8 @@ class FragmentOperator:
         return self.push([(port, batch)])
 
     def push(self, inputs: Sequence[tuple[int, Batch]]) -> Output:
-        """Takes batches of several ports as one step: each node sees all that comes to it, as in one process."""
+        """Takes batches of several ports as one step: each node sees all that comes to it, as in
+        one process."""
         waiting: dict[str, list[tuple[int, Batch]]] = {}
         queue: list[tuple[int, str]] = []
         for port, batch in inputs:
@@ -108,7 +124,11 @@ class FragmentOperator:
         output = [made for stream in outputs(self._operators[name], parts) for made in stream]
         if name not in self._idle:
             return output
-        return [(to, made.tick(made.schema)) for to, made in output if to not in (ERROR_PORT, GIVE_UP_PORT)]
+        return [
+            (to, made.tick(made.schema))
+            for to, made in output
+            if to not in (ERROR_PORT, GIVE_UP_PORT)
+        ]
 
     def _send(
         self,
@@ -125,7 +145,11 @@ class FragmentOperator:
             self._enqueue((edge.target, edge.target_port), batch, waiting, queue)
 
     def _enqueue(
-        self, at: Input, batch: Batch, waiting: dict[str, list[tuple[int, Batch]]], queue: list[tuple[int, str]]
+        self,
+        at: Input,
+        batch: Batch,
+        waiting: dict[str, list[tuple[int, Batch]]],
+        queue: list[tuple[int, str]],
     ) -> None:
         name, port = at
         if name not in waiting:

@@ -1,9 +1,10 @@
-"""A keyed stage in Spark's Python workers: operators over the buckets of a partition, their state in one file a batch.
-This module knows no Spark, and is imported by name in each worker as `spark_worker` is.
+"""A keyed stage in Spark's Python workers: operators over the buckets of a partition, their state
+in one file a batch. This module knows no Spark, and is imported by name in each worker as
+`spark_worker` is.
 
-Time is the same in all partitions of a stage: each of them sees every chunk, with its rows or without. So what several
-partitions have made of one chunk can be put together as one process would have made it: in the order of the watermarks
-before the rows."""
+Time is the same in all partitions of a stage: each of them sees every chunk, with its rows or
+without. So what several partitions have made of one chunk can be put together as one process would
+have made it: in the order of the watermarks before the rows."""
 
 from __future__ import annotations
 
@@ -46,8 +47,8 @@ _FRAME_BYTES: Final = 64 << 20
 
 @dataclass
 class _Held:
-    """A keyed stage with its state at the end of a batch, kept for the next one. `times` by input port that rows of
-    sources come to: the shards that feed one need not be those of another."""
+    """A keyed stage with its state at the end of a batch, kept for the next one. `times` by input
+    port that rows of sources come to: the shards that feed one need not be those of another."""
 
     step: Step
     operator: Keyed
@@ -61,10 +62,12 @@ _held: dict[tuple[str, str, int, int], _Held] = {}
 
 
 def run_keyed(plan: SparkPlan, stage: int, step: Step, folder: str, batches: Batches) -> Batches:
-    """From the frames of one partition to frames of results, and of what goes to later stages. The state is that of the
-    step's `previous` batch and goes to a file of this one, created if it is absent: another attempt finds the same and
-    gives the same."""
-    frames = pa.Table.from_batches([pa.RecordBatch.from_arrays(b.columns, schema=FRAME) for b in batches], FRAME)
+    """From the frames of one partition to frames of results, and of what goes to later stages. The
+    state is that of the step's `previous` batch and goes to a file of this one, created if it is
+    absent: another attempt finds the same and gives the same."""
+    frames = pa.Table.from_batches(
+        [pa.RecordBatch.from_arrays(b.columns, schema=FRAME) for b in batches], FRAME
+    )
     is_mine = pc.equal(frames["stage"], on_its_way(stage))
     yield from frames.filter(pc.invert(is_mine)).to_batches()
     mine = frames.filter(is_mine)
@@ -85,15 +88,19 @@ def run_keyed(plan: SparkPlan, stage: int, step: Step, folder: str, batches: Bat
 
 
 def _introduce(held: _Held, arrived: pa.Table) -> None:
-    """Every shard is known before the first row of any, and holds the others back until it has a time of its own."""
+    """Every shard is known before the first row of any, and holds the others back until it has a
+    time of its own."""
     for port, times in held.times.items():
         present = arrived.filter(pc.equal(arrived["port"], port))["shard"].unique().to_pylist()
         for shard in sorted({*held.ports[port].shards, *present}):
             times.advance(shard, np.empty(0, np.int64), MIN_WATERMARK)
 
 
-def _chunks(held: _Held, step: Step, arrived: pa.Table) -> Iterator[tuple[At, list[tuple[int, Batch]]]]:
-    """What came of each chunk, in order, by input port in the order of their numbers; at last the end of the step."""
+def _chunks(
+    held: _Held, step: Step, arrived: pa.Table
+) -> Iterator[tuple[At, list[tuple[int, Batch]]]]:
+    """What came of each chunk, in order, by input port in the order of their numbers; at last the
+    end of the step."""
     over = False
     for at, of_chunk in groupby(_rows(arrived), key=lambda row: row[0]):
         over = at == AT_THE_END
@@ -119,13 +126,18 @@ def _inputs(held: _Held, arrived: Iterable[Arrived]) -> list[tuple[int, Batch]]:
         by_port.setdefault(port, []).append(decode_batch(data))
     inputs: list[tuple[int, Batch]] = []
     for port, batches in sorted(by_port.items()):
-        timed = [_timed(held.times[port], b) for b in batches] if port in held.times else [_together(batches)]
+        timed = (
+            [_timed(held.times[port], b) for b in batches]
+            if port in held.times
+            else [_together(batches)]
+        )
         inputs += [(port, replace(b, seed=b.seed ^ held.salt)) for b in timed]
     return inputs
 
 
 def _timed(times: ShardTimes, batch: Batch) -> Batch:
-    """The stateless stage knew the watermark from its chunk alone: here it meets those of all shards so far."""
+    """The stateless stage knew the watermark from its chunk alone: here it meets those of all
+    shards so far."""
     since = times.watermark
     steps = np.empty(0, np.int64) if batch.steps is None else batch.steps
     told = np.concatenate([batch.watermarks(), steps])
@@ -136,13 +148,19 @@ def _timed(times: ShardTimes, batch: Batch) -> Batch:
 
 
 def _together(batches: Sequence[Batch]) -> Batch:
-    """What the partitions of a stage made of one chunk; one behind the other where the time is the same."""
+    """What the partitions of a stage made of one chunk; one behind the other where the time is the
+    same."""
     made = [b for b in batches if b.num_rows]
     whole = concat(made or batches[:1])
     if len(made) > 1 and whole.row_watermarks is not None:
         whole = whole.take(np.argsort(whole.row_watermarks, kind="stable"))
     steps = joined_steps([b.steps for b in batches])
-    return replace(whole, watermark=max(b.watermark for b in batches), since=min(b.since for b in batches), steps=steps)
+    return replace(
+        whole,
+        watermark=max(b.watermark for b in batches),
+        since=min(b.since for b in batches),
+        steps=steps,
+    )
 
 
 def _ticks(held: _Held, step: Step) -> list[tuple[int, Batch]]:
@@ -170,18 +188,26 @@ def _in_pieces(frames: Iterable[Frame]) -> Batches:
 
 
 def _keep(held: _Held, key: tuple[str, str, int, int]) -> None:
-    """Keeps the operator for the next batch, and none that fell behind because their tasks ran in other workers."""
-    for other in [k for k, h in _held.items() if k[:2] == key[:2] and h.step.batch < held.step.previous]:
+    """Keeps the operator for the next batch, and none that fell behind because their tasks ran in
+    other workers."""
+    for other in [
+        k for k, h in _held.items() if k[:2] == key[:2] and h.step.batch < held.step.previous
+    ]:
         del _held[other]
     _held[key] = held
 
 
 def _take_held(plan: SparkPlan, stage: int, step: Step, folder: str, partition: int) -> _Held:
-    """The stage as the batch before left it: from this worker's memory if it is there, else from the files."""
+    """The stage as the batch before left it: from this worker's memory if it is there, else from
+    the files."""
     held = _held.pop((folder, plan.name, stage, partition), None)
     if held is not None:
         last = held.step
-        if (last.batch, last.version, last.partitions) == (step.previous, step.version, step.partitions):
+        if (last.batch, last.version, last.partitions) == (
+            step.previous,
+            step.version,
+            step.partitions,
+        ):
             held.step = step
             return held
     state = _restore(step, folder, f"{plan.name}-{stage}", partition)
@@ -207,7 +233,10 @@ def _restore(step: Step, folder: str, name: str, partition: int) -> StateFile:
         mine = sorted(wanted.intersection(buckets_in(p, step.previous_partitions)))
         if mine:
             parts.append(decode_state(_read(state_path(folder, step.previous, name, p)), mine))
-    tables = {n: pa.concat_tables(part.tables[n] for part in parts) for n in (parts[0].tables if parts else ())}
+    tables = {
+        n: pa.concat_tables(part.tables[n] for part in parts)
+        for n in (parts[0].tables if parts else ())
+    }
     return StateFile(tables, parts[0].shared if parts else {})
 
 
@@ -219,7 +248,7 @@ def _save(held: _Held, step: Step, folder: str, name: str, partition: int) -> No
     create(state_path(folder, step.batch, name, partition), encode_state(state))
 
 
-# ---- files ---------------------------------------------------------------------------------------------------------
+# ---- files ---------------------------------------------------------------------------------------
 
 
 def state_path(folder: str, batch: int, name: str, partition: int) -> str:
@@ -234,7 +263,8 @@ def _read(uri: str) -> bytes:
 
 
 def create(uri: str, data: bytes) -> None:
-    """Writes a file unless a whole one is there: an attempt that was killed may have left a part of it."""
+    """Writes a file unless a whole one is there: an attempt that was killed may have left a part of
+    it."""
     system, path = fs.FileSystem.from_uri(uri)
     if system.get_file_info(path).type is fs.FileType.File and is_whole(_read(uri)):
         return

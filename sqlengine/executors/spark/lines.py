@@ -19,8 +19,9 @@ _RAW = Schema.of(**{RECORD: BYTES, OFFSET: BIGINT})
 
 
 class LineStage:
-    """Operators that stand one behind the other; the first takes batches of `record` and `offset` (`raw_schema`), only
-    the last may have several output ports. Their tables begin empty with every chunk of a shard."""
+    """Operators that stand one behind the other; the first takes batches of `record` and `offset`
+    (`raw_schema`), only the last may have several output ports. Their tables begin empty with every
+    chunk of a shard."""
 
     def __init__(self, operators: Sequence[Operator]) -> None:
         self._operators = operators
@@ -47,7 +48,8 @@ class LineStage:
 
 
 def _chunks(records: pa.RecordBatch, step: Step) -> Iterator[tuple[Batch, int]]:
-    """Runs of rows of one shard and file, as a scan takes them, with the sequence number of the first."""
+    """Runs of rows of one shard and file, as a scan takes them, with the sequence number of the
+    first."""
     names = ("shard", "offset")
     changes = [pc.run_end_encode(records.column(n)).run_ends.to_numpy() for n in names]
     ends = np.union1d(*changes)

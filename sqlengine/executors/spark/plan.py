@@ -1,5 +1,5 @@
-"""Cuts a physical plan for Spark: what a task can do with the records of one source, and behind each exchange what needs
-the rows of a key together. Pure."""
+"""Cuts a physical plan for Spark: what a task can do with the records of one source, and behind
+each exchange what needs the rows of a key together. Pure."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _FIRST: Final = 1
 
 @dataclass(frozen=True)
 class CutPlan:
-    """`sources`: by id of a scan or of VALUES, all that is done with its rows before the first exchange; `keyed`: the
-    stages behind it, whose input ports are those of `exchange`. `reach`: by port, the sources whose rows come there
-    without another exchange. `sinks`: by output port of all fragments alike, what is written where."""
+    """`sources`: by id of a scan or of VALUES, all that is done with its rows before the first
+    exchange; `keyed`: the stages behind it, whose input ports are those of `exchange`. `reach`: by
+    port, the sources whose rows come there without another exchange. `sinks`: by output port of all
+    fragments alike, what is written where."""
 
     sources: Mapping[str, Fragment]
     keyed: tuple[Fragment, ...]
@@ -34,10 +35,17 @@ def cut_plan(plan: PhysicalPlan) -> CutPlan:
     stages = _stages(plan)
     crossings = _crossings(plan, stages)
     sinks = {len(crossings) + i: sink for i, sink in enumerate(sorted(plan.sinks))}
-    outputs = {at: port for port, at in enumerate(crossings)} | {(sink, 0): port for port, sink in sinks.items()}
+    outputs = {at: port for port, at in enumerate(crossings)} | {
+        (sink, 0): port for port, sink in sinks.items()
+    }
     stateless = [n for n in plan.in_order if stages[n.id] == STATELESS]
-    sources = {n.id: _source(n, stateless, outputs) for n in stateless if isinstance(n.plan, Scan | Values)}
-    exchange = {port: _exchange(plan, at, source, stages) for port, (at, source) in enumerate(crossings.items())}
+    sources = {
+        n.id: _source(n, stateless, outputs) for n in stateless if isinstance(n.plan, Scan | Values)
+    }
+    exchange = {
+        port: _exchange(plan, at, source, stages)
+        for port, (at, source) in enumerate(crossings.items())
+    }
     fed = [(port, at) for port, at in enumerate(crossings) if exchange[port].source == STATELESS]
     reach = {port: tuple(s for s, f in sources.items() if _feeds(f, at)) for port, at in fed}
     last = max(stages.values(), default=STATELESS)
@@ -46,8 +54,9 @@ def cut_plan(plan: PhysicalPlan) -> CutPlan:
 
 
 def _stages(plan: PhysicalPlan) -> dict[str, int]:
-    """The stage of each node: that of what feeds it, and one more where its rows are exchanged. A task that reads a part of
-    a source knows the watermark of that part alone: who asks for it stands behind an exchange, too."""
+    """The stage of each node: that of what feeds it, and one more where its rows are exchanged. A
+    task that reads a part of a source knows the watermark of that part alone: who asks for it
+    stands behind an exchange, too."""
     stages: dict[str, int] = {}
     fed: dict[str, int] = {}
     for node in plan.in_order:
@@ -64,7 +73,9 @@ def _crossings(plan: PhysicalPlan, stages: Mapping[str, int]) -> dict[Input, Phy
     return {(e.target, e.target_port): n for n, e in edges if stages[e.target] != stages[n.id]}
 
 
-def _source(source: PhysicalNode, stateless: Iterable[PhysicalNode], outputs: Mapping[Input, int]) -> Fragment:
+def _source(
+    source: PhysicalNode, stateless: Iterable[PhysicalNode], outputs: Mapping[Input, int]
+) -> Fragment:
     reached = {source.id}
     nodes = []
     for node in stateless:
@@ -72,8 +83,12 @@ def _source(source: PhysicalNode, stateless: Iterable[PhysicalNode], outputs: Ma
             nodes.append(node)
             reached |= {e.target for e in node.outgoing}
     fed = {(e.target, e.target_port) for n in nodes for e in n.outgoing}
-    unions = ((n.id, i) for n in nodes if isinstance(n.plan, Union) for i in range(len(n.plan.branches)))
-    return Fragment(tuple(nodes), {0: (source.id, 0)}, outputs, tuple(u for u in unions if u not in fed))
+    unions = (
+        (n.id, i) for n in nodes if isinstance(n.plan, Union) for i in range(len(n.plan.branches))
+    )
+    return Fragment(
+        tuple(nodes), {0: (source.id, 0)}, outputs, tuple(u for u in unions if u not in fed)
+    )
 
 
 def _keyed(
@@ -85,14 +100,18 @@ def _keyed(
 ) -> Fragment:
     nodes = tuple(n for n in plan.in_order if stages[n.id] == number)
     inputs = {port: at for port, at in enumerate(crossings) if stages[at[0]] == number}
-    return Fragment(nodes, inputs, outputs, single=frozenset(n.id for n in nodes if without_keys(n.plan)))
+    return Fragment(
+        nodes, inputs, outputs, single=frozenset(n.id for n in nodes if without_keys(n.plan))
+    )
 
 
 def _feeds(fragment: Fragment, at: Input) -> bool:
     return any((e.target, e.target_port) == at for n in fragment.nodes for e in n.outgoing)
 
 
-def _exchange(plan: PhysicalPlan, at: Input, source: PhysicalNode, stages: Mapping[str, int]) -> Exchange:
+def _exchange(
+    plan: PhysicalPlan, at: Input, source: PhysicalNode, stages: Mapping[str, int]
+) -> Exchange:
     target, port = plan.nodes[at[0]].plan, at[1]
     if isinstance(target, LogicalPlan):
         # Rows without an exchange that meet others behind one, in a union, stay where they are.

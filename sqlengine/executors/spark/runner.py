@@ -1,10 +1,14 @@
-"""Runs plans on Spark: it reads, partitions, shuffles, schedules, retries and keeps the offsets; the operators are ours.
+"""Runs plans on Spark: it reads, partitions, shuffles, schedules, retries and keeps the offsets;
+the operators are ours.
 
-    records -> mapInArrow(stateless stage) -> repartitionById -> mapInArrow(keyed stage 1) -> repartitionById -> …
+    records -> mapInArrow(stateless stage) -> repartitionById -> mapInArrow(keyed stage 1) ->
+    repartitionById -> …
             -> one collected result a batch
 
-What is a result already, or goes to a later stage, passes by those between. One job a batch: of a stream in `foreachBatch`, of bounded input as its reader cuts it (`spark_runner`). Watermarks,
-lateness and order of rows are decided by the data within a batch as the embedded executor decides them."""
+What is a result already, or goes to a later stage, passes by those between. One job a batch: of a
+stream in `foreachBatch`, of bounded input as its reader cuts it (`spark_runner`). Watermarks,
+lateness and order of rows are decided by the data within a batch as the embedded executor decides
+them."""
 
 from __future__ import annotations
 
@@ -20,7 +24,16 @@ from pyarrow import fs
 from parser.errors import ServiceError
 from sqlengine.batch import Batch
 from sqlengine.executors.spark.keyed import run_keyed
-from sqlengine.executors.spark.worker import PLACE, READ, Batches, SparkPlan, Step, on_its_way, run_stateless, to_frames
+from sqlengine.executors.spark.worker import (
+    PLACE,
+    READ,
+    Batches,
+    SparkPlan,
+    Step,
+    on_its_way,
+    run_stateless,
+    to_frames,
+)
 from sqlengine.executors.wire import decode_batch
 from sqlengine.system.format_numbers import check_number
 
@@ -29,8 +42,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
 _DDL: Final = (
-    "partition int, stage int, turn bigint, shard string, offset bigint, sequence bigint, sender int, part int, port int,"
-    " batch binary"
+    "partition int, stage int, turn bigint, shard string, offset bigint, sequence bigint, sender"
+    " int, part int, port int, batch binary"
 )
 STEP_FORMAT: Final = 2
 
@@ -39,15 +52,21 @@ STEP_FORMAT: Final = 2
 Deliver = Callable[[int, list[tuple[int, int, Batch]]], None]
 
 
-def read_segments(spark: SparkSession, name: str, folder: str, *, files_per_batch: int = 1000) -> DataFrame:
-    """A stream of the lines of the files in a folder, oldest file first. Files are named SHARD.OFFSET.ANYTHING: pieces of
-    the shards' logs, ordered by offset, each complete when it appears."""
-    stream = spark.readStream.name(name).format("text").option("maxFilesPerTrigger", files_per_batch)
+def read_segments(
+    spark: SparkSession, name: str, folder: str, *, files_per_batch: int = 1000
+) -> DataFrame:
+    """A stream of the lines of the files in a folder, oldest file first. Files are named
+    SHARD.OFFSET.ANYTHING: pieces of the shards' logs, ordered by offset, each complete when it
+    appears."""
+    stream = (
+        spark.readStream.name(name).format("text").option("maxFilesPerTrigger", files_per_batch)
+    )
     return stream.load(folder).selectExpr("value AS record", "_metadata.file_name AS file")
 
 
 def _numbered(lines: DataFrame) -> DataFrame:
-    """Lines with their places, by the files' names; a sequence number grows with the lines of a file."""
+    """Lines with their places, by the files' names; a sequence number grows with the lines of a
+    file."""
     return lines.selectExpr(
         "split_part(file, '.', 1) AS shard",
         "cast(split_part(file, '.', 2) AS bigint) AS offset",
@@ -57,11 +76,12 @@ def _numbered(lines: DataFrame) -> DataFrame:
 
 
 class SparkRunner:
-    """Runs one graph's plans. `folder` (a URI) keeps what was fixed for each batch and the state; `plans` by version of
-    the graph: that of a batch which is repeated may be older than `version`, the one for new batches.
+    """Runs one graph's plans. `folder` (a URI) keeps what was fixed for each batch and the state;
+    `plans` by version of the graph: that of a batch which is repeated may be older than `version`,
+    the one for new batches.
 
-    `partitions` may differ from what it was in an earlier run: the buckets move. `rows_read` counts the records of all
-    batches that this runner ran."""
+    `partitions` may differ from what it was in an earlier run: the buckets move. `rows_read` counts
+    the records of all batches that this runner ran."""
 
     def __init__(
         self,
@@ -88,15 +108,19 @@ class SparkRunner:
 
     def start(self, stream: DataFrame, checkpoint: str) -> StreamingQuery:
         """Reads all that `read_segments` has now, in batches, and stops."""
-        query = stream.writeStream.foreachBatch(lambda lines, batch: self.run(_numbered(lines), batch))
+        query = stream.writeStream.foreachBatch(
+            lambda lines, batch: self.run(_numbered(lines), batch)
+        )
         return query.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
 
     def run(self, records: DataFrame, batch: int, *, end: bool = False) -> None:
-        """One batch of `records`, as the plan's stateless stage takes them; with `end`, the last of bounded input. May be
-        called again for the last batch: it then gives the same rows."""
+        """One batch of `records`, as the plan's stateless stage takes them; with `end`, the last of
+        bounded input. May be called again for the last batch: it then gives the same rows."""
         step = self._fix(batch, end=end)
         if step.end and not end:
-            raise ServiceError("the input was ended before", hint="begin with an empty state folder")
+            raise ServiceError(
+                "the input was ended before", hint="begin with an empty state folder"
+            )
         self._execute(records, step)
 
     def finish(self) -> None:
@@ -104,13 +128,16 @@ class SparkRunner:
         last = self._last_step(2**62)
         if last is None or not last.end:
             last = self._fix(-1 if last is None else last.batch + 1, end=True)
-        nothing = self._spark.createDataFrame([], "shard string, offset bigint, sequence bigint, record binary")
+        nothing = self._spark.createDataFrame(
+            [], "shard string, offset bigint, sequence bigint, record binary"
+        )
         self._execute(nothing, last)
 
     def _execute(self, records: DataFrame, step: Step) -> None:
         if step.version not in self._plans:
             raise ServiceError(
-                f"batch {step.batch} was begun with version {step.version} of the graph, which is not here",
+                f"batch {step.batch} was begun with version {step.version} of the graph, which is"
+                " not here",
                 hint="keep the versions of a graph until their last batch is done",
             )
         plan = self._plans[step.version]
@@ -126,7 +153,8 @@ class SparkRunner:
         self._deliver(step.batch, _results(table.filter(pc.invert(is_read))))
 
     def _ticks(self, step: Step, stages: int) -> DataFrame:
-        """A frame without a batch for each partition of each stage: all of them run, whether they have rows or not."""
+        """A frame without a batch for each partition of each stage: all of them run, whether they
+        have rows or not."""
         frames = [
             (p, on_its_way(stage), 0, "", 0, 0, 0, 0, 0, None)
             for stage in range(1, stages + 1)
@@ -135,7 +163,8 @@ class SparkRunner:
         return self._spark.createDataFrame(pa.Table.from_batches([to_frames(frames)]))
 
     def _fix(self, batch: int, *, end: bool) -> Step:
-        """What the batch depends on besides its rows: as an earlier attempt wrote it down, or as it is now."""
+        """What the batch depends on besides its rows: as an earlier attempt wrote it down, or as it
+        is now."""
         path = f"{self._path}/steps/{batch:012}.json"
         held = self._read_step(path)
         if held is not None:
@@ -178,7 +207,8 @@ class SparkRunner:
         return step
 
     def _forget(self, previous: int) -> None:
-        """Drops what no attempt can ask for any more: a batch that begins means that the one before is committed."""
+        """Drops what no attempt can ask for any more: a batch that begins means that the one before
+        is committed."""
         old = self._last_step(previous)
         if old is not None:
             path = f"{self._path}/state/{old.batch:012}"

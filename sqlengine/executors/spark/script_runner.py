@@ -1,9 +1,11 @@
 """Runs the statements of a script on Spark: `sql run FILE --on spark`.
 
-    works of the driver -> one job a batch (read, decode, filter, project | exchange | join | …) -> sinks in the driver
+    works of the driver -> one job a batch (read, decode, filter, project | exchange | join | …) ->
+    sinks in the driver
 
-All statements of a set are merged as everywhere. Only results come back to the driver, which writes them through the
-same sinks as the embedded executor, a batch of Spark being their epoch. See `spark_sources` for who reads what."""
+All statements of a set are merged as everywhere. Only results come back to the driver, which writes
+them through the same sinks as the embedded executor, a batch of Spark being their epoch. See
+`spark_sources` for who reads what."""
 
 from __future__ import annotations
 
@@ -50,7 +52,8 @@ TICK_S: Final = 1.0
 
 @contextmanager
 def spark_runner(data: Path, rows_per_turn: int = 4096) -> Iterator[ScriptRunner]:
-    """A runner on Spark whose topics live in `data`. ServiceError where Spark or Java is missing."""
+    """A runner on Spark whose topics live in `data`. ServiceError where Spark or Java is
+    missing."""
     require_spark()
     with script_runner(data, rows_per_turn, OwnSpark()) as runner:
         yield runner
@@ -71,10 +74,13 @@ def script_runner(data: Path, rows_per_turn: int, spark: Spark) -> Iterator[Scri
 
 
 class ScriptRunner:
-    """Runs one statement or statement set after the other, without recovery: a killed script begins anew. The rows are those of the embedded executor; where a result depends on how shards interleave, shards take
-    turns of `rows_per_turn` here as there."""
+    """Runs one statement or statement set after the other, without recovery: a killed script begins
+    anew. The rows are those of the embedded executor; where a result depends on how shards
+    interleave, shards take turns of `rows_per_turn` here as there."""
 
-    def __init__(self, environment: Environment, folder: Path, rows_per_turn: int, spark: Spark) -> None:
+    def __init__(
+        self, environment: Environment, folder: Path, rows_per_turn: int, spark: Spark
+    ) -> None:
         self._environment = environment
         self._folder = folder
         self._rows_per_turn = rows_per_turn
@@ -83,12 +89,17 @@ class ScriptRunner:
         # Sinks take epochs that only grow, also over statements that write to one table.
         self._epoch = 0
 
-    def run(self, sinks: Sequence[SinkPlan], settings: Mapping[str, str], emit: Callable[[Batch], None]) -> int:
-        """Runs until all sources are read to their end, if they have one; gives the number of rows read. UnsupportedError
-        for what Spark cannot run, RowsFailed for a row in error unless 'job.on-error' sets it aside."""
+    def run(
+        self, sinks: Sequence[SinkPlan], settings: Mapping[str, str], emit: Callable[[Batch], None]
+    ) -> int:
+        """Runs until all sources are read to their end, if they have one; gives the number of rows
+        read. UnsupportedError for what Spark cannot run, RowsFailed for a row in error unless
+        'job.on-error' sets it aside."""
         _refuse_users(sinks)
         if any(s.overwrite for s in sinks):
-            raise UnsupportedError("INSERT OVERWRITE is not supported on Spark", hint="leave out --on spark")
+            raise UnsupportedError(
+                "INSERT OVERWRITE is not supported on Spark", hint="leave out --on spark"
+            )
         _refuse_reloaded(sinks)
         split = [in_two_phases(s, settings) for s in sinks]
         plan = lower(merge(Graph(), {sinks[0].job: split}))
@@ -96,11 +107,15 @@ class ScriptRunner:
         tick_s = TICK_S if _waits(cut, self._patterns) else None
         fails = settings.get("job.on-error", "fail") != "dead-letter"
         with ExitStack() as stack:
-            opened = DriverSources(plan, self._environment, self._rows_per_turn, ends=is_batch(settings))
+            opened = DriverSources(
+                plan, self._environment, self._rows_per_turn, ends=is_batch(settings)
+            )
             sources = stack.enter_context(closing(opened))
             if not sources.end:
                 _refuse_clocks(plan)
-            outlet = Outlet(plan, cut.sinks, self._open(plan, emit, stack), fails, first_epoch=self._epoch + 1)
+            outlet = Outlet(
+                plan, cut.sinks, self._open(plan, emit, stack), fails, first_epoch=self._epoch + 1
+            )
             spark = self._spark.session()
             runner = self._runner(spark, cut, sources, outlet)
             with self._spark.errors():
@@ -109,7 +124,9 @@ class ScriptRunner:
                     runner.run(spark.createDataFrame(to_table(works)), batch, end=end)
             return runner.rows_read
 
-    def _runner(self, spark: SparkSession, cut: CutPlan, sources: DriverSources, outlet: Outlet) -> SparkRunner:
+    def _runner(
+        self, spark: SparkSession, cut: CutPlan, sources: DriverSources, outlet: Outlet
+    ) -> SparkRunner:
         self._runs += 1
         name = f"{self._folder.name}-{self._runs}"
         plan = planned(cut, sources.places, name, self._patterns, self._rows_per_turn)
@@ -121,25 +138,38 @@ class ScriptRunner:
     def _patterns(self) -> Path:
         return self._folder / "patterns"
 
-    def _open(self, plan: PhysicalPlan, emit: Callable[[Batch], None], stack: ExitStack) -> dict[str, Sink]:
+    def _open(
+        self, plan: PhysicalPlan, emit: Callable[[Batch], None], stack: ExitStack
+    ) -> dict[str, Sink]:
         opened: dict[str, Sink] = {}
         for name, sink in plan.sinks.items():
             table = sink.sink.table
-            opened[name] = ResultSink(emit) if table is None else open_sink(table, self._environment)
+            opened[name] = (
+                ResultSink(emit) if table is None else open_sink(table, self._environment)
+            )
             stack.callback(opened[name].close)
         return opened
 
 
 def planned(
-    cut: CutPlan, places: Mapping[str, Mapping[str, str]], name: str, patterns: Path, rows_per_turn: int
+    cut: CutPlan,
+    places: Mapping[str, Mapping[str, str]],
+    name: str,
+    patterns: Path,
+    rows_per_turn: int,
 ) -> SparkPlan:
     """What workers run. `places` are the shards' names on the way, by source."""
-    shards = {port: tuple(p for s in reach for p in places[s].values()) for port, reach in cut.reach.items()}
+    shards = {
+        port: tuple(p for s in reach for p in places[s].values())
+        for port, reach in cut.reach.items()
+    }
     return SparkPlan(
         name,
         version=1,
         stateless=partial(SourceStage, cut.sources, patterns, rows_per_turn),
-        exchange={port: replace(e, shards=shards.get(port, ())) for port, e in cut.exchange.items()},
+        exchange={
+            port: replace(e, shards=shards.get(port, ())) for port, e in cut.exchange.items()
+        },
         keyed=tuple(partial(_keyed, fragment, patterns) for fragment in cut.keyed),
     )
 
@@ -149,9 +179,11 @@ def _keyed(fragment: Fragment, patterns: Path, first: bool) -> FragmentOperator:
 
 
 def _waits(cut: CutPlan, patterns: Path) -> bool:
-    """Whether an operator waits for processing time. Builds each of them once here, so that what cannot be built is said
-    as the embedded executor says it."""
-    operators = [FragmentOperator(f, factory_for(patterns)) for f in [*cut.sources.values(), *cut.keyed]]
+    """Whether an operator waits for processing time. Builds each of them once here, so that what
+    cannot be built is said as the embedded executor says it."""
+    operators = [
+        FragmentOperator(f, factory_for(patterns)) for f in [*cut.sources.values(), *cut.keyed]
+    ]
     return any(o.waits for o in operators)
 
 
@@ -175,7 +207,9 @@ def _refuse_reloaded(sinks: Sequence[SinkPlan]) -> None:
         node = waiting.pop()
         if isinstance(node, Scan) and node.reloaded:
             hint = f"leave out '{RELOAD_OPTION}', or --on spark"
-            raise UnsupportedError(f"table '{node.table.display}' cannot be read again on Spark", hint=hint)
+            raise UnsupportedError(
+                f"table '{node.table.display}' cannot be read again on Spark", hint=hint
+            )
         waiting += node.inputs
 
 
@@ -184,9 +218,13 @@ def _refuse_clocks(plan: PhysicalPlan) -> None:
     for node in plan.in_order:
         if isinstance(node.plan, AssignWatermark) and (node.plan.idle_ms or node.plan.interval_ms):
             raise UnsupportedError(
-                "watermarks that go by the clock are not supported on Spark yet, where input has no end",
+                "watermarks that go by the clock are not supported on Spark yet, where input has"
+                " no end",
                 detail=f"watermark {node.plan.label}",
-                hint=f"leave out '{IDLE_OPTION}', '{SOURCE_IDLE}' and '{WATERMARK_INTERVAL}', or --on spark",
+                hint=(
+                    f"leave out '{IDLE_OPTION}', '{SOURCE_IDLE}' and '{WATERMARK_INTERVAL}', or"
+                    " --on spark"
+                ),
             )
 
 

@@ -27,13 +27,14 @@ def require_spark() -> None:
         raise ServiceError("Spark is not installed", hint="install sqlengine[spark]")
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         raise ServiceError(
-            "Spark needs Java, which is not installed", hint="install Java 17 or newer, or set JAVA_HOME"
+            "Spark needs Java, which is not installed",
+            hint="install Java 17 or newer, or set JAVA_HOME",
         )
 
 
 def spark_session(app: str, cores: int = 2, memory: str = "1g", **options: str) -> SparkSession:
-    """A small local session whose Python workers can import what this process can. `options` are Spark's, with `__` for
-    the dots."""
+    """A small local session whose Python workers can import what this process can. `options` are
+    Spark's, with `__` for the dots."""
     require_spark()
     from pyspark.sql import SparkSession
 
@@ -71,7 +72,8 @@ def spark_session(app: str, cores: int = 2, memory: str = "1g", **options: str) 
 
 @contextmanager
 def _stdout_to_stderr() -> Iterator[None]:
-    """Processes that are started meanwhile (the JVM and, from it, the workers) keep standard error as their output."""
+    """Processes that are started meanwhile (the JVM and, from it, the workers) keep standard error
+    as their output."""
     sys.stdout.flush()
     kept = os.dup(_STDOUT)
     os.dup2(_STDERR, _STDOUT)
@@ -94,8 +96,8 @@ class Spark(Protocol):
 
 
 class OwnSpark:
-    """The session that is active, else one on all cores of this machine, which starts with the first statement that needs
-    it and stops with the script."""
+    """The session that is active, else one on all cores of this machine, which starts with the
+    first statement that needs it and stops with the script."""
 
     def __init__(self) -> None:
         self._own: SparkSession | None = None
@@ -125,6 +127,8 @@ class OwnSpark:
 
 def _cause(trace: str) -> str:
     """The last line that Python wrote, and of our own errors their text alone."""
-    lines = [line.strip() for line in trace.splitlines() if line.strip() and not line.startswith("\tat ")]
+    lines = [
+        line.strip() for line in trace.splitlines() if line.strip() and not line.startswith("\tat ")
+    ]
     kind, _, text = (lines or [""])[-1].partition(": ")
     return text if "parser.errors." in kind else f"{kind}: {text}"

@@ -1,9 +1,10 @@
-"""What Spark's tasks read. The driver looks which shards there are and cuts them into *works*; a task does a work
-(`spark_stage`): it reads the rows, decodes them and runs all that is stateless over them.
+"""What Spark's tasks read. The driver looks which shards there are and cuts them into *works*; a
+task does a work (`spark_stage`): it reads the rows, decodes them and runs all that is stateless
+over them.
 
-Files are read by the tasks themselves, and datagen's rows are made there. All other connectors, topics above all, are
-read by the driver, since the embedded broker's folder belongs to one process: their records travel to the tasks as they
-came and are decoded there."""
+Files are read by the tasks themselves, and datagen's rows are made there. All other connectors,
+topics above all, are read by the driver, since the embedded broker's folder belongs to one process:
+their records travel to the tasks as they came and are decoded there."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ from sqlengine.executors.inputs import looked_up
 from sqlengine.executors.sources import RunningSource, check_bounded
 from sqlengine.executors.wire import encode_batch
 
-# The connectors that tasks read: how much of a shard is one work, in their offsets, and about how many bytes one is.
+# The connectors that tasks read: how much of a shard is one work, in their offsets, and about how
+# many bytes one is.
 _READ_BY_TASKS: Final = {"filesystem": (16 << 20, 1), "datagen": (1 << 16, 256)}
 # No work has more batches: the turns of a shard's works do not overlap.
 _TURNS: Final = 1 << 20
@@ -39,8 +41,9 @@ _OTHERS: Final = 1 << 56
 
 @dataclass(frozen=True)
 class Work:
-    """Rows of one source and shard, of about `size` bytes: those from `start` to `end`, which the task reads, or a `batch`
-    of records. Batches are taken in the order of their turns, those of one turn in the order of `place`."""
+    """Rows of one source and shard, of about `size` bytes: those from `start` to `end`, which the
+    task reads, or a `batch` of records. Batches are taken in the order of their turns, those of one
+    turn in the order of `place`."""
 
     source: str
     shard: str
@@ -71,10 +74,13 @@ def to_table(works: Sequence[Work]) -> pa.Table:
 
 
 class DriverSources:
-    """The sources of a plan, open in the driver. `places` are the shards' names on the way, by source: they sort as the
-    embedded executor takes its turns. With `ends` all of them must have an end (PlanError)."""
+    """The sources of a plan, open in the driver. `places` are the shards' names on the way, by
+    source: they sort as the embedded executor takes its turns. With `ends` all of them must have an
+    end (PlanError)."""
 
-    def __init__(self, plan: PhysicalPlan, environment: Environment, rows_per_turn: int, ends: bool = False) -> None:
+    def __init__(
+        self, plan: PhysicalPlan, environment: Environment, rows_per_turn: int, ends: bool = False
+    ) -> None:
         self._rows_per_turn = rows_per_turn
         self._running: dict[str, RunningSource] = {}
         self._given: set[str] = set()  # what has told its end
@@ -105,11 +111,12 @@ class DriverSources:
         return all(s.source.bounded for s in self._running.values())
 
     def batches(self, tick_s: float | None = None) -> Iterator[tuple[list[Work], bool]]:
-        """Works by batches, in order, and whether each is the last: there is one at least. Without an end, what there is by
-        now is a batch, and `tick_s` is how long to wait for it at most (None: for ever)."""
+        """Works by batches, in order, and whether each is the last: there is one at least. Without
+        an end, what there is by now is a batch, and `tick_s` is how long to wait for it at most
+        (None: for ever)."""
         return _in_batches(self._works_by_turns()) if self.end else self._polled(tick_s)
 
-    # ---- input that ends -------------------------------------------------------------------------------------------
+    # ---- input that ends -------------------------------------------------------------------------
 
     def _works_by_turns(self) -> Iterator[Work]:
         """All there is to do, by turns; tables that are looked up first."""
@@ -148,7 +155,15 @@ class DriverSources:
                 record = source.read(shard, until, max_rows=1)
                 until = until if record is None else record.end
             until = min(until, end)
-            yield Work(name, shard, self.places[name][shard], turn, start, until, size=(until - start) * width)
+            yield Work(
+                name,
+                shard,
+                self.places[name][shard],
+                turn,
+                start,
+                until,
+                size=(until - start) * width,
+            )
             start, turn = until, turn + _TURNS
 
     def _read(self, name: str, running: RunningSource) -> Iterator[Work]:
@@ -168,23 +183,30 @@ class DriverSources:
             running.positions[chunk.shard] = chunk.end
             place = self.places[name][chunk.shard]
             batch = encode_batch(running.batch(chunk, proctime=0, seed=0))
-            works.append(Work(name, chunk.shard, place, turn, chunk.start, chunk.end, batch, len(batch)))
+            works.append(
+                Work(name, chunk.shard, place, turn, chunk.start, chunk.end, batch, len(batch))
+            )
         return works
 
     def _over(self, name: str, running: RunningSource, turn: int) -> list[Work]:
         """The end of a source: time waits for none of its shards any more."""
         return [
-            Work(name, shard, place, turn, batch=encode_batch(running.tick(shard, 0, MAX_WATERMARK)))
+            Work(
+                name, shard, place, turn, batch=encode_batch(running.tick(shard, 0, MAX_WATERMARK))
+            )
             for shard, place in self.places[name].items()
         ]
 
-    # ---- input without an end --------------------------------------------------------------------------------------
+    # ---- input without an end --------------------------------------------------------------------
 
     def _polled(self, tick_s: float | None) -> Iterator[tuple[list[Work], bool]]:
         turn, since = 0, time.monotonic()
         while True:
             works: list[Work] = []
-            while sum(w.size for w in works) < BYTES_PER_BATCH and turn % _TURNS_PER_BATCH < _TURNS_PER_BATCH - 1:
+            while (
+                sum(w.size for w in works) < BYTES_PER_BATCH
+                and turn % _TURNS_PER_BATCH < _TURNS_PER_BATCH - 1
+            ):
                 found = self._poll(turn)
                 if not found:
                     break
@@ -198,7 +220,8 @@ class DriverSources:
                 time.sleep(_IDLE_S)
 
     def _poll(self, turn: int) -> list[Work]:
-        """What there is now, of tables that are looked up until they have nothing more to give for the first time."""
+        """What there is now, of tables that are looked up until they have nothing more to give for
+        the first time."""
         if self._first:
             found = [w for name in sorted(self._first) for w in self._poll_source(name, turn)]
             if found:

@@ -28,9 +28,12 @@ def factory_for(patterns: Path) -> OperatorFactory:
 
 
 class SourceStage:
-    """The stateless stage of a script, in a worker. Each work begins anew: the keyed stage knows the times before it."""
+    """The stateless stage of a script, in a worker. Each work begins anew: the keyed stage knows
+    the times before it."""
 
-    def __init__(self, fragments: Mapping[str, Fragment], patterns: Path, rows_per_turn: int) -> None:
+    def __init__(
+        self, fragments: Mapping[str, Fragment], patterns: Path, rows_per_turn: int
+    ) -> None:
         factory = factory_for(patterns)
         self._nodes = {name: _source_of(name, f) for name, f in fragments.items()}
         self._operators = {name: FragmentOperator(f, factory) for name, f in fragments.items()}

@@ -1,8 +1,9 @@
-"""What runs in Spark's Python workers: the stateless stage of a plan, and what all stages share. The operators are those
-of every other way of running. This module knows no Spark. It is imported by name in each worker, so that what it keeps
-there lasts from task to task.
+"""What runs in Spark's Python workers: the stateless stage of a plan, and what all stages share.
+The operators are those of every other way of running. This module knows no Spark. It is imported by
+name in each worker, so that what it keeps there lasts from task to task.
 
-Rows travel as frames: a batch in bytes with where it belongs. Spark moves frames and never looks into one."""
+Rows travel as frames: a batch in bytes with where it belongs. Spark moves frames and never looks
+into one."""
 
 from __future__ import annotations
 
@@ -23,8 +24,9 @@ from sqlengine.state.columns import IntArray
 from sqlengine.state.keys import BUCKETS, buckets_of
 from sqlengine.state.table import KeyedTable
 
-# `stage`: whose output the frame is, `on_its_way` for what still goes to one. `sender`: the partition of that stage.
-# A frame of READ holds no batch: its `part` is the number of rows that a task has read.
+# `stage`: whose output the frame is, `on_its_way` for what still goes to one. `sender`: the
+# partition of that stage. A frame of READ holds no batch: its `part` is the number of rows that a
+# task has read.
 FRAME: Final = pa.schema(
     [
         ("partition", pa.int32()),
@@ -60,8 +62,8 @@ def on_its_way(stage: int) -> int:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a chunk of records stands: rows are processed in the order of these fields. `turn` is 0 where the shards are
-    read one after the other; a shard's later chunks have later turns."""
+    """Where a chunk of records stands: rows are processed in the order of these fields. `turn` is 0
+    where the shards are read one after the other; a shard's later chunks have later turns."""
 
     shard: str
     offset: int
@@ -79,8 +81,8 @@ class Piece:
 
 
 class Stateless(Protocol):
-    """A stateless stage in a worker. Nothing that it keeps from one chunk to the next may show in its output, except
-    within the records of one call and one shard."""
+    """A stateless stage in a worker. Nothing that it keeps from one chunk to the next may show in
+    its output, except within the records of one call and one shard."""
 
     def run(self, step: Step, records: pa.RecordBatch) -> Iterator[Piece]: ...
 
@@ -96,9 +98,10 @@ class Keyed(Protocol):
 
 @dataclass(frozen=True)
 class Exchange:
-    """How rows of a port reach a keyed stage: by the bucket of their `keys` (none: all to bucket 0; None: they stay in
-    their partition), with the columns of `schema`. It leads from stage `source` (0: the stateless one) to stage
-    `target`. `shards` are those that are known before the first row of any."""
+    """How rows of a port reach a keyed stage: by the bucket of their `keys` (none: all to bucket 0;
+    None: they stay in their partition), with the columns of `schema`. It leads from stage `source`
+    (0: the stateless one) to stage `target`. `shards` are those that are known before the first row
+    of any."""
 
     keys: tuple[str, ...] | None
     schema: Schema
@@ -109,12 +112,13 @@ class Exchange:
 
 @dataclass(frozen=True)
 class SparkPlan:
-    """One stateless stage (0) and, each behind an exchange, keyed ones, counted from 1: rows go from lower ones to higher
-    ones. The makers are called in the workers, once for each `name` and `version` (that of the graph); that of a keyed
-    stage is told whether it is for the partition that holds bucket 0.
+    """One stateless stage (0) and, each behind an exchange, keyed ones, counted from 1: rows go
+    from lower ones to higher ones. The makers are called in the workers, once for each `name` and
+    `version` (that of the graph); that of a keyed stage is told whether it is for the partition
+    that holds bucket 0.
 
-    `exchange` names the output ports that go on to a keyed stage, to its input port of the same number; all others are
-    results."""
+    `exchange` names the output ports that go on to a keyed stage, to its input port of the same
+    number; all others are results."""
 
     name: str
     version: int
@@ -128,8 +132,9 @@ class SparkPlan:
 
 
 class Step(msgspec.Struct, frozen=True):
-    """What the driver fixed for one batch before its first attempt: every later attempt finds the same. `previous` is the
-    batch before (-1: none), whose state lies in `previous_partitions` files; `end`: the input is over with this batch."""
+    """What the driver fixed for one batch before its first attempt: every later attempt finds the
+    same. `previous` is the batch before (-1: none), whose state lies in `previous_partitions`
+    files; `end`: the input is over with this batch."""
 
     batch: int
     version: int
@@ -151,7 +156,9 @@ class TaskContext:
     counters: Counter[str] = field(default_factory=Counter)
     prefix: str = ""
 
-    def table(self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...] | None) -> KeyedTable:
+    def table(
+        self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...] | None
+    ) -> KeyedTable:
         full = self.prefix + name
         self.tables[full] = table = KeyedTable(full, keys, values, exchange)
         if full in self.restored:
@@ -165,14 +172,17 @@ _stages: dict[tuple[str, int], Stateless] = {}
 
 
 def run_stateless(plan: SparkPlan, step: Step, batches: Batches) -> Batches:
-    """From records to frames. Which columns records have is between the stage and who reads for it."""
+    """From records to frames. Which columns records have is between the stage and who reads for
+    it."""
     stage, rows = _stage(plan), 0
     for records in batches:
         for piece in stage.run(step, records):
             rows += piece.num_rows
             place = piece.place
             at = (place.turn, place.shard, place.offset, place.sequence)
-            yield to_frames(frames_of(plan, step, STATELESS, place.sequence % step.partitions, at, piece.output))
+            yield to_frames(
+                frames_of(plan, step, STATELESS, place.sequence % step.partitions, at, piece.output)
+            )
     yield to_frames([(0, READ, 0, "", 0, 0, 0, rows, 0, None)])
 
 
@@ -185,9 +195,12 @@ def _stage(plan: SparkPlan) -> Stateless:
     return stage
 
 
-def frames_of(plan: SparkPlan, step: Step, stage: int, sender: int, at: At, output: Output) -> Iterator[Frame]:
-    """The frames of what came of a chunk in a partition of a stage. Each partition gets its rows, and the time of all: a
-    chunk without rows for it is a tick. All partitions of a keyed stage see the same time, so one tells it for all."""
+def frames_of(
+    plan: SparkPlan, step: Step, stage: int, sender: int, at: At, output: Output
+) -> Iterator[Frame]:
+    """The frames of what came of a chunk in a partition of a stage. Each partition gets its rows,
+    and the time of all: a chunk without rows for it is a tick. All partitions of a keyed stage see
+    the same time, so one tells it for all."""
     for i, (port, batch) in enumerate(output):
         exchange = plan.exchange.get(port)
         if exchange is None:
@@ -196,20 +209,27 @@ def frames_of(plan: SparkPlan, step: Step, stage: int, sender: int, at: At, outp
             continue
         origin = at[1] if stage == STATELESS else ""
         partition = _partitions(batch, exchange.keys, step.partitions, sender)
-        told = [batch.steps, None if batch.row_watermarks is None else np.unique(batch.row_watermarks)]
+        told = [
+            batch.steps,
+            None if batch.row_watermarks is None else np.unique(batch.row_watermarks),
+        ]
         steps = joined_steps(told)
         for p in range(step.partitions):
             rows = np.flatnonzero(partition == p)
             if len(rows) or stage == STATELESS or sender == 0 or steps is not None:
                 known = batch.steps if len(rows) == batch.num_rows else steps
-                part = replace(batch.take(rows), watermark=batch.watermark, origin=origin, steps=known)
+                part = replace(
+                    batch.take(rows), watermark=batch.watermark, origin=origin, steps=known
+                )
                 yield p, on_its_way(exchange.target), *at, sender, i, port, encode_batch(part)
 
 
 def _partitions(batch: Batch, keys: Sequence[str] | None, count: int, own: int) -> IntArray:
     if not keys:
         return np.full(batch.num_rows, own if keys is None else 0, np.int64)
-    buckets = buckets_of([batch.schema.type(k) for k in keys], [batch.column(k) for k in keys], batch.num_rows)
+    buckets = buckets_of(
+        [batch.schema.type(k) for k in keys], [batch.column(k) for k in keys], batch.num_rows
+    )
     return buckets.astype(np.int64) * count // BUCKETS
 
 
@@ -221,4 +241,6 @@ def buckets_in(partition: int, count: int) -> range:
 
 def to_frames(frames: Iterable[Frame]) -> pa.RecordBatch:
     columns = list(zip(*frames, strict=True)) or [()] * len(FRAME)
-    return pa.RecordBatch.from_arrays([pa.array(c, f.type) for c, f in zip(columns, FRAME, strict=True)], schema=FRAME)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(c, f.type) for c, f in zip(columns, FRAME, strict=True)], schema=FRAME
+    )

@@ -25,13 +25,14 @@ from udf.vector import Errors, Vector, merge_errors
 
 
 class Accumulators:
-    """`calls` over rows of one input. `retract`: rows are taken back, too. The columns are to be among the values of the
-    table that `attach` gets. A row for which an aggregate of a user fails leaves by the error port, in the name of
-    `owner`, and counts for no call that comes behind that.
+    """`calls` over rows of one input. `retract`: rows are taken back, too. The columns are to be
+    among the values of the table that `attach` gets. A row for which an aggregate of a user fails
+    leaves by the error port, in the name of `owner`, and counts for no call that comes behind that.
 
     `keeping` names the result columns of calls that take nothing back all the same.
 
-    `tabled`: the values that DISTINCT calls have seen stand in tables of their own, by what `open_tables` gets."""
+    `tabled`: the values that DISTINCT calls have seen stand in tables of their own, by what
+    `open_tables` gets."""
 
     def __init__(
         self,
@@ -44,7 +45,11 @@ class Accumulators:
     ) -> None:
         self.calls = calls
         self._owner = owner
-        plain = {i: name for i, c in enumerate(calls) if tabled and (name := plain_function(c)) is not None}
+        plain = {
+            i: name
+            for i, c in enumerate(calls)
+            if tabled and (name := plain_function(c)) is not None
+        }
         self._bound = [
             _bind(replace(c, function=plain.get(i, c.function)), retract and c.name not in keeping)
             for i, c in enumerate(calls)
@@ -56,7 +61,11 @@ class Accumulators:
     @property
     def columns(self) -> list[Column]:
         """The value columns that the accumulators are."""
-        return [Column(f"{i}#{n}", kind) for i, bound in enumerate(self._bound) for n, kind in bound.accumulators]
+        return [
+            Column(f"{i}#{n}", kind)
+            for i, bound in enumerate(self._bound)
+            for n, kind in bound.accumulators
+        ]
 
     def attach(self, table: KeyedTable, counters: Counter[str]) -> None:
         self._table = table
@@ -65,7 +74,9 @@ class Accumulators:
     def open_tables(self, context: Context) -> None:
         """Comes after `attach`, where there are `tabled` calls."""
         tabled = {i: self.calls[i] for i in self._tabled}
-        self._distinct = {i: DistinctValues(context, f"distinct {i}", self._table, c) for i, c in tabled.items()}
+        self._distinct = {
+            i: DistinctValues(context, f"distinct {i}", self._table, c) for i, c in tabled.items()
+        }
 
     def change(self, batch: Batch, slots: IntArray, back: BoolArray | None, output: Output) -> None:
         """Adds the rows to the accumulators at `slots`, then takes those of `back` out of them."""
@@ -76,14 +87,19 @@ class Accumulators:
             added = self._once(i, batch, slots, chosen if back is None else chosen & ~back, 1)
             found = [bound.update(accumulator, slots, values, added)]
             if back is not None and call.name not in self._keeping:
-                found.append(bound.retract(accumulator, slots, values, self._once(i, batch, slots, chosen & back, -1)))
+                found.append(
+                    bound.retract(
+                        accumulator, slots, values, self._once(i, batch, slots, chosen & back, -1)
+                    )
+                )
             for errors in found:
                 if errors is not None:
                     good &= ~errors.mask
                     output.append((ERROR_PORT, self.failed(batch, call, errors)))
 
     def _once(self, i: int, batch: Batch, slots: IntArray, rows: BoolArray, sign: int) -> BoolArray:
-        """Of the chosen rows those that count: for a DISTINCT call one for each value that comes or goes."""
+        """Of the chosen rows those that count: for a DISTINCT call one for each value that comes or
+        goes."""
         if i not in self._distinct:
             return rows
         argument = self.calls[i].argument
@@ -115,40 +131,50 @@ class Accumulators:
                 bound.hand_on(self._accumulator(i), slots, stage)
 
     def parts(self, slots: IntArray) -> list[Vector]:
-        """What some calls are made from: Flink tells of a result again where only that has changed."""
+        """What some calls are made from: Flink tells of a result again where only that has
+        changed."""
         made = ((i, b) for i, b in enumerate(self._bound) if isinstance(b, Spread | Sum))
         return [part for i, bound in made for part in bound.parts(self._accumulator(i), slots)]
 
     def merge(self, slots: IntArray, others: IntArray) -> None:
-        """Adds the accumulators at `others` to those at `slots` (each named once). Where a user's aggregate fails to, it
-        stays as it was."""
+        """Adds the accumulators at `others` to those at `slots` (each named once). Where a user's
+        aggregate fails to, it stays as it was."""
         for i, bound in enumerate(self._bound):
             bound.merge(self._accumulator(i), slots, self._accumulator(i), others)
 
     def swap(self, slots: IntArray, others: IntArray) -> None:
-        """What is at `slots` goes to `others`, and the other way (each named once), but what is the first or last to come."""
+        """What is at `slots` goes to `others`, and the other way (each named once), but what is the
+        first or last to come."""
         both, turned = np.concatenate([slots, others]), np.concatenate([others, slots])
         for i in (i for i, call in enumerate(self.calls) if not _ends(call)):
             for column in self._accumulator(i).values():
                 column[both] = column[turned]
 
-    def merge_with(self, slots: IntArray, parts: Mapping[str, SlotColumn], others: IntArray) -> None:
-        """Adds accumulators of another place, whose `columns` are `parts`, at `others` to those at `slots` (each once)."""
+    def merge_with(
+        self, slots: IntArray, parts: Mapping[str, SlotColumn], others: IntArray
+    ) -> None:
+        """Adds accumulators of another place, whose `columns` are `parts`, at `others` to those at
+        `slots` (each once)."""
         for i, bound in enumerate(self._bound):
             bound.merge(self._accumulator(i), slots, _of_call(parts, i), others)
 
     def merged(self, slots: IntArray, groups: IntArray, *, latest_first: bool) -> list[Vector]:
-        """The value of each call over all accumulators of a group together, in their order; what is at `slots` stays as it
-        is. `groups` numbers them from 0 and ascends. `latest_first`: the order is that of time, backwards."""
+        """The value of each call over all accumulators of a group together, in their order; what is
+        at `slots` stays as it is. `groups` numbers them from 0 and ascends. `latest_first`: the
+        order is that of time, backwards."""
         back = np.lexsort((-np.arange(len(slots)), groups))
         turned = [latest_first and _ends(c) for c in self.calls]
-        return [self._merged(i, slots[back] if turn else slots, groups) for i, turn in enumerate(turned)]
+        return [
+            self._merged(i, slots[back] if turn else slots, groups) for i, turn in enumerate(turned)
+        ]
 
     def _merged(self, i: int, slots: IntArray, groups: IntArray) -> Vector:
         starts = np.flatnonzero(np.diff(groups, prepend=-1))
         rank = np.arange(len(slots)) - starts[groups]
         bound, held = self._bound[i], self._accumulator(i)
-        if any(column.dtype.kind in "Of" for column in held.values()):  # the order shows in what is rounded
+        if any(
+            column.dtype.kind in "Of" for column in held.values()
+        ):  # the order shows in what is rounded
             made = empty_accumulator(bound.accumulators, len(starts))
             failed = self._one_by_one(bound, made, (slots, groups, rank))
             result = bound.result(made, np.arange(len(starts)))
@@ -162,7 +188,8 @@ class Accumulators:
     def _one_by_one(
         self, bound: Aggregate, made: Accumulator, shape: tuple[IntArray, IntArray, IntArray]
     ) -> list[Errors]:
-        """Adds to new accumulators the first of each group, then the second, and so on: nothing that is held is changed."""
+        """Adds to new accumulators the first of each group, then the second, and so on: nothing
+        that is held is changed."""
         slots, groups, rank = shape
         held = next(self._accumulator(i) for i, b in enumerate(self._bound) if b is bound)
         failed = []
@@ -192,10 +219,16 @@ class Accumulators:
 
 def _of_call(columns: Mapping[str, SlotColumn], i: int) -> Accumulator:
     prefix = f"{i}#"
-    return {name.removeprefix(prefix): column for name, column in columns.items() if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix): column
+        for name, column in columns.items()
+        if name.startswith(prefix)
+    }
 
 
-def _pairwise(bound: Aggregate, made: Accumulator, groups: IntArray, rank: IntArray) -> list[Errors]:
+def _pairwise(
+    bound: Aggregate, made: Accumulator, groups: IntArray, rank: IntArray
+) -> list[Errors]:
     """Merges neighbours with neighbours until one of each group is left, at its first place."""
     failed, step, count = [], 1, int(groups.max(initial=-1)) + 1
     size = np.bincount(groups, minlength=count)[groups]
@@ -209,7 +242,8 @@ def _pairwise(bound: Aggregate, made: Accumulator, groups: IntArray, rank: IntAr
 
 
 def _ends(call: AggregateCall) -> bool:
-    """Whether the call asks for the first or last row: then those of the earliest slice come first."""
+    """Whether the call asks for the first or last row: then those of the earliest slice come
+    first."""
     return call.function.partition(" ")[0] in ("FIRST_VALUE", "LAST_VALUE")
 
 

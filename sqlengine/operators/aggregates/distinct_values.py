@@ -1,4 +1,5 @@
-"""Which values of a group have been seen: what DISTINCT calls over groups without an end count by."""
+"""Which values of a group have been seen: what DISTINCT calls over groups without an end count
+by."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ _APART = (Root.FLOAT, Root.DOUBLE)
 
 
 def plain_function(call: AggregateCall) -> str | None:
-    """The function that counts the values, for a DISTINCT call whose values can stand in a table; None for others."""
+    """The function that counts the values, for a DISTINCT call whose values can stand in a table;
+    None for others."""
     kind = call.argument_type
     if not call.function.endswith(_SUFFIX) or kind is None or kind.root in _APART or kind.children:
         return None
@@ -28,18 +30,24 @@ def plain_function(call: AggregateCall) -> str | None:
 
 
 class DistinctValues:
-    """One table: a group, by its identity in the table `groups`, and a value -> how often the value is there. So a
-    checkpoint writes what has changed, and not all values of each group that a row touched."""
+    """One table: a group, by its identity in the table `groups`, and a value -> how often the value
+    is there. So a checkpoint writes what has changed, and not all values of each group that a row
+    touched."""
 
-    def __init__(self, context: Context, name: str, groups: KeyedTable, call: AggregateCall) -> None:
+    def __init__(
+        self, context: Context, name: str, groups: KeyedTable, call: AggregateCall
+    ) -> None:
         assert call.argument_type is not None
         self._groups = groups
         columns = Schema((Column(_GROUP, _NUMBER), Column(_VALUE, call.argument_type.plain)))
-        self._table: KeyedTable = context.table(name, columns, Schema((Column(_COUNT, _NUMBER),)), ())
+        self._table: KeyedTable = context.table(
+            name, columns, Schema((Column(_COUNT, _NUMBER),)), ()
+        )
 
     def turn(self, groups: IntArray, values: pa.Array, rows: BoolArray, sign: int) -> BoolArray:
-        """Of the chosen rows those with which a value comes to their group (`sign` 1) or leaves it (-1). `groups` are the
-        slots of the rows' groups; NULL is a value, too, which most functions leave out."""
+        """Of the chosen rows those with which a value comes to their group (`sign` 1) or leaves it
+        (-1). `groups` are the slots of the rows' groups; NULL is a value, too, which most functions
+        leave out."""
         turned = np.zeros(len(groups), np.bool_)
         at = np.flatnonzero(rows)
         if not len(at):

@@ -14,8 +14,8 @@ from sqlengine.operators.base import Context, Output
 
 
 class ExpandOperator:
-    """Each row once for each set of grouped columns, all of one row before those of the next. Gives the columns that
-    somebody reads (`columns`)."""
+    """Each row once for each set of grouped columns, all of one row before those of the next. Gives
+    the columns that somebody reads (`columns`)."""
 
     def __init__(self, node: Expand, columns: Sequence[str]) -> None:
         self.schema = node.schema.select(tuple(columns))
@@ -33,7 +33,9 @@ class ExpandOperator:
 
     def close(self) -> None: ...
 
-    def _column(self, name: str, batch: Batch, index: np.ndarray[tuple[int], np.dtype[np.intp]]) -> pa.Array:
+    def _column(
+        self, name: str, batch: Batch, index: np.ndarray[tuple[int], np.dtype[np.intp]]
+    ) -> pa.Array:
         if name in self._marks:
             return pa.array(np.tile(self._marks[name], batch.num_rows))
         lacking = self._node.emptied.get(name)

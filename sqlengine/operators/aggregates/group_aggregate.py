@@ -32,9 +32,10 @@ _NUMBER = BIGINT.with_nullable(False)
 
 
 class GroupAggregateOperator:
-    """For each batch and key, what its rows change together: +I for a new key, -U and +U where the result is another
-    than before, -D where no row is left. Keys come in the order in which the batch touches them first. A row that takes
-    something back from a key that has nothing is dropped (`rows_without_key`), as Flink does."""
+    """For each batch and key, what its rows change together: +I for a new key, -U and +U where the
+    result is another than before, -D where no row is left. Keys come in the order in which the
+    batch touches them first. A row that takes something back from a key that has nothing is dropped
+    (`rows_without_key`), as Flink does."""
 
     def __init__(self, node: GroupAggregate, owner: str = "") -> None:
         self._node = node
@@ -48,7 +49,10 @@ class GroupAggregateOperator:
         self._counters = context.counters
         schema = self._node.schema
         keys = Schema(tuple(schema.columns[: len(self._node.keys)]))
-        numbers = [Column(ROWS, _NUMBER), *((Column(_TOUCHED, _NUMBER),) if self._node.ttl_ms else ())]
+        numbers = [
+            Column(ROWS, _NUMBER),
+            *((Column(_TOUCHED, _NUMBER),) if self._node.ttl_ms else ()),
+        ]
         values = Schema((*numbers, *self._accumulators.columns))
         self._table: KeyedTable = context.table("groups", keys, values, keys.names)
         self._accumulators.attach(self._table, context.counters)
@@ -98,7 +102,9 @@ class GroupAggregateOperator:
         rows = self._table.columns[ROWS].view(np.int64)
         np.add.at(rows, slots, 1 if back is None else np.where(back, -1, 1))
 
-    def _known(self, batch: Batch, slots: IntArray, back: BoolArray) -> tuple[Batch, IntArray, BoolArray]:
+    def _known(
+        self, batch: Batch, slots: IntArray, back: BoolArray
+    ) -> tuple[Batch, IntArray, BoolArray]:
         """Without the rows that take back what their key does not have."""
         held: dict[int, int] = {}
         rows, keep = self._table.columns[ROWS], np.ones(len(slots), np.bool_)
@@ -124,7 +130,11 @@ class GroupAggregateOperator:
         old, new = ([v.array(len(touched)) for v in side] for side in results)
         changed = existed != exists
         stays = existed & exists
-        different = stays if self._node.ttl_ms and self._node.aggregates else stays & differ(old, new, len(touched))
+        different = (
+            stays
+            if self._node.ttl_ms and self._node.aggregates
+            else stays & differ(old, new, len(touched))
+        )
         which, kinds = sequence(existed, exists, changed | different)
         if not len(which):
             return None
@@ -134,14 +144,19 @@ class GroupAggregateOperator:
         pairs = list(zip(old, new, strict=True))[: len(self._node.aggregates)]
         values = [pa.concat_arrays([a, b]).take(chosen) for a, b in pairs]
         result = replace(
-            batch.tick(self._node.schema), columns=(*keys, *values), num_rows=len(which), kinds=plain(kinds)
+            batch.tick(self._node.schema),
+            columns=(*keys, *values),
+            num_rows=len(which),
+            kinds=plain(kinds),
         )
         errors = merge_errors([v.errors for v in results[1]])
         if errors is None:
             return result
         return self._without(result, errors.mask[which] & ~was, results[1], which, output)
 
-    def _without(self, result: Batch, bad: BoolArray, values: list[Vector], which: IntArray, output: Output) -> Batch:
+    def _without(
+        self, result: Batch, bad: BoolArray, values: list[Vector], which: IntArray, output: Output
+    ) -> Batch:
         """The result without rows whose value a user's aggregate could not give."""
         for call, vector in zip(self._node.aggregates, values, strict=False):
             errors = None if vector.errors is None else vector.errors.take(which)

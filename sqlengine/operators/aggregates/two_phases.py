@@ -1,4 +1,5 @@
-"""Aggregates in two steps: of a batch one row for each key before the exchange, and these put together behind it."""
+"""Aggregates in two steps: of a batch one row for each key before the exchange, and these put
+together behind it."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ from sqlengine.state.table import KeyedTable
 
 
 class LocalAggregateOperator:
-    """Keeps nothing from batch to batch. `rows_before_exchange` and `rows_over_exchange` count what came and what went on.
-    Keys come in the order in which the batch has them first."""
+    """Keeps nothing from batch to batch. `rows_before_exchange` and `rows_over_exchange` count what
+    came and what went on. Keys come in the order in which the batch has them first."""
 
     def __init__(self, node: LocalAggregate, owner: str = "") -> None:
         self._node = node
@@ -37,7 +38,11 @@ class LocalAggregateOperator:
         if not batch.num_rows:
             return [(0, replace(batch.tick(node.schema), origin=batch.origin, steps=batch.steps))]
         accumulators = Accumulators(node.aggregates, self._owner)
-        table = KeyedTable("local", node.input.schema.select(node.keys), Schema(node.schema.columns[len(node.keys) :]))
+        table = KeyedTable(
+            "local",
+            node.input.schema.select(node.keys),
+            Schema(node.schema.columns[len(node.keys) :]),
+        )
         slots, _ = table.slots_for([batch.column(k) for k in node.keys], batch.num_rows)
         accumulators.attach(table, self._counters)
         accumulators.change(batch, slots, None, output)
@@ -45,14 +50,19 @@ class LocalAggregateOperator:
         touched = first_seen(slots)
         self._counters["rows_before_exchange"] += batch.num_rows
         self._counters["rows_over_exchange"] += len(touched)
-        columns = [*table.key_arrays(touched), *(table.array(c.name, touched) for c in table.values)]
+        columns = [
+            *table.key_arrays(touched),
+            *(table.array(c.name, touched) for c in table.values),
+        ]
         return [*output, (0, self._result(batch, columns, len(touched)))]
 
     def _result(self, batch: Batch, columns: list[pa.Array], count: int) -> Batch:
         """Comes with the time behind the batch, as the results of an aggregate do."""
         told = [s for s in (batch.steps, batch.row_watermarks) if s is not None]
         steps = np.unique(np.concatenate(told)) if told else None
-        return replace(batch.result(self._node.schema, columns, count), origin=batch.origin, steps=steps)
+        return replace(
+            batch.result(self._node.schema, columns, count), origin=batch.origin, steps=steps
+        )
 
     def close(self) -> None: ...
 

@@ -17,7 +17,8 @@ from sqlengine.operators.base import ERROR_PORT, Context, Output
 from sqlengine.operators.dead_letters import dead_letters
 from udf.time.plain import as_plain, from_plain, plain_type
 
-# A value as it is to be written. Raises _Left where the row is left out, _Bad with the reason where it is an error.
+# A value as it is to be written. Raises _Left where the row is left out, _Bad with the reason where
+# it is an error.
 _Fit: TypeAlias = Callable[[object, str], object]
 
 
@@ -30,12 +31,15 @@ class _Bad(Exception):
 
 
 class ConstrainOperator:
-    """Looks at the columns of which something is demanded, value by value; what comes of the others is what came."""
+    """Looks at the columns of which something is demanded, value by value; what comes of the others
+    is what came."""
 
     def __init__(self, node: Constrain, owner: str = "") -> None:
         self._node = node
         self._owner = owner
-        self._fits = {c.name: self._fit(c.type, top=True) for c in node.columns if self._demands(c.type)}
+        self._fits = {
+            c.name: self._fit(c.type, top=True) for c in node.columns if self._demands(c.type)
+        }
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
@@ -110,7 +114,10 @@ class ConstrainOperator:
             return lambda value, path: [element(v, f"{path}[{i}]") for i, v in enumerate(value)]  # type: ignore[var-annotated,arg-type]
         if nested == "ROWS_AND_COLLECTIONS" and kind.root is Root.MAP:
             key, item = map(self._fit, kind.children)
-            return lambda value, path: [(key(k, f"{path}.key"), item(v, f"{path}[{k}]")) for k, v in value]  # type: ignore[attr-defined]
+            return lambda value, path: [
+                (key(k, f"{path}.key"), item(v, f"{path}[{k}]"))
+                for k, v in value  # type: ignore[attr-defined]
+            ]
         return lambda value, path: value
 
     def _length(self, kind: DataType) -> _Fit:
@@ -124,7 +131,8 @@ class ConstrainOperator:
                 return value
             if strict:
                 raise _Bad(
-                    f"column '{path}' is {kind.plain.with_nullable(True)}, but a string of length {size} is being written into it"
+                    f"column '{path}' is {kind.plain.with_nullable(True)}, but a string of length"
+                    f" {size} is being written into it"
                 )
             if size > length:
                 return value[:length]

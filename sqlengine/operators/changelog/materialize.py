@@ -21,8 +21,8 @@ _NUMBER = BIGINT.with_nullable(False)
 
 
 class MaterializeOperator:
-    """Keeps rows, those that may be taken back by what they hold with how often they are there, and tells them, sorted,
-    when its input is at its end."""
+    """Keeps rows, those that may be taken back by what they hold with how often they are there, and
+    tells them, sorted, when its input is at its end."""
 
     def __init__(self, node: Materialize) -> None:
         self._node = node
@@ -71,7 +71,12 @@ class MaterializeOperator:
         columns = tuple(self._table.array(n, slots) for n in self._names)
         self._table.remove(self._table.live())
         tick = batch.tick(self._node.schema)
-        return replace(tick, columns=columns, num_rows=len(slots), row_watermarks=np.full(len(slots), MIN_WATERMARK))
+        return replace(
+            tick,
+            columns=columns,
+            num_rows=len(slots),
+            row_watermarks=np.full(len(slots), MIN_WATERMARK),
+        )
 
     def _sorted(self, slots: IntArray) -> IntArray:
         if not self._node.order:

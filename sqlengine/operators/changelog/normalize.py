@@ -13,7 +13,14 @@ from planner.scalar import Scalar, find_position
 from sqlengine.batch import Batch, IntArray
 from sqlengine.expressions import evaluate, truth
 from sqlengine.operators.base import ERROR_PORT, Context, Output
-from sqlengine.operators.changelog.row_kinds import DELETE, UPDATE_BEFORE, differ, kinds_of, plain, sequence
+from sqlengine.operators.changelog.row_kinds import (
+    DELETE,
+    UPDATE_BEFORE,
+    differ,
+    kinds_of,
+    plain,
+    sequence,
+)
 from sqlengine.operators.dead_letters import dead_letters
 from sqlengine.operators.project import drop_rows
 from sqlengine.state.columns import BoolArray
@@ -25,10 +32,10 @@ _TOUCHED = "#touched"
 
 
 class NormalizeOperator:
-    """For each batch and key, what its rows change together: +I, -U and +U, or -D with the row that goes, nothing where
-    the row is as it was. A row that does not pass the predicate takes away what its key had; one for which it fails leaves
-    by the error port, and changes nothing. Keys come in the order in which the batch touches them last, each at the time
-    of that row."""
+    """For each batch and key, what its rows change together: +I, -U and +U, or -D with the row that
+    goes, nothing where the row is as it was. A row that does not pass the predicate takes away what
+    its key had; one for which it fails leaves by the error port, and changes nothing. Keys come in
+    the order in which the batch touches them last, each at the time of that row."""
 
     def __init__(self, node: Normalize, owner: str = "") -> None:
         self._node = node
@@ -51,19 +58,27 @@ class NormalizeOperator:
         if self._node.predicate is not None and rows.num_rows:
             rows, stays = self._passing(self._node.predicate, rows, stays, output)
         changed = self._change(rows, stays) if rows.num_rows else None
-        return [*output, (0, replace(changed or batch.tick(self._node.schema), watermark=batch.watermark))]
+        return [
+            *output,
+            (0, replace(changed or batch.tick(self._node.schema), watermark=batch.watermark)),
+        ]
 
     def close(self) -> None: ...
 
-    def _passing(self, predicate: Scalar, rows: Batch, stays: BoolArray, output: Output) -> tuple[Batch, BoolArray]:
-        """Without the rows for which the predicate fails, which go to `output`; and which of them are to be there."""
+    def _passing(
+        self, predicate: Scalar, rows: Batch, stays: BoolArray, output: Output
+    ) -> tuple[Batch, BoolArray]:
+        """Without the rows for which the predicate fails, which go to `output`; and which of them
+        are to be there."""
         vector = evaluate(predicate, rows)
         stays = stays & truth(vector, rows.num_rows)
         if vector.errors is None:
             return rows, stays
         failed = (kinds_of(rows) != DELETE) & vector.errors.mask
         if failed.any():
-            output.append((ERROR_PORT, self._letters(predicate, rows, vector.errors, np.flatnonzero(failed))))
+            output.append(
+                (ERROR_PORT, self._letters(predicate, rows, vector.errors, np.flatnonzero(failed)))
+            )
         return drop_rows(rows, failed), stays[~failed]
 
     def _letters(self, predicate: Scalar, rows: Batch, errors: Errors, failed: IntArray) -> Batch:
@@ -84,10 +99,13 @@ class NormalizeOperator:
         exists = stays[last]
         old = [table.array(c.name, touched) for c in self._values]
         new = [batch.column(c.name).take(pa.array(last)) for c in self._values]
-        told = (existed != exists) | (existed & exists & (bool(self._node.ttl_ms) | differ(old, new, len(touched))))
+        told = (existed != exists) | (
+            existed & exists & (bool(self._node.ttl_ms) | differ(old, new, len(touched)))
+        )
         result = self._told(batch, touched, last, sequence(existed, exists, told), old, new)
         table.write(
-            touched[exists], {c.name: n.filter(pa.array(exists)) for c, n in zip(self._values, new, strict=True)}
+            touched[exists],
+            {c.name: n.filter(pa.array(exists)) for c, n in zip(self._values, new, strict=True)},
         )
         if self._node.ttl_ms:
             table.columns[_TOUCHED][touched] = batch.proctime
@@ -114,7 +132,12 @@ class NormalizeOperator:
         for column, a, b in zip(self._values, old, new, strict=True):
             columns[column.name] = pa.concat_arrays([a, b]).take(chosen)
         rows = batch.take(last[which])
-        return replace(rows, columns=tuple(columns[c.name] for c in rows.schema), kinds=plain(kinds), offsets=None)
+        return replace(
+            rows,
+            columns=tuple(columns[c.name] for c in rows.schema),
+            kinds=plain(kinds),
+            offsets=None,
+        )
 
 
 def _last_of(slots: IntArray) -> tuple[IntArray, IntArray]:

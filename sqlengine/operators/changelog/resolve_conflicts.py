@@ -1,4 +1,5 @@
-"""One row for each primary key: the first that comes, where a second one is left out or is an error."""
+"""One row for each primary key: the first that comes, where a second one is left out or is an
+error."""
 
 from __future__ import annotations
 
@@ -12,7 +13,14 @@ from parser.types import BIGINT, INT, Column, Schema
 from planner.logical import UpsertMaterialize
 from sqlengine.batch import MAX_WATERMARK, Batch, IntArray
 from sqlengine.operators.base import ERROR_PORT, Context, Output
-from sqlengine.operators.changelog.row_kinds import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, kinds_of, plain
+from sqlengine.operators.changelog.row_kinds import (
+    DELETE,
+    INSERT,
+    UPDATE_AFTER,
+    UPDATE_BEFORE,
+    kinds_of,
+    plain,
+)
 from sqlengine.operators.dead_letters import dead_letters
 from sqlengine.state.keys import encode
 from sqlengine.state.table import KeyedTable
@@ -23,7 +31,8 @@ _WHOLE = BIGINT.with_nullable(False)
 
 @dataclass
 class _Row:
-    """One row: its place among those looked at, what tells it apart, and the slot where it is held."""
+    """One row: its place among those looked at, what tells it apart, and the slot where it is
+    held."""
 
     place: int
     same: bytes
@@ -31,8 +40,8 @@ class _Row:
 
 
 class ResolveConflictsOperator:
-    """Rows wait until the watermark has passed what it was when they came. Then, key by key, those that came and went
-    cancel out, and of what is left the first is there until it goes."""
+    """Rows wait until the watermark has passed what it was when they came. Then, key by key, those
+    that came and went cancel out, and of what is left the first is there until it goes."""
 
     def __init__(self, node: UpsertMaterialize, owner: str = "") -> None:
         self._node = node
@@ -45,7 +54,9 @@ class ResolveConflictsOperator:
         values = Schema(tuple(c for c in self._node.schema if c.name not in self._node.keys))
         numbered = Schema((*key, Column(_NUMBER, _WHOLE)))
         about = (Column(_KIND, INT.with_nullable(False)), Column(_STAMP, _WHOLE))
-        self._waiting: KeyedTable = context.table("waiting", numbered, Schema((*values, *about)), key.names)
+        self._waiting: KeyedTable = context.table(
+            "waiting", numbered, Schema((*values, *about)), key.names
+        )
         self._there: KeyedTable = context.table("rows", key, values, key.names)
 
     def process(self, port: int, batch: Batch) -> Output:
@@ -63,9 +74,16 @@ class ResolveConflictsOperator:
         live = self._waiting.live()
         start = 1 + int(self._waiting.columns[_NUMBER][live].max(initial=-1))
         numbers = pa.array(np.arange(start, start + batch.num_rows))
-        slots, _ = self._waiting.slots_for([*(batch.column(k) for k in self._node.keys), numbers], batch.num_rows)
-        columns = {c.name: batch.column(c.name) for c in self._node.schema if c.name not in self._node.keys}
-        about = {_KIND: pa.array(kinds_of(batch).astype(np.int32)), _STAMP: pa.array(batch.watermarks())}
+        slots, _ = self._waiting.slots_for(
+            [*(batch.column(k) for k in self._node.keys), numbers], batch.num_rows
+        )
+        columns = {
+            c.name: batch.column(c.name) for c in self._node.schema if c.name not in self._node.keys
+        }
+        about = {
+            _KIND: pa.array(kinds_of(batch).astype(np.int32)),
+            _STAMP: pa.array(batch.watermarks()),
+        }
         self._waiting.write(slots, {**columns, **about})
         self._waiting.mark(slots)
 
@@ -76,24 +94,35 @@ class ResolveConflictsOperator:
         there, _ = self._there.slots_for(keys, len(due), insert=False)
         held = np.unique(there[there >= 0])
         rows = {
-            c.name: pa.concat_arrays([self._waiting.array(c.name, due), self._there.array(c.name, held)])
+            c.name: pa.concat_arrays(
+                [self._waiting.array(c.name, due), self._there.array(c.name, held)]
+            )
             for c in self._node.schema
         }
         count = len(due) + len(held)
-        key, same = (self._encoded(rows, names, count) for names in (self._node.keys, tuple(self._identity)))
-        current = {key[p]: _Row(p, same[p], int(s)) for p, s in zip(range(len(due), count), held, strict=True)}
+        key, same = (
+            self._encoded(rows, names, count) for names in (self._node.keys, tuple(self._identity))
+        )
+        current = {
+            key[p]: _Row(p, same[p], int(s))
+            for p, s in zip(range(len(due), count), held, strict=True)
+        }
         kinds = self._waiting.columns[_KIND][due].tolist()
         told: list[tuple[np.int8, int]] = []
         bad: list[int] = []
         for name, places in _by_key(key[: len(due)]).items():
-            left = _compacted([(p, kinds[p] not in (UPDATE_BEFORE, DELETE), same[p]) for p in places])
+            left = _compacted(
+                [(p, kinds[p] not in (UPDATE_BEFORE, DELETE), same[p]) for p in places]
+            )
             told += self._resolve(current.get(name), left, same, bad)
         self._waiting.remove(due)
         if bad:
             output.append((ERROR_PORT, self._failed(batch, rows, bad)))
         return self._told(batch, rows, told)
 
-    def _encoded(self, rows: dict[str, pa.Array], names: tuple[str, ...], count: int) -> list[bytes]:
+    def _encoded(
+        self, rows: dict[str, pa.Array], names: tuple[str, ...], count: int
+    ) -> list[bytes]:
         return encode([self._node.schema.type(n) for n in names], [rows[n] for n in names], count)
 
     def _resolve(
@@ -113,7 +142,9 @@ class ResolveConflictsOperator:
         elif row is not None and (current is None or row[0] != current.place):
             yield (INSERT if current is None else UPDATE_AFTER), row[0]
 
-    def _told(self, batch: Batch, rows: dict[str, pa.Array], told: list[tuple[np.int8, int]]) -> Batch | None:
+    def _told(
+        self, batch: Batch, rows: dict[str, pa.Array], told: list[tuple[np.int8, int]]
+    ) -> Batch | None:
         if not told:
             return None
         told.sort(key=lambda t: t[1])
@@ -122,10 +153,16 @@ class ResolveConflictsOperator:
         self._keep(taken, kinds)
         columns = tuple(taken[n] for n in self._node.schema.names)
         return replace(
-            batch.tick(self._node.schema), columns=columns, num_rows=len(places), kinds=plain(kinds), seed=batch.seed
+            batch.tick(self._node.schema),
+            columns=columns,
+            num_rows=len(places),
+            kinds=plain(kinds),
+            seed=batch.seed,
         )
 
-    def _keep(self, rows: dict[str, pa.Array], kinds: np.ndarray[tuple[int], np.dtype[np.int8]]) -> None:
+    def _keep(
+        self, rows: dict[str, pa.Array], kinds: np.ndarray[tuple[int], np.dtype[np.int8]]
+    ) -> None:
         """Writes what is there now."""
         slots, _ = self._there.slots_for([rows[k] for k in self._node.keys], len(kinds))
         stays = kinds != DELETE
@@ -156,10 +193,15 @@ def _by_key(keys: list[bytes]) -> dict[bytes, list[int]]:
 
 
 def _compacted(rows: list[tuple[int, bool, bytes]]) -> list[tuple[int, bool]]:
-    """Without the rows that came and went (place, whether it comes, what tells it apart), in order."""
+    """Without the rows that came and went (place, whether it comes, what tells it apart), in
+    order."""
     left: list[tuple[int, bool, bytes]] = []
     for place, added, same in rows:
-        match = next((n for n, (_, a, s) in enumerate(left) if s == same and a), None) if not added else None
+        match = (
+            next((n for n, (_, a, s) in enumerate(left) if s == same and a), None)
+            if not added
+            else None
+        )
         if match is None:
             left.append((place, added, same))
         else:

@@ -46,11 +46,14 @@ def plain(kinds: Kinds) -> Kinds | None:
 
 
 def differ(old: list[pa.Array], new: list[pa.Array], count: int) -> BoolArray:
-    """Where any column has another value; two NULLs are the same, and as in Flink a NaN is never what it was."""
+    """Where any column has another value; two NULLs are the same, and as in Flink a NaN is never
+    what it was."""
     result = np.zeros(count, np.bool_)
     for a, b in zip(old, new, strict=True):
         if pa.types.is_nested(a.type):
-            result |= np.fromiter((x != y for x, y in zip(a.to_pylist(), b.to_pylist(), strict=True)), np.bool_, count)
+            result |= np.fromiter(
+                (x != y for x, y in zip(a.to_pylist(), b.to_pylist(), strict=True)), np.bool_, count
+            )
             continue
         unequal = pc.fill_null(pc.not_equal(a, b), pa.scalar(False))
         result |= np.asarray(unequal) | (validity(a) != validity(b))

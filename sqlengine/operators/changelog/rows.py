@@ -55,7 +55,8 @@ class ToChangelogOperator:
 
 
 class FromChangelogOperator:
-    """Each row as the change that its code names. Rows whose code is NULL or not known leave by the error port."""
+    """Each row as the change that its code names. Rows whose code is NULL or not known leave by the
+    error port."""
 
     def __init__(self, node: FromChangelog, owner: str = "") -> None:
         self._node = node
@@ -72,8 +73,14 @@ class FromChangelogOperator:
         known = np.asarray(found.is_valid().to_numpy(zero_copy_only=False), np.bool_)
         bad = ~known
         rows = self._without_op(_kept(batch, known))
-        kinds = self._kinds[found.drop_null().to_numpy(zero_copy_only=False)] if len(found) else np.empty(0, np.int8)
-        output: Output = [] if not bad.any() else [(ERROR_PORT, self._failed(batch, np.flatnonzero(bad)))]
+        kinds = (
+            self._kinds[found.drop_null().to_numpy(zero_copy_only=False)]
+            if len(found)
+            else np.empty(0, np.int8)
+        )
+        output: Output = (
+            [] if not bad.any() else [(ERROR_PORT, self._failed(batch, np.flatnonzero(bad)))]
+        )
         return [*output, (0, replace(rows, kinds=plain(kinds)))]
 
     def close(self) -> None: ...
@@ -91,10 +98,17 @@ class FromChangelogOperator:
             owner=self._owner,
             place="",
             subject=f"FROM_CHANGELOG, column '{self._node.op}'",
-            reason=["received NULL op code" if c is None else f"received invalid op code '{c}'" for c in codes],
+            reason=[
+                "received NULL op code" if c is None else f"received invalid op code '{c}'"
+                for c in codes
+            ],
         )
 
 
 def _kept(batch: Batch, rows: BoolArray) -> Batch:
     """The rows for which it is True; the time behind them stays."""
-    return batch if rows.all() else replace(batch.take(np.flatnonzero(rows)), watermark=batch.watermark)
+    return (
+        batch
+        if rows.all()
+        else replace(batch.take(np.flatnonzero(rows)), watermark=batch.watermark)
+    )

@@ -1,4 +1,5 @@
-"""The row of each primary key, of rows that may be several of one key: what is written to a table with that key."""
+"""The row of each primary key, of rows that may be several of one key: what is written to a table
+with that key."""
 
 from __future__ import annotations
 
@@ -11,7 +12,14 @@ from parser.types import BIGINT, Column, Schema
 from planner.logical import UpsertMaterialize
 from sqlengine.batch import Batch
 from sqlengine.operators.base import Context, Output
-from sqlengine.operators.changelog.row_kinds import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, kinds_of, plain
+from sqlengine.operators.changelog.row_kinds import (
+    DELETE,
+    INSERT,
+    UPDATE_AFTER,
+    UPDATE_BEFORE,
+    kinds_of,
+    plain,
+)
 from sqlengine.state.keys import encode
 from sqlengine.state.table import KeyedTable
 
@@ -22,16 +30,17 @@ _NUMBER = BIGINT.with_nullable(False)
 
 @dataclass(slots=True)
 class _Entry:
-    """A row of a key: its slot (-1: it came with this batch), the row of the batch that it is now (-1: as it was)."""
+    """A row of a key: its slot (-1: it came with this batch), the row of the batch that it is now
+    (-1: as it was)."""
 
     slot: int
     row: int
 
 
 class UpsertMaterializeOperator:
-    """For each batch and key that it touches +I, +U or -D, as the row that is to be there comes, changes or goes: it is
-    the one that came last, or, when that goes, the last of those that are left. A row to take back that is not there is
-    dropped (`rows_without_key`)."""
+    """For each batch and key that it touches +I, +U or -D, as the row that is to be there comes,
+    changes or goes: it is the one that came last, or, when that goes, the last of those that are
+    left. A row to take back that is not there is dropped (`rows_without_key`)."""
 
     def __init__(self, node: UpsertMaterialize) -> None:
         self._node = node
@@ -55,7 +64,9 @@ class UpsertMaterializeOperator:
     def _load(self) -> None:
         """The rows of each key from the table, in order."""
         self._generation = self._table.generation
-        self._held: dict[bytes, dict[bytes, _Entry]] = {}  # by key and what tells its rows apart, in order of arrival
+        self._held: dict[
+            bytes, dict[bytes, _Entry]
+        ] = {}  # by key and what tells its rows apart, in order of arrival
         slots = self._table.live()
         slots = slots[np.argsort(self._table.columns[NUMBER][slots], kind="stable")]
         self._next = 1 + int(self._table.columns[NUMBER][slots].max(initial=-1))
@@ -68,7 +79,9 @@ class UpsertMaterializeOperator:
         """The key of each row, and what tells it from others of that key."""
 
         def of(names: tuple[str, ...]) -> list[bytes]:
-            return encode([self._node.schema.type(n) for n in names], [columns[n] for n in names], count)
+            return encode(
+                [self._node.schema.type(n) for n in names], [columns[n] for n in names], count
+            )
 
         return of(self._node.keys), of(tuple(self._identity))
 
@@ -77,7 +90,9 @@ class UpsertMaterializeOperator:
         keys, same = self._encoded(columns, batch.num_rows)
         kinds = kinds_of(batch)
         before: dict[bytes, bool] = {}
-        shown: dict[bytes, tuple[int, int, int]] = {}  # by key: the row that is told last: slot, row of the batch, time
+        shown: dict[
+            bytes, tuple[int, int, int]
+        ] = {}  # by key: the row that is told last: slot, row of the batch, time
         gone: list[int] = []
         written: list[_Entry] = []
         for i, (key, row, kind) in enumerate(zip(keys, same, kinds.tolist(), strict=True)):
@@ -94,7 +109,9 @@ class UpsertMaterializeOperator:
         self._store(batch, before, [e for e in written if e.row != -1], gone)
         return result
 
-    def _take(self, entries: dict[bytes, _Entry], row: bytes, i: int, gone: list[int]) -> tuple[int, int] | None:
+    def _take(
+        self, entries: dict[bytes, _Entry], row: bytes, i: int, gone: list[int]
+    ) -> tuple[int, int] | None:
         """Takes a row of a key back; the row to tell, if another is there now, or none."""
         entry = entries.get(row)
         if entry is None:
@@ -109,7 +126,9 @@ class UpsertMaterializeOperator:
             return -1, i
         return _place(entries[next(reversed(entries))]) if was_last else None
 
-    def _told(self, batch: Batch, before: dict[bytes, bool], shown: dict[bytes, tuple[int, int, int]]) -> Batch | None:
+    def _told(
+        self, batch: Batch, before: dict[bytes, bool], shown: dict[bytes, tuple[int, int, int]]
+    ) -> Batch | None:
         """The rows to tell: from the batch, or from the table where an older one is there again."""
         kinds, rows, slots, times = [], [], [], []
         for key, (slot, row, time) in shown.items():
@@ -129,10 +148,16 @@ class UpsertMaterializeOperator:
         columns = []
         for column in result.schema:
             held = self._table.array(column.name, old[stored])
-            columns.append(pa.concat_arrays([batch.column(column.name), held]).take(pa.array(chosen)))
-        return replace(result, columns=tuple(columns), kinds=plain(np.array(kinds, np.int8)), offsets=None)
+            columns.append(
+                pa.concat_arrays([batch.column(column.name), held]).take(pa.array(chosen))
+            )
+        return replace(
+            result, columns=tuple(columns), kinds=plain(np.array(kinds, np.int8)), offsets=None
+        )
 
-    def _store(self, batch: Batch, touched: dict[bytes, bool], entries: list[_Entry], gone: list[int]) -> None:
+    def _store(
+        self, batch: Batch, touched: dict[bytes, bool], entries: list[_Entry], gone: list[int]
+    ) -> None:
         """Writes the rows that came with the batch into the table, and forgets those that went."""
         fresh = sorted((e for e in entries if e.slot == -1), key=lambda e: e.row)
         self._table.remove(np.array(gone, np.int64))
@@ -150,15 +175,22 @@ class UpsertMaterializeOperator:
                 del self._held[key]
 
     def _write(self, batch: Batch, entries: list[_Entry]) -> None:
-        slots, rows = (np.array(n, np.int64) for n in ([e.slot for e in entries], [e.row for e in entries]))
-        self._table.write(slots, {c.name: batch.column(c.name).take(pa.array(rows)) for c in self._values})
+        slots, rows = (
+            np.array(n, np.int64) for n in ([e.slot for e in entries], [e.row for e in entries])
+        )
+        self._table.write(
+            slots, {c.name: batch.column(c.name).take(pa.array(rows)) for c in self._values}
+        )
         self._table.mark(slots)
         for entry in entries:
             entry.row = -1
 
 
-def _add(entries: dict[bytes, _Entry], row: bytes, i: int, written: list[_Entry]) -> tuple[int, int]:
-    """Adds a row of the batch to a key, in the place of the one that it replaces; it is the row to tell."""
+def _add(
+    entries: dict[bytes, _Entry], row: bytes, i: int, written: list[_Entry]
+) -> tuple[int, int]:
+    """Adds a row of the batch to a key, in the place of the one that it replaces; it is the row to
+    tell."""
     entry = entries.setdefault(row, _Entry(-1, -1))
     if entry.row == -1:
         written.append(entry)

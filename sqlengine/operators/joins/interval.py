@@ -14,7 +14,15 @@ from planner.rewrite import conjunction
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, IntArray, concat
 from sqlengine.operators.base import Context, Output, Stream
 from sqlengine.operators.in_turn import in_turn
-from sqlengine.operators.joins.rows import PairCondition, Piece, Told, assembled, in_pieces, keys_of, none_like
+from sqlengine.operators.joins.rows import (
+    PairCondition,
+    Piece,
+    Told,
+    assembled,
+    in_pieces,
+    keys_of,
+    none_like,
+)
 from sqlengine.operators.ports import PortTimes
 from sqlengine.state.columns import BoolArray, milliseconds
 from sqlengine.state.rows import RowsTable
@@ -35,9 +43,15 @@ class _Side:
         self._name = ("left", "right")[port]
 
     def open(self, context: Context) -> None:
-        key = Schema(tuple(Column(f"{n}@{i}", self.schema.type(n)) for i, n in enumerate(self.keys)))
+        key = Schema(
+            tuple(Column(f"{n}@{i}", self.schema.type(n)) for i, n in enumerate(self.keys))
+        )
         self._rest = tuple(n for n in self.schema.names if n not in self.keys)
-        own = [Column(_TIME, _NUMBER), Column(_DUE, _NUMBER), Column(_MET, BOOLEAN.with_nullable(False))]
+        own = [
+            Column(_TIME, _NUMBER),
+            Column(_DUE, _NUMBER),
+            Column(_MET, BOOLEAN.with_nullable(False)),
+        ]
         values = Schema((*self.schema.select(self._rest), *own))
         self.rows = RowsTable(context, self._name, key, Schema(()), values, key.names)
 
@@ -49,15 +63,18 @@ class _Side:
         values: IntArray = self.rows.table.columns[name][slots].astype(np.int64, copy=False)
         return values
 
-    def put(self, batch: Batch, keys: list[pa.Array], times: IntArray, due: IntArray, met: BoolArray) -> None:
+    def put(
+        self, batch: Batch, keys: list[pa.Array], times: IntArray, due: IntArray, met: BoolArray
+    ) -> None:
         values = [batch.column(n) for n in self._rest]
         self.rows.put(keys, [], [*values, *map(pa.array, (times, due, met))], batch.num_rows)
 
 
 class IntervalJoinOperator:
-    """A row meets those of the other side that are held when it comes, late or not. It is held until the watermark (or the
-    clock) is so far past its time that no row in time can meet it, and half an interval longer, as in Flink. A row of a
-    side that is kept whole which has met none goes on with NULL when it is no longer held.
+    """A row meets those of the other side that are held when it comes, late or not. It is held
+    until the watermark (or the clock) is so far past its time that no row in time can meet it, and
+    half an interval longer, as in Flink. A row of a side that is kept whole which has met none goes
+    on with NULL when it is no longer held.
 
     `aligned` inputs come from one source, batch for batch: they take turns where rows are late."""
 
@@ -77,11 +94,14 @@ class IntervalJoinOperator:
             self._residual.open(context)
 
     def process(self, port: int, batch: Batch) -> Stream:
-        for piece in in_pieces(batch, self._sides[port].keys, self._strict, self._sides[1 - port].rows):
+        for piece in in_pieces(
+            batch, self._sides[port].keys, self._strict, self._sides[1 - port].rows
+        ):
             yield from self._process(port, piece)
 
     def gather(self, parts: Sequence[tuple[int, Batch]]) -> Output:
-        """What `process` gives for all of them; for the parts of one batch in the order of the source."""
+        """What `process` gives for all of them; for the parts of one batch in the order of the
+        source."""
         if self._aligned and [port for port, _ in parts] == [0, 1]:
             batches = [batch for _, batch in parts]
             parts = list(in_turn(batches, [self._late(port, batch) for port, batch in parts]))
@@ -104,16 +124,27 @@ class IntervalJoinOperator:
     def close(self) -> None: ...
 
     def _told(
-        self, batch: Batch, columns: Sequence[pa.Array], num_rows: int, row_watermarks: IntArray | None = None
+        self,
+        batch: Batch,
+        columns: Sequence[pa.Array],
+        num_rows: int,
+        row_watermarks: IntArray | None = None,
     ) -> Batch:
-        """Rows of the result. Their watermark stays behind: there may still be rows that waited for a match."""
+        """Rows of the result. Their watermark stays behind: there may still be rows that waited for
+        a match."""
         watermark, since = (int(t) for t in self._behind(np.array([batch.watermark, batch.since])))
-        result = batch.result(self._node.schema, columns or batch.tick(self._node.schema).columns, num_rows)
+        result = batch.result(
+            self._node.schema, columns or batch.tick(self._node.schema).columns, num_rows
+        )
         before = None if row_watermarks is None else self._behind(row_watermarks)
         return replace(result, watermark=watermark, row_watermarks=before, since=since)
 
     def _behind(self, watermarks: IntArray) -> IntArray:
-        moves = (watermarks != MIN_WATERMARK) & (watermarks != MAX_WATERMARK) & (not self._node.proctime)
+        moves = (
+            (watermarks != MIN_WATERMARK)
+            & (watermarks != MAX_WATERMARK)
+            & (not self._node.proctime)
+        )
         return np.where(moves, watermarks - np.where(moves, self._node.delay_ms, 0), watermarks)
 
     def _met(self, port: int, piece: Piece, output: Output) -> Batch:
@@ -141,8 +172,11 @@ class IntervalJoinOperator:
         before = batch.row_watermarks
         return self._told(batch, columns, len(by), None if before is None else before[by])
 
-    def _near(self, port: int, piece: Piece, times: IntArray, clock: IntArray) -> tuple[IntArray, IntArray]:
-        """The pairs that are near, and of which the other side's row was held when this one came."""
+    def _near(
+        self, port: int, piece: Piece, times: IntArray, clock: IntArray
+    ) -> tuple[IntArray, IntArray]:
+        """The pairs that are near, and of which the other side's row was held when this one
+        came."""
         other, rows, slots = self._sides[1 - port], piece.rows, piece.slots
         apart = times[rows] - other.numbers(_TIME, slots)
         if port == 1:
@@ -151,7 +185,9 @@ class IntervalJoinOperator:
         near &= other.numbers(_DUE, slots) > clock[rows]
         return rows[near], slots[near]
 
-    def _hold(self, port: int, batch: Batch, times: IntArray, clock: IntArray, met: BoolArray) -> BoolArray:
+    def _hold(
+        self, port: int, batch: Batch, times: IntArray, clock: IntArray, met: BoolArray
+    ) -> BoolArray:
         """Holds the rows that others may still meet; says which."""
         this = self._sides[port]
         last = times + this.held_ms
@@ -167,7 +203,8 @@ class IntervalJoinOperator:
         return held
 
     def _gone(self, port: int, batch: Batch) -> Batch | None:
-        """Forgets rows that nobody can meet any more; those that met none go on where their side is kept whole."""
+        """Forgets rows that nobody can meet any more; those that met none go on where their side is
+        kept whole."""
         side = self._sides[port]
         due = side.rows.table.due(_DUE, batch.proctime if self._node.proctime else batch.watermark)
         if not len(due):

@@ -15,7 +15,14 @@ from planner.rewrite import conjunction
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output, Stream
 from sqlengine.operators.changelog.row_kinds import Kinds, kinds_of, plain, takes_back
-from sqlengine.operators.joins.rows import PairCondition, Piece, Told, assembled, in_pieces, none_like
+from sqlengine.operators.joins.rows import (
+    PairCondition,
+    Piece,
+    Told,
+    assembled,
+    in_pieces,
+    none_like,
+)
 from sqlengine.state.keys import encode
 from sqlengine.state.rows import COUNT, RowsTable
 
@@ -34,11 +41,15 @@ class _Dimension:
         self._rest = tuple(n for n in self.schema.names if n not in (*self._keys, *self._unique))
 
     def open(self, context: Context) -> None:
-        key = Schema(tuple(Column(f"{n}@{i}", self.schema.type(n)) for i, n in enumerate(self._keys)))
+        key = Schema(
+            tuple(Column(f"{n}@{i}", self.schema.type(n)) for i, n in enumerate(self._keys))
+        )
         identity = self.schema.select(self._unique)
         if self._replaces and not self._unique:
             identity = Schema((_ONLY,))
-        self.rows = RowsTable(context, "table", key, identity, self.schema.select(self._rest), key.names)
+        self.rows = RowsTable(
+            context, "table", key, identity, self.schema.select(self._rest), key.names
+        )
 
     def column(self, name: str, slots: IntArray) -> pa.Array:
         stored = f"{name}@{self._keys.index(name)}" if name in self._keys else name
@@ -48,18 +59,26 @@ class _Dimension:
         back = takes_back(batch)
         if back is not None and self._replaces:
             gone = batch.take(np.flatnonzero(back))
-            found = self.rows.find([gone.column(k) for k in self._keys], self._identity(gone), gone.num_rows)
+            found = self.rows.find(
+                [gone.column(k) for k in self._keys], self._identity(gone), gone.num_rows
+            )
             self.rows.drop(np.unique(found[found >= 0]))
         elif back is not None:
             self._forget(batch.take(np.flatnonzero(back)))
         batch = batch if back is None else batch.take(np.flatnonzero(~back))
         values = [batch.column(n) for n in self._rest]
-        self.rows.put([batch.column(k) for k in self._keys], self._identity(batch), values, batch.num_rows)
+        self.rows.put(
+            [batch.column(k) for k in self._keys], self._identity(batch), values, batch.num_rows
+        )
 
     def _forget(self, gone: Batch) -> None:
-        """One row that is equal, for each of these: without a primary key rows have nothing else that tells them apart."""
+        """One row that is equal, for each of these: without a primary key rows have nothing else
+        that tells them apart."""
         groups = self.rows.groups([gone.column(k) for k in self._keys], gone.num_rows).tolist()
-        wanted = [tuple(map(repr, row)) for row in _tuples([gone.column(n) for n in self._rest], gone.num_rows)]
+        wanted = [
+            tuple(map(repr, row))
+            for row in _tuples([gone.column(n) for n in self._rest], gone.num_rows)
+        ]
         held: dict[int, dict[tuple[str, ...], list[int]]] = {}
         found: list[int] = []
         for group, row in zip(groups, wanted, strict=True):
@@ -89,8 +108,8 @@ def _tuples(columns: list[pa.Array], count: int) -> Iterator[tuple[object, ...]]
 
 
 class _Sent:
-    """What has been given for the left rows that are there: a left row that is taken back takes that back, whatever the
-    table holds now."""
+    """What has been given for the left rows that are there: a left row that is taken back takes
+    that back, whatever the table holds now."""
 
     def __init__(self, node: LookupJoin) -> None:
         self._schema = node.schema
@@ -111,7 +130,8 @@ class _Sent:
         self.rows.put(columns[: self._left], [*given, self._numbers(given, by)], [], len(by))
 
     def taken(self, batch: Batch) -> tuple[list[pa.Array], IntArray]:
-        """The rows that these left rows have been given, each with the number of its left row; they are forgotten."""
+        """The rows that these left rows have been given, each with the number of its left row; they
+        are forgotten."""
         rows, slots = self.rows.matches(list(batch.columns), batch.num_rows)
         columns = self.rows.arrays(self._names, slots)
         gone = np.unique(self.rows.take(columns[: self._left], columns[self._left :], len(slots)))
@@ -120,21 +140,25 @@ class _Sent:
         return columns[:-1], rows
 
     def _numbers(self, given: list[pa.Array], by: IntArray) -> pa.Array:
-        """Of equal rows that one left row is given, which one each is: the count of a row is that of equal left rows."""
+        """Of equal rows that one left row is given, which one each is: the count of a row is that
+        of equal left rows."""
         numbers = np.zeros(len(by), np.int32)
         several = np.flatnonzero(np.bincount(by)[by] > 1) if len(by) else by
         if len(several):
             seen = Counter[tuple[int, bytes]]()
             equal = encode(self._given, [g.take(pa.array(several)) for g in given], len(several))
-            for place, row in zip(several.tolist(), zip(by[several].tolist(), equal, strict=True), strict=True):
+            for place, row in zip(
+                several.tolist(), zip(by[several].tolist(), equal, strict=True), strict=True
+            ):
                 numbers[place] = seen[row]
                 seen[row] += 1
         return pa.array(numbers)
 
 
 class LookupJoinOperator:
-    """What the table holds when a left row comes counts: nothing is taken back when the table changes, and what a left row
-    was given goes with it. (Who feeds it reads the table first.) Time is that of the left side."""
+    """What the table holds when a left row comes counts: nothing is taken back when the table
+    changes, and what a left row was given goes with it. (Who feeds it reads the table first.) Time
+    is that of the left side."""
 
     def __init__(self, node: LookupJoin, owner: str = "") -> None:
         self._node = node
@@ -189,7 +213,9 @@ class LookupJoinOperator:
         columns, by = self._sent.taken(batch)
         return [self._told(batch, columns, by, kinds_of(batch)[by])]
 
-    def _told(self, batch: Batch, columns: list[pa.Array], by: IntArray, kinds: Kinds) -> tuple[int, Batch]:
+    def _told(
+        self, batch: Batch, columns: list[pa.Array], by: IntArray, kinds: Kinds
+    ) -> tuple[int, Batch]:
         made = batch.result(self._node.schema, columns, len(by))
         times = None if batch.row_watermarks is None else batch.row_watermarks[by]
         return 0, replace(made, kinds=plain(kinds), row_watermarks=times)

@@ -11,7 +11,14 @@ from planner.logical import Join, JoinKind
 from planner.rewrite import conjunction
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output, Stream
-from sqlengine.operators.changelog.row_kinds import DELETE, INSERT, Kinds, kinds_of, plain, takes_back
+from sqlengine.operators.changelog.row_kinds import (
+    DELETE,
+    INSERT,
+    Kinds,
+    kinds_of,
+    plain,
+    takes_back,
+)
 from sqlengine.operators.joins.rows import PairCondition, Piece, Told, assembled, none_like
 from sqlengine.operators.joins.state import JoinSide
 from sqlengine.operators.ports import PortTimes
@@ -22,9 +29,10 @@ _ENDS, _MAKES, _BRINGS = range(3)
 
 
 class JoinOperator:
-    """The changes that Flink's join tells, row by row: those of one row do not depend on the others of its batch, since
-    a batch comes from one side and meets the other. For a side that is kept whole: -D of the padded row before the first
-    match, +I of it after the last. Rows whose condition fails with an error leave by the error port."""
+    """The changes that Flink's join tells, row by row: those of one row do not depend on the others
+    of its batch, since a batch comes from one side and meets the other. For a side that is kept
+    whole: -D of the padded row before the first match, +I of it after the last. Rows whose
+    condition fails with an error leave by the error port."""
 
     def __init__(self, node: Join, owner: str = "") -> None:
         self._node = node
@@ -60,7 +68,9 @@ class JoinOperator:
 
     def close(self) -> None: ...
 
-    def _change(self, port: int, piece: Piece, output: Output) -> tuple[list[pa.Array], IntArray, Kinds]:
+    def _change(
+        self, port: int, piece: Piece, output: Output
+    ) -> tuple[list[pa.Array], IntArray, Kinds]:
         this, other = self._sides[port], self._sides[1 - port]
         batch, rows, slots = piece.batch, piece.rows, piece.slots
         back = takes_back(batch)
@@ -83,17 +93,24 @@ class JoinOperator:
     ) -> list[Told]:
         rows, slots, counts = pairs
         kind, kinds = self._node.kind, kinds_of(batch)
-        whole = np.where(back, DELETE, INSERT) if back is not None else np.zeros(batch.num_rows, np.int8)
+        whole = (
+            np.where(back, DELETE, INSERT)
+            if back is not None
+            else np.zeros(batch.num_rows, np.int8)
+        )
         turned = self._turned(1 - port, batch, back, rows, slots)
         if kind.is_semi:
             return self._semi(port, kinds, matches, pairs, turned)
         told = [
-            Told(rows[at], part, none_like(at), slots[at], _kind(part, len(at))) for part, at in _each(turned, counts)
+            Told(rows[at], part, none_like(at), slots[at], _kind(part, len(at)))
+            for part, at in _each(turned, counts)
         ]
         at = np.repeat(np.arange(len(rows)), counts)
         if kind.keeps(port):
             kinds = whole
-        elif kind.keeps(1 - port):  # as in Flink, which tells +I of what comes back, but -U of what goes
+        elif kind.keeps(
+            1 - port
+        ):  # as in Flink, which tells +I of what comes back, but -U of what goes
             kinds = np.where(whole == INSERT, INSERT, kinds)
         told.append(Told(rows[at], _MAKES, rows[at], slots[at], kinds[rows[at]]))
         if kind.keeps(port):
@@ -104,7 +121,8 @@ class JoinOperator:
     def _turned(
         self, other: int, batch: Batch, back: BoolArray | None, rows: IntArray, slots: IntArray
     ) -> tuple[BoolArray, BoolArray] | None:
-        """Which pairs are the first match of the other side's row, and which were the last; None where nobody asks."""
+        """Which pairs are the first match of the other side's row, and which were the last; None
+        where nobody asks."""
         side = self._sides[other]
         if not side.counted:
             return None
@@ -126,7 +144,13 @@ class JoinOperator:
             own = np.flatnonzero((matches == 0) == anti)
             return [Told(own, _MAKES, own, none_like(own), kinds[own])]
         return [
-            Told(rows[at], _MAKES, none_like(at), slots[at], _kind(part, len(at)) if anti else kinds[rows[at]])
+            Told(
+                rows[at],
+                _MAKES,
+                none_like(at),
+                slots[at],
+                _kind(part, len(at)) if anti else kinds[rows[at]],
+            )
             for part, at in _each(turned, counts)
         ]
 
@@ -135,9 +159,13 @@ def _kind(part: int, count: int) -> Kinds:
     return np.full(count, DELETE if part == _ENDS else INSERT, np.int8)
 
 
-def _each(turned: tuple[BoolArray, BoolArray] | None, counts: IntArray) -> list[tuple[int, IntArray]]:
+def _each(
+    turned: tuple[BoolArray, BoolArray] | None, counts: IntArray
+) -> list[tuple[int, IntArray]]:
     """The pairs that end or bring back rows of the other side, as often as those are there."""
     if turned is None:
         return []
-    found = ((part, np.flatnonzero(which)) for part, which in zip((_ENDS, _BRINGS), turned, strict=True))
+    found = (
+        (part, np.flatnonzero(which)) for part, which in zip((_ENDS, _BRINGS), turned, strict=True)
+    )
     return [(part, np.repeat(at, counts[at])) for part, at in found]

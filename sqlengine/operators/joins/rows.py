@@ -1,4 +1,5 @@
-"""What joins share: pairs of a row that comes and a row that is held, their condition, and the rows made of them."""
+"""What joins share: pairs of a row that comes and a row that is held, their condition, and the rows
+made of them."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ class HeldSide(Held, Protocol):
 
 @dataclass(frozen=True)
 class Piece:
-    """Some rows of a batch, and their pairs with what the other side holds: numbers of rows and slots."""
+    """Some rows of a batch, and their pairs with what the other side holds: numbers of rows and
+    slots."""
 
     batch: Batch
     rows: IntArray
@@ -47,8 +49,8 @@ class Piece:
 
 @dataclass(frozen=True)
 class Told:
-    """Rows to tell: by which row of the batch, in which part of its changes, the batch's row and the slot of the other
-    side that they are made of (-1: NULL), and their kinds."""
+    """Rows to tell: by which row of the batch, in which part of its changes, the batch's row and
+    the slot of the other side that they are made of (-1: NULL), and their kinds."""
 
     by: IntArray
     part: int
@@ -57,9 +59,11 @@ class Told:
     kinds: Kinds
 
 
-def keys_of(batch: Batch, keys: Sequence[str], strict: Sequence[int]) -> tuple[list[pa.Array], IntArray]:
-    """The key of each row that can match at all, and the numbers of those rows: in the columns `strict` NULL equals
-    nothing."""
+def keys_of(
+    batch: Batch, keys: Sequence[str], strict: Sequence[int]
+) -> tuple[list[pa.Array], IntArray]:
+    """The key of each row that can match at all, and the numbers of those rows: in the columns
+    `strict` NULL equals nothing."""
     arrays = [batch.column(k) for k in keys]
     good = np.ones(batch.num_rows, np.bool_)
     for i in strict:
@@ -71,9 +75,12 @@ def keys_of(batch: Batch, keys: Sequence[str], strict: Sequence[int]) -> tuple[l
     return [a.take(pa.array(rows)) for a in arrays], rows
 
 
-def in_pieces(batch: Batch, keys: Sequence[str], strict: Sequence[int], held: RowsTable) -> Iterator[Piece]:
-    """A batch in pieces of no more than `MOST_PAIRS` pairs (or one row), each looked up when those before it are done: a key
-    with many rows must not cost memory for its rows times those of the batch."""
+def in_pieces(
+    batch: Batch, keys: Sequence[str], strict: Sequence[int], held: RowsTable
+) -> Iterator[Piece]:
+    """A batch in pieces of no more than `MOST_PAIRS` pairs (or one row), each looked up when those
+    before it are done: a key with many rows must not cost memory for its rows times those of the
+    batch."""
     while True:
         arrays, numbers = keys_of(batch, keys, strict)
         rows, slots, covered = held.first_matches(arrays, len(numbers), MOST_PAIRS)
@@ -91,7 +98,8 @@ def few(pairs: int) -> bool:
 
 
 def cuts(counts: IntArray) -> Iterator[tuple[int, int]]:
-    """Rows with so many pairs each, in consecutive ranges of no more than `MOST_PAIRS` pairs (or one row)."""
+    """Rows with so many pairs each, in consecutive ranges of no more than `MOST_PAIRS` pairs (or
+    one row)."""
     ends, start = np.cumsum(counts), 0
     while start < len(counts):
         before = int(ends[start - 1]) if start else 0
@@ -100,12 +108,16 @@ def cuts(counts: IntArray) -> Iterator[tuple[int, int]]:
         start = end
 
 
-def keyed_pieces(keys: list[pa.Array], num_rows: int, held: RowsTable) -> Iterator[tuple[int, int, IntArray, IntArray]]:
-    """Keys in ranges of no more than `MOST_PAIRS` pairs (or one key): where each begins and ends, and its pairs, of numbers
-    within the range and slots."""
+def keyed_pieces(
+    keys: list[pa.Array], num_rows: int, held: RowsTable
+) -> Iterator[tuple[int, int, IntArray, IntArray]]:
+    """Keys in ranges of no more than `MOST_PAIRS` pairs (or one key): where each begins and ends,
+    and its pairs, of numbers within the range and slots."""
     start = 0
     while start < num_rows:
-        rows, slots, covered = held.first_matches([k.slice(start) for k in keys], num_rows - start, MOST_PAIRS)
+        rows, slots, covered = held.first_matches(
+            [k.slice(start) for k in keys], num_rows - start, MOST_PAIRS
+        )
         yield start, start + covered, rows, slots
         start += covered
 
@@ -118,8 +130,11 @@ def none_like(rows: IntArray) -> IntArray:
 def assembled(
     port: int, batch: Batch, other: HeldSide, told: Sequence[Told], *, left_only: bool = False
 ) -> tuple[list[pa.Array], IntArray, Kinds]:
-    """The columns of both sides (or of the left one), what told each row, and the kinds, in order."""
-    by, rows, slots, kinds = (np.concatenate([getattr(t, n) for t in told]) for n in ("by", "rows", "slots", "kinds"))
+    """The columns of both sides (or of the left one), what told each row, and the kinds, in
+    order."""
+    by, rows, slots, kinds = (
+        np.concatenate([getattr(t, n) for t in told]) for n in ("by", "rows", "slots", "kinds")
+    )
     if len(told) > 1:
         order = np.lexsort((np.repeat([t.part for t in told], [len(t.by) for t in told]), by))
         by, rows, slots, kinds = by[order], rows[order], slots[order], kinds[order]
@@ -151,19 +166,27 @@ class PairCondition:
         self._evaluate = compile_expression(condition)
         names = columns_of(condition)
         self._schemas = tuple(
-            side.schema.select(tuple(n for n in side.schema.names if n in names)) for side in node.inputs
+            side.schema.select(tuple(n for n in side.schema.names if n in names))
+            for side in node.inputs
         )
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
 
-    def holds(self, port: int, batch: Batch, rows: IntArray, other: Held, slots: IntArray, output: Output) -> BoolArray:
+    def holds(
+        self, port: int, batch: Batch, rows: IntArray, other: Held, slots: IntArray, output: Output
+    ) -> BoolArray:
         """Where the condition is TRUE; errors go to `output`."""
         own, held = self._schemas[port], self._schemas[1 - port]
         index = pa.array(rows)
-        columns = [*(batch.column(n).take(index) for n in own.names), *(other.column(n, slots) for n in held.names)]
+        columns = [
+            *(batch.column(n).take(index) for n in own.names),
+            *(other.column(n, slots) for n in held.names),
+        ]
         schema = Schema((*own, *held))
-        pairs = replace(batch.with_columns(schema, columns), num_rows=len(rows), kinds=None, row_watermarks=None)
+        pairs = replace(
+            batch.with_columns(schema, columns), num_rows=len(rows), kinds=None, row_watermarks=None
+        )
         vector = self._evaluate(pairs)
         if vector.errors is not None:
             bad = np.flatnonzero(vector.errors.mask)

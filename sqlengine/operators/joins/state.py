@@ -1,4 +1,5 @@
-"""What a join holds of one of its sides: rows by join key, with how many rows of the other side match each."""
+"""What a join holds of one of its sides: rows by join key, with how many rows of the other side
+match each."""
 
 from __future__ import annotations
 
@@ -25,8 +26,9 @@ _NUMBER = BIGINT.with_nullable(False)
 
 @dataclass(frozen=True)
 class SideForm:
-    """How one side's rows are told apart. `unique`: a row replaces the one of the same identity; otherwise rows that are
-    taken back are found by all that they hold, and rows that never are need no identity."""
+    """How one side's rows are told apart. `unique`: a row replaces the one of the same identity;
+    otherwise rows that are taken back are found by all that they hold, and rows that never are need
+    no identity."""
 
     key: Schema
     identity: Schema
@@ -53,8 +55,8 @@ class SideForm:
 
 
 class JoinSide:
-    """`counted`: the number of matches of each row is kept. Rows whose key has a NULL that equals nothing are not held:
-    they never match."""
+    """`counted`: the number of matches of each row is kept. Rows whose key has a NULL that equals
+    nothing are not held: they never match."""
 
     def __init__(self, node: Join, port: int) -> None:
         self._name = ("left", "right")[port]
@@ -67,7 +69,11 @@ class JoinSide:
 
     def open(self, context: Context) -> None:
         form = self._form
-        extra = [Column(n, _NUMBER) for n, on in ((_MATCHES, self.counted), (_TOUCHED, self._ttl_ms)) if on]
+        extra = [
+            Column(n, _NUMBER)
+            for n, on in ((_MATCHES, self.counted), (_TOUCHED, self._ttl_ms))
+            if on
+        ]
         values = Schema((*form.values, *extra))
         self.rows = RowsTable(context, self._name, form.key, form.identity, values, form.key.names)
 
@@ -77,7 +83,8 @@ class JoinSide:
             self.rows.drop(self.rows.table.due(_TOUCHED, proctime - self._ttl_ms))
 
     def matches(self, batch: Batch, keys: tuple[str, ...]) -> Iterator[Piece]:
-        """Pairs of a row of the other side's batch and a slot of this side, in order of the rows."""
+        """Pairs of a row of the other side's batch and a slot of this side, in order of the
+        rows."""
         return in_pieces(batch, keys, self._strict, self.rows)
 
     def counts(self, slots: IntArray) -> IntArray:
@@ -90,8 +97,8 @@ class JoinSide:
         return self.rows.table.array(stored, slots)
 
     def matched(self, slots: IntArray, change: IntArray, proctime: int) -> IntArray:
-        """Takes in, in order, that each of these rows has one match more or less (`change` 1 or -1). Returns how many
-        it had before."""
+        """Takes in, in order, that each of these rows has one match more or less (`change` 1 or
+        -1). Returns how many it had before."""
         order = np.argsort(slots, kind="stable")
         steps = change[order]
         sums = np.cumsum(steps) - steps
@@ -108,7 +115,11 @@ class JoinSide:
         """Adds the rows of a batch, or takes them back; `matches` are those of the other side."""
         keys, rows = keys_of(batch, self._keys, self._strict)
         if len(rows) < batch.num_rows:
-            batch, matches, back = batch.take(rows), matches[rows], None if back is None else back[rows]
+            batch, matches, back = (
+                batch.take(rows),
+                matches[rows],
+                None if back is None else back[rows],
+            )
         if not batch.num_rows:
             return
         if back is None:
@@ -137,7 +148,9 @@ class JoinSide:
             self.rows.table.columns[COUNT][slots] = 1
         return slots
 
-    def _take_last(self, batch: Batch, keys: list[pa.Array], put: tuple[IntArray, IntArray], takes: IntArray) -> None:
+    def _take_last(
+        self, batch: Batch, keys: list[pa.Array], put: tuple[IntArray, IntArray], takes: IntArray
+    ) -> None:
         """Of each row that is unique, what was said last holds."""
         gone, own = _part(batch, keys, takes)
         found = self.rows.find(own, self._identity(gone), len(takes))
@@ -149,11 +162,17 @@ class JoinSide:
         self.rows.drop(slots[last])
 
     def _take_unforeseen(self, batch: Batch, keys: list[pa.Array]) -> None:
-        """Takes back rows of an input that was to give none back: what a source says of itself may be wrong."""
+        """Takes back rows of an input that was to give none back: what a source says of itself may
+        be wrong."""
         rows, slots = self.rows.matches(keys, batch.num_rows)
         names = self._form.values.names
-        wanted = list(zip(*(batch.column(n).to_pylist() for n in names), strict=True)) or [()] * batch.num_rows
-        held = list(zip(*(self.column(n, slots).to_pylist() for n in names), strict=True)) or [()] * len(slots)
+        wanted = (
+            list(zip(*(batch.column(n).to_pylist() for n in names), strict=True))
+            or [()] * batch.num_rows
+        )
+        held = list(zip(*(self.column(n, slots).to_pylist() for n in names), strict=True)) or [
+            ()
+        ] * len(slots)
         gone: dict[int, int] = {}
         for row, slot, values in zip(rows.tolist(), slots.tolist(), held, strict=True):
             if row not in gone and wanted[row] == values and slot not in gone.values():

@@ -32,7 +32,9 @@ class _Versions:
         self._time = node.right_time
 
     def open(self, context: Context) -> None:
-        key = Schema(tuple(Column(f"{n}@{i}", self.schema.type(n)) for i, n in enumerate(self._keys)))
+        key = Schema(
+            tuple(Column(f"{n}@{i}", self.schema.type(n)) for i, n in enumerate(self._keys))
+        )
         self._rest = tuple(n for n in self.schema.names if n not in self._keys)
         own = (Column(_GONE, BOOLEAN.with_nullable(False)), Column(_UNTIL, _NUMBER))
         values = Schema((*self.schema.select(self._rest), *own))
@@ -44,7 +46,8 @@ class _Versions:
         return self.rows.table.array(stored, slots)
 
     def put(self, batch: Batch) -> None:
-        """A version replaces that of the same time. What an update replaces is a version already."""
+        """A version replaces that of the same time. What an update replaces is a version
+        already."""
         kinds = kinds_of(batch)
         batch = batch if batch.kinds is None else batch.take(np.flatnonzero(kinds != UPDATE_BEFORE))
         times, _ = milliseconds(batch.column(self._time))
@@ -66,13 +69,15 @@ class _Versions:
         table.mark(np.union1d(slots, before[follows]))
 
     def found(self, keys: list[pa.Array], times: IntArray, reached: IntArray) -> IntArray:
-        """The slot of the version that held at each time; -1 where there was none, or where none is known any more
-        because a later one had held already when the row came."""
+        """The slot of the version that held at each time; -1 where there was none, or where none is
+        known any more because a later one had held already when the row came."""
         parts = keyed_pieces(keys, len(times), self.rows)
         found = [self._latest(times[a:b], reached[a:b], rows, slots) for a, b, rows, slots in parts]
         return np.concatenate(found) if found else np.empty(0, np.int64)
 
-    def _latest(self, times: IntArray, reached: IntArray, rows: IntArray, slots: IntArray) -> IntArray:
+    def _latest(
+        self, times: IntArray, reached: IntArray, rows: IntArray, slots: IntArray
+    ) -> IntArray:
         since = self.rows.table.columns[_TIME][slots].astype(np.int64, copy=False)
         result = np.full(len(times), -1)
         held = since <= np.maximum(times, reached)[rows]
@@ -82,18 +87,23 @@ class _Versions:
         np.maximum.at(base, rows[known], since[known])
         fits = (since <= times[rows]) & (since >= base[rows])
         result[rows[fits]] = slots[fits]  # of several the last is the latest
-        gone = self.rows.table.columns[_GONE][np.maximum(result, 0)].astype(np.bool_) if len(result) else result
+        gone = (
+            self.rows.table.columns[_GONE][np.maximum(result, 0)].astype(np.bool_)
+            if len(result)
+            else result
+        )
         return np.where((result >= 0) & ~gone, result, -1)
 
     def forget(self, watermark: int) -> None:
-        """Versions that no row in time can ask for: all but the latest of those that hold already."""
+        """Versions that no row in time can ask for: all but the latest of those that hold
+        already."""
         self.rows.drop(self.rows.table.due(_UNTIL, watermark))
 
 
 class TemporalJoinOperator:
-    """Left rows wait until the watermark of both sides has passed their time, and then come in order of their times. A
-    version that comes late holds for rows that still wait. -U of the right side says nothing that +U does not. As in Flink
-    a key with NULL has versions like any other."""
+    """Left rows wait until the watermark of both sides has passed their time, and then come in
+    order of their times. A version that comes late holds for rows that still wait. -U of the right
+    side says nothing that +U does not. As in Flink a key with NULL has versions like any other."""
 
     def __init__(self, node: TemporalJoin, owner: str = "") -> None:
         self._node = node
@@ -107,8 +117,14 @@ class TemporalJoinOperator:
         self._versions.open(context)
         schema = self._node.left.schema
         key = Schema(tuple(Column(f"{n}@{i}", schema.type(n)) for i, n in enumerate(self._keys)))
-        own = [Column(_TIME, _NUMBER), Column(_REACHED, _NUMBER), Column(_KIND, INT.with_nullable(False))]
-        self._waiting = RowsTable(context, "waiting", key, Schema(()), Schema((*schema, *own)), key.names)
+        own = [
+            Column(_TIME, _NUMBER),
+            Column(_REACHED, _NUMBER),
+            Column(_KIND, INT.with_nullable(False)),
+        ]
+        self._waiting = RowsTable(
+            context, "waiting", key, Schema(()), Schema((*schema, *own)), key.names
+        )
         if self._residual is not None:
             self._residual.open(context)
 
@@ -135,7 +151,8 @@ class TemporalJoinOperator:
         self._waiting.put(keys, [], [*batch.columns, *own], batch.num_rows)
 
     def _take_versions(self, batch: Batch, reached: IntArray, output: Output) -> None:
-        """Puts versions in; before one that is late, the rows go that waited for the time it comes after."""
+        """Puts versions in; before one that is late, the rows go that waited for the time it comes
+        after."""
         times, _ = milliseconds(batch.column(self._node.right_time))
         late = np.flatnonzero(times <= reached)
         start = 0
@@ -153,8 +170,13 @@ class TemporalJoinOperator:
             return
         due = table.in_order(due, _TIME)
         held = self._node.left.schema
-        left = replace(batch, watermark=watermark).result(held, [table.array(n, due) for n in held.names], len(due))
-        kinds, times = table.columns[_KIND][due].astype(np.int8), table.columns[_TIME][due].view(np.int64)
+        left = replace(batch, watermark=watermark).result(
+            held, [table.array(n, due) for n in held.names], len(due)
+        )
+        kinds, times = (
+            table.columns[_KIND][due].astype(np.int8),
+            table.columns[_TIME][due].view(np.int64),
+        )
         reached = table.columns[_REACHED][due].view(np.int64)
         slots = self._versions.found([left.column(k) for k in self._keys], times, reached)
         rows = np.flatnonzero(slots >= 0)
@@ -169,5 +191,7 @@ class TemporalJoinOperator:
         if len(by):
             made = left.result(self._node.schema, columns, len(by))
             # A row that was late goes before the watermark after the one that it came behind.
-            before = batch.watermarks_before(np.maximum(times, np.minimum(reached, MAX_WATERMARK - 1) + 1))[by]
+            before = batch.watermarks_before(
+                np.maximum(times, np.minimum(reached, MAX_WATERMARK - 1) + 1)
+            )[by]
             output.append((0, replace(made, kinds=plain(kinds), row_watermarks=before)))

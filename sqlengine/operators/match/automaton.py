@@ -1,9 +1,11 @@
-"""A pattern as an automaton, in the form that decides what Flink's results are: states with edges in an order.
+"""A pattern as an automaton, in the form that decides what Flink's results are: states with edges
+in an order.
 
-An edge takes a row, whose item's condition it must fulfil, or leads on without one. What stands behind a greedy
-quantifier does so only for rows that do *not* fulfil the condition of that (`guards`), also where it has taken as many as
-it may: in Flink `A B+ C` finds nothing where all rows that are a C are a B, too. A state that waits (`absent`) lets rows
-pass until the state behind it takes one; a row of the absent variable ends it."""
+An edge takes a row, whose item's condition it must fulfil, or leads on without one. What stands
+behind a greedy quantifier does so only for rows that do *not* fulfil the condition of that
+(`guards`), also where it has taken as many as it may: in Flink `A B+ C` finds nothing where all
+rows that are a C are a B, too. A state that waits (`absent`) lets rows pass until the state behind
+it takes one; a row of the absent variable ends it."""
 
 from __future__ import annotations
 
@@ -45,8 +47,9 @@ class State:
 
 @dataclass(frozen=True)
 class Automaton:
-    """`states` by number. `ends[s]`: whether a match may be whole in state `s` without another row. `pending[s]`: whether
-    it is once the time is over. `lone[s]`: the only move of the state, where there is no other way out."""
+    """`states` by number. `ends[s]`: whether a match may be whole in state `s` without another row.
+    `pending[s]`: whether it is once the time is over. `lone[s]`: the only move of the state, where
+    there is no other way out."""
 
     states: tuple[State, ...]
     start: int
@@ -55,8 +58,8 @@ class Automaton:
     lone: tuple[Move | None, ...]
 
     def moves(self, number: int, test: Test) -> list[Move] | None:
-        """What a row does to a match in a state, in Flink's order; none: the match is given up, as it is (None) where
-        the row is of an absent variable."""
+        """What a row does to a match in a state, in Flink's order; none: the match is given up, as
+        it is (None) where the row is of an absent variable."""
         found: list[Move] = []
         stack = [number]
         while stack:
@@ -111,7 +114,10 @@ def automaton(items: Sequence[PatternItem]) -> Automaton:
         states,
         sink,
         tuple(_reaches(states, s, lambda n: n == DONE) for s in range(len(states))),
-        tuple(_reaches(states, s, lambda n: states[n].absent >= 0 and not states[n].edges) for s in range(len(states))),
+        tuple(
+            _reaches(states, s, lambda n: states[n].absent >= 0 and not states[n].edges)
+            for s in range(len(states))
+        ),
         tuple(_lone(s) for s in states),
     )
 

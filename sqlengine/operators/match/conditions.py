@@ -1,8 +1,8 @@
 """Conditions of DEFINE that read rows before the one in question, as closures over Python values.
 
-What a condition reads of the row alone is evaluated for whole batches by the ordinary kernels; the closures put that
-together with values of the rows that a match has so far. What they cannot compute themselves they give to the kernels,
-as a batch of one row."""
+What a condition reads of the row alone is evaluated for whole batches by the ordinary kernels; the
+closures put that together with values of the rows that a match has so far. What they cannot compute
+themselves they give to the kernels, as a batch of one row."""
 
 from __future__ import annotations
 
@@ -110,7 +110,9 @@ def _by_kernel(expression: Call, arguments: Sequence[Evaluate]) -> Evaluate:
     names = [f"a{i}" for i in range(len(types))]
     columns = zip(names, types, expression.args, constant, strict=True)
     args = tuple(a if fixed else ColumnRef(n, t) for n, t, a, fixed in columns)
-    call = Call(expression.function, args, expression.type, False, expression.position, expression.zone)
+    call = Call(
+        expression.function, args, expression.type, False, expression.position, expression.zone
+    )
     compute = compile_expression(call)
     moving = [i for i, fixed in enumerate(constant) if not fixed]
     schema = Schema(tuple(Column(names[i], types[i]) for i in moving))
@@ -125,7 +127,7 @@ def _by_kernel(expression: Call, arguments: Sequence[Evaluate]) -> Evaluate:
     return evaluate
 
 
-# ---- what Python computes as the kernels do ------------------------------------------------------------------------
+# ---- what Python computes as the kernels do ------------------------------------------------------
 
 Make: TypeAlias = Callable[[Call, Sequence[Evaluate]], Evaluate | None]
 
@@ -192,7 +194,8 @@ def _compared(compare: Callable[..., object]) -> Make:
 
 
 def _comparable(left: DataType, right: DataType) -> bool:
-    """Whether Python compares the values as the kernels do: whole numbers, and times of one unit."""
+    """Whether Python compares the values as the kernels do: whole numbers, and times of one
+    unit."""
     if left.is_integer and right.is_integer:
         return True
     return left.root is right.root and left.root in _TIMES and left.arrow.equals(right.arrow)
@@ -246,7 +249,8 @@ def _coalesce(call: Call, arguments: Sequence[Evaluate]) -> Evaluate:
 
 
 def _cast(call: Call, arguments: Sequence[Evaluate]) -> Evaluate | None:
-    """A wider integer is the same number, and a column that is told to be NOT NULL the same value."""
+    """A wider integer is the same number, and a column that is told to be NOT NULL the same
+    value."""
     given, kind = call.args[0].type, call.type
     if given.root in _WIDTHS and kind.root in _WIDTHS and _WIDTHS[given.root] <= _WIDTHS[kind.root]:
         return arguments[0]
@@ -281,7 +285,9 @@ _MADE: Mapping[str, Make] = {
 def truths(expression: Scalar, batch: Batch) -> tuple[list[int], Errors | None]:
     """1 where a condition over the row alone is TRUE, 2 where it has no value, else 0."""
     vector = compile_expression(expression)(batch)
-    values = np.asarray(vector.array(batch.num_rows).fill_null(False).to_numpy(zero_copy_only=False)).astype(np.int64)
+    values = np.asarray(
+        vector.array(batch.num_rows).fill_null(False).to_numpy(zero_copy_only=False)
+    ).astype(np.int64)
     if vector.errors is not None:
         values[vector.errors.mask] = 2
     return values.tolist(), vector.errors

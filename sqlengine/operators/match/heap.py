@@ -1,5 +1,5 @@
-"""A heap of what is known by where it began. Of several that began at one row the place in the heap decides which is
-looked at first; it is that of Java's PriorityQueue, since results depend on it."""
+"""A heap of what is known by where it began. Of several that began at one row the place in the heap
+decides which is looked at first; it is that of Java's PriorityQueue, since results depend on it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Final, TypeAlias
 # What has not begun comes behind all that has.
 NOT_BEGUN: Final = 2**62
 
-# A match, or a part of one: the number of its first row, its state, how many rows each item has taken, the time of the
-# first row in ms. Rows follow each other, so that the counts tell which row is whose.
+# A match, or a part of one: the number of its first row, its state, how many rows each item has
+# taken, the time of the first row in ms. Rows follow each other, so that the counts tell which row
+# is whose.
 Part: TypeAlias = tuple[int, int, tuple[int, ...], int]
 Heap: TypeAlias = list[Part]
 

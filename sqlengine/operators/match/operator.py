@@ -25,12 +25,14 @@ _RUN, _DEADLINE = "#run", "#deadline"
 
 
 class MatchOperator:
-    """By the time of events rows wait until the watermark has passed them; one that comes behind the watermark is dropped
-    (`late_rows`). By processing time they are taken as they come. Matches come in the order in which watermarks make them
-    known; those of one watermark by the time of what made them known, then by key.
+    """By the time of events rows wait until the watermark has passed them; one that comes behind
+    the watermark is dropped (`late_rows`). By processing time they are taken as they come. Matches
+    come in the order in which watermarks make them known; those of one watermark by the time of
+    what made them known, then by key.
 
-    A row for which a condition has no value leaves by the error port, and is not taken by the variable; so does the first
-    row of a match that cannot skip as it is told to, and the match with it."""
+    A row for which a condition has no value leaves by the error port, and is not taken by the
+    variable; so does the first row of a match that cannot skip as it is told to, and the match with
+    it."""
 
     def __init__(self, node: MatchRecognize, owner: str = "") -> None:
         self._node = node
@@ -76,7 +78,7 @@ class MatchOperator:
         self._remember(touched)
         return [*output, *([(ERROR_PORT, letters)] if letters is not None else []), result]
 
-    # ---- time ------------------------------------------------------------------------------------------------------
+    # ---- time ------------------------------------------------------------------------------------
 
     def _clock(self, batch: Batch) -> None:
         """The times that the batch brings, one after the other, in ms."""
@@ -85,7 +87,9 @@ class MatchOperator:
         elif batch.row_watermarks is None:
             self._ticks = np.array([batch.watermark])
         else:
-            self._ticks = np.maximum.accumulate(np.append(batch.row_watermarks[1:], batch.watermark))
+            self._ticks = np.maximum.accumulate(
+                np.append(batch.row_watermarks[1:], batch.watermark)
+            )
         if self._by_event and batch.steps is not None:
             self._ticks = np.union1d(self._ticks, batch.steps[batch.steps < batch.watermark])
 
@@ -113,12 +117,16 @@ class MatchOperator:
                 touched[slot] = run = self._run(slot)
                 self._timers(run, len(self._ticks))
 
-    # ---- rows ------------------------------------------------------------------------------------------------------
+    # ---- rows ------------------------------------------------------------------------------------
 
     def _feed(self, batch: Batch, rows: Batch, touched: dict[int, Run]) -> None:
         """Takes the rows that are due; `touched` gets the runs of their keys."""
         slots = self._slots(rows)
-        times = milliseconds(rows.column(self._time))[0] if self._by_event else np.full(rows.num_rows, batch.proctime)
+        times = (
+            milliseconds(rows.column(self._time))[0]
+            if self._by_event
+            else np.full(rows.num_rows, batch.proctime)
+        )
         by = [codes(k, rows.column(k.column)) for k in self._node.order[1:]]
         index: IntArray = np.lexsort([*reversed(by), times, slots])
         self._pool = rows.take(index)
@@ -153,7 +161,8 @@ class MatchOperator:
             row += 1
 
     def _feed_timed(self, run: Run, low: int, high: int) -> None:
-        """The same where time can be over: before each time at which rows come, and at each tick of the watermark."""
+        """The same where time can be over: before each time at which rows come, and at each tick of
+        the watermark."""
         last = -1
         for row in range(low, high):
             tick, time = self._ticked[row], self._times[row]
@@ -178,7 +187,7 @@ class MatchOperator:
         if run.idle:
             self._gone += run.forget()
 
-    # ---- what is found ---------------------------------------------------------------------------------------------
+    # ---- what is found ---------------------------------------------------------------------------
 
     def _emit(self, run: Run, part: Part, time: int) -> None:
         self._found.add(run, part, time)
@@ -197,9 +206,11 @@ class MatchOperator:
         self._counters["rows_in_error"] += rows.num_rows
         place = "" if self._node.position is None else str(self._node.position)
         owner = [self._owner] * rows.num_rows
-        return dead_letters(rows, owner=owner, place=[place] * rows.num_rows, subject=subjects, reason=reasons)
+        return dead_letters(
+            rows, owner=owner, place=[place] * rows.num_rows, subject=subjects, reason=reasons
+        )
 
-    # ---- state -----------------------------------------------------------------------------------------------------
+    # ---- state -----------------------------------------------------------------------------------
 
     def _run(self, slot: int) -> Run:
         found = self._runs.get(slot)
@@ -230,7 +241,9 @@ class MatchOperator:
         if fresh:
             rows = self._pool.take(np.array([run.rows[place] for run, place in fresh]))
             numbers = np.array([run.base + place for run, place in fresh])
-            for (run, place), slot in zip(fresh, self._store.add(rows, numbers).tolist(), strict=True):
+            for (run, place), slot in zip(
+                fresh, self._store.add(rows, numbers).tolist(), strict=True
+            ):
                 run.rows[place] = handle_of(slot)
         idle = [slot for slot, run in touched.items() if run.idle]
         for slot in idle:
@@ -243,6 +256,9 @@ class MatchOperator:
 
     def _write(self, slots: IntArray, runs: list[Run]) -> None:
         deadlines = [self._matcher.deadline(r) if self._matcher.within else None for r in runs]
-        columns = {_RUN: pa.array([r.dump() for r in runs], pa.binary()), _DEADLINE: pa.array(deadlines, pa.int64())}
+        columns = {
+            _RUN: pa.array([r.dump() for r in runs], pa.binary()),
+            _DEADLINE: pa.array(deadlines, pa.int64()),
+        }
         self._keys.write(slots, columns)
         self._keys.mark(slots)

@@ -18,7 +18,8 @@ from sqlengine.state.keys import encode
 from udf.aggregates.accumulators import empty_accumulator
 from udf.vector import Errors, Vector, merge_errors
 
-# The handle of no row. Rows of the batch at hand have their places as handles, those of state -2 and below.
+# The handle of no row. Rows of the batch at hand have their places as handles, those of state -2
+# and below.
 NO_ROW = -1
 
 
@@ -55,7 +56,8 @@ class Found:
         self._bad: list[tuple[int, str, str]] = []
 
     def at(self, tick: int, time: int) -> None:
-        """What is found from here on is known at the tick of that number, by what happened at `time`."""
+        """What is found from here on is known at the tick of that number, by what happened at
+        `time`."""
         self._now = tick, time
 
     def add(self, run: Run, part: Part, time: int) -> None:
@@ -81,7 +83,7 @@ class Found:
     def refuse(self, handle: int, subject: str, reason: str) -> None:
         self._bad.append((handle, subject, reason))
 
-    # ---- rows ------------------------------------------------------------------------------------------------------
+    # ---- rows ------------------------------------------------------------------------------------
 
     def result(self, batch: Batch, pool: Batch) -> Batch:
         """The rows of the matches, in order."""
@@ -91,7 +93,9 @@ class Found:
             return tick
         columns = [self._column(k, self._first, pool) for k in self._node.partition]
         order = self._order(columns, count)
-        vectors = [Vector(c) for c in columns] + [self._measure(a, count, pool) for a in self._answers]
+        vectors = [Vector(c) for c in columns] + [
+            self._measure(a, count, pool) for a in self._answers
+        ]
         errors = merge_errors([v.errors for v in vectors])
         if errors is not None:
             order = self._without(errors, order)
@@ -105,7 +109,9 @@ class Found:
         )
         if not self._by_event:
             return result
-        before = batch.watermarks_before(np.array([self._known[i][1] for i in order.tolist()], np.int64))
+        before = batch.watermarks_before(
+            np.array([self._known[i][1] for i in order.tolist()], np.int64)
+        )
         return replace(result, row_watermarks=np.minimum.accumulate(before[::-1])[::-1])
 
     @property
@@ -116,12 +122,18 @@ class Found:
         """By the tick at which a match is known, the time of what made it known, and its key."""
         types = [self._node.input.schema.type(k) for k in self._node.partition]
         names = encode(types, list(keys), count)
-        return np.array(sorted(range(count), key=lambda i: (*self._known[i], names[i], i)), np.int64)
+        return np.array(
+            sorted(range(count), key=lambda i: (*self._known[i], names[i], i)), np.int64
+        )
 
     def _measure(self, answers: _Answers, count: int, pool: Batch) -> Vector:
         value = answers.value
         if value.function == "ROWTIME":
-            return Vector(pa.array(np.array(self._times, np.int64)).cast(pa.timestamp("ms")).cast(value.type.arrow))
+            return Vector(
+                pa.array(np.array(self._times, np.int64))
+                .cast(pa.timestamp("ms"))
+                .cast(value.type.arrow)
+            )
         rows = None if value.column is None else self._column(value.column, answers.rows, pool)
         if value.navigates:
             return Vector(rows)
@@ -133,7 +145,9 @@ class Found:
         vector = result if isinstance(result, Vector) else Vector(result)
         if failed is None:
             return vector
-        return replace(vector, errors=merge_errors([_by_match(failed, slots, count), vector.errors]))
+        return replace(
+            vector, errors=merge_errors([_by_match(failed, slots, count), vector.errors])
+        )
 
     def _column(self, name: str, handles: Sequence[int], pool: Batch) -> pa.Array:
         rows = np.array(handles, np.int64)

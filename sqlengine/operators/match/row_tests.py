@@ -9,7 +9,14 @@ import numpy as np
 from planner.logical import MatchRecognize
 from planner.scalar import Scalar, columns_of
 from sqlengine.batch import Batch
-from sqlengine.operators.match.conditions import Evaluate, Facts, RowError, compile_condition, python_values, truths
+from sqlengine.operators.match.conditions import (
+    Evaluate,
+    Facts,
+    RowError,
+    compile_condition,
+    python_values,
+    truths,
+)
 from sqlengine.operators.match.heap import Part
 from sqlengine.operators.match.runs import Run
 from sqlengine.operators.match.values import Counts, Reader, reader
@@ -20,8 +27,9 @@ Fail = Callable[[int, int, str], None]
 
 
 class Tests:
-    """The conditions of a node. Those over the row alone are known for all rows of a batch at once (`load`); the others
-    are asked for one row of one match, which `of` and `test_of` say. It is a `match_values.Past` itself."""
+    """The conditions of a node. Those over the row alone are known for all rows of a batch at once
+    (`load`); the others are asked for one row of one match, which `of` and `test_of` say. It is a
+    `match_values.Past` itself."""
 
     def __init__(self, node: MatchRecognize, starts: set[int], fail: Fail) -> None:
         self._fail = fail
@@ -29,7 +37,9 @@ class Tests:
         history = frozenset(v.name for v in node.history)
         self.columns = tuple(dict.fromkeys(v.column for v in node.history if v.column is not None))
         self._types = [node.input.schema.type(c) for c in self.columns]
-        self._readers: dict[str, Reader] = {v.name: reader(v, node.pattern, self.columns) for v in node.history}
+        self._readers: dict[str, Reader] = {
+            v.name: reader(v, node.pattern, self.columns) for v in node.history
+        }
         self._facts = Facts({}, {}, {})
         conditions = dict(node.conditions)
         self._plain: dict[int, Scalar] = {}
@@ -51,8 +61,13 @@ class Tests:
         for number, condition in self._plain.items():
             self.truths[number], self._errors[number] = truths(condition, batch)
         self._facts.load(batch)
-        columns = (python_values(t, batch.column(c)) for c, t in zip(self.columns, self._types, strict=True))
-        self._values: list[tuple[object, ...]] = list(zip(*columns, strict=True)) if self.columns else []
+        columns = (
+            python_values(t, batch.column(c))
+            for c, t in zip(self.columns, self._types, strict=True)
+        )
+        self._values: list[tuple[object, ...]] = (
+            list(zip(*columns, strict=True)) if self.columns else []
+        )
         self._next = self._next_starts(batch.num_rows)
 
     def _next_starts(self, count: int) -> list[int] | None:

@@ -1,4 +1,5 @@
-"""The rows that MATCH_RECOGNIZE keeps: those that wait for the watermark, and those of matches that are not whole."""
+"""The rows that MATCH_RECOGNIZE keeps: those that wait for the watermark, and those of matches that
+are not whole."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ _ARRIVAL, _ROW = "#arrival", "#row"
 class RowStore:
     """Rows of `schema` by `partition`. Those of matches have numbers within their key."""
 
-    def __init__(self, context: Context, schema: Schema, partition: Sequence[str], time: str, by_event: bool) -> None:
+    def __init__(
+        self, context: Context, schema: Schema, partition: Sequence[str], time: str, by_event: bool
+    ) -> None:
         self.schema = schema
         self._partition = tuple(partition)
         self._time = time
@@ -32,9 +35,11 @@ class RowStore:
             arriving = Schema((*keys, Column(_ARRIVAL, _NUMBER)))
             self._waiting: KeyedTable = context.table("waiting", arriving, values, self._partition)
             self._next, self._generation = 0, -1
-        self._rows: KeyedTable = context.table("rows", Schema((*keys, Column(_ROW, _NUMBER))), values, self._partition)
+        self._rows: KeyedTable = context.table(
+            "rows", Schema((*keys, Column(_ROW, _NUMBER))), values, self._partition
+        )
 
-    # ---- rows that come --------------------------------------------------------------------------------------------
+    # ---- rows that come --------------------------------------------------------------------------
 
     def take(self, batch: Batch) -> tuple[Batch, IntArray]:
         """The rows that are due, in the order in which they came, and which came too late."""
@@ -58,11 +63,20 @@ class RowStore:
         return found
 
     def _joined(self, ready: Batch, held: IntArray) -> Batch:
-        columns = [pa.concat_arrays([self._waiting.array(n, held), ready.column(n)]) for n in self.schema.names]
+        columns = [
+            pa.concat_arrays([self._waiting.array(n, held), ready.column(n)])
+            for n in self.schema.names
+        ]
         self._waiting.remove(held)
         count = len(held) + ready.num_rows
         return replace(
-            ready, columns=tuple(columns), num_rows=count, row_watermarks=None, kinds=None, offsets=None, memo={}
+            ready,
+            columns=tuple(columns),
+            num_rows=count,
+            row_watermarks=None,
+            kinds=None,
+            offsets=None,
+            memo={},
         )
 
     def _keep(self, rows: Batch) -> None:
@@ -81,7 +95,7 @@ class RowStore:
         table.mark(slots)
         return slots
 
-    # ---- rows of matches -------------------------------------------------------------------------------------------
+    # ---- rows of matches -------------------------------------------------------------------------
 
     def add(self, rows: Batch, numbers: IntArray) -> IntArray:
         """Keeps rows under their numbers; their slots."""

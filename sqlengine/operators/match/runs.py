@@ -1,8 +1,8 @@
 """The matches of one key: what has begun, what is whole but has to wait, and the rows of both.
 
-Flink's rules: a row leads each match that has begun on, in all ways that the pattern allows, and begins another. A match
-that is whole comes out as soon as none that began before it can still become whole; it then takes those with it that
-began where the skip strategy says that none may."""
+Flink's rules: a row leads each match that has begun on, in all ways that the pattern allows, and
+begins another. A match that is whole comes out as soon as none that began before it can still
+become whole; it then takes those with it that began where the skip strategy says that none may."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ Refuse: TypeAlias = Callable[["Run", Part, str], None]
 
 @dataclass
 class Run:
-    """One key. `begun` holds the start, too, which has begun nowhere. `rows` are the handles of the rows that matches have,
-    the first of which has the number `base`; `values` are what conditions read of them."""
+    """One key. `begun` holds the start, too, which has begun nowhere. `rows` are the handles of the
+    rows that matches have, the first of which has the number `base`; `values` are what conditions
+    read of them."""
 
     begun: Heap
     whole: Heap = field(default_factory=list)
@@ -67,15 +68,17 @@ class Run:
 
 def load(data: bytes) -> tuple[Run, int]:
     """What `dump` gave, and how many rows it had."""
-    version, base, count, begun, whole = msgspec.msgpack.decode(data, type=tuple[int, int, int, list[Part], list[Part]])
+    version, base, count, begun, whole = msgspec.msgpack.decode(
+        data, type=tuple[int, int, int, list[Part], list[Part]]
+    )
     hint = "restore it with the version that wrote it, or start the job without its state"
     check_number(version, FORMAT, "state of MATCH_RECOGNIZE", hint=hint)
     return Run(begun, whole, base), count
 
 
 class Tests(Protocol):
-    """`truths`: by item whose condition reads the row alone, 0 for the rows that do not fulfil it; None for other items.
-    `test_of` gives the tests of the row in question for one match."""
+    """`truths`: by item whose condition reads the row alone, 0 for the rows that do not fulfil it;
+    None for other items. `test_of` gives the tests of the row in question for one match."""
 
     @property
     def truths(self) -> Sequence[list[int] | None]: ...
@@ -84,7 +87,8 @@ class Tests(Protocol):
 
 
 class Matcher:
-    """The pattern of a node, ready to be fed. `emit` gets what matches, `refuse` what cannot skip as it is told to."""
+    """The pattern of a node, ready to be fed. `emit` gets what matches, `refuse` what cannot skip
+    as it is told to."""
 
     def __init__(self, node: MatchRecognize, emit: Emit, refuse: Refuse) -> None:
         self.automaton: Automaton = automaton(node.pattern)
@@ -114,7 +118,8 @@ class Matcher:
         return found
 
     def feed(self, run: Run, time: int, row: int, tests: Tests) -> None:
-        """One row, the next of the run, which is in `rows` already; `row` is its place in the tests' batch."""
+        """One row, the next of the run, which is in `rows` already; `row` is its place in the
+        tests' batch."""
         number = run.base + len(run.rows) - 1
         truths = tests.truths
         moved: Heap = []
@@ -153,8 +158,8 @@ class Matcher:
         return first[3] + self.within if first[0] < NOT_BEGUN else None
 
     def expire(self, run: Run, time: int, known: int | None) -> None:
-        """Time has come to `time`: what is over goes, or is whole, where only an absent row was waited for. `known`: when
-        it is said to have happened; None: at the deadline."""
+        """Time has come to `time`: what is over goes, or is whole, where only an absent row was
+        waited for. `known`: when it is said to have happened; None: at the deadline."""
         left: Heap = []
         done: list[Part] = []
         over = 0
@@ -165,7 +170,9 @@ class Matcher:
             over = max(over, part[3] + self.within)
             if self.automaton.pending[part[1]]:
                 done.append(part)
-        done.sort(key=lambda part: (part[0], self._every.size(part[2])))  # of one start the shortest first
+        done.sort(
+            key=lambda part: (part[0], self._every.size(part[2]))
+        )  # of one start the shortest first
         self._settle(run, left, done, over if known is None else known)
 
     def _settle(self, run: Run, begun: Heap, done: Heap, time: int) -> None:
@@ -210,4 +217,8 @@ class Matcher:
         row = self._row(part)
         if row is None:
             return f"could not skip to {self._named}: the match has no such row"
-        return "could not skip to the first row of a match: it would be found for ever" if row == 0 else None
+        return (
+            "could not skip to the first row of a match: it would be found for ever"
+            if row == 0
+            else None
+        )

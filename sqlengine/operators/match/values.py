@@ -22,7 +22,9 @@ class Spans:
     """The rows of some variables within a match: numbers counted from its first row."""
 
     def __init__(self, items: Sequence[PatternItem], variables: Sequence[str]) -> None:
-        self.items = [i for i, item in enumerate(items) if item.variable in variables and not item.absent]
+        self.items = [
+            i for i, item in enumerate(items) if item.variable in variables and not item.absent
+        ]
 
     def first(self, counts: Counts, offset: int) -> int | None:
         for item in self.items:
@@ -48,7 +50,9 @@ class Spans:
 
 
 def bound_aggregate(value: PatternValue) -> Aggregate:
-    return bind_aggregate(value.function, () if value.argument_type is None else (value.argument_type,))
+    return bind_aggregate(
+        value.function, () if value.argument_type is None else (value.argument_type,)
+    )
 
 
 class Past(Protocol):
@@ -68,7 +72,8 @@ Reader: TypeAlias = Callable[[Past], object]
 
 
 def reader(value: PatternValue, items: Sequence[PatternItem], columns: Sequence[str]) -> Reader:
-    """How a condition gets the value; `columns` are those of which the rows of a match keep Python values."""
+    """How a condition gets the value; `columns` are those of which the rows of a match keep Python
+    values."""
     spans = Spans(items, value.variables)
     everything = set(value.variables) >= {i.variable for i in items if not i.absent}
     own = {i for i, item in enumerate(items) if everything or item.variable in value.variables}
@@ -98,7 +103,9 @@ def _first(spans: Spans, own: set[int], column: int, offset: int) -> Reader:
         number = spans.first(past.counts, offset)
         if number is not None:
             return past.held(number, column)
-        return past.current(column) if past.item in own and spans.size(past.counts) == offset else None
+        return (
+            past.current(column) if past.item in own and spans.size(past.counts) == offset else None
+        )
 
     return read
 
@@ -127,7 +134,12 @@ def _computed(value: PatternValue) -> Callable[[list[object]], object]:
         return lambda found: len(found) - found.count(None)
     bits = _WHOLE.get(value.type.root)
     argument = value.argument_type
-    if bits is not None and argument is not None and argument.is_integer and value.function in _FOLDS:
+    if (
+        bits is not None
+        and argument is not None
+        and argument.is_integer
+        and value.function in _FOLDS
+    ):
         fold = _FOLDS[value.function]
         half, mask = 1 << (bits - 1), (1 << bits) - 1
 

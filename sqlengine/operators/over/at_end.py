@@ -34,7 +34,8 @@ NumberArray = np.ndarray[tuple[int], np.dtype[np.int64 | np.float32 | np.float64
 
 
 class OverAtEndOperator:
-    """Keeps all rows and tells them at the end of input, partition by partition, each in its order."""
+    """Keeps all rows and tells them at the end of input, partition by partition, each in its
+    order."""
 
     def __init__(self, node: Over) -> None:
         self._node = node
@@ -58,18 +59,25 @@ class OverAtEndOperator:
 
     def _tell(self, batch: Batch) -> Batch:
         slots = self._rows.table.in_order(self._rows.table.live())
-        groups = _in_order_of_arrival(self._rows.groups(self._rows.arrays(self._node.partition, slots), len(slots)))
+        groups = _in_order_of_arrival(
+            self._rows.groups(self._rows.arrays(self._node.partition, slots), len(slots))
+        )
         keys = self._rows.arrays([k.column for k in self._node.order], slots)
         by = [codes(k, c) for k, c in zip(self._node.order, keys, strict=True)]
         at = np.lexsort([np.arange(len(slots)), *reversed(by), groups])
         rows = in_order(groups[at], [b[at] for b in by])
         low, high = self._frames(rows, [k.take(pa.array(at)) for k in keys])
         columns = dict(zip(self._names, self._rows.arrays(self._names, slots[at]), strict=True))
-        values = [_value(c, rows, (low, high), [columns[a] for a in c.arguments]) for c in self._node.calls]
+        values = [
+            _value(c, rows, (low, high), [columns[a] for a in c.arguments])
+            for c in self._node.calls
+        ]
         self._rows.clear()
         tick = batch.tick(self._node.schema)
         before = np.full(len(at), MIN_WATERMARK)
-        return replace(tick, columns=(*columns.values(), *values), num_rows=len(at), row_watermarks=before)
+        return replace(
+            tick, columns=(*columns.values(), *values), num_rows=len(at), row_watermarks=before
+        )
 
     def _frames(self, rows: Ordered, keys: list[pa.Array]) -> tuple[IntArray, IntArray]:
         """The first and the last row that each row sees."""
@@ -99,12 +107,15 @@ class OverAtEndOperator:
                 part, first = values[some], int(some[0])
                 low[some] = first + _places(part, -(frame.preceding or 0), scale, bisect_left)
                 high[some] = first + _places(part, frame.following or 0, scale, bisect_right) - 1
-        return rows.partition if frame.preceding is None else low, ends if frame.following is None else high
+        return (
+            rows.partition if frame.preceding is None else low,
+            ends if frame.following is None else high,
+        )
 
 
 def _numbers(column: pa.Array, scale: int) -> tuple[NumberArray, BoolArray]:
-    """Values as numbers (times in ms; whole ones and DECIMAL in units of 10 to the power of -`scale`, as long as they need
-    be), and which of them are not NULL."""
+    """Values as numbers (times in ms; whole ones and DECIMAL in units of 10 to the power of
+    -`scale`, as long as they need be), and which of them are not NULL."""
     kind, valid = column.type, validity(column)
     if pa.types.is_temporal(kind):
         return milliseconds(column.cast(pa.timestamp("ms")) if pa.types.is_date(kind) else column)
@@ -114,13 +125,16 @@ def _numbers(column: pa.Array, scale: int) -> tuple[NumberArray, BoolArray]:
 
 
 def _places(values: NumberArray, distance: int, scale: int, find: Callable[..., int]) -> IntArray:
-    """Where in the ordered `values` stands what is so far behind each of them, found by `bisect_left` or `bisect_right`.
-    Of floating numbers the differences are compared, which are rounded otherwise than the sums."""
+    """Where in the ordered `values` stands what is so far behind each of them, found by
+    `bisect_left` or `bisect_right`. Of floating numbers the differences are compared, which are
+    rounded otherwise than the sums."""
     by = distance / 10**scale if values.dtype.kind == "f" else distance
     if values.dtype.kind != "f" or not np.isfinite(values).all():
         return np.searchsorted(values, values + by, "left" if find is bisect_left else "right")
     limit = np.float64(by)
-    return np.array([find(values, limit, key=lambda v, current=current: v - current) for current in values])
+    return np.array(
+        [find(values, limit, key=lambda v, current=current: v - current) for current in values]
+    )
 
 
 def _in_order_of_arrival(groups: IntArray) -> IntArray:
@@ -130,7 +144,9 @@ def _in_order_of_arrival(groups: IntArray) -> IntArray:
     return found
 
 
-def _value(call: OverCall, rows: Ordered, frame: tuple[IntArray, IntArray], values: list[pa.Array]) -> pa.Array:
+def _value(
+    call: OverCall, rows: Ordered, frame: tuple[IntArray, IntArray], values: list[pa.Array]
+) -> pa.Array:
     if call.function in NUMBERING:
         found = number(call.function, rows)
     elif call.function in SHARES:

@@ -14,15 +14,23 @@ from sqlengine.batch import MAX_WATERMARK, Batch
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.late_rows import BEHIND, LateGate
 from sqlengine.operators.over.forgetting import Forgetting
-from sqlengine.operators.over.frames import NUMBERING, Ordered, aggregate, in_order, known_rows, neighbour, offsets
+from sqlengine.operators.over.frames import (
+    NUMBERING,
+    Ordered,
+    aggregate,
+    in_order,
+    known_rows,
+    neighbour,
+    offsets,
+)
 from sqlengine.operators.over.running_sums import RunningSums
 from sqlengine.operators.over.totals import Totals
 from sqlengine.state.columns import IntArray, milliseconds
 from sqlengine.state.rows import RowsTable
 from sqlengine.state.table import KeyedTable
 
-# The time of a row in ms, the watermark with which it leaves (a late row does with the next one), and the time of the
-# last row of its key that has left.
+# The time of a row in ms, the watermark with which it leaves (a late row does with the next one),
+# and the time of the last row of its key that has left.
 _TIME, _DUE, _LEFT = "#time", "#due", "#left"
 _MS = BIGINT.with_nullable(False)
 
@@ -33,8 +41,9 @@ _NOTHING_LEFT = 0
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows to tell of, in order of time and arrival: all columns by name, their time, the slots of their keys, and the
-    watermark that lets them go: their time, or the next one where it has passed that before they came."""
+    """Rows to tell of, in order of time and arrival: all columns by name, their time, the slots of
+    their keys, and the watermark that lets them go: their time, or the next one where it has passed
+    that before they came."""
 
     columns: dict[str, pa.Array]
     times: IntArray
@@ -43,13 +52,14 @@ class _Rows:
 
 
 class OverOperator:
-    """By the time of events rows wait until the watermark has passed them; with an unbounded frame a row that is late is
-    dropped (`late_rows`), with a bounded one a row that comes when one of its time or later has left. By processing time
-    rows leave as they come.
+    """By the time of events rows wait until the watermark has passed them; with an unbounded frame
+    a row that is late is dropped (`late_rows`), with a bounded one a row that comes when one of its
+    time or later has left. By processing time rows leave as they come.
 
     Keys whose frames reach back over an interval are forgotten (`Forgetting`).
 
-    State: rows that wait, per key what calls with unbounded frames keep, and the rows that bounded frames still see."""
+    State: rows that wait, per key what calls with unbounded frames keep, and the rows that bounded
+    frames still see."""
 
     def __init__(self, node: Over, owner: str = "") -> None:
         self._node = node
@@ -58,13 +68,20 @@ class OverOperator:
         self._time = time
         self._by_event = node.input.schema.type(time).is_rowtime
         self._bounded = node.frame.preceding is not None
-        # By processing time each row is a peer of its own, but for what an interval reaches back over.
+        # By processing time each row is a peer of its own, but for what an interval reaches back
+        # over.
         self._peers = not node.frame.is_rows and (self._by_event or self._bounded)
         self._lags = [c for c in node.calls if c.function == "LAG"]
-        self._framed = [c for c in node.calls if self._bounded and c.function not in ("LAG", *NUMBERING)]
+        self._framed = [
+            c for c in node.calls if self._bounded and c.function not in ("LAG", *NUMBERING)
+        ]
         self._sums = RunningSums(self._framed)
-        self._totals = Totals([c for c in node.calls if c not in self._lags and c not in self._framed])
-        self._forgets = self._by_event and self._bounded and not node.frame.is_rows and not self._lags
+        self._totals = Totals(
+            [c for c in node.calls if c not in self._lags and c not in self._framed]
+        )
+        self._forgets = (
+            self._by_event and self._bounded and not node.frame.is_rows and not self._lags
+        )
         self._forgetting = Forgetting(node.frame.preceding or 0, time, _LEFT)
 
     def open(self, context: Context) -> None:
@@ -81,12 +98,20 @@ class OverOperator:
         if self._by_event:
             rest = schema.select(tuple(n for n in schema.names if n not in by))
             self._waiting = RowsTable(
-                context, "waiting", key, Schema(()), Schema((time, Column(_DUE, _MS), *rest)), by, _TIME
+                context,
+                "waiting",
+                key,
+                Schema(()),
+                Schema((time, Column(_DUE, _MS), *rest)),
+                by,
+                _TIME,
             )
         if self._framed or self._lags:
             seen = dict.fromkeys(a for c in (*self._framed, *self._lags) for a in c.arguments)
             read = schema.select(tuple(n for n in seen if n not in by))
-            self._frame = RowsTable(context, "frame", key, Schema(()), Schema((time, *read)), by, _TIME)
+            self._frame = RowsTable(
+                context, "frame", key, Schema(()), Schema((time, *read)), by, _TIME
+            )
         if self._forgets:
             self._forgetting.open(context, key)
             self._forgetting.attach(self._keys, self._frame)
@@ -107,7 +132,7 @@ class OverOperator:
         rows = self._due(batch, output) if self._by_event else self._at_once(batch)
         return batch.tick(self._node.schema) if rows is None else self._tell(batch, rows)
 
-    # ---- which rows -----------------------------------------------------------------------------------------------
+    # ---- which rows ------------------------------------------------------------------------------
 
     def _at_once(self, batch: Batch) -> _Rows | None:
         if not batch.num_rows:
@@ -151,7 +176,8 @@ class OverOperator:
     def _behind_none(
         self, key: Sequence[pa.Array], times: IntArray, batch: Batch
     ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Which rows come before a row of their key with their time or a later one has left: as if each came alone."""
+        """Which rows come before a row of their key with their time or a later one has left: as if
+        each came alone."""
         slots, _ = self._keys.slots_for(key, len(times))
         left: dict[int, int] = {}
         came: dict[int, list[tuple[int, int]]] = {}
@@ -164,7 +190,11 @@ class OverOperator:
             before = left.get(slot, int(held[slot]) if has_left[slot] else _NOTHING_LEFT)
             moved = groups[i] >= 0 and watermark > batch.since
             waits = self._waiting.last_until(groups[i], watermark) if moved else None
-            gone = [t for t, arrival in came.setdefault(slot, []) if t <= watermark and arrival < watermark]
+            gone = [
+                t
+                for t, arrival in came.setdefault(slot, [])
+                if t <= watermark and arrival < watermark
+            ]
             left[slot] = max([before, *gone, *(() if waits is None else (waits,))])
             good[i] = time > left[slot]
             if good[i]:
@@ -173,7 +203,7 @@ class OverOperator:
             self._forgetting.live_on(slots[good], times[good], batch.watermarks()[good])
         return good
 
-    # ---- what they have ----------------------------------------------------------------------------------------------
+    # ---- what they have --------------------------------------------------------------------------
 
     def _tell(self, batch: Batch, rows: _Rows) -> Batch:
         by_key = np.argsort(rows.keys, kind="stable")
@@ -191,14 +221,21 @@ class OverOperator:
         values = [found[c.name].cast(c.type.arrow).take(at) for c in self._node.calls]
         tick = batch.tick(self._node.schema)
         before = batch.watermarks_before(rows.due) if self._by_event else None
-        return replace(tick, columns=(*rows.columns.values(), *values), num_rows=len(keys), row_watermarks=before)
+        return replace(
+            tick,
+            columns=(*rows.columns.values(), *values),
+            num_rows=len(keys),
+            row_watermarks=before,
+        )
 
     def _left(self, keys: IntArray, times: IntArray) -> None:
         last = np.append(np.flatnonzero(keys[1:] != keys[:-1]), len(keys) - 1)
         self._keys.write(keys[last], {_LEFT: pa.array(times[last])})
         self._keys.mark(keys[last])
 
-    def _seen(self, keys: IntArray, times: IntArray, columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
+    def _seen(
+        self, keys: IntArray, times: IntArray, columns: dict[str, pa.Array]
+    ) -> dict[str, pa.Array]:
         """Calls over the rows that are kept and those that come now (sorted by key, then time)."""
         frame, count = self._frame, len(keys)
         key = [columns[k] for k in self._node.partition]
@@ -224,14 +261,21 @@ class OverOperator:
             values = [together[a] for a in call.arguments]
             known = None if call.constants else known_rows(offsets(values), rows)
             # Flink counts from the last row of those of one time.
-            found[call.name] = neighbour(call, rows, values, rows.last_peer, known).take(pa.array(new))
+            found[call.name] = neighbour(call, rows, values, rows.last_peer, known).take(
+                pa.array(new)
+            )
             reach = np.maximum(reach, call.constants[0] if known is None else known[lasts])
         frame.put(key, [], [pa.array(times), *(columns[n] for n in names)], count)
         self._forget(key, firsts, reach)
         return found
 
     def _framed_values(
-        self, keys: IntArray, rows: Ordered, times: IntArray, columns: dict[str, pa.Array], new: IntArray
+        self,
+        keys: IntArray,
+        rows: Ordered,
+        times: IntArray,
+        columns: dict[str, pa.Array],
+        new: IntArray,
     ) -> dict[str, pa.Array]:
         if not self._framed:
             return {}
@@ -247,7 +291,8 @@ class OverOperator:
         return found | self._sums.after(keys, rows, (low, high), new, columns)
 
     def _forget(self, key: Sequence[pa.Array], firsts: IntArray, reach: IntArray) -> None:
-        """Drops the rows that no frame sees any more; `reach`: how many rows LAG looks back from the last of each key."""
+        """Drops the rows that no frame sees any more; `reach`: how many rows LAG looks back from
+        the last of each key."""
         frame = self._frame
         framed = self._framed and self._node.frame.is_rows
         least = (self._node.frame.preceding or 0) + bool(self._sums.calls) if framed else 0
@@ -266,7 +311,8 @@ class OverOperator:
 
 
 def _since(rows: Ordered, times: IntArray, reach: int) -> IntArray:
-    """For each row the first one of its partition that is at most `reach` ms older; times do not fall in a partition."""
+    """For each row the first one of its partition that is at most `reach` ms older; times do not
+    fall in a partition."""
     low = np.empty(len(rows), np.int64)
     starts = np.unique(rows.partition)
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=True):

@@ -1,4 +1,5 @@
-"""Rows of partitions in order, with their values before and after a change, put together from parts."""
+"""Rows of partitions in order, with their values before and after a change, put together from
+parts."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from sqlengine.state.columns import BoolArray
 
 @dataclass(frozen=True)
 class Change:
-    """What a batch does to the rows of a table: their slots, rising, and how much more often each is there now. Those that
-    are there no more still have their place."""
+    """What a batch does to the rows of a table: their slots, rising, and how much more often each
+    is there now. Those that are there no more still have their place."""
 
     slots: IntArray
     more: IntArray
@@ -32,8 +33,8 @@ class Change:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of some runs: the number of the run, the place among the rows of its key; their slots, and how often each was
-    and is there."""
+    """Rows of some runs: the number of the run, the place among the rows of its key; their slots,
+    and how often each was and is there."""
 
     of: IntArray
     place: IntArray
@@ -50,7 +51,8 @@ class Rows:
 
 @dataclass(frozen=True)
 class Compared:
-    """Rows in order, and the columns of `Folds` before and after, with each row as often as it was and is there."""
+    """Rows in order, and the columns of `Folds` before and after, with each row as often as it was
+    and is there."""
 
     rows: Rows
     old: list[pa.Array]
@@ -60,7 +62,8 @@ class Compared:
 def stacked(parts: Sequence[Rows]) -> Rows:
     """The rows of the parts, one part after the other."""
     of, place, slots, was, now = (
-        np.concatenate([getattr(p, n) for p in parts]) for n in ("of", "place", "slots", "was", "now")
+        np.concatenate([getattr(p, n) for p in parts])
+        for n in ("of", "place", "slots", "was", "now")
     )
     return Rows(of, place, slots, was, now)
 
@@ -68,7 +71,9 @@ def stacked(parts: Sequence[Rows]) -> Rows:
 def in_runs(parts: Sequence[tuple[IntArray, list[pa.Array]]]) -> list[pa.Array]:
     """Columns, run by run; each part has rows of some runs, with their numbers."""
     at = pa.array(np.argsort(np.concatenate([of for of, _ in parts]), kind="stable"))
-    return [pa.concat_arrays(columns).take(at) for columns in zip(*(c for _, c in parts), strict=True)]
+    return [
+        pa.concat_arrays(columns).take(at) for columns in zip(*(c for _, c in parts), strict=True)
+    ]
 
 
 def joined(parts: Sequence[Compared]) -> Compared:
@@ -91,7 +96,8 @@ def repeated(starts: IntArray, counts: IntArray, order: IntArray) -> IntArray:
 
 @dataclass(frozen=True)
 class Peers:
-    """For each row the index of the first and of the last one of its run that is equal to it in the order."""
+    """For each row the index of the first and of the last one of its run that is equal to it in the
+    order."""
 
     first: IntArray
     last: IntArray
@@ -108,10 +114,16 @@ def peers_of(rows: Rows, keys: Sequence[bytes]) -> Peers:
 
 
 def values(
-    columns: Sequence[pa.Array], shared: Sequence[bool], rows: Rows, counts: IntArray, last: IntArray, told: BoolArray
+    columns: Sequence[pa.Array],
+    shared: Sequence[bool],
+    rows: Rows,
+    counts: IntArray,
+    last: IntArray,
+    told: BoolArray,
 ) -> list[pa.Array]:
-    """Of the rows `told`, each as often as it is counted: its own values, or where they are shared those of its last peer.
-    The columns have a row for the beginning of each run, which holds for peers that stand before it."""
+    """Of the rows `told`, each as often as it is counted: its own values, or where they are shared
+    those of its last peer. The columns have a row for the beginning of each run, which holds for
+    peers that stand before it."""
     of = np.repeat(np.arange(len(rows)), counts)
     chosen = told[of]
     own = (rows.of[of] + 1 + np.arange(len(of)))[chosen]

@@ -1,4 +1,5 @@
-"""Calls with OVER over rows in order, from any place on: what they have come to behind a row is all that the next one needs."""
+"""Calls with OVER over rows in order, from any place on: what they have come to behind a row is all
+that the next one needs."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ _TOGETHER = 16
 
 @dataclass(frozen=True)
 class Standing:
-    """What the calls have come to, of several runs of rows: how many rows and groups of peers there were, the rank and the
-    peers' key of the last one, and the accumulators by call."""
+    """What the calls have come to, of several runs of rows: how many rows and groups of peers there
+    were, the rank and the peers' key of the last one, and the accumulators by call."""
 
     rows: IntArray
     groups: IntArray
@@ -37,7 +38,9 @@ class Standing:
         """That of one run alone."""
         held = tuple({n: c[run : run + 1].copy() for n, c in acc.items()} for acc in self.held)
         at = slice(run, run + 1)
-        return Standing(self.rows[at].copy(), self.groups[at].copy(), self.ranks[at].copy(), self.last[at], held)
+        return Standing(
+            self.rows[at].copy(), self.groups[at].copy(), self.ranks[at].copy(), self.last[at], held
+        )
 
     def put(self, run: int, one: Standing) -> None:
         """That of one run is another one."""
@@ -50,8 +53,9 @@ class Standing:
 
 @dataclass(frozen=True)
 class Run:
-    """Rows of several runs, one run after the other, each in order: the number of its run for each, the numbers of the
-    runs from 0 on without a gap, the key that its peers share, and the columns that calls read."""
+    """Rows of several runs, one run after the other, each in order: the number of its run for each,
+    the numbers of the runs from 0 on without a gap, the key that its peers share, and the columns
+    that calls read."""
 
     of: IntArray
     peers: Sequence[bytes]
@@ -62,21 +66,28 @@ class Run:
 
 
 class Folds:
-    """The columns that tell of rows: one for each of `calls`, then, of each sum and mean, of how many values it is: with
-    another number of them it is told anew, as Flink does, though it may be the same."""
+    """The columns that tell of rows: one for each of `calls`, then, of each sum and mean, of how
+    many values it is: with another number of them it is told anew, as Flink does, though it may be
+    the same."""
 
     def __init__(self, calls: Sequence[OverCall], *, by_peers: bool) -> None:
-        counts = [replace(c, function="COUNT", type=BIGINT) for c in calls if c.function in ("SUM", "AVG")]
+        counts = [
+            replace(c, function="COUNT", type=BIGINT) for c in calls if c.function in ("SUM", "AVG")
+        ]
         self.calls = [*calls, *counts]
         self.shared = [
             by_peers and c.function not in NUMBERING for c in self.calls
         ]  # peers have the value of their last
         self._bound = [_bound(c) for c in self.calls]
         functions = {c.function for c in calls}
-        self._counts_rows, self._ranks = bool(functions & {"ROW_NUMBER", "RANK"}), "RANK" in functions
+        self._counts_rows, self._ranks = (
+            bool(functions & {"ROW_NUMBER", "RANK"}),
+            "RANK" in functions,
+        )
         self._counts_groups = "DENSE_RANK" in functions
         self._numbers_rows = bool(functions & NUMBERING)
-        # Whether what has been reached can be kept beside what comes of it; else it would have to be made anew.
+        # Whether what has been reached can be kept beside what comes of it; else it would have to
+        # be made anew.
         self.lasting = not any(map(_grows, self._bound))
         self.reads_peers = self._ranks or self._counts_groups
 
@@ -120,7 +131,9 @@ class Folds:
         every = np.arange(len(at.rows))
         numbers = {"ROW_NUMBER": at.rows, "RANK": at.ranks, "DENSE_RANK": at.groups}
         return [
-            pa.array(numbers[c.function]).cast(c.type.arrow) if b is None else _result(b, next(held), every, c)
+            pa.array(numbers[c.function]).cast(c.type.arrow)
+            if b is None
+            else _result(b, next(held), every, c)
             for c, b in zip(self.calls, self._bound, strict=True)
         ]
 
@@ -142,7 +155,9 @@ class Folds:
             columns.append(_folded(call, bound, next(held), rows.of, place, values))
         return columns
 
-    def _numbers(self, at: Standing, rows: Run, starts: IntArray, place: IntArray) -> dict[str, IntArray]:
+    def _numbers(
+        self, at: Standing, rows: Run, starts: IntArray, place: IntArray
+    ) -> dict[str, IntArray]:
         """By function; the counts of `at` move behind the rows."""
         runs, first = rows.of[starts], np.repeat(starts, np.diff(np.append(starts, len(rows))))
         number = at.rows[rows.of] + place + 1
@@ -152,7 +167,9 @@ class Folds:
             before = [None, *rows.peers[:-1]]
             for start, run in zip(starts.tolist(), runs.tolist(), strict=True):
                 before[start] = at.last[run]
-            begins = np.fromiter((a != b for a, b in zip(before, rows.peers, strict=True)), np.bool_, len(rows))
+            begins = np.fromiter(
+                (a != b for a, b in zip(before, rows.peers, strict=True)), np.bool_, len(rows)
+            )
             for end, run in zip(ends.tolist(), runs.tolist(), strict=True):
                 at.last[run] = rows.peers[end]
         latest = np.maximum.accumulate(np.where(begins, np.arange(len(rows)), -1))
@@ -184,7 +201,9 @@ def _grows(bound: Aggregate | None) -> bool:
 
 def _equal(a: Column, b: Column) -> BoolArray:
     if a.dtype == np.object_:
-        return np.fromiter((x == y for x, y in zip(a.tolist(), b.tolist(), strict=True)), np.bool_, len(a))
+        return np.fromiter(
+            (x == y for x, y in zip(a.tolist(), b.tolist(), strict=True)), np.bool_, len(a)
+        )
     if a.dtype == np.float64:  # a NaN is itself, and the zeros are two
         a, b = a.view(np.int64), b.view(np.int64)
     found: BoolArray = a == b
@@ -193,11 +212,18 @@ def _equal(a: Column, b: Column) -> BoolArray:
 
 def _result(bound: Aggregate, held: Accumulator, slots: IntArray, call: OverCall) -> pa.Array:
     result = bound.result(held, slots)
-    return (result.array(len(slots)) if isinstance(result, Vector) else result).cast(call.type.arrow)
+    return (result.array(len(slots)) if isinstance(result, Vector) else result).cast(
+        call.type.arrow
+    )
 
 
 def _folded(
-    call: OverCall, bound: Aggregate, held: Accumulator, of: IntArray, place: IntArray, values: pa.Array | None
+    call: OverCall,
+    bound: Aggregate,
+    held: Accumulator,
+    of: IntArray,
+    place: IntArray,
+    values: pa.Array | None,
 ) -> pa.Array:
     """The call's values; `held` (by run) moves behind the rows."""
     added = _added(bound, held, of, place, values)
@@ -211,7 +237,11 @@ def _folded(
         lengths = place[at] % size + 1
         of_pairs = np.repeat(np.arange(len(at)), lengths)
         ends = np.cumsum(lengths)
-        pairs = np.arange(int(ends[-1])) - np.repeat(ends - lengths, lengths) + np.repeat(at - lengths + 1, lengths)
+        pairs = (
+            np.arange(int(ends[-1]))
+            - np.repeat(ends - lengths, lengths)
+            + np.repeat(at - lengths + 1, lengths)
+        )
         own = {n: c[of[at]] for n, c in held.items()}
         taken = None if values is None else values.take(pa.array(pairs))
         bound.update(own, of_pairs, taken, np.ones(len(pairs), np.bool_))
@@ -231,7 +261,8 @@ def _moved(held: Accumulator, of: IntArray, rows: Accumulator) -> None:
 def _added(
     bound: Aggregate, held: Accumulator, of: IntArray, place: IntArray, values: pa.Array | None
 ) -> Accumulator | None:
-    """The accumulators behind each row where they are sums that can be run through; None elsewhere."""
+    """The accumulators behind each row where they are sums that can be run through; None
+    elsewhere."""
     there = np.ones(len(of), np.bool_) if values is None else validity(values)
     if isinstance(bound, Count):
         return {"count": _running(held["count"], of, place, there.astype(np.int64))}

@@ -25,8 +25,9 @@ SHARES = frozenset({"PERCENT_RANK", "CUME_DIST", "NTILE"})
 
 @dataclass(frozen=True)
 class Ordered:
-    """Rows by partition, in order. For each row the index of the first row of its partition, and of the first and last of
-    its peers: the rows of its partition with which it is equal in the order."""
+    """Rows by partition, in order. For each row the index of the first row of its partition, and of
+    the first and last of its peers: the rows of its partition with which it is equal in the
+    order."""
 
     partition: IntArray
     first_peer: IntArray
@@ -57,8 +58,8 @@ def last_rows(rows: Ordered) -> IntArray:
 
 
 def share(call: OverCall, rows: Ordered, seen: IntArray) -> pa.Array:
-    """PERCENT_RANK, CUME_DIST and NTILE, for which all rows of a partition must be there. `seen`: how many of them each
-    row's frame has."""
+    """PERCENT_RANK, CUME_DIST and NTILE, for which all rows of a partition must be there. `seen`:
+    how many of them each row's frame has."""
     count = last_rows(rows) - rows.partition + 1
     if call.function == "PERCENT_RANK":
         return pa.array((rows.first_peer - rows.partition) / np.maximum(count - 1, 1))
@@ -90,9 +91,10 @@ def neighbour(
     places: IntArray | None = None,
     known: IntArray | None = None,
 ) -> pa.Array:
-    """LAG and LEAD: the value so many rows before or behind, in the same partition; the default where there is no such row,
-    or where the result may not be NULL. `places`: the row from which each row counts, where that is another one. `known`:
-    how far back rows are known, where that is not the whole partition."""
+    """LAG and LEAD: the value so many rows before or behind, in the same partition; the default
+    where there is no such row, or where the result may not be NULL. `places`: the row from which
+    each row counts, where that is another one. `known`: how far back rows are known, where that is
+    not the whole partition."""
     own = np.arange(len(rows)) if places is None else places
     offset = call.constants[0] if call.constants else offsets(values)[own]
     at = own + (offset if call.function == "LEAD" else -offset)
@@ -113,8 +115,8 @@ def offsets(values: Sequence[pa.Array]) -> IntArray:
 
 
 def known_rows(offset: IntArray, rows: Ordered) -> IntArray:
-    """How many rows, itself the first, LAG with varying offsets knows at each row: as in Flink one that is farther back
-    than an offset is forgotten for good."""
+    """How many rows, itself the first, LAG with varying offsets knows at each row: as in Flink one
+    that is farther back than an offset is forgotten for good."""
     found: list[int] = []
     for i, (start, reach) in enumerate(zip(rows.partition.tolist(), offset.tolist(), strict=True)):
         found.append(min(found[-1] + 1 if i > start else 1, reach + 1))
@@ -123,15 +125,18 @@ def known_rows(offset: IntArray, rows: Ordered) -> IntArray:
 
 def bound_of(call: OverCall, moves: bool = False) -> Aggregate:
     kinds = () if call.argument_type is None else (call.argument_type,)
-    found = bind_aggregate(call.function, kinds, grouped=True, retract=moves and call.function in ("MIN", "MAX"))
+    found = bind_aggregate(
+        call.function, kinds, grouped=True, retract=moves and call.function in ("MIN", "MAX")
+    )
     return replace(found, from_zero=True) if isinstance(found, Sum) else found
 
 
 def aggregate(
     call: OverCall, values: pa.Array | None, low: IntArray, high: IntArray, *, moves: bool = False
 ) -> pa.Array:
-    """The aggregate over the rows `low[i]` to `high[i]` (included; none where that is `low[i] - 1`), for each i. `moves`: as
-    where rows leave the frame, which tells in what order NaN and the zeros are."""
+    """The aggregate over the rows `low[i]` to `high[i]` (included; none where that is `low[i] -
+    1`), for each i. `moves`: as where rows leave the frame, which tells in what order NaN and the
+    zeros are."""
     if call.function == "COUNT" and values is None:
         return pa.array(high - low + 1)
     if values is not None and _adds(call.function, call.type):

@@ -18,9 +18,9 @@ _ROWS, _NUMBER = "rows", BIGINT.with_nullable(False)
 
 @dataclass(frozen=True)
 class Lag:
-    """An aggregate that keeps the last `offset` + 1 values, NULL too, the latest first; its result is the oldest. With
-    `has_default` it is given each value with the default of its row, which is the result where there are fewer rows, or
-    where that may not be NULL."""
+    """An aggregate that keeps the last `offset` + 1 values, NULL too, the latest first; its result
+    is the oldest. With `has_default` it is given each value with the default of its row, which is
+    the result where there are fewer rows, or where that may not be NULL."""
 
     result_type: DataType
     offset: int
@@ -30,9 +30,15 @@ class Lag:
     @property
     def accumulators(self) -> tuple[tuple[str, DataType], ...]:
         kept = tuple((str(i), self.result_type.plain) for i in range(self.offset + 1))
-        return (*kept, ("default", self.result_type.plain), (_ROWS, _NUMBER)) if self.has_default else kept
+        return (
+            (*kept, ("default", self.result_type.plain), (_ROWS, _NUMBER))
+            if self.has_default
+            else kept
+        )
 
-    def update(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+    def update(
+        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
+    ) -> None:
         assert values is not None
         if self.has_default:
             self._take_defaults(acc, slots, values.field(1))
@@ -40,10 +46,15 @@ class Lag:
         present = valid(values, len(values))
         for slot, value, there in zip(slots.tolist(), to_numpy(values), present, strict=True):
             for i in range(self.offset, 0, -1):
-                acc[f"{i}"][slot], acc[f"{i}?"][slot] = acc[f"{i - 1}"][slot], acc[f"{i - 1}?"][slot]
+                acc[f"{i}"][slot], acc[f"{i}?"][slot] = (
+                    acc[f"{i - 1}"][slot],
+                    acc[f"{i - 1}?"][slot],
+                )
             acc["0"][slot], acc["0?"][slot] = value, there
 
-    def retract(self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray) -> None:
+    def retract(
+        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
+    ) -> None:
         raise NotImplementedError("LAG is computed anew from the row that is taken back")
 
     def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> None:
@@ -59,10 +70,13 @@ class Lag:
         return pc.if_else(pa.array(acc[_ROWS][slots] > self.offset), found, default)
 
     def _column(self, acc: Accumulator, name: str, slots: Slots) -> pa.Array:
-        return to_arrow_column(acc[name][slots], acc[name + "?"][slots].astype(bool), self.result_type)
+        return to_arrow_column(
+            acc[name][slots], acc[name + "?"][slots].astype(bool), self.result_type
+        )
 
     def _take_defaults(self, acc: Accumulator, slots: Slots, defaults: pa.Array) -> None:
-        """That of the last row, and how many rows there were: up to one more than `offset`, which no row behind tells apart."""
+        """That of the last row, and how many rows there were: up to one more than `offset`, which
+        no row behind tells apart."""
         defaults = defaults.cast(self.result_type.arrow)
         present = valid(defaults, len(defaults))
         acc["default"][slots], acc["default?"][slots] = to_numpy(defaults), present

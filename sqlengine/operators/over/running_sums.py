@@ -1,5 +1,5 @@
-"""Sums of floating numbers over frames that move: as in Flink what leaves a frame is taken off the sum and what comes is
-added to it, so that errors of rounding, and a NaN, stay in it."""
+"""Sums of floating numbers over frames that move: as in Flink what leaves a frame is taken off the
+sum and what comes is added to it, so that errors of rounding, and a NaN, stay in it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ _SUM = DOUBLE.with_nullable(False)
 
 
 class RunningSums:
-    """Those of `calls` that are such sums. The sum of a key's last frame is a column of the table of keys. Of a frame of
-    rows the one before its first must still be there."""
+    """Those of `calls` that are such sums. The sum of a key's last frame is a column of the table
+    of keys. Of a frame of rows the one before its first must still be there."""
 
     def __init__(self, calls: Sequence[OverCall]) -> None:
-        self.calls = [c for c in calls if c.function == "SUM" and c.type.root in (Root.FLOAT, Root.DOUBLE)]
+        self.calls = [
+            c for c in calls if c.function == "SUM" and c.type.root in (Root.FLOAT, Root.DOUBLE)
+        ]
 
     @property
     def columns(self) -> list[Column]:
@@ -40,8 +42,8 @@ class RunningSums:
         new: IntArray,
         columns: dict[str, pa.Array],
     ) -> dict[str, pa.Array]:
-        """The values by call. `rows` are those kept and those that come, with the frame of each; `new` are the latter, and
-        `keys` their slots. Marking is still to come."""
+        """The values by call. `rows` are those kept and those that come, with the frame of each;
+        `new` are the latter, and `keys` their slots. Marking is still to come."""
         found = {}
         low, high = frames
         for i, call in enumerate(self.calls):
@@ -49,7 +51,11 @@ class RunningSums:
             counts = np.concatenate([[0], np.cumsum(validity(values))])
             numbers = values.fill_null(0).to_numpy(zero_copy_only=False)
             with np.errstate(all="ignore"):
-                sums = list(self._sums(self._table.columns[_name(i)], keys, rows.partition, frames, new, numbers))
+                sums = list(
+                    self._sums(
+                        self._table.columns[_name(i)], keys, rows.partition, frames, new, numbers
+                    )
+                )
             there = counts[high[new] + 1] > counts[low[new]]
             found[call.name] = pa.array(np.asarray(sums, numbers.dtype), mask=~there)
         return found

@@ -1,4 +1,5 @@
-"""Calls with OVER that look back to the beginning: what they keep per key, and their values row by row."""
+"""Calls with OVER that look back to the beginning: what they keep per key, and their values row by
+row."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ _NUMBER = BIGINT.with_nullable(False)
 
 
 class Totals:
-    """`calls` over all rows of a key so far. `after` takes rows in order and gives the values that each has."""
+    """`calls` over all rows of a key so far. `after` takes rows in order and gives the values that
+    each has."""
 
     def __init__(self, calls: Sequence[OverCall]) -> None:
         self._numbers = [c for c in calls if c.function in NUMBERING]
@@ -31,14 +33,21 @@ class Totals:
     def columns(self) -> list[Column]:
         """The value columns that the table of the keys has for them."""
         numbers = [Column(_ROWS, _NUMBER)] if self._numbers else []
-        held = (Column(f"{i}#{n}", t) for i, (_, b) in enumerate(self._aggregates) for n, t in b.accumulators)
+        held = (
+            Column(f"{i}#{n}", t)
+            for i, (_, b) in enumerate(self._aggregates)
+            for n, t in b.accumulators
+        )
         return [*numbers, *held]
 
     def attach(self, table: KeyedTable) -> None:
         self._table = table
 
-    def after(self, keys: IntArray, columns: dict[str, pa.Array], rows: Ordered) -> dict[str, pa.Array]:
-        """The values by call, for rows sorted by `keys` (slots of the table), then in order. Marking is still to come."""
+    def after(
+        self, keys: IntArray, columns: dict[str, pa.Array], rows: Ordered
+    ) -> dict[str, pa.Array]:
+        """The values by call, for rows sorted by `keys` (slots of the table), then in order.
+        Marking is still to come."""
         found = self._numbered(keys, rows) if self._numbers else {}
         if self._aggregates:
             found |= self._aggregated(keys, columns, rows)
@@ -48,13 +57,16 @@ class Totals:
         held = self._table.columns
         rows_before = held[_ROWS][keys].astype(np.int64)
         values = {"ROW_NUMBER": rows_before + np.arange(len(rows)) - rows.partition + 1}
-        # Flink counts all rows of one time before it ranks them, and ranks by nothing but that number.
+        # Flink counts all rows of one time before it ranks them, and ranks by nothing but that
+        # number.
         values["RANK"] = values["DENSE_RANK"] = rows_before + rows.last_peer - rows.partition + 1
         last = np.append(np.flatnonzero(keys[1:] != keys[:-1]), len(keys) - 1)
         held[_ROWS][keys[last]] = values["ROW_NUMBER"][last]
         return {c.name: pa.array(values[c.function]) for c in self._numbers}
 
-    def _aggregated(self, keys: IntArray, columns: dict[str, pa.Array], rows: Ordered) -> dict[str, pa.Array]:
+    def _aggregated(
+        self, keys: IntArray, columns: dict[str, pa.Array], rows: Ordered
+    ) -> dict[str, pa.Array]:
         """Step by step: the first peers of all keys together, then the second ones, and so on."""
         position = np.arange(len(rows))
         firsts = np.cumsum(rows.first_peer == position)
@@ -69,15 +81,22 @@ class Totals:
             for i in range(len(self._aggregates)):
                 parts[i].append(self._stepped(i, keys[at], columns, at))
         index = pa.array(back)
-        return {c.name: pa.concat_arrays(p).take(index) for (c, _), p in zip(self._aggregates, parts, strict=True)}
+        return {
+            c.name: pa.concat_arrays(p).take(index)
+            for (c, _), p in zip(self._aggregates, parts, strict=True)
+        }
 
-    def _stepped(self, i: int, keys: IntArray, columns: dict[str, pa.Array], at: IntArray) -> pa.Array:
+    def _stepped(
+        self, i: int, keys: IntArray, columns: dict[str, pa.Array], at: IntArray
+    ) -> pa.Array:
         call, bound = self._aggregates[i]
         values = columns[call.arguments[0]].take(pa.array(at)) if call.arguments else None
         held = self._accumulator(i)
         bound.update(held, keys, values, np.ones(len(keys), np.bool_))
         result = bound.result(held, keys)
-        return (result.array(len(keys)) if isinstance(result, Vector) else result).cast(call.type.arrow)
+        return (result.array(len(keys)) if isinstance(result, Vector) else result).cast(
+            call.type.arrow
+        )
 
     def _accumulator(self, i: int) -> Accumulator:
         prefix, columns = f"{i}#", self._table.columns

@@ -25,7 +25,8 @@ Told: TypeAlias = tuple[int, np.int8, int]
 
 
 class Ranking:
-    """Keeps rows of each partition in order, for as long as `ttl_ms` says, and tells for each batch what it changes."""
+    """Keeps rows of each partition in order, for as long as `ttl_ms` says, and tells for each batch
+    what it changes."""
 
     _rows: RowsTable
 
@@ -46,7 +47,12 @@ class Ranking:
         raise NotImplementedError
 
     def _table(
-        self, context: Context, identity: Schema, values: Schema, by: Sorting, form: type[RowsTable] = RowsTable
+        self,
+        context: Context,
+        identity: Schema,
+        values: Schema,
+        by: Sorting,
+        form: type[RowsTable] = RowsTable,
     ) -> RowsTable:
         """The state: rows by partition, told apart by `identity`."""
         if self._node.ttl_ms:
@@ -78,4 +84,8 @@ class Ranking:
 
 def only(batch: Batch, rows: IntArray) -> Batch:
     """These rows; the time behind the batch stays."""
-    return batch if len(rows) == batch.num_rows else replace(batch.take(rows), watermark=batch.watermark)
+    return (
+        batch
+        if len(rows) == batch.num_rows
+        else replace(batch.take(rows), watermark=batch.watermark)
+    )

@@ -16,13 +16,15 @@ from sqlengine.operators.ranks.base import NUMBER, TOUCHED
 from sqlengine.state.columns import milliseconds
 from sqlengine.state.table import KeyedTable
 
-# When the row that is kept for a key happened; NULL once it has gone out, and nothing else comes of the key.
+# When the row that is kept for a key happened; NULL once it has gone out, and nothing else comes of
+# the key.
 _TIME = "#time"
 
 
 class FirstRowOperator:
-    """Deduplication that keeps the row with the least row time, of several the one that came first. It goes out once the
-    watermark has reached its time; rows behind the watermark are dropped (`late_rows`), so that it is never taken back."""
+    """Deduplication that keeps the row with the least row time, of several the one that came first.
+    It goes out once the watermark has reached its time; rows behind the watermark are dropped
+    (`late_rows`), so that it is never taken back."""
 
     def __init__(self, node: Rank, owner: str = "") -> None:
         self._node = node
@@ -53,15 +55,17 @@ class FirstRowOperator:
     def close(self) -> None: ...
 
     def _keep(self, batch: Batch, output: Output) -> IntArray:
-        """Keeps the first rows. The slots of those whose time the watermark had reached when they came: in Flink they go out
-        with the next watermark, and so behind this one."""
+        """Keeps the first rows. The slots of those whose time the watermark had reached when they
+        came: in Flink they go out with the next watermark, and so behind this one."""
         times, valid = milliseconds(batch.column(self._time))
         good = valid & (times >= batch.watermarks())
         if not good.all():
             self._late.drop(batch, np.flatnonzero(~good), output)
             batch, times = batch.take(np.flatnonzero(good)), times[good]
         table = self._table
-        slots, is_new = table.slots_for([batch.column(k) for k in self._node.partition], batch.num_rows)
+        slots, is_new = table.slots_for(
+            [batch.column(k) for k in self._node.partition], batch.num_rows
+        )
         rows = _earliest(slots, times)
         at = slots[rows]
         new = np.isin(at, slots[is_new])
@@ -85,12 +89,17 @@ class FirstRowOperator:
         in_order = np.argsort(instants, kind="stable")
         slots, instants = slots[in_order], instants[in_order]
         columns = {n: table.array(n, slots) for n in self._node.schema.names}
-        table.write(slots, {n: pa.nulls(len(slots), c.type) for n, c in columns.items() if n in self._rest})
+        table.write(
+            slots, {n: pa.nulls(len(slots), c.type) for n, c in columns.items() if n in self._rest}
+        )
         table.write(slots, {_TIME: pa.nulls(len(slots), pa.int64())})
         self._touch(batch, slots)
         tick = batch.tick(self._node.schema)
         return replace(
-            tick, columns=tuple(columns.values()), num_rows=len(slots), row_watermarks=batch.watermarks_before(instants)
+            tick,
+            columns=tuple(columns.values()),
+            num_rows=len(slots),
+            row_watermarks=batch.watermarks_before(instants),
         )
 
 

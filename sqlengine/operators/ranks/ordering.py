@@ -15,8 +15,8 @@ from sqlengine.state.rows import Sorting
 
 
 def codes(key: SortKey, column: pa.Array) -> IntArray:
-    """A number for each value, so that numbers are in the order of the key; equal values have equal numbers. Texts are
-    compared by their UTF-8 bytes; NaN is greater than all numbers."""
+    """A number for each value, so that numbers are in the order of the key; equal values have equal
+    numbers. Texts are compared by their UTF-8 bytes; NaN is greater than all numbers."""
     if pa.types.is_nested(column.type):
         return _codes_of_bytes(key, column)
     if pa.types.is_boolean(column.type):
@@ -45,18 +45,24 @@ def sort_keys(keys: Sequence[SortKey], columns: Sequence[pa.Array], count: int) 
 def sorting(keys: Sequence[SortKey], latest_first: bool = False) -> Sorting:
     """The order as state keeps rows in."""
     held = tuple(keys)
-    return Sorting(tuple(k.column for k in held), lambda columns, n: sort_keys(held, columns, n), latest_first)
+    return Sorting(
+        tuple(k.column for k in held), lambda columns, n: sort_keys(held, columns, n), latest_first
+    )
 
 
-def order(keys: Sequence[SortKey], columns: Sequence[pa.Array], groups: IntArray, ties: IntArray) -> IntArray:
-    """The indices of rows by group, then by the keys, whose values are `columns`, then by `ties`."""
+def order(
+    keys: Sequence[SortKey], columns: Sequence[pa.Array], groups: IntArray, ties: IntArray
+) -> IntArray:
+    """The indices of rows by group, then by the keys, whose values are `columns`, then by
+    `ties`."""
     by = [codes(k, c) for k, c in zip(keys, columns, strict=True)]
     sorted_: IntArray = np.lexsort([ties, *reversed(by), groups])
     return sorted_
 
 
 def codes_of(columns: Sequence[pa.Array], count: int) -> IntArray:
-    """A number for each row, equal for rows that are equal in all columns; NULL is equal to NULL."""
+    """A number for each row, equal for rows that are equal in all columns; NULL is equal to
+    NULL."""
     found = np.zeros(count, np.int64)
     for column in columns:
         if pa.types.is_nested(column.type):

@@ -1,4 +1,5 @@
-"""Top-N, deduplication and LIMIT: the rows of each partition that have the wanted ranks, kept up to date."""
+"""Top-N, deduplication and LIMIT: the rows of each partition that have the wanted ranks, kept up to
+date."""
 
 from __future__ import annotations
 
@@ -11,7 +12,14 @@ from parser.types import Column, Schema
 from planner.logical import Rank
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output
-from sqlengine.operators.changelog.row_kinds import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, first_seen, takes_back
+from sqlengine.operators.changelog.row_kinds import (
+    DELETE,
+    INSERT,
+    UPDATE_AFTER,
+    UPDATE_BEFORE,
+    first_seen,
+    takes_back,
+)
 from sqlengine.operators.ranks.base import NUMBER, Ranking, Told, only
 from sqlengine.operators.ranks.ordering import codes_of, order, sort_keys, sorting
 from sqlengine.operators.ranks.rank_ends import RankEnds
@@ -19,16 +27,18 @@ from sqlengine.state.columns import BoolArray
 from sqlengine.state.equal_rows import EqualRows
 from sqlengine.state.rows import COUNT, RowsTable
 
-# What rows of a partition are told apart by that have no other columns: nothing, they are all equal.
+# What rows of a partition are told apart by that have no other columns: nothing, they are all
+# equal.
 _SAME = Schema((Column("#same", NUMBER),))
 
 
 class RankOperator(Ranking):
-    """For each batch and partition, what its rows change together: -D for rows that leave the wanted ranks, +I for those
-    that enter; or (`by_rank`) -U and +U for each rank that has another row than before.
+    """For each batch and partition, what its rows change together: -D for rows that leave the
+    wanted ranks, +I for those that enter; or (`by_rank`) -U and +U for each rank that has another
+    row than before.
 
-    Where rows only come, no more than the first `end` of each partition are kept; else all are. Rows that take back what
-    is not there are dropped (`rows_without_key`)."""
+    Where rows only come, no more than the first `end` of each partition are kept; else all are.
+    Rows that take back what is not there are dropped (`rows_without_key`)."""
 
     def __init__(self, node: Rank) -> None:
         super().__init__(node)
@@ -43,10 +53,19 @@ class RankOperator(Ranking):
         self._counters = context.counters
         schema = self._node.input.schema
         rest, nothing = schema.select(self._rest), Schema(())
-        identity, values = (nothing, rest) if self._grows else (rest if self._rest else _SAME, nothing)
-        # Where no key tells rows apart, equal ones are several, each with the place at which it came.
-        form = EqualRows if self._node.input.changes and not self._node.input.upsert_keys else RowsTable
-        self._rows = self._table(context, identity, values, sorting(self._keys, self._last_first), form)
+        identity, values = (
+            (nothing, rest) if self._grows else (rest if self._rest else _SAME, nothing)
+        )
+        # Where no key tells rows apart, equal ones are several, each with the place at which it
+        # came.
+        form = (
+            EqualRows
+            if self._node.input.changes and not self._node.input.upsert_keys
+            else RowsTable
+        )
+        self._rows = self._table(
+            context, identity, values, sorting(self._keys, self._last_first), form
+        )
         self._ends = RankEnds(context, self._node)
 
     def process(self, port: int, batch: Batch) -> Output:
@@ -59,19 +78,26 @@ class RankOperator(Ranking):
             rows = self._contenders(batch, ends)
             batch, ends = only(batch, rows), ends[rows]
         key = [batch.column(n) for n in self._node.partition]
-        known = dict(zip(self._rows.groups(key, batch.num_rows).tolist(), ends.tolist(), strict=True))
+        known = dict(
+            zip(self._rows.groups(key, batch.num_rows).tolist(), ends.tolist(), strict=True)
+        )
         before = {g: self._rows.first(g, end) for g, end in known.items() if g >= 0}
         gone = self._apply(batch, key)
         groups = self._rows.groups(key, batch.num_rows)
         end_of = dict(zip(groups.tolist(), ends.tolist(), strict=True))
         touched = first_seen(groups[groups >= 0]).tolist()
-        told = [t for g in touched for t in self._difference(before.get(g, []), self._rows.first(g, end_of[g]))]
+        told = [
+            t
+            for g in touched
+            for t in self._difference(before.get(g, []), self._rows.first(g, end_of[g]))
+        ]
         result = self._tell(batch, told) if told else None
         self._rows.drop(gone if not self._grows else self._beyond(touched, end_of))
         return result
 
     def _contenders(self, batch: Batch, ends: IntArray) -> IntArray:
-        """All rows but those before which their partition has enough, in the state or in the batch itself."""
+        """All rows but those before which their partition has enough, in the state or in the batch
+        itself."""
         rows = np.arange(batch.num_rows)
         if batch.num_rows > ends.min(initial=0):
             partition = codes_of([batch.column(n) for n in self._node.partition], batch.num_rows)
@@ -83,7 +109,9 @@ class RankOperator(Ranking):
             batch, ends = only(batch, rows), ends[rows]
         groups = self._rows.groups([batch.column(n) for n in self._node.partition], batch.num_rows)
         keys = sort_keys(self._keys, [batch.column(k.column) for k in self._keys], batch.num_rows)
-        enters = [self._enters(*row) for row in zip(groups.tolist(), keys, ends.tolist(), strict=True)]
+        enters = [
+            self._enters(*row) for row in zip(groups.tolist(), keys, ends.tolist(), strict=True)
+        ]
         found: IntArray = rows[np.array(enters, np.bool_)]
         return found
 
@@ -95,7 +123,8 @@ class RankOperator(Ranking):
         return key < worst or (self._last_first and key == worst)
 
     def _apply(self, batch: Batch, key: list[pa.Array]) -> IntArray:
-        """Takes the rows into the state; the slots of those that are there no more, which still hold them."""
+        """Takes the rows into the state; the slots of those that are there no more, which still
+        hold them."""
         rest = [batch.column(n) for n in self._rest]
         if self._grows:
             self._put(batch, key, [], rest, batch.num_rows)

@@ -1,4 +1,5 @@
-"""How many ranks each partition of a Top-N has: as many for all, or as many as its first row says."""
+"""How many ranks each partition of a Top-N has: as many for all, or as many as its first row
+says."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from sqlengine.operators.ranks.base import NUMBER, TOUCHED
 
 
 class RankEnds:
-    """The last wanted rank by partition. With a time to live it is forgotten so long after its partition's first row."""
+    """The last wanted rank by partition. With a time to live it is forgotten so long after its
+    partition's first row."""
 
     def __init__(self, context: Context, node: Rank) -> None:
         self._node = node
@@ -21,17 +23,28 @@ class RankEnds:
             return
         touched = (Column(TOUCHED, NUMBER),) if node.ttl_ms else ()
         key = node.input.schema.select(node.partition)
-        self._table = context.table("ends", key, Schema((Column("#end", NUMBER), *touched)), node.partition)
+        self._table = context.table(
+            "ends", key, Schema((Column("#end", NUMBER), *touched)), node.partition
+        )
 
     def of(self, batch: Batch) -> IntArray:
         """That of each row's partition."""
         if self._node.end_column is None:
             return np.full(batch.num_rows, self._node.end)
-        slots, is_new = self._table.slots_for([batch.column(n) for n in self._node.partition], batch.num_rows)
+        slots, is_new = self._table.slots_for(
+            [batch.column(n) for n in self._node.partition], batch.num_rows
+        )
         first = np.flatnonzero(is_new)
         if len(first):
-            said = batch.column(self._node.end_column).take(pa.array(first)).cast(BIGINT.arrow).fill_null(0)
-            self._table.columns["#end"][slots[first]] = np.maximum(said.to_numpy() - self._node.end_cut, 0)
+            said = (
+                batch.column(self._node.end_column)
+                .take(pa.array(first))
+                .cast(BIGINT.arrow)
+                .fill_null(0)
+            )
+            self._table.columns["#end"][slots[first]] = np.maximum(
+                said.to_numpy() - self._node.end_cut, 0
+            )
             if self._node.ttl_ms:
                 self._table.columns[TOUCHED][slots[first]] = batch.proctime
             self._table.mark(slots[first])

@@ -23,9 +23,9 @@ _FIRED = Schema.of(fired=BIGINT.with_nullable(False))
 
 
 class TemporalSortOperator:
-    """By the time of events: rows wait until the watermark has passed them. One that comes behind a row of its time or
-    later that has left already is dropped (`late_rows`). By processing time rows are in order as they come, and sorted by
-    the other columns within a batch."""
+    """By the time of events: rows wait until the watermark has passed them. One that comes behind a
+    row of its time or later that has left already is dropped (`late_rows`). By processing time rows
+    are in order as they come, and sorted by the other columns within a batch."""
 
     def __init__(self, node: TemporalSort, owner: str = "") -> None:
         self._node = node
@@ -58,31 +58,40 @@ class TemporalSortOperator:
             return batch
         columns = [batch.column(k.column) for k in keys]
         rows = np.arange(batch.num_rows)
-        return replace(batch.take(order(keys, columns, np.zeros_like(rows), rows)), watermark=batch.watermark)
+        return replace(
+            batch.take(order(keys, columns, np.zeros_like(rows), rows)), watermark=batch.watermark
+        )
 
     def _keep(self, batch: Batch, output: Output) -> IntArray:
-        """Keeps the rows in time. The slots of those behind the watermark that holds at the batch's end: they go out with the
-        next one, as in Flink."""
+        """Keeps the rows in time. The slots of those behind the watermark that holds at the batch's
+        end: they go out with the next one, as in Flink."""
         slot = self._slot()
         times, valid = milliseconds(batch.column(self._time))
         watermarks = batch.watermarks()
         good = valid & self._in_time(times, batch, int(self._fired.columns["fired"][slot[0]]))
         if not good.all():
             self._late.drop(batch, np.flatnonzero(~good), output)
-            batch, times, watermarks = batch.take(np.flatnonzero(good)), times[good], watermarks[good]
+            batch, times, watermarks = (
+                batch.take(np.flatnonzero(good)),
+                times[good],
+                watermarks[good],
+            )
         columns = [batch.column(n) for n in self._node.schema.names]
         slots, _ = self._rows.put([], [], columns, batch.num_rows)
         behind: IntArray = slots[(times <= watermarks) & (watermarks == batch.watermark)]
         return behind
 
     def _in_time(self, times: IntArray, batch: Batch, fired: int) -> BoolArray:
-        """Which rows come before a row of their time or later has left: as if each row came alone."""
+        """Which rows come before a row of their time or later has left: as if each row came
+        alone."""
         held = self._rows.table.columns[self._time][self._rows.table.live()].astype(np.int64)
         waiting = list(zip(_due(held, batch.since).tolist(), held.tolist(), strict=True))
         heapify(waiting)
         good = np.ones(len(times), np.bool_)
         due, watermarks = _due(times, batch.watermarks()).tolist(), batch.watermarks().tolist()
-        for i, (time, when, watermark) in enumerate(zip(times.tolist(), due, watermarks, strict=True)):
+        for i, (time, when, watermark) in enumerate(
+            zip(times.tolist(), due, watermarks, strict=True)
+        ):
             while waiting and waiting[0][0] <= watermark:
                 fired = max(fired, heappop(waiting)[1])
             if time > fired:
@@ -109,10 +118,16 @@ class TemporalSortOperator:
         self._fired.mark(last)
         self._rows.drop(slots)
         tick = batch.tick(self._node.schema)
-        return replace(tick, columns=tuple(result), num_rows=len(slots), row_watermarks=batch.watermarks_before(times))
+        return replace(
+            tick,
+            columns=tuple(result),
+            num_rows=len(slots),
+            row_watermarks=batch.watermarks_before(times),
+        )
 
 
 def _due(times: IntArray, reached: IntArray | int) -> IntArray:
-    """The least watermark with which rows go out: one behind the watermark that is reached waits for the next."""
+    """The least watermark with which rows go out: one behind the watermark that is reached waits
+    for the next."""
     due: IntArray = np.maximum(times, np.minimum(reached, MAX_WATERMARK - 1) + 1)
     return due

@@ -1,5 +1,5 @@
-"""Top-N over rows that are only updated and move up alone: no more than the rows that are shown are kept, unless rows can
-fall from NULL."""
+"""Top-N over rows that are only updated and move up alone: no more than the rows that are shown are
+kept, unless rows can fall from NULL."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ from sqlengine.state.rows import COUNT
 
 @dataclass(frozen=True)
 class _Shown:
-    """The first rows of some partitions, in order: by partition, where each of its keys is; all columns."""
+    """The first rows of some partitions, in order: by partition, where each of its keys is; all
+    columns."""
 
     places: dict[int, dict[bytes, int]]
     columns: list[pa.Array]
@@ -45,9 +46,10 @@ _Line: TypeAlias = tuple[int, int | None, int | None]
 
 
 class UpdatingRankOperator(Ranking):
-    """For each batch and partition, what its rows change together, with the last row of each key: -U and +U for a row
-    that stays and is another, or for each rank that has another row; else -D for rows that leave, +I for those that enter.
-    A row whose place in the order stays the same stays before those that came to that place after it."""
+    """For each batch and partition, what its rows change together, with the last row of each key:
+    -U and +U for a row that stays and is another, or for each rank that has another row; else -D
+    for rows that leave, +I for those that enter. A row whose place in the order stays the same
+    stays before those that came to that place after it."""
 
     def __init__(self, node: Rank) -> None:
         super().__init__(node)
@@ -69,7 +71,11 @@ class UpdatingRankOperator(Ranking):
         self._write(batch, partition)
         touched = first_seen(self._rows.groups(partition, batch.num_rows))
         after = self._shown(touched)
-        only = self._encoded([batch.column(n) for n in self._key], 1)[0] if batch.num_rows == 1 else None
+        only = (
+            self._encoded([batch.column(n) for n in self._key], 1)[0]
+            if batch.num_rows == 1
+            else None
+        )
         told = self._differences(touched.tolist(), before, after, only)
         result = self._tell(batch, before, after, told) if told else None
         if not self._node.may_fall:
@@ -82,17 +88,26 @@ class UpdatingRankOperator(Ranking):
         back = takes_back(batch)
         rows = np.arange(batch.num_rows) if back is None else np.flatnonzero(~back)
         if len(rows) > 1:
-            key = [batch.column(n).take(pa.array(rows)) for n in (*self._node.partition, *self._key)]
+            key = [
+                batch.column(n).take(pa.array(rows)) for n in (*self._node.partition, *self._key)
+            ]
             last = len(rows) - 1 - np.unique(codes_of(key, len(rows))[::-1], return_index=True)[1]
             rows = rows[np.sort(last)]
         return only(batch, rows)
 
     def _write(self, batch: Batch, partition: list[pa.Array]) -> None:
-        """Writes rows in the place of those of their key; those that move in the order come behind their equals."""
+        """Writes rows in the place of those of their key; those that move in the order come behind
+        their equals."""
         key = [batch.column(n) for n in self._key]
         slots = self._rows.find(partition, key, batch.num_rows)
-        keys = sort_keys(self._node.order, [batch.column(k.column) for k in self._node.order], batch.num_rows)
-        moved = [s for s, k in zip(slots.tolist(), keys, strict=True) if s >= 0 and self._rows.sort_key(s) != k]
+        keys = sort_keys(
+            self._node.order, [batch.column(k.column) for k in self._node.order], batch.num_rows
+        )
+        moved = [
+            s
+            for s, k in zip(slots.tolist(), keys, strict=True)
+            if s >= 0 and self._rows.sort_key(s) != k
+        ]
         self._rows.drop(np.array(moved, np.int64))
         values = [batch.column(n) for n in self._rest]
         put, _ = self._put(batch, partition, key, values, batch.num_rows)
@@ -104,36 +119,60 @@ class UpdatingRankOperator(Ranking):
         columns = self._rows.arrays(self._names, slots)
         keys = iter(self._encoded(self._rows.arrays(self._key, slots), len(slots)))
         numbers = iter(range(len(slots)))
-        places = {g: {next(keys): next(numbers) for _ in first} for g, first in zip(groups.tolist(), held, strict=True)}
+        places = {
+            g: {next(keys): next(numbers) for _ in first}
+            for g, first in zip(groups.tolist(), held, strict=True)
+        }
         return _Shown(places, columns)
 
     def _encoded(self, key: list[pa.Array], count: int) -> list[bytes]:
         return encode([c.type for c in self._rows.identity], key, count)
 
-    def _differences(self, groups: list[int], before: _Shown, after: _Shown, key: bytes | None) -> list[Told]:
-        """What is told of each partition; rows of `after` are numbered behind those of `before`. `key`: the only one that
-        has a new row."""
+    def _differences(
+        self, groups: list[int], before: _Shown, after: _Shown, key: bytes | None
+    ) -> list[Told]:
+        """What is told of each partition; rows of `after` are numbered behind those of `before`.
+        `key`: the only one that has a new row."""
         count = before.count
         match = self._by_rank if self._node.by_rank else self._by_key
-        sides = [(before.places.get(g, {}), {k: n + count for k, n in after.places[g].items()}) for g in groups]
+        sides = [
+            (before.places.get(g, {}), {k: n + count for k, n in after.places[g].items()})
+            for g in groups
+        ]
         lines = [match(old, new) for old, new in sides]
         both = [(a, b) for part in lines for _, a, b in part if a is not None and b is not None]
-        same = [pa.array([a for a, _ in both], pa.int64()), pa.array([b - count for _, b in both], pa.int64())]
-        was, now = ([c.take(at) for c in side.columns] for side, at in zip((before, after), same, strict=True))
-        changed = {pair for pair, other in zip(both, differ(was, now, len(both)).tolist(), strict=True) if other}
+        same = [
+            pa.array([a for a, _ in both], pa.int64()),
+            pa.array([b - count for _, b in both], pa.int64()),
+        ]
+        was, now = (
+            [c.take(at) for c in side.columns]
+            for side, at in zip((before, after), same, strict=True)
+        )
+        changed = {
+            pair
+            for pair, other in zip(both, differ(was, now, len(both)).tolist(), strict=True)
+            if other
+        }
         # As in Flink a row that comes alone is told, though it may be the one that was there.
         changed |= (
-            {(old[key], new[key]) for old, new in sides if key in old and key in new} if key is not None else set()
+            {(old[key], new[key]) for old, new in sides if key in old and key in new}
+            if key is not None
+            else set()
         )
         parts = [_told(part, changed) for part in lines]
         if key is not None and self._node.by_rank:
-            parts = [_moved(part, old, new, key) for part, (old, new) in zip(parts, sides, strict=True)]
+            parts = [
+                _moved(part, old, new, key) for part, (old, new) in zip(parts, sides, strict=True)
+            ]
         return [t for part in parts for t in part]
 
     def _by_rank(self, old: dict[bytes, int], new: dict[bytes, int]) -> list[_Line]:
         """The row of each wanted rank."""
         start, end = self._node.start, self._node.end
-        pairs = zip_longest(list(old.values())[start - 1 : end], list(new.values())[start - 1 : end])
+        pairs = zip_longest(
+            list(old.values())[start - 1 : end], list(new.values())[start - 1 : end]
+        )
         return [(start + i, a, b) for i, (a, b) in enumerate(pairs)]
 
     def _by_key(self, old: dict[bytes, int], new: dict[bytes, int]) -> list[_Line]:
@@ -144,7 +183,10 @@ class UpdatingRankOperator(Ranking):
 
     def _tell(self, batch: Batch, before: _Shown, after: _Shown, told: list[Told]) -> Batch:
         rows = pa.array([t[0] for t in told], pa.int64())
-        columns = [pa.concat_arrays([a, b]).take(rows) for a, b in zip(before.columns, after.columns, strict=True)]
+        columns = [
+            pa.concat_arrays([a, b]).take(rows)
+            for a, b in zip(before.columns, after.columns, strict=True)
+        ]
         return self._result(batch, columns, told)
 
 
@@ -160,9 +202,12 @@ def _told(lines: list[_Line], changed: set[tuple[int, int]]) -> list[Told]:
     return told
 
 
-def _moved(told: list[Told], old: dict[bytes, int], new: dict[bytes, int], key: bytes) -> list[Told]:
-    """Told by rank in Flink's order, where `key` alone has a new row: the -U of one that rises stands behind that of the
-    row whose rank it takes; where one falls, each other row goes before it comes one rank higher."""
+def _moved(
+    told: list[Told], old: dict[bytes, int], new: dict[bytes, int], key: bytes
+) -> list[Told]:
+    """Told by rank in Flink's order, where `key` alone has a new row: the -U of one that rises
+    stands behind that of the row whose rank it takes; where one falls, each other row goes before
+    it comes one rank higher."""
     if key not in old or key not in new or len(told) < 3:
         return told
     at = next((i for i, t in enumerate(told) if t[0] == old[key] and t[1] == UPDATE_BEFORE), -1)

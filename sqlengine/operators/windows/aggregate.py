@@ -18,22 +18,25 @@ from sqlengine.operators.windows.times import clock_below, is_aligned, window_be
 from sqlengine.state.columns import BoolArray, milliseconds
 from sqlengine.state.table import KeyedTable
 
-# A window is known by its end as the clocks of its zone show it, and by its start where that may vary. `#rows` counts
-# where rows are taken back, too. Names with '#' cannot clash with SQL columns' here.
+# A window is known by its end as the clocks of its zone show it, and by its start where that may
+# vary. `#rows` counts where rows are taken back, too. Names with '#' cannot clash with SQL columns'
+# here.
 _END, _START, _FIRES, _ROWS = "#end", "#start", "#fires", "#rows"
 _BOUND = timestamp(3).with_nullable(False)
 _NUMBER = BIGINT.with_nullable(False)
 
 
 class WindowAggregateOperator:
-    """Adds each row to the accumulators of its window and key, unless the window was over before the row came: such
-    rows are late, dropped and counted (`late_rows`). A window is over when the watermark reaches its last millisecond,
-    or, by processing time, when that has passed.
+    """Adds each row to the accumulators of its window and key, unless the window was over before
+    the row came: such rows are late, dropped and counted (`late_rows`). A window is over when the
+    watermark reaches its last millisecond, or, by processing time, when that has passed.
 
-    A row for which an aggregate of a user fails leaves by the error port and counts for no other that comes behind that.
+    A row for which an aggregate of a user fails leaves by the error port and counts for no other
+    that comes behind that.
 
-    Its rows (all +I) are ordered by the end of the window, then by the arrival of the key; before each of them the
-    watermark had not reached the window's end. Every call also passes on the time."""
+    Its rows (all +I) are ordered by the end of the window, then by the arrival of the key; before
+    each of them the watermark had not reached the window's end. Every call also passes on the
+    time."""
 
     def __init__(self, node: WindowAggregate, owner: str = "") -> None:
         self._node = node
@@ -53,7 +56,9 @@ class WindowAggregateOperator:
         numbers = [Column(n, _NUMBER) for n in (_FIRES, *((_ROWS,) if self._retracts else ()))]
         bounds, rest = ([end], [start]) if self._aligned else ([end, start], [])
         values = Schema((*rest, *numbers, *self._accumulators.columns))
-        self._table: KeyedTable = context.table("windows", Schema((*bounds, *keys)), values, self._node.keys)
+        self._table: KeyedTable = context.table(
+            "windows", Schema((*bounds, *keys)), values, self._node.keys
+        )
         self._accumulators.attach(self._table, context.counters)
         self._buffer.open(context, self._table)
 

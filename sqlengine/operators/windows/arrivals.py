@@ -14,9 +14,10 @@ from sqlengine.state.columns import milliseconds
 class Arrivals:
     """The rows of an aggregate of windows, on their way into it.
 
-    Windows are given to rows before these go to the part that counts them. By the time they come there a window of
-    processing time may be over, and its result told: then they count in the window that they would have got there, since
-    by processing time no row is late and no window has two results."""
+    Windows are given to rows before these go to the part that counts them. By the time they come
+    there a window of processing time may be over, and its result told: then they count in the
+    window that they would have got there, since by processing time no row is late and no window has
+    two results."""
 
     def __init__(self, node: WindowAggregate) -> None:
         self._start, self._end, _ = node.window_columns

@@ -23,10 +23,11 @@ from sqlengine.state.columns import milliseconds
 
 
 class WindowAssignOperator:
-    """Appends the window's columns to those that came, once for each window of the row: of HOP the latest first, of
-    CUMULATE the shortest. Rows without a time are in no window and dropped (`null_time_rows`). Windows of a TIMESTAMP_LTZ
-    lie in the time of the window's zone: their bounds are what a clock there shows, their time is an instant. By
-    processing time it is the batch's that counts."""
+    """Appends the window's columns to those that came, once for each window of the row: of HOP the
+    latest first, of CUMULATE the shortest. Rows without a time are in no window and dropped
+    (`null_time_rows`). Windows of a TIMESTAMP_LTZ lie in the time of the window's zone: their
+    bounds are what a clock there shows, their time is an instant. By processing time it is the
+    batch's that counts."""
 
     def __init__(self, node: WindowAssign) -> None:
         self._node = node
@@ -55,7 +56,9 @@ class WindowAssignOperator:
         return Schema((*batch.schema.columns, *self._node.schema.select(self._node.names).columns))
 
 
-def timed(batch: Batch, column: str, clock: WindowClock, counters: dict[str, int]) -> tuple[Batch, IntArray]:
+def timed(
+    batch: Batch, column: str, clock: WindowClock, counters: dict[str, int]
+) -> tuple[Batch, IntArray]:
     """The rows that have a time, and their times; the others are counted."""
     if clock.proctime:
         return batch, np.full(batch.num_rows, batch.proctime, np.int64)
@@ -75,7 +78,11 @@ def _in_windows(window: Aligned, batch: Batch, slices: IntArray) -> tuple[Batch,
     """The rows, each once for each of its windows, and the ends of these."""
     if not isinstance(window, Hop | Cumulate):
         return batch, slices
-    first, last, step = first_windows(window, slices), last_windows(window, slices), distance(window)
+    first, last, step = (
+        first_windows(window, slices),
+        last_windows(window, slices),
+        distance(window),
+    )
     counts = np.maximum((last - first) // step + 1, 0)
     rows = np.repeat(np.arange(batch.num_rows), counts)
     nth = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -29,16 +29,25 @@ from sqlengine.operators.windows.times import clock_below
 from sqlengine.state.columns import milliseconds
 from sqlengine.state.table import KeyedTable
 
-# `#fires`: the instant at which the window is over, `#told`: whether its result was told; `#timer`: the processing time at
-# which what has changed is told; `#clears`: the instant from which rows of the window are late.
-_END, _START, _FIRES, _TOLD, _TIMER, _CLEARS = "#end", "#start", "#fires", "#told", "#timer", "#clears"
+# `#fires`: the instant at which the window is over, `#told`: whether its result was told; `#timer`:
+# the processing time at which what has changed is told; `#clears`: the instant from which rows of
+# the window are late.
+_END, _START, _FIRES, _TOLD, _TIMER, _CLEARS = (
+    "#end",
+    "#start",
+    "#fires",
+    "#told",
+    "#timer",
+    "#clears",
+)
 _NUMBER = BIGINT.with_nullable(False)
 _NEVER: Final = 2**62
 
 
 class EmittingAggregateOperator:
-    """Its rows are +I for the first result of a window and key, then -U and +U for each that differs from what was told.
-    When the window is over it is told in any case, if it has changed."""
+    """Its rows are +I for the first result of a window and key, then -U and +U for each that
+    differs from what was told. When the window is over it is told in any case, if it has
+    changed."""
 
     def __init__(self, node: EmittingAggregate, owner: str = "") -> None:
         self._node = node
@@ -52,7 +61,10 @@ class EmittingAggregateOperator:
         self._late.open(context)
         keys = [Column(k, self._node.input.schema.type(k)) for k in self._node.keys]
         numbers = [Column(n, _NUMBER) for n in (_START, _FIRES, _TOLD, _TIMER, _CLEARS)]
-        told = [Column(f"told#{i}", c.type.with_nullable(True)) for i, c in enumerate(self._node.aggregates)]
+        told = [
+            Column(f"told#{i}", c.type.with_nullable(True))
+            for i, c in enumerate(self._node.aggregates)
+        ]
         values = Schema((*numbers, *told, *self._accumulators.columns))
         identity = Schema((Column(_END, timestamp(3).with_nullable(False)), *keys))
         self._table: KeyedTable = context.table("windows", identity, values, self._node.keys)
@@ -61,10 +73,16 @@ class EmittingAggregateOperator:
 
     def process(self, port: int, batch: Batch) -> Output:
         output: Output = []
-        touched = self._add(self._arrivals.now(batch), output) if batch.num_rows else np.empty(0, np.int64)
+        touched = (
+            self._add(self._arrivals.now(batch), output)
+            if batch.num_rows
+            else np.empty(0, np.int64)
+        )
         table, now = self._table, self._clock.now(batch)
         timed, over = table.due(_TIMER, batch.proctime), table.due(_FIRES, now)
-        slots = np.concatenate([touched, table.in_order(np.setdiff1d(np.union1d(timed, over), touched), _FIRES, _END)])
+        slots = np.concatenate(
+            [touched, table.in_order(np.setdiff1d(np.union1d(timed, over), touched), _FIRES, _END)]
+        )
         result = self._tell(batch, slots) if len(slots) else None
         table.columns[_TIMER][slots] = _NEVER
         table.columns[_FIRES][over] = _NEVER
@@ -73,7 +91,10 @@ class EmittingAggregateOperator:
         return [*output, (0, result or batch.tick(self._node.schema))]
 
     def timer(self) -> int | None:
-        waiting = (self._table.earliest(_TIMER), self._clock.timer(lambda: self._table.earliest(_FIRES)))
+        waiting = (
+            self._table.earliest(_TIMER),
+            self._clock.timer(lambda: self._table.earliest(_FIRES)),
+        )
         return min((time for time in waiting if time is not None and time < _NEVER), default=None)
 
     def close(self) -> None: ...
@@ -101,7 +122,9 @@ class EmittingAggregateOperator:
             if delay == 0:
                 at_once |= which
             else:
-                columns[_TIMER][slots[which]] = np.minimum(columns[_TIMER][slots[which]], batch.proctime + delay)
+                columns[_TIMER][slots[which]] = np.minimum(
+                    columns[_TIMER][slots[which]], batch.proctime + delay
+                )
         self._table.mark(np.unique(slots))
         return first_seen(slots[at_once])
 
@@ -116,9 +139,14 @@ class EmittingAggregateOperator:
         if not len(which):
             return None
         after = np.append(which[1:] != which[:-1], True)
-        kinds = np.where(told[which], np.where(after, UPDATE_AFTER, UPDATE_BEFORE), INSERT).astype(np.int8)
+        kinds = np.where(told[which], np.where(after, UPDATE_AFTER, UPDATE_BEFORE), INSERT).astype(
+            np.int8
+        )
         chosen = pa.array(np.where(after, which + count, which))
-        values = [pa.concat_arrays([a, b.cast(a.type)]).take(chosen) for a, b in zip(old, new, strict=True)]
+        values = [
+            pa.concat_arrays([a, b.cast(a.type)]).take(chosen)
+            for a, b in zip(old, new, strict=True)
+        ]
         table.columns[_TOLD][slots] = 1
         table.write(slots, dict(zip(self._told, new, strict=True)))
         return self._rows(batch, slots[which], values, kinds)
@@ -127,7 +155,10 @@ class EmittingAggregateOperator:
         schema, columns = self._node.schema, self._table.columns
         ends = columns[_END][slots].astype(np.int64)
         bounds = (columns[_START][slots].astype(np.int64), ends, self._clock.times(ends))
-        window = [timestamps(b, schema.type(n).arrow) for b, n in zip(bounds, self._node.window_columns, strict=True)]
+        window = [
+            timestamps(b, schema.type(n).arrow)
+            for b, n in zip(bounds, self._node.window_columns, strict=True)
+        ]
         keys = [self._table.array(k, slots) for k in self._node.keys]
         told = (*keys, *values, *window)
         return replace(batch.tick(schema), columns=told, num_rows=len(slots), kinds=plain(kinds))

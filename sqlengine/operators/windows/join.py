@@ -1,4 +1,5 @@
-"""Joins of the rows of a window with those of the same window of another stream, once it is over."""
+"""Joins of the rows of a window with those of the same window of another stream, once it is
+over."""
 
 from __future__ import annotations
 
@@ -25,24 +26,31 @@ _NONE = -1
 
 @dataclass(frozen=True)
 class _Pairs:
-    """Places among the rows of each side that are due; -1 for a row of the other side without a match."""
+    """Places among the rows of each side that are due; -1 for a row of the other side without a
+    match."""
 
     left: IntArray
     right: IntArray
 
 
 class WindowJoinOperator:
-    """A row is late by the time of both sides together; where they take turns (`in_turn`), as one source has given both,
-    that is the time of its own. Its rows (all +I) are ordered by the end of the window, then by
-    the arrival of the left rows; right rows without a match come last. Rows whose condition fails with an error leave by
-    the error port."""
+    """A row is late by the time of both sides together; where they take turns (`in_turn`), as one
+    source has given both, that is the time of its own. Its rows (all +I) are ordered by the end of
+    the window, then by the arrival of the left rows; right rows without a match come last. Rows
+    whose condition fails with an error leave by the error port."""
 
     def __init__(self, node: WindowJoin, owner: str = "", *, in_turn: bool = False) -> None:
         self._node = node
         self._in_turn = in_turn
         self._clock = clock_below(node.left)
         self._sides = tuple(
-            WindowRows(side.schema, node.keys(port), node.ends[port], self._clock, LateGate(node, owner, port))
+            WindowRows(
+                side.schema,
+                node.keys(port),
+                node.ends[port],
+                self._clock,
+                LateGate(node, owner, port),
+            )
             for port, side in enumerate(node.inputs)
         )
         residual = node.conditions[1]
@@ -60,7 +68,9 @@ class WindowJoinOperator:
         batch = self._times.advance(port, batch)
         output: Output = []
         if batch.num_rows:
-            self._sides[port].add(batch, self._clock.before(own if self._in_turn else batch), output)
+            self._sides[port].add(
+                batch, self._clock.before(own if self._in_turn else batch), output
+            )
         yield from output
         due = [side.due(self._clock.now(batch)) for side in self._sides]
         parts = list(self._parts(due))
@@ -77,7 +87,8 @@ class WindowJoinOperator:
     def close(self) -> None: ...
 
     def _parts(self, due: Sequence[IntArray]) -> Iterator[list[IntArray]]:
-        """The rows that are due: all at once, or window by window where they may be too many pairs."""
+        """The rows that are due: all at once, or window by window where they may be too many
+        pairs."""
         fires = [side.fires(slots) for side, slots in zip(self._sides, due, strict=True)]
         times = np.unique(np.concatenate(fires))
         if few(len(due[0]) * len(due[1])):
@@ -89,8 +100,8 @@ class WindowJoinOperator:
             start = ends
 
     def _fire(self, batch: Batch, due: Sequence[IntArray], *, last: bool) -> Stream:
-        """The left rows in pieces that have few pairs; what is left over of the right side comes with the last of them,
-        and the time behind the batch with the last of all (`last`)."""
+        """The left rows in pieces that have few pairs; what is left over of the right side comes
+        with the last of them, and the time behind the batch with the last of all (`last`)."""
         lasting = replace(batch, watermark=batch.since)
         order, first, counts = self._matches(due)
         met = np.zeros(len(due[1]), np.bool_)
@@ -98,13 +109,20 @@ class WindowJoinOperator:
             output: Output = []
             part = counts[start:end]
             nth = np.arange(int(part.sum())) - np.repeat(np.cumsum(part) - part, part)
-            pairs = _Pairs(np.repeat(np.arange(start, end), part), order[np.repeat(first[start:end], part) + nth])
+            pairs = _Pairs(
+                np.repeat(np.arange(start, end), part),
+                order[np.repeat(first[start:end], part) + nth],
+            )
             if self._residual is not None and len(pairs.left):
                 pairs = self._held(batch, due, pairs, output)
             met[pairs.right] = True
             whole = end == len(due[0])
             rest = np.flatnonzero(~met) if whole else np.empty(0, np.int64)
-            made = self._told(batch if whole and last else lasting, due, self._kept(pairs, np.arange(start, end), rest))
+            made = self._told(
+                batch if whole and last else lasting,
+                due,
+                self._kept(pairs, np.arange(start, end), rest),
+            )
             yield from [*output, (0, made)]
 
     def _held(self, batch: Batch, due: Sequence[IntArray], pairs: _Pairs, output: Output) -> _Pairs:
@@ -118,8 +136,8 @@ class WindowJoinOperator:
         return _Pairs(pairs.left[held], pairs.right[held])
 
     def _matches(self, due: Sequence[IntArray]) -> tuple[IntArray, IntArray, IntArray]:
-        """The right rows by what they are joined by; for each left row, where those begin that are equal to it in all
-        columns by which the sides are joined, and how many they are."""
+        """The right rows by what they are joined by; for each left row, where those begin that are
+        equal to it in all columns by which the sides are joined, and how many they are."""
         strict = [not e.null_safe for e in self._node.equalities]
         arrays = [
             [side.column(n, slots) for n in self._node.keys(port)]
@@ -142,7 +160,8 @@ class WindowJoinOperator:
         return order, first, counts
 
     def _kept(self, pairs: _Pairs, left: IntArray, rest: IntArray) -> _Pairs:
-        """What the kind of join makes of the pairs of some left rows; `rest` are right rows that have met none."""
+        """What the kind of join makes of the pairs of some left rows; `rest` are right rows that
+        have met none."""
         kind = self._node.kind
         if kind.is_semi:
             matched = np.isin(left, pairs.left)
@@ -169,6 +188,13 @@ class WindowJoinOperator:
         for port in (0,) if self._node.kind.is_semi else (0, 1):
             at = places[port][order]
             index = pa.array(at, mask=at < 0)
-            columns += [self._sides[port].column(n, due[port]).take(index) for n in self._sides[port].schema.names]
+            columns += [
+                self._sides[port].column(n, due[port]).take(index)
+                for n in self._sides[port].schema.names
+            ]
         told = batch.result(self._node.schema, columns, len(order))
-        return told if self._clock.proctime else replace(told, row_watermarks=batch.watermarks_before(fires[order]))
+        return (
+            told
+            if self._clock.proctime
+            else replace(told, row_watermarks=batch.watermarks_before(fires[order]))
+        )

@@ -1,5 +1,6 @@
-"""When values that are kept apart within a window go on into its results (`udf.aggregates.buffered`): as in Flink, where one operator
-collects them before the exchange and another one behind it."""
+"""When values that are kept apart within a window go on into its results
+(`udf.aggregates.buffered`): as in Flink, where one operator collects them before the exchange and
+another one behind it."""
 
 from __future__ import annotations
 
@@ -19,13 +20,15 @@ from sqlengine.state.table import KeyedTable
 _NEVER = np.iinfo(np.int64).max
 _NUMBER = BIGINT.with_nullable(False)
 _KEY = Schema.of(id=INT)
-# When the first window is over of those with values before the exchange, and behind it; and how far the time was.
+# When the first window is over of those with values before the exchange, and behind it; and how far
+# the time was.
 _VALUES = Schema.of(sent=_NUMBER, taken=_NUMBER, passed=_NUMBER)
 
 
 @dataclass(frozen=True)
 class Arrived:
-    """All rows of a batch: when the window of each is over, what had passed before it, and the numbers of those in time."""
+    """All rows of a batch: when the window of each is over, what had passed before it, and the
+    numbers of those in time."""
 
     fires: IntArray
     before: IntArray
@@ -33,12 +36,15 @@ class Arrived:
 
 
 class LocalBuffer:
-    """Adds rows to the accumulators of a table. Where time passes an end of `window`, both operators look whether one is over of
-    which they have rows, late ones too before the exchange: then all that they have goes on."""
+    """Adds rows to the accumulators of a table. Where time passes an end of `window`, both
+    operators look whether one is over of which they have rows, late ones too before the exchange:
+    then all that they have goes on."""
 
     def __init__(self, accumulators: Accumulators, fires: str, window: Window) -> None:
         self._accumulators, self._fires = accumulators, fires
-        self._step_ms, self._offset_ms = (1, 0) if isinstance(window, Session) else (window.slice_ms, window.offset_ms)
+        self._step_ms, self._offset_ms = (
+            (1, 0) if isinstance(window, Session) else (window.slice_ms, window.offset_ms)
+        )
 
     def open(self, context: Context, table: KeyedTable) -> None:
         self._table = table
@@ -49,7 +55,9 @@ class LocalBuffer:
             if is_new[0]:
                 self._write(sent=_NEVER, taken=_NEVER, passed=MIN_WATERMARK)
 
-    def change(self, batch: Batch, slots: IntArray, back: BoolArray | None, rows: Arrived, output: Output) -> None:
+    def change(
+        self, batch: Batch, slots: IntArray, back: BoolArray | None, rows: Arrived, output: Output
+    ) -> None:
         """Adds `batch`, the rows in time, as the accumulators do."""
         if not self._accumulators.buffered:
             self._accumulators.change(batch, slots, back, output)
@@ -60,7 +68,9 @@ class LocalBuffer:
         for end in (*looks.tolist(), len(rows.before)):
             first, last = np.searchsorted(rows.in_time, [start, end]).tolist()
             if last > first:
-                self._accumulators.change(batch.slice(first, last - first), slots[first:last], None, output)
+                self._accumulators.change(
+                    batch.slice(first, last - first), slots[first:last], None, output
+                )
             self._write(sent=int(rows.fires[start:end].min(initial=self._read("sent"))))
             if end < len(rows.before):
                 self.pass_to(int(rows.before[end]))
@@ -70,7 +80,9 @@ class LocalBuffer:
         """What becomes of that which waits when the time is `now`."""
         if not self._accumulators.buffered or now <= self._read("passed"):
             return
-        before, after = ((t + 1 - self._offset_ms) // self._step_ms for t in (self._read("passed"), now))
+        before, after = (
+            (t + 1 - self._offset_ms) // self._step_ms for t in (self._read("passed"), now)
+        )
         self._write(passed=now)
         looks = after > before
         if looks and self._read("sent") <= now:
@@ -82,7 +94,8 @@ class LocalBuffer:
             self._write(taken=_NEVER)
 
     def settle(self, slots: IntArray) -> None:
-        """What still waits at slots whose results are asked for, since their windows end by another clock, goes on."""
+        """What still waits at slots whose results are asked for, since their windows end by another
+        clock, goes on."""
         for stage in (0, 1) if self._accumulators.buffered else ():
             self._hand_on(stage, slots)
 

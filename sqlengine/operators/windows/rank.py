@@ -16,18 +16,22 @@ from sqlengine.operators.windows.rows import WindowRows
 from sqlengine.operators.windows.times import clock_below
 from sqlengine.state.chains import distinct_keys
 
-# Rows that can be among the first no more are dropped when there are so many, and twice as many as after the last time.
+# Rows that can be among the first no more are dropped when there are so many, and twice as many as
+# after the last time.
 _SMALLEST = 4096
 
 
 class WindowRankOperator:
-    """Its rows (all +I) are ordered by the end of the window, then by the arrival of the partition, then by rank. Of rows
-    that are equal in the order the first counts; of the last one by time, the last."""
+    """Its rows (all +I) are ordered by the end of the window, then by the arrival of the partition,
+    then by rank. Of rows that are equal in the order the first counts; of the last one by time, the
+    last."""
 
     def __init__(self, node: WindowRank, owner: str = "") -> None:
         self._node = node
         self._clock = clock_below(node.input)
-        self._rows = WindowRows(node.input.schema, node.partition, node.bounds[1], self._clock, LateGate(node, owner))
+        self._rows = WindowRows(
+            node.input.schema, node.partition, node.bounds[1], self._clock, LateGate(node, owner)
+        )
         self._last_first = node.deduplicates and node.order[0].descending
         self._bound = _SMALLEST
 

@@ -19,7 +19,8 @@ from udf.vector import Vector, merge_errors
 
 @dataclass(frozen=True)
 class Fired:
-    """Windows that are over, a row for each with its key: bounds by the clock of their zone, instants of firing."""
+    """Windows that are over, a row for each with its key: bounds by the clock of their zone,
+    instants of firing."""
 
     keys: Sequence[pa.Array]
     results: Sequence[Vector]
@@ -29,13 +30,22 @@ class Fired:
 
 
 def rows_of(
-    node: WindowAggregate, clock: WindowClock, batch: Batch, fired: Fired, accumulators: Accumulators, output: Output
+    node: WindowAggregate,
+    clock: WindowClock,
+    batch: Batch,
+    fired: Fired,
+    accumulators: Accumulators,
+    output: Output,
 ) -> Batch:
-    """Their rows, ready to go out with the time of `batch`: before each of them the watermark had not reached the window's
-    end. Those whose value a user's aggregate could not give leave by the error port."""
+    """Their rows, ready to go out with the time of `batch`: before each of them the watermark had
+    not reached the window's end. Those whose value a user's aggregate could not give leave by the
+    error port."""
     schema = node.schema
     bounds = (fired.starts, fired.ends, clock.times(fired.ends))
-    window = [timestamps(b, schema.type(n).arrow) for b, n in zip(bounds, node.window_columns, strict=True)]
+    window = [
+        timestamps(b, schema.type(n).arrow)
+        for b, n in zip(bounds, node.window_columns, strict=True)
+    ]
     rows = replace(
         batch.tick(schema),
         columns=(*fired.keys, *(v.array(len(fired.ends)) for v in fired.results), *window),
@@ -45,6 +55,8 @@ def rows_of(
     errors = merge_errors([v.errors for v in fired.results])
     if errors is None:
         return rows
-    call = next(c for c, v in zip(node.aggregates, fired.results, strict=True) if v.errors is not None)
+    call = next(
+        c for c, v in zip(node.aggregates, fired.results, strict=True) if v.errors is not None
+    )
     output.append((ERROR_PORT, accumulators.failed(rows, call, errors)))
     return replace(rows.take(np.flatnonzero(~errors.mask)), watermark=batch.watermark)

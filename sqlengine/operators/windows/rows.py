@@ -21,10 +21,13 @@ _COUNT = BIGINT.with_nullable(False)
 
 
 class WindowRows:
-    """Rows of `schema` with the end of their window in the column `end`; `keys` are the columns by which they come
-    together. A row whose window was over before it came is late, dropped and counted (`late_rows`)."""
+    """Rows of `schema` with the end of their window in the column `end`; `keys` are the columns by
+    which they come together. A row whose window was over before it came is late, dropped and
+    counted (`late_rows`)."""
 
-    def __init__(self, schema: Schema, keys: Sequence[str], end: str, clock: WindowClock, late: LateGate) -> None:
+    def __init__(
+        self, schema: Schema, keys: Sequence[str], end: str, clock: WindowClock, late: LateGate
+    ) -> None:
         self.schema = schema
         self._exchange = tuple(keys)
         self._keys = tuple(dict.fromkeys(keys))

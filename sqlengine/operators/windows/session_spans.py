@@ -1,4 +1,5 @@
-"""Which rows come together to one session: rows by key and time, with the sessions that their keys have already."""
+"""Which rows come together to one session: rows by key and time, with the sessions that their keys
+have already."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ _LATE = -1
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows in order of arrival: the number of their key, local time, and what had passed before each."""
+    """Rows in order of arrival: the number of their key, local time, and what had passed before
+    each."""
 
     key: IntArray
     time: IntArray
@@ -40,8 +42,8 @@ class Held:
 
 @dataclass(frozen=True)
 class Spans:
-    """Sessions as they are with the rows: key and bounds of each. `row_span` and `held_span` say to which of them each row
-    (-1: it is late) and each session that was there belongs."""
+    """Sessions as they are with the rows: key and bounds of each. `row_span` and `held_span` say to
+    which of them each row (-1: it is late) and each session that was there belongs."""
 
     key: IntArray
     start: IntArray
@@ -67,8 +69,8 @@ class Line:
 
 
 def spans_of(rows: Rows, held: Held, gap_ms: int, behind: BoolArray, fires: Fires) -> Spans:
-    """Rows that touch (`gap_ms` or less apart) are of one session. Where a row is `behind`, sessions may be over before it
-    comes: the rows of its key are looked at one by one."""
+    """Rows that touch (`gap_ms` or less apart) are of one session. Where a row is `behind`,
+    sessions may be over before it comes: the rows of its key are looked at one by one."""
     if not behind.any():
         return _together(rows, held, gap_ms)
     slow = np.isin(rows.key, rows.key[behind])
@@ -90,8 +92,8 @@ def spans_of(rows: Rows, held: Held, gap_ms: int, behind: BoolArray, fires: Fire
 
 
 def java_places(start: IntArray, end: IntArray) -> IntArray:
-    """Where windows with these bounds stand in a set of few of Flink's: by their Java hash, in which the end goes in by its
-    inverse modulo 2^32."""
+    """Where windows with these bounds stand in a set of few of Flink's: by their Java hash, in
+    which the end goes in by its inverse modulo 2^32."""
     odd = ((end.astype(np.uint64) << np.uint64(1)) + np.uint64(1)).astype(np.uint32)
     inverse = odd * odd * odd
     for _ in range(3):
@@ -106,7 +108,8 @@ def _rows(rows: Rows, chosen: BoolArray) -> Rows:
 
 
 def _together(rows: Rows, held: Held, gap_ms: int) -> Spans:
-    """All at once: rows sorted by time fall into stretches, and these into sessions with those that are there."""
+    """All at once: rows sorted by time fall into stretches, and these into sessions with those that
+    are there."""
     order = np.lexsort((rows.time, rows.key))
     key, time = rows.key[order], rows.time[order]
     begins = np.ones(len(key), np.bool_)
@@ -139,7 +142,9 @@ def _joined(pieces: Held) -> Spans:
     last = np.append(first, len(key))[1:] - 1
     span = np.empty(len(key), np.int64)
     span[order] = np.cumsum(begins) - 1
-    return Spans(key[first], start[first], distinct[reached[last] % size], np.empty(0, np.int64), span)
+    return Spans(
+        key[first], start[first], distinct[reached[last] % size], np.empty(0, np.int64), span
+    )
 
 
 @dataclass
@@ -160,13 +165,19 @@ class _Open:
 def _one_by_one(rows: Rows, held: Held, gap_ms: int, fires: Fires) -> Spans:
     """As each row finds them: one that is over grows no more."""
     by_key: dict[int, list[_Open]] = {}
-    for i, (key, start, end) in enumerate(zip(held.key.tolist(), held.start.tolist(), held.end.tolist(), strict=True)):
+    for i, (key, start, end) in enumerate(
+        zip(held.key.tolist(), held.start.tolist(), held.end.tolist(), strict=True)
+    ):
         by_key.setdefault(key, []).append(_Open(start, end, held=[i]))
     own = fires(rows.time + gap_ms).tolist()
     arriving = zip(rows.key.tolist(), rows.time.tolist(), rows.before.tolist(), own, strict=True)
     for i, (key, time, before, fired) in enumerate(arriving):
         there = by_key.setdefault(key, [])
-        touched = [s for s in there if s.start <= time + gap_ms and s.end >= time and _over(s, fires) > before]
+        touched = [
+            s
+            for s in there
+            if s.start <= time + gap_ms and s.end >= time and _over(s, fires) > before
+        ]
         if not touched and fired <= before:
             continue
         session = touched[0] if touched else _Open(time, time + gap_ms)

@@ -21,21 +21,25 @@ from sqlengine.operators.windows.times import WindowClock
 from sqlengine.state.rows import RowsTable
 
 _ROWS, _KIND = "#rows", "#kind"
-# Whose value shows in which order sessions became one; sums of FLOAT and DOUBLE do in their last digits only, and go fast.
+# Whose value shows in which order sessions became one; sums of FLOAT and DOUBLE do in their last
+# digits only, and go fast.
 _LISTS = frozenset({"LISTAGG", "ARRAY_AGG", "JSON_ARRAYAGG", "JSON_OBJECTAGG"})
 _NUMBER = BIGINT.with_nullable(False)
 
 
 class SessionAggregateOperator:
-    """Adds each row to the accumulators of its session; sessions that meet have theirs merged. A row is late, dropped and
-    counted (`late_rows`), when its session was over before it came. Rows without a time are in none (`null_time_rows`).
+    """Adds each row to the accumulators of its session; sessions that meet have theirs merged. A
+    row is late, dropped and counted (`late_rows`), when its session was over before it came. Rows
+    without a time are in none (`null_time_rows`).
 
     Its rows (all +I) are ordered by the end of the session, then by its arrival."""
 
     def __init__(self, node: WindowAggregate, owner: str = "") -> None:
         assert node.session is not None
         self._node, self._window = node, node.session
-        self._clock = WindowClock(node.input.schema.type(node.session.time_column), node.session.zone)
+        self._clock = WindowClock(
+            node.input.schema.type(node.session.time_column), node.session.zone
+        )
         self._retracts = bool(node.input.changes)
         self._late = LateGate(node, owner)
         self._accumulators = Accumulators(node.aggregates, owner, retract=self._retracts)
@@ -45,7 +49,10 @@ class SessionAggregateOperator:
         self._counters = context.counters
         self._late.open(context)
         keys = self._node.input.schema.select(self._node.keys)
-        values = [*((Column(_ROWS, _NUMBER),) if self._retracts else ()), *self._accumulators.columns]
+        values = [
+            *((Column(_ROWS, _NUMBER),) if self._retracts else ()),
+            *self._accumulators.columns,
+        ]
         self._sessions = Sessions(context, keys, values, self._clock, self._window.gap_ms)
         self._table = self._sessions.table
         self._accumulators.attach(self._table, context.counters)
@@ -71,12 +78,16 @@ class SessionAggregateOperator:
         batch, times = timed(batch, self._window.time_column, self._clock, self._counters)
         keys = [batch.column(k) for k in self._node.keys]
         whole = [(0, batch.num_rows)]
-        pieces = self._sessions.pieces(keys, times) if self._ordered and batch.num_rows > 1 else whole
+        pieces = (
+            self._sessions.pieces(keys, times) if self._ordered and batch.num_rows > 1 else whole
+        )
         for start, stop in pieces:
             rows = batch if pieces == whole else batch.take(np.arange(start, stop))
             self._add_timed(rows, times[start:stop], output, again=start > 0)
 
-    def _add_timed(self, batch: Batch, times: IntArray, output: Output, *, again: bool = False) -> None:
+    def _add_timed(
+        self, batch: Batch, times: IntArray, output: Output, *, again: bool = False
+    ) -> None:
         keys = [batch.column(k) for k in self._node.keys]
         found = self._sessions.assign(keys, times, self._clock.before(batch), again=again)
         for slots, others in found.merges:
@@ -94,7 +105,11 @@ class SessionAggregateOperator:
         back = takes_back(batch) if self._retracts else None
         self._accumulators.change(batch, found.slots, back, output)
         if self._retracts:
-            np.add.at(self._table.columns[_ROWS], found.slots, 1 if back is None else np.where(back, -1, 1))
+            np.add.at(
+                self._table.columns[_ROWS],
+                found.slots,
+                1 if back is None else np.where(back, -1, 1),
+            )
 
     def _fire(self, batch: Batch, slots: IntArray, output: Output) -> Batch:
         columns = self._table.columns
@@ -107,7 +122,8 @@ class SessionAggregateOperator:
 
 
 class SessionAssignOperator:
-    """Keeps rows until their session is over; then they go out with its bounds, in the order in which they came."""
+    """Keeps rows until their session is over; then they go out with its bounds, in the order in
+    which they came."""
 
     def __init__(self, node: SessionAssign, owner: str = "") -> None:
         self._node = node
@@ -153,7 +169,9 @@ class SessionAssignOperator:
         self._late.drop(batch, np.setdiff1d(np.arange(batch.num_rows), found.rows), output)
         self._move(found)
         rows = batch.take(found.rows)
-        kinds = np.zeros(rows.num_rows, np.int64) if rows.kinds is None else rows.kinds.astype(np.int64)
+        kinds = (
+            np.zeros(rows.num_rows, np.int64) if rows.kinds is None else rows.kinds.astype(np.int64)
+        )
         values = [rows.column(n) for n in self._node.input.schema.names]
         self._rows.put(self._keys(found.slots), [], [*values, pa.array(kinds)], rows.num_rows)
 
@@ -177,7 +195,10 @@ class SessionAssignOperator:
         *values, kinds = self._rows.arrays((*names, _KIND), held)
         schema = self._node.schema
         bounds = (starts, ends, self._clock.times(ends))
-        window = [timestamps(b, schema.type(n).arrow) for b, n in zip(bounds, self._node.names, strict=True)]
+        window = [
+            timestamps(b, schema.type(n).arrow)
+            for b, n in zip(bounds, self._node.names, strict=True)
+        ]
         self._rows.drop(held)
         kind = kinds.to_numpy().astype(np.int8)
         return replace(

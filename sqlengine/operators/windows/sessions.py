@@ -17,7 +17,8 @@ from sqlengine.operators.windows.times import WindowClock
 from sqlengine.state.chains import KeyChains, distinct_keys
 from sqlengine.state.table import KeyedTable
 
-# A session is known by its key and a number of its own; bounds by the clock of its zone, and when it is over.
+# A session is known by its key and a number of its own; bounds by the clock of its zone, and when
+# it is over.
 NUMBER, START, END, FIRES = "#number", "#start", "#end", "#fires"
 _COUNT = BIGINT.with_nullable(False)
 _HOUR_MS = 3_600_000
@@ -25,9 +26,10 @@ _HOUR_MS = 3_600_000
 
 @dataclass(frozen=True)
 class Assigned:
-    """Rows in sessions. `rows`: those that are not late; `slots`: the session of each. `merges`: slots, and others that
-    have become part of them, pair by pair; within one of them no slot is named twice. `ahead`: the others of which what
-    they have comes first, in Flink, where two become one."""
+    """Rows in sessions. `rows`: those that are not late; `slots`: the session of each. `merges`:
+    slots, and others that have become part of them, pair by pair; within one of them no slot is
+    named twice. `ahead`: the others of which what they have comes first, in Flink, where two become
+    one."""
 
     rows: IntArray
     slots: IntArray
@@ -36,12 +38,17 @@ class Assigned:
 
 
 class Sessions:
-    """The sessions that are open, of all keys; `values` are columns that each has besides. A row makes a session from its
-    time to `gap_ms` behind it, one with all that it touches. A session that was over before the row came takes no more;
-    a row whose own was over is late."""
+    """The sessions that are open, of all keys; `values` are columns that each has besides. A row
+    makes a session from its time to `gap_ms` behind it, one with all that it touches. A session
+    that was over before the row came takes no more; a row whose own was over is late."""
 
     def __init__(
-        self, context: Context, keys: Schema, values: Sequence[Column], clock: WindowClock, gap_ms: int
+        self,
+        context: Context,
+        keys: Schema,
+        values: Sequence[Column],
+        clock: WindowClock,
+        gap_ms: int,
     ) -> None:
         columns = Schema((*(Column(n, _COUNT) for n in (START, END, FIRES)), *values))
         identity = Schema((*keys, Column(NUMBER, _COUNT)))
@@ -68,17 +75,21 @@ class Sessions:
         self.table.remove(slots)
 
     def pieces(self, keys: Sequence[pa.Array], instants: IntArray) -> list[tuple[int, int]]:
-        """Rows with these times by stretches, from where to where: one for which several sessions become one is alone in
-        its stretch, since it finds what those before it have made."""
+        """Rows with these times by stretches, from where to where: one for which several sessions
+        become one is alone in its stretch, since it finds what those before it have made."""
         codes, firsts = distinct_keys([c.type for c in self._keys], keys, len(instants))
-        which, slots = self.chains.members(self.chains.groups([k.take(pa.array(firsts)) for k in keys], len(firsts)))
+        which, slots = self.chains.members(
+            self.chains.groups([k.take(pa.array(firsts)) for k in keys], len(firsts))
+        )
         columns = self.table.columns
         bounds = columns[START][slots].tolist(), columns[END][slots].tolist()
         lines: dict[int, Line] = {}
         for key, start, end in zip(which.tolist(), *bounds, strict=True):
             lines.setdefault(key, Line()).add(start, end)
         cuts = [0]
-        for row, (key, time) in enumerate(zip(codes.tolist(), self._clock.local(instants).tolist(), strict=True)):
+        for row, (key, time) in enumerate(
+            zip(codes.tolist(), self._clock.local(instants).tolist(), strict=True)
+        ):
             if lines.setdefault(key, Line()).add(time, time + self._gap_ms) > 1:
                 cuts += (row, row + 1)
         cuts.append(len(instants))
@@ -87,14 +98,19 @@ class Sessions:
     def assign(
         self, keys: Sequence[pa.Array], instants: IntArray, before: IntArray, *, again: bool = False
     ) -> Assigned:
-        """Puts rows with these times into sessions; `before` is what had passed before each of them. Sessions that have
-        become part of another are still to be removed. `again`: in one step, so sessions that were over before the
-        first of the rows may still be there."""
+        """Puts rows with these times into sessions; `before` is what had passed before each of
+        them. Sessions that have become part of another are still to be removed. `again`: in one
+        step, so sessions that were over before the first of the rows may still be there."""
         codes, firsts = distinct_keys([c.type for c in self._keys], keys, len(instants))
         distinct = [k.take(pa.array(firsts)) for k in keys]
         which, slots = self.chains.members(self.chains.groups(distinct, len(firsts)))
         columns = self.table.columns
-        held = Held(which, columns[START][slots].astype(np.int64), columns[END][slots].astype(np.int64), slots)
+        held = Held(
+            which,
+            columns[START][slots].astype(np.int64),
+            columns[END][slots].astype(np.int64),
+            slots,
+        )
         rows = Rows(codes, self._clock.local(instants), before)
         # Within an hour of it, clocks that jump may show what is over as what is still to come.
         margin = 1 if self._clock.zone == "UTC" else 1 + _HOUR_MS
@@ -104,12 +120,15 @@ class Sessions:
         spans = spans_of(rows, held, self._gap_ms, behind, self._clock.fires)
         targets, merges = self._place(spans, slots, distinct)
         kept = np.flatnonzero(spans.row_span >= 0)
-        return Assigned(kept, targets[spans.row_span[kept]], merges, _ahead(held, targets[spans.held_span]))
+        return Assigned(
+            kept, targets[spans.row_span[kept]], merges, _ahead(held, targets[spans.held_span])
+        )
 
     def _place(
         self, spans: Spans, held: IntArray, keys: Sequence[pa.Array]
     ) -> tuple[IntArray, list[tuple[IntArray, IntArray]]]:
-        """The slot of each session: that of the first that was there, or a new one, in the order of arrival."""
+        """The slot of each session: that of the first that was there, or a new one, in the order of
+        arrival."""
         targets = np.full(len(spans.key), -1, np.int64)
         order = np.argsort(self._ranks(held), kind="stable")
         targets[spans.held_span[order][::-1]] = held[order][::-1]
@@ -147,15 +166,17 @@ class Sessions:
 
 
 def _ahead(held: Held, targets: IntArray) -> IntArray:
-    """Slots of sessions that have become part of another (`targets`, by session), and stand before it in a set of Flink's;
-    with equal places the later one does."""
+    """Slots of sessions that have become part of another (`targets`, by session), and stand before
+    it in a set of Flink's; with equal places the later one does."""
     mine = np.flatnonzero(targets != held.slot)
     if not len(mine):
         return mine
     order = np.argsort(held.slot)
     there = order[np.searchsorted(held.slot[order], targets[mine])]
     places = java_places(held.start, held.end)
-    first = (places[mine] < places[there]) | ((places[mine] == places[there]) & (held.start[mine] > held.start[there]))
+    first = (places[mine] < places[there]) | (
+        (places[mine] == places[there]) & (held.start[mine] > held.start[there])
+    )
     ahead: IntArray = held.slot[mine[first]]
     return ahead
 

@@ -1,4 +1,5 @@
-"""Windows that share rows (HOP, CUMULATE): each row is added once, to its slice; windows are put together of slices."""
+"""Windows that share rows (HOP, CUMULATE): each row is added once, to its slice; windows are put
+together of slices."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ from sqlengine.state.columns import BoolArray, milliseconds
 from sqlengine.state.table import KeyedTable
 from udf.vector import Vector
 
-# A slice is known by its end. `#window` is the end of the first window with it that is not over yet, `#fires` the instant
-# at which that one is. `#rows` counts where rows are taken back, too.
+# A slice is known by its end. `#window` is the end of the first window with it that is not over
+# yet, `#fires` the instant at which that one is. `#rows` counts where rows are taken back, too.
 _END, _WINDOW, _FIRES, _ROWS = "#end", "#window", "#fires", "#rows"
 _NUMBER = BIGINT.with_nullable(False)
 
@@ -47,14 +48,17 @@ class _Rows:
 
     def part(self, start: int, end: int) -> _Rows:
         return _Rows(
-            self.batch.slice(start, end - start), self.slices[start:end], self.windows[start:end], self.fires[start:end]
+            self.batch.slice(start, end - start),
+            self.slices[start:end],
+            self.windows[start:end],
+            self.fires[start:end],
         )
 
 
 class SlicedAggregateOperator:
-    """A row counts for those of its windows that were not over before it came; where all of them were, it is late, dropped
-    and counted (`late_rows`). What a window over a slice yields is merged from the slices; the slices of CUMULATE become
-    one when they have been part of a window.
+    """A row counts for those of its windows that were not over before it came; where all of them
+    were, it is late, dropped and counted (`late_rows`). What a window over a slice yields is merged
+    from the slices; the slices of CUMULATE become one when they have been part of a window.
 
     Its rows (all +I) are ordered by the end of the window, then by the arrival of the key."""
 
@@ -73,9 +77,13 @@ class SlicedAggregateOperator:
         self._late.open(context)
         keys = [Column(k, self._node.input.schema.type(k)) for k in self._node.keys]
         end = Column(_END, timestamp(3).with_nullable(False))
-        numbers = [Column(n, _NUMBER) for n in (_WINDOW, _FIRES, *((_ROWS,) if self._retracts else ()))]
+        numbers = [
+            Column(n, _NUMBER) for n in (_WINDOW, _FIRES, *((_ROWS,) if self._retracts else ()))
+        ]
         values = Schema((*numbers, *self._accumulators.columns))
-        self._table: KeyedTable = context.table("slices", Schema((end, *keys)), values, self._node.keys)
+        self._table: KeyedTable = context.table(
+            "slices", Schema((end, *keys)), values, self._node.keys
+        )
         self._accumulators.attach(self._table, context.counters)
         self._buffer.open(context, self._table)
         self._chains = KeyChains(self._table, self._node.keys)
@@ -93,10 +101,11 @@ class SlicedAggregateOperator:
 
     def close(self) -> None: ...
 
-    # ---- rows in -----------------------------------------------------------------------------------------------
+    # ---- rows in ---------------------------------------------------------------------------------
 
     def _take(self, batch: Batch, output: Output) -> None:
-        """Adds the rows. What is over before a row that is behind it must go out before that row is added to a slice."""
+        """Adds the rows. What is over before a row that is behind it must go out before that row is
+        added to a slice."""
         before = self._clock.before(batch)
         slices = milliseconds(batch.column(self._end))[0]
         windows = first_windows(self._window, slices)
@@ -117,9 +126,13 @@ class SlicedAggregateOperator:
     def _in_time(
         self, rows: _Rows, behind: BoolArray, before: IntArray, output: Output
     ) -> tuple[_Rows, IntArray, BoolArray, IntArray]:
-        """The rows of which a window is not over, with the first of these; beside them when the one before that was over,
-        whether it is one of theirs, and what had passed before them."""
-        windows, fires, last = rows.windows.copy(), rows.fires.copy(), last_windows(self._window, rows.slices)
+        """The rows of which a window is not over, with the first of these; beside them when the one
+        before that was over, whether it is one of theirs, and what had passed before them."""
+        windows, fires, last = (
+            rows.windows.copy(),
+            rows.fires.copy(),
+            last_windows(self._window, rows.slices),
+        )
         late = behind.copy()
         while late.any():
             windows[late] += distance(self._window)
@@ -131,7 +144,12 @@ class SlicedAggregateOperator:
         if isinstance(self._window, Cumulate):
             slices = np.where(behind, self._base(slices), slices)
         kept = _Rows(rows.batch.take(keep), slices[keep], windows[keep], fires[keep])
-        return kept, self._clock.fires(kept.windows - distance(self._window)), behind[keep], before[keep]
+        return (
+            kept,
+            self._clock.fires(kept.windows - distance(self._window)),
+            behind[keep],
+            before[keep],
+        )
 
     def _base(self, ends: IntArray) -> IntArray:
         """Of CUMULATE: the slice in which all those are that have been part of a window."""
@@ -148,17 +166,21 @@ class SlicedAggregateOperator:
         self._table.columns[_FIRES][new] = rows.fires[at]
         self._chains.enter(new, [k.take(pa.array(at)) for k in keys])
         back = takes_back(rows.batch) if self._retracts else None
-        arrived = Arrived(rows.fires, self._clock.before(rows.batch), np.arange(rows.batch.num_rows))
+        arrived = Arrived(
+            rows.fires, self._clock.before(rows.batch), np.arange(rows.batch.num_rows)
+        )
         self._buffer.change(rows.batch, slots, back, arrived, output)
         if self._retracts:
-            np.add.at(self._table.columns[_ROWS], slots, 1 if back is None else np.where(back, -1, 1))
+            np.add.at(
+                self._table.columns[_ROWS], slots, 1 if back is None else np.where(back, -1, 1)
+            )
         self._table.mark(np.unique(slots))
 
-    # ---- windows out -------------------------------------------------------------------------------------------
+    # ---- windows out -----------------------------------------------------------------------------
 
     def _fire(self, batch: Batch, upto: int, output: Output) -> None:
-        """One window after the other: all slices of the next one are due at its instant. They go out together: the time
-        behind the last of them is that of the batch."""
+        """One window after the other: all slices of the next one are due at its instant. They go
+        out together: the time behind the last of them is that of the batch."""
         fired_rows: list[Batch] = []
         self._buffer.pass_to(upto)
         while len(due := self._table.due(_FIRES, upto)):
@@ -168,9 +190,15 @@ class SlicedAggregateOperator:
             slots = self._table.in_order(due[windows == end], _END)
             if isinstance(self._window, Cumulate):
                 slots = self._into_base(slots, end)
-            fired = self._cumulated(slots, end) if isinstance(self._window, Cumulate) else self._hopped(slots, end)
+            fired = (
+                self._cumulated(slots, end)
+                if isinstance(self._window, Cumulate)
+                else self._hopped(slots, end)
+            )
             if len(fired.ends):
-                fired_rows.append(rows_of(self._node, self._clock, batch, fired, self._accumulators, output))
+                fired_rows.append(
+                    rows_of(self._node, self._clock, batch, fired, self._accumulators, output)
+                )
             self._pass(slots, end)
         if fired_rows:
             output.append((0, concat(fired_rows)))
@@ -184,9 +212,15 @@ class SlicedAggregateOperator:
         if self._retracts:
             there = np.bincount(groups, self._table.columns[_ROWS][slots].astype(np.float64)) > 0
             numbers = np.cumsum(there) - 1
-            slots, groups, first = slots[there[groups]], numbers[groups[there[groups]]], first[there]
+            slots, groups, first = (
+                slots[there[groups]],
+                numbers[groups[there[groups]]],
+                first[there],
+            )
         return self._fired(
-            first, end, self._accumulators.merged(slots, groups, latest_first=not self._node.earliest_first)
+            first,
+            end,
+            self._accumulators.merged(slots, groups, latest_first=not self._node.earliest_first),
         )
 
     def _by_arrival(self, slots: IntArray) -> tuple[IntArray, IntArray]:
@@ -253,8 +287,8 @@ class SlicedAggregateOperator:
 
 
 def _cuts(over: IntArray, behind: BoolArray, before: IntArray) -> Iterator[int]:
-    """The rows before which windows must go out: those of which one is over (since the instant `over`) that may not have
-    gone out yet."""
+    """The rows before which windows must go out: those of which one is over (since the instant
+    `over`) that may not have gone out yet."""
     passed = MIN_WATERMARK
     for row in np.flatnonzero(behind).tolist():
         if over[row] > passed:

@@ -22,8 +22,8 @@ from sqlengine.operators.zones import timer_instants, to_instants, to_local
 
 
 class WindowClock:
-    """The time by which windows are over: the watermark, or the processing time for windows of that. Bounds of windows
-    are what a clock in `zone` shows where the time is a TIMESTAMP_LTZ."""
+    """The time by which windows are over: the watermark, or the processing time for windows of
+    that. Bounds of windows are what a clock in `zone` shows where the time is a TIMESTAMP_LTZ."""
 
     def __init__(self, kind: DataType, zone: str) -> None:
         self.proctime = kind.is_proctime
@@ -34,7 +34,8 @@ class WindowClock:
         return batch.proctime - 1 if self.proctime else batch.watermark
 
     def timer(self, *earliest: Callable[[], int | None]) -> int | None:
-        """The processing time at which the first window is over; what tells of windows is asked for no other time."""
+        """The processing time at which the first window is over; what tells of windows is asked for
+        no other time."""
         waiting = [ask() for ask in earliest] if self.proctime else []
         return min((fires + 1 for fires in waiting if fires is not None), default=None)
 
@@ -73,7 +74,8 @@ def first_windows(window: Aligned, slices: IntArray) -> IntArray:
 
 
 def last_windows(window: Aligned, slices: IntArray) -> IntArray:
-    """The ends of the last windows that contain the slices; before `first_windows` where none does."""
+    """The ends of the last windows that contain the slices; before `first_windows` where none
+    does."""
     if isinstance(window, Tumble):
         return slices
     if isinstance(window, Cumulate):
