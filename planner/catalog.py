@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from parser.errors import ObjectExists
 from parser.types import Column, Schema
-from planner.logical.change_kinds import Changes
+from planner.logical.change_kinds import ModifyKindSet
 from planner.scalar import Scalar
 from udf.user import UserFunction
 
@@ -65,7 +65,7 @@ class Table:
     watermark: Watermark | None = None
     primary_key: tuple[str, ...] = ()
     temporary: bool = False
-    changes: Changes = Changes.NONE
+    changes: ModifyKindSet = ModifyKindSet.NONE
     partition_keys: tuple[str, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict, compare=False)
     definition: str = field(default="", compare=False)

@@ -44,7 +44,7 @@ _DURATION = re.compile(r"\s*(\d+)\s*([a-z]*)\s*", re.IGNORECASE | re.ASCII)
 AGG_STRATEGIES: Final = ("AUTO", "ONE_PHASE", "TWO_PHASE")
 
 
-def configured(plan: P, settings: Mapping[str, str]) -> P:
+def configure_operators(plan: P, settings: Mapping[str, str]) -> P:
     """The plan with mini-batch, the time to live of state, the cleaning of joins by time, silent
     sources and what becomes of late rows as the settings say; in batch mode none of them has a
     meaning. PlanError for a wrong value."""

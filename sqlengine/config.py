@@ -8,7 +8,7 @@ from pathlib import Path
 
 from parser.errors import ServiceError
 from rules.options import Options
-from sqlengine.functions.limits import Limits
+from sqlengine.functions.limits import FunctionLimits
 from sqlengine.system.durability import Checkpoints, Delivery, Fsync
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -36,7 +36,7 @@ class Config:
     data: Path = Path("data")
     jobs: Path | None = None
     functions: Path | None = None
-    function_limits: Limits = field(default_factory=Limits)
+    function_limits: FunctionLimits = field(default_factory=FunctionLimits)
     uploads: bool = False
     fsync: Fsync = "none"
     delivery: Delivery = "exactly-once"
@@ -69,10 +69,10 @@ class Config:
         return self.functions or self.data / "functions"
 
 
-def function_limits(seconds: float | None, megabytes: int | None) -> Limits:
+def function_limits(seconds: float | None, megabytes: int | None) -> FunctionLimits:
     """What a module of users may take. The time is that of a row; a call of a vectorised function
     has five times of it, a batch thirty times, as by default."""
-    standard = Limits()
+    standard = FunctionLimits()
     limits = standard
     if seconds is not None:
         factor = seconds / standard.row_s

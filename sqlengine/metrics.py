@@ -15,7 +15,7 @@ from prometheus_client.core import (
 )
 
 from sqlengine import expressions
-from sqlengine.cluster.distributed_graph import DividedGraph
+from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.engine import Engine
 from sqlengine.engine.graph_manager import is_shared
 from sqlengine.executors.embedded import RunningNode
@@ -155,7 +155,7 @@ class EngineCollector:
             labels=["graph"],
         )
         for graph in self._graphs():
-            if isinstance(graph, DividedGraph):
+            if isinstance(graph, DistributedGraph):
                 pauses = graph.gathering.pauses
                 family.add_metric([graph.name], pauses.count, pauses.seconds)
         return family

@@ -20,7 +20,7 @@ from planner.rewrite import transform
 P = TypeVar("P", bound=LogicalPlan)
 
 
-def in_batch(plan: P) -> P:
+def use_final_results(plan: P) -> P:
     """The plan as batch mode runs it: behind what changes rows that it has told stands what waits
     for the end. So no operation takes anything back, and a sum of sums is that of the final
     ones."""

@@ -27,7 +27,7 @@ _STRONG = _STRICT | {"LIKE", "IN", "NOT", "+", "-", "*", "/", "%", "NEG", "CAST"
 _FEW = 64
 
 
-def is_never(predicates: Iterable[Scalar]) -> bool:
+def is_unsatisfiable(predicates: Iterable[Scalar]) -> bool:
     """Whether they are never TRUE together: one of them is not, or what two of them say of a value
     is not possible."""
     parts = [p for predicate in predicates for part in conjuncts(predicate) for p in _bounds(part)]
@@ -37,7 +37,7 @@ def is_never(predicates: Iterable[Scalar]) -> bool:
     if not choices or prod(len(c.args) for c in choices) > _FEW:
         return False
     others = [p for p in parts if p is not choices[0]]
-    return all(is_never((*others, way)) for way in choices[0].args)
+    return all(is_unsatisfiable((*others, way)) for way in choices[0].args)
 
 
 def _bounds(part: Scalar) -> Iterator[Scalar]:
@@ -73,7 +73,7 @@ def _is_false(part: Scalar) -> bool:
         return False
     match part.function:
         case "AND":
-            return is_never(part.args)
+            return is_unsatisfiable(part.args)
         case "OR":
             return all(map(_is_false, part.args))
         case "CASE":

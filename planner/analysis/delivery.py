@@ -19,7 +19,7 @@ from planner.logical import (
     Sink,
     UpsertMaterialize,
 )
-from planner.logical.change_kinds import Changes
+from planner.logical.change_kinds import ModifyKindSet
 from planner.logical.constraints import has_length, parts
 from planner.settings import NOT_NULL, flag, one_of
 
@@ -30,7 +30,7 @@ NESTED: Final = "table.exec.sink.nested-constraint-enforcer"
 MATERIALIZE_VALUES = ("AUTO", "NONE", "FORCE")
 
 
-class Takes(Enum):
+class AcceptedChanges(Enum):
     """Which changes a table takes: new rows only; also +U and -D by its primary key; all of them,
     and it needs -U; or whatever comes."""
 
@@ -40,15 +40,15 @@ class Takes(Enum):
     ANY = "any"
 
 
-def deliver(sink: Sink, takes: Takes, deletes: bool, settings: Mapping[str, str]) -> Sink:
+def deliver(sink: Sink, takes: AcceptedChanges, deletes: bool, settings: Mapping[str, str]) -> Sink:
     """The sink with all that stands between the query and its table. `deletes`: the table takes -D.
     UnsupportedError when it does not take what the query gives, PlanError when ON CONFLICT is
     missing or has no place."""
     table = sink.table
     if table is None:
         return sink
-    if takes is Takes.ANY and not sink.input.changes:
-        takes = Takes.APPEND  # it is what the query makes of it
+    if takes is AcceptedChanges.ANY and not sink.input.changes:
+        takes = AcceptedChanges.APPEND  # it is what the query makes of it
     _check_conflict(sink, table, takes)
     _check_taken(sink.input, table, takes, deletes)
     plan = constrained(sink.input, table, settings)
@@ -56,7 +56,11 @@ def deliver(sink: Sink, takes: Takes, deletes: bool, settings: Mapping[str, str]
         key = upsert_key(plan, frozenset(table.primary_key)) or ()
         plan = UpsertMaterialize(plan, table.primary_key, key, sink.conflict or "DEDUPLICATE")
         return replace(sink, input=plan, conflict="")
-    if takes is Takes.UPSERT and Changes.UPDATES in plan.changes and _can_drop(plan, table):
+    if (
+        takes is AcceptedChanges.UPSERT
+        and ModifyKindSet.UPDATES in plan.changes
+        and _can_drop(plan, table)
+    ):
         plan = DropUpdateBefore(plan)
     return replace(sink, input=plan, conflict="")
 
@@ -96,9 +100,15 @@ def _can_drop(plan: LogicalPlan, table: Table) -> bool:
     return plan.after_only and (not key or key in plan.upsert_keys)
 
 
-def _is_materialized(sink: Sink, table: Table, takes: Takes, settings: Mapping[str, str]) -> bool:
+def _is_materialized(
+    sink: Sink, table: Table, takes: AcceptedChanges, settings: Mapping[str, str]
+) -> bool:
     how = one_of(settings, MATERIALIZE, MATERIALIZE_VALUES)
-    if takes not in (Takes.UPSERT, Takes.ANY) or not table.primary_key or how == "NONE":
+    if (
+        takes not in (AcceptedChanges.UPSERT, AcceptedChanges.ANY)
+        or not table.primary_key
+        or how == "NONE"
+    ):
         return False
     if how == "FORCE":
         return True
@@ -128,11 +138,11 @@ def _missing_conflict(plan: LogicalPlan, table: Table) -> PlanError:
     )
 
 
-def _check_conflict(sink: Sink, table: Table, takes: Takes) -> None:
+def _check_conflict(sink: Sink, table: Table, takes: AcceptedChanges) -> None:
     if not sink.conflict:
         return
-    if takes not in (Takes.UPSERT, Takes.ANY):
-        append = takes is Takes.APPEND
+    if takes not in (AcceptedChanges.UPSERT, AcceptedChanges.ANY):
+        append = takes is AcceptedChanges.APPEND
         raise PlanError(
             "ON CONFLICT clause is only allowed for upsert sinks; the sink"
             f" '{'.'.join(table.name)}' is not an upsert "
@@ -160,10 +170,10 @@ def _scans(plan: LogicalPlan) -> Iterator[Scan]:
             yield node
 
 
-def _check_taken(plan: LogicalPlan, table: Table, takes: Takes, deletes: bool) -> None:
+def _check_taken(plan: LogicalPlan, table: Table, takes: AcceptedChanges, deletes: bool) -> None:
     """UnsupportedError when a query changes rows that it has written in a way that its table does
     not take."""
-    if takes is Takes.APPEND and plan.changes:
+    if takes is AcceptedChanges.APPEND and plan.changes:
         raise UnsupportedError(
             f"table '{table.display}' takes new rows only, but the query updates or deletes rows"
             " that it has written",
@@ -173,7 +183,7 @@ def _check_taken(plan: LogicalPlan, table: Table, takes: Takes, deletes: bool) -
                 " (TUMBLE)"
             ),
         )
-    if Changes.DELETES in plan.changes and not deletes:
+    if ModifyKindSet.DELETES in plan.changes and not deletes:
         raise UnsupportedError(
             f"table '{table.display}' takes no rows -D, but the query deletes rows that it has"
             " written",

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from planner.analysis.contradictions import is_never
+from planner.analysis.contradictions import is_unsatisfiable
 from planner.binder import pool
 from planner.logical import (
     BinaryJoin,
@@ -30,7 +30,7 @@ P = TypeVar("P", bound=LogicalPlan)
 _ANSWERED = {"COUNT": 0, "SUM": None, "AVG": None, "MIN": None, "MAX": None}
 
 
-def answered(plan: P) -> P:
+def fold_empty_aggregates(plan: P) -> P:
     """The plan with the answers of aggregates over nothing instead of them."""
     if not _aggregates_all(plan):
         return plan
@@ -66,14 +66,14 @@ def is_nothing(plan: LogicalPlan) -> bool:
         case Values():
             return not plan.rows
         case Filter():
-            return is_never(_conditions(plan)) or is_nothing(plan.input)
+            return is_unsatisfiable(_conditions(plan)) or is_nothing(plan.input)
         case Rank():
             return plan.end < plan.start or is_nothing(plan.input)
         case GroupAggregate(keys=()) | Over():  # Flink does not look below OVER
             return False
         case BinaryJoin():
             left, right = map(is_nothing, plan.inputs)
-            if plan.kind in (JoinKind.INNER, JoinKind.SEMI) and is_never((plan.condition,)):
+            if plan.kind in (JoinKind.INNER, JoinKind.SEMI) and is_unsatisfiable((plan.condition,)):
                 return True
             if plan.kind is JoinKind.FULL:
                 return left and right

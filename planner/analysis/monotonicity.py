@@ -33,7 +33,7 @@ _CHOICES = frozenset({"CASE", "IF"})
 _TESTS = frozenset({"NOT", "IS NOT TRUE", "IS TRUE", "IS NULL", "IS NOT NULL"})
 
 
-class Course(Enum):
+class Monotonicity(Enum):
     """What updates do to the values of a column."""
 
     CONSTANT = "constant"
@@ -43,14 +43,14 @@ class Course(Enum):
 
 
 # By column; None where rows may go, or where nothing is known.
-Courses = Mapping[str, Course] | None
+Courses = Mapping[str, Monotonicity] | None
 
 
 def keeps_all(node: GroupAggregate) -> frozenset[str]:
     """The calls, by the names of their columns, that need not take back what an update replaces:
     MAX of what increases and MIN of what decreases."""
     found = courses(node)
-    wanted = {"MAX": Course.INCREASING, "MIN": Course.DECREASING}
+    wanted = {"MAX": Monotonicity.INCREASING, "MIN": Monotonicity.DECREASING}
     return frozenset(
         c.name for c in node.aggregates if found and found[c.name] is wanted.get(c.function)
     )
@@ -60,9 +60,11 @@ def courses(plan: LogicalPlan) -> Courses:
     """How the plan's columns may change, as Flink's planner sees it."""
     match plan:
         case Scan():
-            return dict.fromkeys(plan.schema.names, Course.ANY if plan.changes else Course.CONSTANT)
+            return dict.fromkeys(
+                plan.schema.names, Monotonicity.ANY if plan.changes else Monotonicity.CONSTANT
+            )
         case Over() | IntervalJoin():
-            return None if plan.changes else dict.fromkeys(plan.schema.names, Course.CONSTANT)
+            return None if plan.changes else dict.fromkeys(plan.schema.names, Monotonicity.CONSTANT)
         case AssignWatermark() | TableFunction() | Expand():
             return _plain(plan, courses(plan.input))
         case Project():
@@ -83,11 +85,13 @@ def courses(plan: LogicalPlan) -> Courses:
 def _plain(plan: LogicalPlan, below: Courses) -> Courses:
     if below is None:
         return None
-    return dict.fromkeys(plan.schema.names, Course.ANY if _updated(below) else Course.CONSTANT)
+    return dict.fromkeys(
+        plan.schema.names, Monotonicity.ANY if _updated(below) else Monotonicity.CONSTANT
+    )
 
 
-def _updated(found: Mapping[str, Course]) -> bool:
-    return any(c is not Course.CONSTANT for c in found.values())
+def _updated(found: Mapping[str, Monotonicity]) -> bool:
+    return any(c is not Monotonicity.CONSTANT for c in found.values())
 
 
 def _projected(plan: Project) -> Courses:
@@ -95,7 +99,7 @@ def _projected(plan: Project) -> Courses:
     if below is None or not _updated(below):
         return _plain(plan, below)
     return {
-        n: below[c.name] if isinstance(c := _uncast(e), ColumnRef) else Course.ANY
+        n: below[c.name] if isinstance(c := _uncast(e), ColumnRef) else Monotonicity.ANY
         for n, e in plan.items
     }
 
@@ -110,11 +114,11 @@ def _filtered(plan: Filter) -> Courses:
     below = courses(plan.input)
     if below is None:
         return None
-    moving = {n: c for n, c in below.items() if c is not Course.CONSTANT}
-    return dict.fromkeys(below, Course.ANY) if _wavers(plan.predicate, moving) else below
+    moving = {n: c for n, c in below.items() if c is not Monotonicity.CONSTANT}
+    return dict.fromkeys(below, Monotonicity.ANY) if _wavers(plan.predicate, moving) else below
 
 
-def _wavers(predicate: Scalar, moving: Mapping[str, Course]) -> bool:
+def _wavers(predicate: Scalar, moving: Mapping[str, Monotonicity]) -> bool:
     """Whether an update may make a condition FALSE that was TRUE."""
     if isinstance(predicate, ColumnRef):
         return predicate.name in moving
@@ -126,9 +130,9 @@ def _wavers(predicate: Scalar, moving: Mapping[str, Course]) -> bool:
         case "AND" | "OR":
             return any(_wavers(a, moving) for a in args)
         case ">" | ">=":
-            return bool(found) and found[0] is not Course.INCREASING
+            return bool(found) and found[0] is not Monotonicity.INCREASING
         case "<" | "<=":
-            return bool(found) and found[0] is not Course.DECREASING
+            return bool(found) and found[0] is not Monotonicity.DECREASING
         case "=" | "<>" | "IN" | "NOT IN":
             return bool(found)
     return predicate.function in _TESTS and _wavers(args[0], moving)
@@ -136,19 +140,23 @@ def _wavers(predicate: Scalar, moving: Mapping[str, Course]) -> bool:
 
 def _aggregated(plan: GroupAggregate) -> Courses:
     below = courses(plan.input)
-    if below is None or any(below[k] is not Course.CONSTANT for k in plan.keys):
+    if below is None or any(below[k] is not Monotonicity.CONSTANT for k in plan.keys):
         return None
     own = {c.name: _call(c, plan.input, below) for c in plan.aggregates}
-    return {**dict.fromkeys(plan.keys, Course.CONSTANT), **own}
+    return {**dict.fromkeys(plan.keys, Monotonicity.CONSTANT), **own}
 
 
-def _call(call: AggregateCall, source: LogicalPlan, below: Mapping[str, Course]) -> Course:
+def _call(
+    call: AggregateCall, source: LogicalPlan, below: Mapping[str, Monotonicity]
+) -> Monotonicity:
     name = call.function.removesuffix(" DISTINCT")
-    found = {"COUNT": Course.INCREASING, "MAX": Course.INCREASING, "MIN": Course.DECREASING}.get(
-        name, Course.ANY
-    )
+    found = {
+        "COUNT": Monotonicity.INCREASING,
+        "MAX": Monotonicity.INCREASING,
+        "MIN": Monotonicity.DECREASING,
+    }.get(name, Monotonicity.ANY)
     if name == "SUM" and call.argument is not None and _is_positive(source, call.argument):
-        found = Course.INCREASING
+        found = Monotonicity.INCREASING
     if (
         name == "COUNT"
         or call.argument is None
@@ -156,7 +164,7 @@ def _call(call: AggregateCall, source: LogicalPlan, below: Mapping[str, Course])
         or below[call.argument] is found
     ):
         return found
-    return Course.ANY
+    return Monotonicity.ANY
 
 
 def _is_positive(plan: LogicalPlan, column: str) -> bool:
@@ -219,7 +227,7 @@ def _joined(plan: Join) -> Courses:
     if plan.kind is JoinKind.ANTI or left is None or right is None:
         return None
     keys = (found[k] for port, found in ((0, left), (1, right)) for k in plan.keys(port))
-    if any(k is not Course.CONSTANT for k in keys):
+    if any(k is not Monotonicity.CONSTANT for k in keys):
         return None
     if plan.conditions[1] and (_updated(left) or _updated(right)):
         return None
@@ -235,5 +243,5 @@ def _united(plan: Union) -> Courses:
     return (
         dict(zip(names, known[0], strict=True))
         if len(set(known)) == 1
-        else dict.fromkeys(names, Course.ANY)
+        else dict.fromkeys(names, Monotonicity.ANY)
     )

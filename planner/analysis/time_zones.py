@@ -47,7 +47,7 @@ def uses_zone(expression: Scalar) -> bool:
     return any(isinstance(n, Call) and _zoned(n) for n in walk(expression))
 
 
-def in_zone(plan: P, zone: str) -> P:
+def bind_time_zone(plan: P, zone: str) -> P:
     """The plan with the session's time zone at every call that depends on it (views and tables
     included: they are read in the zone of who asks)."""
     if zone == UTC:

@@ -42,18 +42,18 @@ class _Bounds:
     end: int = _MOST
 
 
-def ranked(plan: P) -> P:
+def recognize_top_n(plan: P) -> P:
     """The plan with every Top-N as a `Rank`. SqlError for an OVER that is none and that streams
     have not."""
-    changed = with_ranks(plan)
+    changed = recognize_top_n_below(plan)
     if any(_may_rank(over) for over in _overs(changed)):  # its condition may stand above a join
-        changed = with_ranks(push_down_filter(plan))
+        changed = recognize_top_n_below(push_down_filter(plan))
     _check(changed)
     assert isinstance(changed, type(plan))
     return changed
 
 
-def with_ranks(plan: LogicalPlan) -> LogicalPlan:
+def recognize_top_n_below(plan: LogicalPlan) -> LogicalPlan:
     """The part of a plan with every Top-N in it as a `Rank`: those within windows give rows that
     only come."""
     return transform(plan, _rewritten)

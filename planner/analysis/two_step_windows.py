@@ -21,7 +21,7 @@ _IN_ONE_STEP = frozenset({"FIRST_VALUE", "LAST_VALUE", "SINGLE_VALUE", "JSON_ARR
 _LISTS = frozenset({"LISTAGG DISTINCT", "ARRAY_AGG DISTINCT"})
 
 
-def marked(plan: LogicalPlan) -> LogicalPlan:
+def mark_two_step_windows(plan: LogicalPlan) -> LogicalPlan:
     """An aggregate of the windows of a table function: its lists of DISTINCT values may be in that
     order."""
     if not isinstance(plan, WindowAggregate):
@@ -31,7 +31,7 @@ def marked(plan: LogicalPlan) -> LogicalPlan:
     )
 
 
-def settled(plan: P, settings: Mapping[str, str]) -> P:
+def unmark_one_step_windows(plan: P, settings: Mapping[str, str]) -> P:
     """A whole plan, in which they are so only where Flink has two steps."""
 
     def settle(node: LogicalPlan) -> LogicalPlan:

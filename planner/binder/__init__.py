@@ -16,11 +16,11 @@ from parser.statements import (
     Statement,
     StatementSet,
 )
-from planner.analysis.batch_mode import in_batch
-from planner.analysis.empty_aggregates import answered
-from planner.analysis.time_zones import in_zone
-from planner.analysis.top_n import ranked
-from planner.analysis.two_step_windows import settled
+from planner.analysis.batch_mode import use_final_results
+from planner.analysis.empty_aggregates import fold_empty_aggregates
+from planner.analysis.time_zones import bind_time_zone
+from planner.analysis.top_n import recognize_top_n
+from planner.analysis.two_step_windows import unmark_one_step_windows
 from planner.binder.definitions import bind_function, bind_table, bind_view
 from planner.binder.derived import table_of_query
 from planner.binder.expressions import calls, json_calls, nested, operators, watermarks
@@ -34,7 +34,7 @@ from planner.binder.windows import over, pattern_values
 from planner.binder.windows.emits import check_emitted, emitting
 from planner.catalog import Catalog, Function, Table, View
 from planner.logical import Sink
-from planner.settings import configured
+from planner.settings import configure_operators
 
 __all__ = ["Bound", "bind", "bind_create_as"]
 
@@ -66,8 +66,16 @@ def bind(
         bound = _bind(statement, context)
         if not isinstance(bound, tuple):
             return bound
-        found = (in_batch(s) if context.batch else ranked(answered(s)) for s in bound)
-        zoned = (settled(configured(in_zone(s, context.zone), settings), settings) for s in found)
+        found = (
+            use_final_results(s) if context.batch else recognize_top_n(fold_empty_aggregates(s))
+            for s in bound
+        )
+        zoned = (
+            unmark_one_step_windows(
+                configure_operators(bind_time_zone(s, context.zone), settings), settings
+            )
+            for s in found
+        )
         return tuple(telling_late(s, context) for s in zoned)
     except RecursionError:
         raise too_deep(statement.position) from None

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from parser.errors import PlanError
 from parser.types import Column, Schema
-from planner.analysis.time_zones import in_zone
+from planner.analysis.time_zones import bind_time_zone
 from planner.binder import pool
 from planner.binder.expressions import literals
 from planner.binder.expressions.calls import function_call
@@ -71,7 +71,7 @@ def _items(rows: LateRows, table: Table, context: Context) -> tuple[tuple[str, S
     items = tuple(
         (c.name, _value(c, _source(c.name, rows), rows.schema, table)) for c in writable(table)
     )
-    return in_zone(Project(rows, items), context.zone).items
+    return bind_time_zone(Project(rows, items), context.zone).items
 
 
 def _source(name: str, rows: LateRows) -> str | None:

@@ -15,8 +15,8 @@ from parser.types import Schema
 from planner.graph.physical import Edge, PhysicalNode, PhysicalPlan
 from planner.graph.rule_sets import RulesPlan
 from planner.logical import (
-    OTHERS,
-    OWN,
+    LOCAL,
+    REMOTE,
     LocalAggregate,
     LogicalPlan,
     LookupJoin,
@@ -40,7 +40,7 @@ _SINKS: Final = frozenset({"topic", "blackhole"})
 
 
 @dataclass(frozen=True)
-class Share:
+class SubtaskAssignment:
     """What part `index` of `parts` has: every shard of a topic whose number leaves that remainder,
     and its range of the buckets of state."""
 
@@ -52,10 +52,10 @@ class Share:
 
 
 # That of a graph that is not divided.
-WHOLE: Final = Share()
+WHOLE: Final = SubtaskAssignment()
 
 
-def divide(plan: PhysicalPlan, share: Share, topic: str) -> PhysicalPlan:
+def divide(plan: PhysicalPlan, share: SubtaskAssignment, topic: str) -> PhysicalPlan:
     """The plan of one part. `topic`: over which parts exchange rows; one part alone has nobody to
     exchange them with."""
     return _Division(plan, share, topic).finish()
@@ -130,7 +130,7 @@ class _Division:
     """One plan on its way. `gathers`: operations that need rows, or the time, of all parts;
     `alone`: nodes that know the rows and the time of this part only."""
 
-    def __init__(self, plan: PhysicalPlan, share: Share, topic: str) -> None:
+    def __init__(self, plan: PhysicalPlan, share: SubtaskAssignment, topic: str) -> None:
         self.plan, self.share, self.topic = plan, share, topic
         self.nodes: dict[str, PhysicalNode] = {}
         self.crossings: list[str] = []
@@ -188,7 +188,7 @@ class _Division:
         keys = target.plan.exchange(port) if isinstance(target.plan, Stateful) else None
         below, columns = _crossing_rows(source, target, port)
         out = ShuffleOut(below, name, keys, columns, self.share.index, self.share.parts)
-        away = {OTHERS: (Edge(OUTGOING),), OWN: (Edge(_into(name)),)}
+        away = {REMOTE: (Edge(OUTGOING),), LOCAL: (Edge(_into(name)),)}
         self._put(
             PhysicalNode(
                 _out(name), out, columns.names, away, target.jobs, target.rank - 2, held=True

@@ -34,7 +34,7 @@ from planner.logical.over import Frame, Over, OverCall
 from planner.logical.patterns import MatchRecognize, PatternItem, PatternValue, Skip
 from planner.logical.ranks import Materialize, Rank, SortKey, TemporalSort
 from planner.logical.sets import SetOperation
-from planner.logical.shuffle import OTHERS, OWN, ShuffleIn, ShuffleOut, ShuffleScan, shuffle_table
+from planner.logical.shuffle import LOCAL, REMOTE, ShuffleIn, ShuffleOut, ShuffleScan, shuffle_table
 from planner.logical.temporal_joins import LookupJoin, TemporalJoin
 from planner.logical.two_phases import ROWS, GlobalAggregate, LocalAggregate
 from planner.logical.window_rows import WindowJoin, WindowRank
@@ -52,8 +52,8 @@ from planner.logical.windows import (
 
 __all__ = [
     "LATE_COLUMNS",
-    "OTHERS",
-    "OWN",
+    "LOCAL",
+    "REMOTE",
     "ROWS",
     "WINDOW_COLUMNS",
     "AggregateCall",

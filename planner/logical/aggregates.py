@@ -8,7 +8,7 @@ from typing import Self
 
 from parser.types import Column, Schema
 from planner.logical import movement as moves
-from planner.logical.change_kinds import Changes
+from planner.logical.change_kinds import ModifyKindSet
 from planner.logical.node import Names, OneInput, Stateful
 from planner.logical.windows import AggregateCall
 
@@ -61,9 +61,9 @@ class GroupAggregate(OneInput, Stateful):
         return self.keys
 
     @cached_property
-    def changes(self) -> Changes:
-        updates = Changes.UPDATES if self.aggregates else Changes.NONE
-        return updates | (Changes.DELETES if self.input.changes else Changes.NONE)
+    def changes(self) -> ModifyKindSet:
+        updates = ModifyKindSet.UPDATES if self.aggregates else ModifyKindSet.NONE
+        return updates | (ModifyKindSet.DELETES if self.input.changes else ModifyKindSet.NONE)
 
     @cached_property
     def movement(self) -> moves.Movement | None:

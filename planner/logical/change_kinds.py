@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Flag
 
 
-class Changes(Flag):
+class ModifyKindSet(Flag):
     """What may come besides +I: `UPDATES` pairs of -U and +U, `DELETES` rows -D. Inside a plan
     every change of a row is told in full: a row that goes is named with all its columns. Only a
     table's own rows may be `UPSERTS`: +U without the row that it replaces, which the primary key

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import ClassVar, Self
 
 from parser.types import Column, Schema
-from planner.logical.change_kinds import Changes
+from planner.logical.change_kinds import ModifyKindSet
 from planner.logical.node import Names, OneInput, Stateful
 from planner.scalar import Scalar, columns_of
 
@@ -48,9 +48,11 @@ class Normalize(OneInput, Stateful):
         return self.keys
 
     @cached_property
-    def changes(self) -> Changes:
-        deletes = self.input.changes & Changes.DELETES
-        return Changes.UPDATES | (Changes.DELETES if self.predicate is not None else deletes)
+    def changes(self) -> ModifyKindSet:
+        deletes = self.input.changes & ModifyKindSet.DELETES
+        return ModifyKindSet.UPDATES | (
+            ModifyKindSet.DELETES if self.predicate is not None else deletes
+        )
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:
@@ -107,8 +109,12 @@ class UpsertMaterialize(OneInput, Stateful):
         return self.keys
 
     @cached_property
-    def changes(self) -> Changes:
-        return Changes.ALL if self.input.changes or self.conflict == "DEDUPLICATE" else Changes.NONE
+    def changes(self) -> ModifyKindSet:
+        return (
+            ModifyKindSet.ALL
+            if self.input.changes or self.conflict == "DEDUPLICATE"
+            else ModifyKindSet.NONE
+        )
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:
@@ -141,8 +147,8 @@ class ToChangelog(OneInput):
         return outputs - {self.op.name}
 
     @cached_property
-    def changes(self) -> Changes:
-        return Changes.NONE
+    def changes(self) -> ModifyKindSet:
+        return ModifyKindSet.NONE
 
 
 @dataclass(frozen=True)
@@ -171,7 +177,7 @@ class FromChangelog(OneInput):
         return outputs | {self.op}
 
     @cached_property
-    def changes(self) -> Changes:
+    def changes(self) -> ModifyKindSet:
         found = {kind for _, kind in self.kinds}
-        updates = Changes.UPDATES if "+U" in found else Changes.NONE
-        return updates | (Changes.DELETES if "-D" in found else Changes.NONE)
+        updates = ModifyKindSet.UPDATES if "+U" in found else ModifyKindSet.NONE
+        return updates | (ModifyKindSet.DELETES if "-D" in found else ModifyKindSet.NONE)

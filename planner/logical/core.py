@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 from parser.types import Column, Schema, TimeAttribute
 from planner.catalog import Table, Watermark
 from planner.logical import movement as moves
-from planner.logical.change_kinds import Changes
+from planner.logical.change_kinds import ModifyKindSet
 from planner.logical.node import LogicalPlan, Names, OneInput, renamed_keys
 from planner.scalar import Call, ColumnRef, Scalar, columns_of, digest_of, same_values, walk
 
@@ -50,7 +50,7 @@ class Scan(LogicalPlan):
         )
 
     @cached_property
-    def changes(self) -> Changes:
+    def changes(self) -> ModifyKindSet:
         return self.table.changes
 
     @cached_property
@@ -133,7 +133,7 @@ class Filter(OneInput):
         """Not where an update may fail the filter that its row passed before: only the -U tells of
         that row."""
         by_key = any(columns_of(self.predicate) <= key for key in self.input.upsert_keys)
-        return (by_key or Changes.UPDATES not in self.input.changes) and super().after_only
+        return (by_key or ModifyKindSet.UPDATES not in self.input.changes) and super().after_only
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:

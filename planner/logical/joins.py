@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import ClassVar, Self
 
 from parser.types import Column, Schema
-from planner.logical.change_kinds import Changes
+from planner.logical.change_kinds import ModifyKindSet
 from planner.logical.node import LogicalPlan, Names, Stateful, TwoInputs
 from planner.scalar import Call, ColumnRef, Literal, Scalar, columns_of
 
@@ -162,17 +162,17 @@ class Join(BinaryJoin):
         return self.ttl_ms if own is None else own
 
     @cached_property
-    def changes(self) -> Changes:
+    def changes(self) -> ModifyKindSet:
         found = self.left.changes | self.right.changes
         if self.kind is JoinKind.INNER or (self.kind is JoinKind.SEMI and not found):
             return found
-        return found | Changes.DELETES
+        return found | ModifyKindSet.DELETES
 
     @cached_property
     def after_only(self) -> bool:
         """Where the rows of a side are updated, they must stay with those of the other side that
         they were joined to."""
-        sides = [port for port in (0, 1) if Changes.UPDATES in self.inputs[port].changes]
+        sides = [port for port in (0, 1) if ModifyKindSet.UPDATES in self.inputs[port].changes]
         return all(self._upsert_keys(port) and self.inputs[port].after_only for port in sides)
 
     @cached_property
@@ -247,8 +247,8 @@ class IntervalJoin(BinaryJoin):
         return super().reads(outputs, port) | {(self.left_time, self.right_time)[port]}
 
     @cached_property
-    def changes(self) -> Changes:
-        return Changes.NONE
+    def changes(self) -> ModifyKindSet:
+        return ModifyKindSet.NONE
 
     def held_ms(self, port: int) -> int:
         """How long after its time a row of a side can meet rows of the other side that are not

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Final
 
 from parser.types import STRING, Column, Schema, timestamp_ltz
-from planner.logical.change_kinds import Changes
+from planner.logical.change_kinds import ModifyKindSet
 from planner.logical.node import Names, OneInput, Stateful
 
 # What had passed before the row came, and which operation dropped it; names that the row has itself
@@ -50,5 +50,5 @@ class LateRows(OneInput):
         return frozenset()
 
     @cached_property
-    def changes(self) -> Changes:
+    def changes(self) -> ModifyKindSet:
         return self.operation.inputs[self.port].changes

@@ -11,7 +11,7 @@ from typing import ClassVar, Self, TypeAlias
 
 from parser.types import Schema
 from planner.catalog import Table
-from planner.logical.change_kinds import Changes
+from planner.logical.change_kinds import ModifyKindSet
 from planner.logical.movement import Movement
 from planner.scalar import Call, Scalar, columns_of, digest_of, walk
 
@@ -101,9 +101,9 @@ class LogicalPlan:
         return None
 
     @cached_property
-    def changes(self) -> Changes:
+    def changes(self) -> ModifyKindSet:
         """What may come besides +I."""
-        found = Changes.NONE
+        found = ModifyKindSet.NONE
         for source in self.inputs:
             found |= source.changes
         return found
@@ -122,7 +122,7 @@ class LogicalPlan:
     def after_only(self) -> bool:
         """Whether the -U of its updates can be left out for a reader that knows its rows by an
         upsert key."""
-        return all(i.after_only for i in self.inputs if Changes.UPDATES in i.changes)
+        return all(i.after_only for i in self.inputs if ModifyKindSet.UPDATES in i.changes)
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 
 from parser.errors import Position
 from parser.types import Column, DataType, Schema
-from planner.logical.change_kinds import Changes
+from planner.logical.change_kinds import ModifyKindSet
 from planner.logical.node import Names, OneInput, Stateful, keys_within
 from planner.logical.ranks import SortKey
 
@@ -107,8 +107,8 @@ class Over(OneInput, Stateful):
         )
 
     @cached_property
-    def changes(self) -> Changes:
-        return Changes.NONE if self.in_time or self.at_end else Changes.ALL
+    def changes(self) -> ModifyKindSet:
+        return ModifyKindSet.NONE if self.in_time or self.at_end else ModifyKindSet.ALL
 
     @property
     def functions(self) -> frozenset[str]:

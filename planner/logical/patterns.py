@@ -10,7 +10,7 @@ from typing import Self
 
 from parser.errors import Position
 from parser.types import Column, DataType, Schema
-from planner.logical.change_kinds import Changes
+from planner.logical.change_kinds import ModifyKindSet
 from planner.logical.node import Names, OneInput, Stateful
 from planner.logical.ranks import SortKey
 from planner.scalar import Scalar, columns_of
@@ -183,5 +183,5 @@ class MatchRecognize(OneInput, Stateful):
         return self.partition
 
     @cached_property
-    def changes(self) -> Changes:
-        return Changes.NONE
+    def changes(self) -> ModifyKindSet:
+        return ModifyKindSet.NONE

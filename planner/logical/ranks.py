@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import ClassVar, Self
 
 from parser.types import BIGINT, Column, Schema
-from planner.logical.change_kinds import Changes
+from planner.logical.change_kinds import ModifyKindSet
 from planner.logical.movement import Movement
 from planner.logical.node import Names, OneInput, Stateful, keys_within
 
@@ -128,7 +128,7 @@ class Rank(OneInput, Stateful):
             keys_within(self.input.upsert_keys, frozenset(self.partition)),
             self.input.movement,
         )
-        updates = self.input.changes == Changes.UPDATES and self.input.after_only
+        updates = self.input.changes == ModifyKindSet.UPDATES and self.input.after_only
         if not updates or not keys or not moved or not self.order or self.end_column is not None:
             return ()
         if not all(moved.get(k.column) in (0, 1 if k.descending else -1) for k in self.order):
@@ -161,14 +161,14 @@ class Rank(OneInput, Stateful):
         return dict.fromkeys(self.partition, 0)
 
     @cached_property
-    def changes(self) -> Changes:
+    def changes(self) -> ModifyKindSet:
         if self.keeps_first:
-            return Changes.NONE
+            return ModifyKindSet.NONE
         if self.start == self.end == 1 and (not self.input.changes or self.row_key):
-            return Changes.UPDATES
+            return ModifyKindSet.UPDATES
         if self.row_key:
-            return Changes.ALL
-        return Changes.ALL if self.by_rank else Changes.DELETES
+            return ModifyKindSet.ALL
+        return ModifyKindSet.ALL if self.by_rank else ModifyKindSet.DELETES
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:
@@ -245,8 +245,8 @@ class Materialize(OneInput, Stateful):
         return ()
 
     @cached_property
-    def changes(self) -> Changes:
-        return Changes.NONE
+    def changes(self) -> ModifyKindSet:
+        return ModifyKindSet.NONE
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from parser.types import Schema
-from planner.logical.change_kinds import Changes
+from planner.logical.change_kinds import ModifyKindSet
 from planner.logical.node import Names, Stateful, TwoInputs
 
 
@@ -36,9 +36,9 @@ class SetOperation(TwoInputs, Stateful):
         return self.inputs[port].schema.names
 
     @cached_property
-    def changes(self) -> Changes:
+    def changes(self) -> ModifyKindSet:
         taken_back = self.left.changes or self.right.changes or self.is_except
-        return Changes.DELETES if taken_back else Changes.NONE
+        return ModifyKindSet.DELETES if taken_back else ModifyKindSet.NONE
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:

@@ -14,7 +14,7 @@ from planner.logical.node import LogicalPlan, OneInput
 KEY = "key"
 # The output ports of rows that leave a part: those for other parts in parcels, those for itself as
 # they are.
-OTHERS, OWN = 0, 1
+REMOTE, LOCAL = 0, 1
 
 
 @dataclass(frozen=True)

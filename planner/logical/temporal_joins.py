@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from parser.types import Column
-from planner.logical.change_kinds import Changes
+from planner.logical.change_kinds import ModifyKindSet
 from planner.logical.joins import BinaryJoin
 from planner.logical.node import LogicalPlan, Names
 
@@ -23,7 +23,7 @@ class _AsOf(BinaryJoin):
         return port == 0
 
     @cached_property
-    def changes(self) -> Changes:
+    def changes(self) -> ModifyKindSet:
         return self.left.changes
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from planner.logical.change_kinds import Changes
+from planner.logical.change_kinds import ModifyKindSet
 from planner.logical.joins import BinaryJoin
 from planner.logical.node import Names
 from planner.logical.ranks import Rank
@@ -34,8 +34,8 @@ class WindowRank(Rank):
         return kind.is_rowtime or kind.is_proctime
 
     @cached_property
-    def changes(self) -> Changes:
-        return Changes.NONE
+    def changes(self) -> ModifyKindSet:
+        return ModifyKindSet.NONE
 
 
 @dataclass(frozen=True)
@@ -56,5 +56,5 @@ class WindowJoin(BinaryJoin):
         return super().reads(outputs, port) | {self.starts[port], self.ends[port]}
 
     @cached_property
-    def changes(self) -> Changes:
-        return Changes.NONE
+    def changes(self) -> ModifyKindSet:
+        return ModifyKindSet.NONE

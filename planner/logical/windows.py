@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import ClassVar, Self
 
 from parser.types import Column, DataType, Schema, timestamp
-from planner.logical.change_kinds import Changes
+from planner.logical.change_kinds import ModifyKindSet
 from planner.logical.node import LogicalPlan, Names, OneInput, Stateful
 from planner.logical.window_specs import Aligned, Cumulate, Hop, Session, Window
 
@@ -205,8 +205,8 @@ class WindowAggregate(OneInput, Stateful):
         return self.keys
 
     @cached_property
-    def changes(self) -> Changes:
-        return Changes.NONE
+    def changes(self) -> ModifyKindSet:
+        return ModifyKindSet.NONE
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:
@@ -240,8 +240,8 @@ class EmittingAggregate(WindowAggregate):
         return (*super().parameters, str(self.early_ms), str(self.late_ms), str(self.lateness_ms))
 
     @cached_property
-    def changes(self) -> Changes:
-        return Changes.UPDATES
+    def changes(self) -> ModifyKindSet:
+        return ModifyKindSet.UPDATES
 
 
 def windows_below(plan: LogicalPlan) -> tuple[Window, DataType]:

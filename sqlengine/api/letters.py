@@ -11,7 +11,7 @@ from flask import Blueprint, Response, jsonify, request
 from sqlengine.api.queries import whole_number
 from sqlengine.broker.topic_access import BadRequest
 from sqlengine.engine import Engine
-from sqlengine.engine.dead_letters import Letter, Wanted
+from sqlengine.engine.dead_letters import DeadLetter, DeadLetterFilter
 from sqlengine.engine.replaying import MOST, Replayed
 
 _PAGE = 100
@@ -45,7 +45,9 @@ def letters_blueprint(engine: Engine) -> Blueprint:
 
 def _page(engine: Engine, job: str | None) -> Response:
     limit = max(1, min(whole_number("limit", _PAGE), MOST))
-    wanted = Wanted(job, _tables(engine, job), request.args.get("table"), whole_number("since", 0))
+    wanted = DeadLetterFilter(
+        job, _tables(engine, job), request.args.get("table"), whole_number("since", 0)
+    )
     if "after" in request.args:
         letters = list(islice(engine.letters.read(wanted, whole_number("after", -1)), limit))
     else:
@@ -61,7 +63,7 @@ def _tables(engine: Engine, job: str | None) -> tuple[str, ...]:
     return held.uses + held.defines if held is not None else ()
 
 
-def letter_json(engine: Engine, letter: Letter) -> dict[str, object]:
+def letter_json(engine: Engine, letter: DeadLetter) -> dict[str, object]:
     """A letter as programs see it: with the place in the text of the job's version, that text's
     line, and the jobs that have got the record again."""
     body: dict[str, object] = {

@@ -43,7 +43,7 @@ from sqlengine.broker.storage import compaction, retention
 from sqlengine.broker.storage.chain import Options
 from sqlengine.broker.storage.codec import NO_EPOCH, Payload, compress, encode
 from sqlengine.broker.storage.packing import Compression
-from sqlengine.broker.storage.reading import Batches, Limits
+from sqlengine.broker.storage.reading import Batches, ReadBounds
 from sqlengine.broker.storage.shard import ShardLog
 from sqlengine.broker.topics import (
     Definition,
@@ -307,9 +307,11 @@ class EmbeddedBroker:
         max_bytes: int = 8 << 20,
         until: int | None = None,
     ) -> Records | None:
-        return self._log(topic, shard).read(offset, Limits(max_records, max_bytes, until))
+        return self._log(topic, shard).read(offset, ReadBounds(max_records, max_bytes, until))
 
-    def read_batches(self, topic: str, shard: int, offset: int, limits: Limits) -> Batches | None:
+    def read_batches(
+        self, topic: str, shard: int, offset: int, limits: ReadBounds
+    ) -> Batches | None:
         """The batches with the records that `read` would give, as they stand in the files."""
         return self._log(topic, shard).read_batches(offset, limits)
 

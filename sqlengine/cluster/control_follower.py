@@ -12,20 +12,20 @@ from typing import TypeAlias
 from parser.errors import SqlError
 from sqlengine.broker.errors import BrokerUnreachable
 from sqlengine.cluster.control_log import (
+    Abandon,
     Answer,
+    CollectState,
     Control,
     ControlLog,
-    Fetch,
-    GiveUp,
-    Go,
-    Hold,
-    Look,
+    InspectState,
+    Pause,
     Prepare,
     Problem,
+    Resume,
     Switch,
 )
-from sqlengine.cluster.pause_handler import Holding
-from sqlengine.cluster.subtask import Part
+from sqlengine.cluster.pause_handler import PauseHandler
+from sqlengine.cluster.subtask import Subtask
 from sqlengine.executors.epochs import Change
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.recovery import recovering
@@ -33,7 +33,7 @@ from sqlengine.graphs.running import NotTogether
 
 log = logging.getLogger("sqlengine")
 
-Made: TypeAlias = dict[int, tuple[Part, GraphChange]]
+Made: TypeAlias = dict[int, tuple[Subtask, GraphChange]]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Pending:
     made: Future[Made]
 
 
-class Following:
+class ControlLogFollower:
     """`version` is that of the last switch that was read. `line` prepares; all methods are called
     from one other thread. `refresh` makes known the job versions that have come."""
 
@@ -55,7 +55,7 @@ class Following:
         line: Executor,
         refresh: Callable[[], None],
         answer: Callable[[Answer], None],
-        holding: Holding,
+        holding: PauseHandler,
     ) -> None:
         self.version = 0
         self._name = name
@@ -71,18 +71,18 @@ class Following:
             self._next = offset + 1
             waiting = (offset, entry) if isinstance(entry, Prepare) else None
             self.version = entry.version if isinstance(entry, Switch) else self.version
-            if isinstance(entry, Hold | Fetch | Go):
+            if isinstance(entry, Pause | CollectState | Resume):
                 holding.obey(offset, entry, {})
         if waiting is not None:
             self._obey(*waiting, {})
 
-    def catch_up(self, part: Part) -> None:
+    def catch_up(self, part: Subtask) -> None:
         """Makes the switches that a part which is opened has not made."""
         for entry in self._control.switches(part.runner.graph.version, self.version):
             self._switch(part, entry, None)
         self._holding.take_up(part)
 
-    def listen(self, parts: Mapping[int, Part]) -> None:
+    def listen(self, parts: Mapping[int, Subtask]) -> None:
         """Does what the leader has decided since."""
         for offset, entry in self._control.read(self._next):
             self._next = offset + 1
@@ -95,22 +95,22 @@ class Following:
             for _, change in pending.made.result().values():
                 change.abandon()
 
-    def _obey(self, offset: int, entry: Control, parts: Mapping[int, Part]) -> None:
+    def _obey(self, offset: int, entry: Control, parts: Mapping[int, Subtask]) -> None:
         match entry:
             case Prepare():
                 self.give_up()
                 made = self._line.submit(self._prepare, offset, entry, dict(parts))
                 self._pending = Pending(entry, made)
-            case GiveUp():
+            case Abandon():
                 self.give_up()
             case Switch():
                 self._switch_all(entry, parts)
-            case Look():
+            case InspectState():
                 self._holding.show(offset, entry, parts)
-            case Hold() | Fetch() | Go():
+            case Pause() | CollectState() | Resume():
                 self._holding.obey(offset, entry, parts)
 
-    def _prepare(self, number: int, entry: Prepare, parts: Mapping[int, Part]) -> Made:
+    def _prepare(self, number: int, entry: Prepare, parts: Mapping[int, Subtask]) -> Made:
         """A part that comes after this prepares when it switches."""
         made: Made = {}
         problem = None
@@ -131,7 +131,7 @@ class Following:
         self._answer(Answer(self._name, number, problem))
         return made
 
-    def _switch_all(self, entry: Switch, parts: Mapping[int, Part]) -> None:
+    def _switch_all(self, entry: Switch, parts: Mapping[int, Subtask]) -> None:
         pending, self._pending = self._pending, None
         made = pending.made.result() if pending is not None else {}
         for index, part in parts.items():
@@ -142,7 +142,7 @@ class Following:
             change.abandon()
         self.version = entry.version
 
-    def _try(self, part: Part, entry: Switch, change: GraphChange | None) -> None:
+    def _try(self, part: Subtask, entry: Switch, change: GraphChange | None) -> None:
         """A part that does not make the switch, as one that was lost in this moment, stays behind
         the others."""
         try:
@@ -154,7 +154,7 @@ class Following:
         except Exception:
             log.exception("%s has not switched to version %d", part.name, entry.version)
 
-    def _switch(self, part: Part, entry: Switch, change: GraphChange | None) -> None:
+    def _switch(self, part: Subtask, entry: Switch, change: GraphChange | None) -> None:
         if change is None:
             self._refresh()
             with recovering(part.runner):
@@ -163,13 +163,13 @@ class Following:
         part.switch(replace(change, starts={**entry.starts, **brought}, moved=entry.moved))
 
 
-def _change(part: Part, entry: Prepare | Switch) -> GraphChange:
+def _change(part: Subtask, entry: Prepare | Switch) -> GraphChange:
     """The change for one part, made ready."""
     told = Change(entry.version, entry.jobs, {}, entry.renamed, entry.handover)
     return part.graph.change_again(part.runner.graph, told)
 
 
-def _whole(part: Part, entry: Prepare) -> GraphChange:
+def _whole(part: Subtask, entry: Prepare) -> GraphChange:
     """The same; raises why a job of it cannot be planned."""
     change = _change(part, entry)
     for name, version in entry.jobs.items():

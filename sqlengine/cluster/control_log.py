@@ -18,7 +18,7 @@ from parser.errors import ServiceError
 from sqlengine.broker.base import Broker, system_topic
 from sqlengine.broker.ownership import Fence
 from sqlengine.executors.state_inspection import Seen
-from sqlengine.graphs.load_monitor import Trouble
+from sqlengine.graphs.load_monitor import IsolationTrigger
 from sqlengine.system.format_numbers import check_record
 
 FORMAT = 1
@@ -52,29 +52,29 @@ class Switch(msgspec.Struct, frozen=True, tag=True):
     format: int = FORMAT
 
 
-class GiveUp(msgspec.Struct, frozen=True, tag=True):
+class Abandon(msgspec.Struct, frozen=True, tag=True):
     """The change that was prepared last does not come."""
 
     version: int
     format: int = FORMAT
 
 
-class Hold(msgspec.Struct, frozen=True, tag=True):
+class Pause(msgspec.Struct, frozen=True, tag=True):
     """All parts read their sources up to `bounds` (offsets by source and shard) and no further, or
-    not at all, until `Go`: nothing is on its way between them then."""
+    not at all, until `Resume`: nothing is on its way between them then."""
 
     bounds: dict[str, dict[str, int]] = {}
     format: int = FORMAT
 
 
-class Fetch(msgspec.Struct, frozen=True, tag=True):
+class CollectState(msgspec.Struct, frozen=True, tag=True):
     """All parts, which are held, write down what they have of a job."""
 
     job: str
     format: int = FORMAT
 
 
-class Look(msgspec.Struct, frozen=True, tag=True):
+class InspectState(msgspec.Struct, frozen=True, tag=True):
     """All parts tell what the operations of a job keep, with at most `limit` rows of that of the
     number (0: of none)."""
 
@@ -84,14 +84,14 @@ class Look(msgspec.Struct, frozen=True, tag=True):
     format: int = FORMAT
 
 
-class Go(msgspec.Struct, frozen=True, tag=True):
+class Resume(msgspec.Struct, frozen=True, tag=True):
     """What was held goes on."""
 
     format: int = FORMAT
 
 
-Held: TypeAlias = Hold | Fetch | Go
-Control: TypeAlias = Prepare | Switch | GiveUp | Held | Look
+Held: TypeAlias = Pause | CollectState | Resume
+Control: TypeAlias = Prepare | Switch | Abandon | Held | InspectState
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -136,7 +136,7 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
 
 
 @dataclass(frozen=True)
-class PartReport:
+class SubtaskReport:
     """A part as its instance sees it: the version of its graph, its last epoch, and how far it has
     read each shard of each topic (the least of several readers); `waits_for`: parts with so many
     bytes of this one to read that it reads no more; `stored`: the version of the graph in its last
@@ -149,7 +149,7 @@ class PartReport:
     stored: int = 0
 
 
-class Report(msgspec.Struct, frozen=True, tag=True):
+class InstanceReport(msgspec.Struct, frozen=True, tag=True):
     """What an instance has done since it started. `sinks`: rows by the id of the sink; `letters`:
     dead letters by job; `troubles`: jobs that should leave its parts."""
 
@@ -157,7 +157,7 @@ class Report(msgspec.Struct, frozen=True, tag=True):
     pid: int
     since_ms: int
     now_ms: int
-    parts: dict[int, PartReport]
+    parts: dict[int, SubtaskReport]
     jobs: dict[str, int] = {}
     sinks: dict[str, int] = {}
     rows_in: int = 0
@@ -167,10 +167,10 @@ class Report(msgspec.Struct, frozen=True, tag=True):
     cpu_s: float = 0.0
     problem: str | None = None
     letters: dict[str, int] = {}
-    troubles: list[Trouble] = []
+    troubles: list[IsolationTrigger] = []
 
 
-Told: TypeAlias = Answer | Done | Failed | Report
+Told: TypeAlias = Answer | Done | Failed | InstanceReport
 
 _CONTROL: msgspec.json.Decoder[Control] = msgspec.json.Decoder(Control)
 _TOLD: msgspec.json.Decoder[Told] = msgspec.json.Decoder(Told)
@@ -225,9 +225,9 @@ def _key(entry: Control) -> bytes:
     match entry:
         case Switch():
             return _switch_key(entry.version)
-        case Prepare() | GiveUp():
+        case Prepare() | Abandon():
             return b"change"
-        case Look():
+        case InspectState():
             return b"look"
         case _:
             return b"held"

@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from sqlengine.cluster.control_log import PartReport, Report
-from sqlengine.cluster.subtask import Part
-from sqlengine.graphs.load_monitor import Trouble
+from sqlengine.cluster.control_log import InstanceReport, SubtaskReport
+from sqlengine.cluster.subtask import Subtask
+from sqlengine.graphs.load_monitor import IsolationTrigger
 from sqlengine.system.memory import Usage
 
 
 @dataclass
-class Count:
+class Counters:
     """Rows and epochs of parts; `jobs`, `sinks`: rows by job and by the id of the sink; `letters`:
     dead letters by job."""
 
@@ -24,7 +24,7 @@ class Count:
     epochs: int = 0
     dead_letters: int = 0
 
-    def add(self, part: Part) -> None:
+    def add(self, part: Subtask) -> None:
         progress = part.runner.progress
         self.jobs.update(part.graph.rows_by_job())
         self.sinks.update(dict(progress.rows_out))
@@ -33,10 +33,10 @@ class Count:
         self.epochs += progress.epochs
         self.dead_letters += progress.dead_letters
 
-    def with_parts(self, parts: Iterable[Part]) -> Count:
+    def with_parts(self, parts: Iterable[Subtask]) -> Counters:
         """This, and what parts have done that run still."""
         jobs, sinks, letters = map(Counter, (self.jobs, self.sinks, self.letters))
-        total = Count(jobs, sinks, letters, self.rows_in, self.epochs, self.dead_letters)
+        total = Counters(jobs, sinks, letters, self.rows_in, self.epochs, self.dead_letters)
         for part in parts:
             total.add(part)
         return total
@@ -46,12 +46,12 @@ class Count:
         name: str,
         since_ms: int,
         now_ms: int,
-        parts: Mapping[int, PartReport],
+        parts: Mapping[int, SubtaskReport],
         usage: Usage,
         problem: str | None,
-        troubles: list[Trouble],
-    ) -> Report:
-        return Report(
+        troubles: list[IsolationTrigger],
+    ) -> InstanceReport:
+        return InstanceReport(
             name,
             usage.pid,
             since_ms,
@@ -70,7 +70,7 @@ class Count:
         )
 
 
-def described(part: Part) -> PartReport:
+def described(part: Subtask) -> SubtaskReport:
     """A part for a report."""
     positions: dict[str, dict[str, int]] = {}
     for source in part.runner.inputs.running.values():
@@ -81,6 +81,6 @@ def described(part: Part) -> PartReport:
         for shard, at in source.positions.items():
             read[shard] = min(at, read.get(shard, at))
     stored = part.graph.checkpoints.stored_version
-    return PartReport(
+    return SubtaskReport(
         part.runner.graph.version, part.runner.epoch, positions, dict(part.runner.waits_for), stored
     )

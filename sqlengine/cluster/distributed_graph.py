@@ -20,35 +20,35 @@ from planner.graph.merge import Graph
 from planner.logical import Scan, Sink
 from sqlengine.broker.errors import BrokerError, TopicNotFound
 from sqlengine.cluster.control_log import (
+    Abandon,
     Answer,
     ControlLog,
     Done,
     Failed,
-    GiveUp,
+    InstanceReport,
     Prepare,
     Problem,
-    Report,
     Reports,
     Switch,
 )
-from sqlengine.cluster.pause_coordinator import Gathering
+from sqlengine.cluster.pause_coordinator import PauseCoordinator
 from sqlengine.cluster.subtask import in_parts, named_as_written
-from sqlengine.cluster.subtask_log import create_parts
+from sqlengine.cluster.subtask_log import create_subtasks
 from sqlengine.cluster.subtask_stores import check_stores, remove_stores
-from sqlengine.cluster.worker_reports import Heard
+from sqlengine.cluster.worker_reports import WorkerReports
 from sqlengine.connectors.base import Source
 from sqlengine.connectors.shuffle import shuffle_topic
 from sqlengine.executors.epochs import Change
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.sources import Positions
-from sqlengine.graphs.load_monitor import Trouble
+from sqlengine.graphs.load_monitor import IsolationTrigger
 from sqlengine.graphs.loop import GraphLoop
 from sqlengine.graphs.running import Faults, GraphHost, NotTogether, PlanOf, RunningGraph
 from sqlengine.graphs.takeover import Takeover
 from sqlengine.jobs.planning import PlannedJob
-from sqlengine.snapshots.job_snapshot import Belongings
-from sqlengine.snapshots.migrations import Handovers
-from sqlengine.snapshots.rescaling import together
+from sqlengine.snapshots.job_snapshot import JobSnapshot
+from sqlengine.snapshots.migrations import MigrationStore
+from sqlengine.snapshots.rescaling import merge_snapshots
 
 log = logging.getLogger("sqlengine")
 
@@ -59,7 +59,7 @@ _LOOK_S = 0.05
 _LOOK_AFTER_S = 1.0
 
 
-class DividedGraph(RunningGraph):
+class DistributedGraph(RunningGraph):
     """`parts` is fixed for the life of the graph; its instances are the members of `group`."""
 
     divided: ClassVar[bool] = True
@@ -68,17 +68,20 @@ class DividedGraph(RunningGraph):
         self, name: str, host: GraphHost, plan_of: PlanOf, without: Faults, parts: int
     ) -> None:
         check_stores(host, name, parts)
-        self.group = create_parts(host.broker, name, parts)
+        self.group = create_subtasks(host.broker, name, parts)
         self.parts = parts
         self.control = ControlLog(host.broker, name)
         self._threads = host.machine.threads
-        self.heard = Heard(self._threads.promise)
+        self.heard = WorkerReports(self._threads.promise)
         self._reports = Reports(host.broker, name)
         self._broker = host.broker
         self._behind = False
         self._written = plan_of
-        self.gathering = Gathering(
-            self, host.broker, lambda: Handovers(host.broker, host.machine.clock), self._threads.now
+        self.gathering = PauseCoordinator(
+            self,
+            host.broker,
+            lambda: MigrationStore(host.broker, host.machine.clock),
+            self._threads.now,
         )
         switches = [entry for _, entry in self.control.read() if isinstance(entry, Switch)]
         self._handovers_of = {e.version: e.handover for e in switches}  # "" for most
@@ -147,7 +150,7 @@ class DividedGraph(RunningGraph):
         except BaseException:
             change.abandon()
             with suppress(BrokerError):  # a full disk: the next change takes its place
-                self.control.append(GiveUp(version), self.now())
+                self.control.append(Abandon(version), self.now())
             raise
         try:
             super().switch(replace(change, starts=starts))
@@ -199,10 +202,12 @@ class DividedGraph(RunningGraph):
             raise plan
         return plan
 
-    def has(self, job: str) -> Belongings:
+    def has(self, job: str) -> JobSnapshot:
         """What a job has in all parts, at a standstill, as a graph has it that is not divided."""
         return named_as_written(
-            together(self.gathering.pieces(job), self.runner.graph), self.plan_of(job), self.parts
+            merge_snapshots(self.gathering.pieces(job), self.runner.graph),
+            self.plan_of(job),
+            self.parts,
         )
 
     def needs(self) -> set[str]:
@@ -255,7 +260,7 @@ class DividedGraph(RunningGraph):
         told = self._reports.read()
         for entry in told:
             match entry:
-                case Report():
+                case InstanceReport():
                     self.heard.take(entry)
                 case Failed(jobs=jobs, reason=reason):
                     self._host.on_failure(frozenset(jobs) & self.runner.jobs.keys(), reason)
@@ -274,7 +279,7 @@ class DividedGraph(RunningGraph):
         progress.dead_letters, progress.rows_out = totals.dead_letters, totals.sinks
         progress.letters = totals.letters
 
-    def troubles(self) -> list[Trouble]:
+    def troubles(self) -> list[IsolationTrigger]:
         """Of jobs in the instances that live, as these have told last."""
         owned = self.owned()
         told = (
@@ -336,7 +341,7 @@ class DividedGraph(RunningGraph):
 class _Listening(GraphLoop):
     """The loop of a graph that reads no rows: what there is to do is to listen."""
 
-    def __init__(self, graph: DividedGraph, host: GraphHost) -> None:
+    def __init__(self, graph: DistributedGraph, host: GraphHost) -> None:
         super().__init__(graph.runner, host.broker, host.on_failure, host.machine.threads)
         self._graph = graph
         self._now = host.machine.threads.now

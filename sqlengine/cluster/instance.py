@@ -13,32 +13,32 @@ from sqlengine.broker.errors import BrokerError, BrokerUnreachable, Fenced
 from sqlengine.broker.ownership import Fence
 from sqlengine.broker.remote.client import RemoteBroker, Transport
 from sqlengine.broker.storage.ahead import LookingAhead
-from sqlengine.cluster.control_follower import Following
+from sqlengine.cluster.control_follower import ControlLogFollower
 from sqlengine.cluster.control_log import (
     Answer,
     ControlLog,
     Done,
     Failed,
-    PartReport,
     Reports,
+    SubtaskReport,
     Told,
 )
-from sqlengine.cluster.counters import Count, described
-from sqlengine.cluster.load_reports import Watch
-from sqlengine.cluster.membership import Member
-from sqlengine.cluster.owned_subtasks import OwnedParts
-from sqlengine.cluster.pause_handler import Holding
-from sqlengine.cluster.subtask import Part, open_part
-from sqlengine.cluster.subtask_log import parts_topic
+from sqlengine.cluster.counters import Counters, described
+from sqlengine.cluster.load_reports import LoadReports
+from sqlengine.cluster.membership import GroupMembership
+from sqlengine.cluster.owned_subtasks import OwnedSubtasks
+from sqlengine.cluster.pause_handler import PauseHandler
+from sqlengine.cluster.subtask import Subtask, open_part
+from sqlengine.cluster.subtask_log import subtask_log_topic
 from sqlengine.config import Config
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.functions.pool import POOL
-from sqlengine.graphs.load_monitor import Trouble
+from sqlengine.graphs.load_monitor import IsolationTrigger
 from sqlengine.graphs.running import GraphHost
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.machine import Machine
 from sqlengine.registry import Registry
-from sqlengine.snapshots.migrations import Handovers
+from sqlengine.snapshots.migrations import MigrationStore
 from sqlengine.state.stores import CheckpointStores
 from sqlengine.system.spawning import Place
 
@@ -72,7 +72,7 @@ class Instance:
         self._registry = Registry(broker, config, machine)
         self._reports = Reports(broker, place.graph)
         self._line = machine.threads.line("changes")
-        handovers = Handovers(broker, machine.clock, sync=config.fsync == "interval")
+        handovers = MigrationStore(broker, machine.clock, sync=config.fsync == "interval")
         self._host = GraphHost(
             config,
             machine,
@@ -89,18 +89,24 @@ class Instance:
         self._told: dict[frozenset[str], float] = {}
         self._untold: deque[tuple[Answer | Done, Fence | None]] = deque()
         self._began, self._looked = machine.clock(), self._now()
-        self._news: tuple[Count, Mapping[int, PartReport], str | None, list[Trouble]] | None = None
-        self._watch = Watch(lambda name: (self._known[name][0], self._known[name][1].settings))
+        self._news: (
+            tuple[Counters, Mapping[int, SubtaskReport], str | None, list[IsolationTrigger]] | None
+        ) = None
+        self._watch = LoadReports(
+            lambda name: (self._known[name][0], self._known[name][1].settings)
+        )
         self._news_at = 0.0
-        self._holding = Holding(place.name, handovers, self._tell)
+        self._holding = PauseHandler(place.name, handovers, self._tell)
         control = ControlLog(self._broker, place.graph)
-        self._following = Following(
+        self._following = ControlLogFollower(
             place.name, control, self._line, self._registry.log.refresh, self._tell, self._holding
         )
-        group = parts_topic(place.graph)
+        group = subtask_log_topic(place.graph)
         self._count = broker.topic(group).shards
-        self._member = Member(broker, group, place.name, group, place.session_ms, machine.threads)
-        self._owned = OwnedParts(
+        self._member = GroupMembership(
+            broker, group, place.name, group, place.session_ms, machine.threads
+        )
+        self._owned = OwnedSubtasks(
             place.name, place.graph, self._member, self._open, machine.threads.now
         )
         POOL.join(self, self._on_broken_function)  # last: one that does not come up has not joined
@@ -131,7 +137,7 @@ class Instance:
         return busy
 
     @property
-    def parts(self) -> Mapping[int, Part]:
+    def parts(self) -> Mapping[int, Subtask]:
         """Those that run here."""
         return self._owned.parts
 
@@ -150,7 +156,7 @@ class Instance:
         self._member.leave()
         POOL.leave(self)
 
-    def _open(self, index: int, fence: Callable[[], Fence]) -> Part:
+    def _open(self, index: int, fence: Callable[[], Fence]) -> Subtask:
         """The part, with all changes that the others have made."""
         self._broker.forget()  # others may have written into its log since
         part = open_part(self.place.graph, index, self._count, self._host, self._plans, fence)

@@ -8,9 +8,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from sqlengine.broker.remote.wire import Served
-from sqlengine.cluster.control_log import PartReport, Report
-from sqlengine.cluster.distributed_graph import DividedGraph
-from sqlengine.cluster.supervisor import Child, Processes
+from sqlengine.cluster.control_log import InstanceReport, SubtaskReport
+from sqlengine.cluster.distributed_graph import DistributedGraph
+from sqlengine.cluster.supervisor import Child, ProcessSupervisor
 from sqlengine.config import Config
 from sqlengine.jobs.isolation_settings import group_of
 from sqlengine.machine import Machine
@@ -43,7 +43,7 @@ class InstanceView:
     waiting: tuple[str, ...]
 
 
-class Children:
+class InstanceGroups:
     """The graph that jobs share has as many as the configuration says, any other one. `stop` ends
     all in good order."""
 
@@ -52,16 +52,16 @@ class Children:
         self._config = config
         self._machine = machine
         self._door: Door | None = None
-        self._processes: dict[str, Processes] = {}
+        self._processes: dict[str, ProcessSupervisor] = {}
 
-    def run(self, graph: DividedGraph) -> None:
+    def run(self, graph: DistributedGraph) -> None:
         """Starts the processes of a divided graph: no more than it has parts."""
         if self._door is None:
             self._door = self._machine.door(self._broker)
         config = self._config
         count = min(max(config.instances, 1), graph.parts)
         most = None if group_of(graph.name) is None else _MOST_DEATHS
-        held = Processes(graph, config, self._door.path, count, self._machine, most)
+        held = ProcessSupervisor(graph, config, self._door.path, count, self._machine, most)
         self._processes[graph.name] = held
         held.start()
 
@@ -81,7 +81,7 @@ class Children:
         """All instances, by graph and number."""
         return [view for held in list(self._processes.values()) for view in self._of(held)]
 
-    def _of(self, held: Processes) -> Iterator[InstanceView]:
+    def _of(self, held: ProcessSupervisor) -> Iterator[InstanceView]:
         graph = held.graph
         owned, latest, parts = graph.owned(), graph.heard.latest(), graph.heard.parts()
         for child in held.children:
@@ -93,11 +93,11 @@ class Children:
 
     def _view(
         self,
-        graph: DividedGraph,
+        graph: DistributedGraph,
         child: Child,
         owned: tuple[int, ...] | None,
-        report: Report | None,
-        parts: dict[int, PartReport],
+        report: InstanceReport | None,
+        parts: dict[int, SubtaskReport],
     ) -> InstanceView:
         return InstanceView(
             graph=graph.name,
@@ -118,7 +118,7 @@ class Children:
             waiting=tuple(_waiting(parts)),
         )
 
-    def _lag(self, part: PartReport) -> int:
+    def _lag(self, part: SubtaskReport) -> int:
         return sum(
             max(0, self._broker.end_offset(topic, int(shard)) - at)
             for topic, shards in part.positions.items()
@@ -126,7 +126,7 @@ class Children:
         )
 
 
-def _waiting(parts: dict[int, PartReport]) -> Iterator[str]:
+def _waiting(parts: dict[int, SubtaskReport]) -> Iterator[str]:
     for index, part in sorted(parts.items()):
         for other, size in sorted(part.waits_for.items()):
             yield (
@@ -135,7 +135,7 @@ def _waiting(parts: dict[int, PartReport]) -> Iterator[str]:
             )
 
 
-def _is_of(report: Report | None, child: Child) -> bool:
+def _is_of(report: InstanceReport | None, child: Child) -> bool:
     return report is not None and report.pid == child.pid
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from time import perf_counter
 
-from sqlengine.cluster.subtask import Part
-from sqlengine.graphs.load_monitor import Gauge, Trouble
-from sqlengine.jobs.isolation_settings import Limits, limits_in
+from sqlengine.cluster.subtask import Subtask
+from sqlengine.graphs.load_monitor import IsolationTrigger, LoadMonitor
+from sqlengine.jobs.isolation_settings import IsolationLimits, limits_in
 from sqlengine.jobs.log import Cause
 
 
-class Watch:
+class LoadReports:
     """`settings` are those of a job that runs here and its version. `clock`: seconds that only
     grow, as commits are measured by. All methods are called from the thread of the parts."""
 
@@ -22,10 +22,10 @@ class Watch:
     ) -> None:
         self._settings = settings
         self._clock = clock
-        self._gauges: dict[int, Gauge] = {}
-        self._limits: dict[str, tuple[int, Limits]] = {}
+        self._gauges: dict[int, LoadMonitor] = {}
+        self._limits: dict[str, tuple[int, IsolationLimits]] = {}
 
-    def look(self, parts: Mapping[int, Part]) -> list[Trouble]:
+    def look(self, parts: Mapping[int, Subtask]) -> list[IsolationTrigger]:
         """Jobs that should leave the parts, each once. Not for their errors: of these the leader
         knows how many there are in all parts, and in how many rows."""
         now = self._clock()
@@ -37,11 +37,11 @@ class Watch:
         found = [t for g in self._gauges.values() for t in g.look(now, self._limits_of, len(parts))]
         return list({t.job: t for t in found if t.cause is not Cause.ERRORS}.values())
 
-    def _gauge(self, index: int, part: Part) -> Gauge:
+    def _gauge(self, index: int, part: Subtask) -> LoadMonitor:
         held = self._gauges.get(index)
-        return held if held is not None and held.graph is part.graph else Gauge(part.graph)
+        return held if held is not None and held.graph is part.graph else LoadMonitor(part.graph)
 
-    def _limits_of(self, name: str) -> Limits:
+    def _limits_of(self, name: str) -> IsolationLimits:
         version, settings = self._settings(name)
         known, limits = self._limits.get(name, (0, None))
         if limits is None or known != version:

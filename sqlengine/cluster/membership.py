@@ -18,7 +18,7 @@ log = logging.getLogger("sqlengine")
 _BEATS = 6
 
 
-class Member:
+class GroupMembership:
     """Joins when it is made, and tells of itself until `leave`. What it owns is known to its own
     thread first: whoever acts for a part later than it was lost is refused by its fence."""
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from parser.errors import SqlError
 from sqlengine.broker.errors import BrokerUnreachable
 from sqlengine.broker.ownership import Fence
-from sqlengine.cluster.counters import Count
-from sqlengine.cluster.membership import Member
-from sqlengine.cluster.subtask import Part
+from sqlengine.cluster.counters import Counters
+from sqlengine.cluster.membership import GroupMembership
+from sqlengine.cluster.subtask import Subtask
 
 log = logging.getLogger("sqlengine")
 
@@ -20,27 +20,32 @@ log = logging.getLogger("sqlengine")
 # so much.
 AGAIN_S, SOON_S = 1.0, 0.1
 
-Opener = Callable[[int, Callable[[], Fence]], Part]
+Opener = Callable[[int, Callable[[], Fence]], Subtask]
 
 
 @dataclass
-class Held:
+class OwnedSubtask:
     """A part that runs: `since` is the generation in which it came to this instance."""
 
-    part: Part
+    part: Subtask
     since: int
     pause_until: float = 0.0
 
 
-class OwnedParts:
+class OwnedSubtasks:
     """`opener` gives a part, brought to where the others are; `now`: seconds that only grow. All
     methods are called from one thread. BrokerUnreachable leaves them: with the server all ends."""
 
     def __init__(
-        self, name: str, graph: str, member: Member, opener: Opener, now: Callable[[], float]
+        self,
+        name: str,
+        graph: str,
+        member: GroupMembership,
+        opener: Opener,
+        now: Callable[[], float],
     ) -> None:
-        self.held: dict[int, Held] = {}
-        self.done = Count()
+        self.held: dict[int, OwnedSubtask] = {}
+        self.done = Counters()
         self._name = name
         self._graph = graph
         self._member = member
@@ -49,7 +54,7 @@ class OwnedParts:
         self._waiting: dict[int, tuple[float, str]] = {}  # until when, and why
 
     @property
-    def parts(self) -> dict[int, Part]:
+    def parts(self) -> dict[int, Subtask]:
         return {index: held.part for index, held in self.held.items()}
 
     def follow(self) -> None:
@@ -102,7 +107,7 @@ class OwnedParts:
             self._not_yet(index, str(error), SOON_S)
             return
         self._waiting.pop(index, None)
-        self.held[index] = Held(part, since)
+        self.held[index] = OwnedSubtask(part, since)
 
     def close(self, index: int, why: str) -> None:
         """With a checkpoint, so that the next owner repeats nothing."""
@@ -123,11 +128,11 @@ class OwnedParts:
         part.abandon()
         self._left(index, part, why)
 
-    def _left(self, index: int, part: Part, why: str) -> None:
+    def _left(self, index: int, part: Subtask, why: str) -> None:
         self.done.add(part)
         log.info("instance %s gives up part %d of %s: %s", self._name, index, self._graph, why)
 
-    def _step(self, index: int, held: Held) -> bool:
+    def _step(self, index: int, held: OwnedSubtask) -> bool:
         """Jobs at fault are told of by the part itself."""
         if held.pause_until > self._now():
             return False

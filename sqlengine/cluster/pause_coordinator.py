@@ -10,26 +10,33 @@ from typing import Protocol
 from parser.errors import JobError, ServiceError
 from sqlengine.broker.base import Broker
 from sqlengine.broker.errors import BrokerError
-from sqlengine.cluster.control_log import ControlLog, Done, Fetch, Go, Hold, Look
-from sqlengine.cluster.worker_reports import Heard
+from sqlengine.cluster.control_log import (
+    CollectState,
+    ControlLog,
+    Done,
+    InspectState,
+    Pause,
+    Resume,
+)
+from sqlengine.cluster.worker_reports import WorkerReports
 from sqlengine.connectors.shuffle import shuffle_topic
 from sqlengine.executors.sources import Positions
 from sqlengine.executors.state_inspection import Seen
-from sqlengine.snapshots.job_snapshot import Belongings
-from sqlengine.snapshots.migrations import Handovers
+from sqlengine.snapshots.job_snapshot import JobSnapshot
+from sqlengine.snapshots.migrations import MigrationStore
 
 # Parts that do not come to a standstill in that time go on.
 PATIENCE_S = 60.0
 _LOOK_S = 0.05
 
 
-class Led(Protocol):
+class CoordinatedGraph(Protocol):
     """What is asked of the divided graph."""
 
     name: str
     parts: int
     control: ControlLog
-    heard: Heard
+    heard: WorkerReports
 
     def now(self) -> int: ...
 
@@ -46,15 +53,15 @@ class Pauses:
     seconds: float = 0.0
 
 
-class Gathering:
+class PauseCoordinator:
     """Of one graph; `clock` gives seconds that only grow. Who asks for a standstill asks for
     nothing else of the graph's loop meanwhile."""
 
     def __init__(
         self,
-        graph: Led,
+        graph: CoordinatedGraph,
         broker: Broker,
-        pieces: Callable[[], Handovers],
+        pieces: Callable[[], MigrationStore],
         clock: Callable[[], float],
     ) -> None:
         self._graph = graph
@@ -79,7 +86,7 @@ class Gathering:
     def reach(self, bounds: Positions) -> Positions:
         """The same for parts that stand, once they have read up to these offsets."""
         self._owed = False
-        entry = Hold({name: dict(shards) for name, shards in bounds.items()})
+        entry = Pause({name: dict(shards) for name, shards in bounds.items()})
         number = self._graph.control.append(entry, self._graph.now())
         found = self._wait(number, self._nothing_on_its_way)
         positions: dict[str, dict[str, int]] = {}
@@ -91,15 +98,17 @@ class Gathering:
     def settle(self) -> None:
         """Lets go on what a former life of the server held."""
         told = [
-            entry for _, entry in self._graph.control.read() if isinstance(entry, Hold | Fetch | Go)
+            entry
+            for _, entry in self._graph.control.read()
+            if isinstance(entry, Pause | CollectState | Resume)
         ]
-        if told and not isinstance(told[-1], Go):
+        if told and not isinstance(told[-1], Resume):
             self.go()
 
     def go(self) -> None:
         """Lets all go on."""
         try:
-            self._graph.control.append(Go(), self._graph.now())
+            self._graph.control.append(Resume(), self._graph.now())
             self._owed = False
         except BrokerError:  # a full disk
             self._owed = True
@@ -109,9 +118,9 @@ class Gathering:
         if self._owed:
             self.go()
 
-    def pieces(self, job: str) -> list[Belongings]:
+    def pieces(self, job: str) -> list[JobSnapshot]:
         """What a job has in each part, at a standstill."""
-        number = self._graph.control.append(Fetch(job), self._graph.now())
+        number = self._graph.control.append(CollectState(job), self._graph.now())
         found = self._wait(number, lambda done: True)
         handovers = self._pieces()
         try:
@@ -123,7 +132,7 @@ class Gathering:
 
     def look(self, job: str, operation: int, limit: int) -> list[Seen]:
         """What the operations of a job keep in each part, between two epochs of it."""
-        number = self._graph.control.append(Look(job, operation, limit), self._graph.now())
+        number = self._graph.control.append(InspectState(job, operation, limit), self._graph.now())
         found = self._wait(number, lambda done: True)
         return [seen for part in range(self._graph.parts) if (seen := found[part].seen) is not None]
 

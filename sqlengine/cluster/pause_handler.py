@@ -9,40 +9,48 @@ from parser.errors import SqlError
 from planner.graph.division import INCOMING
 from sqlengine.broker.errors import BrokerUnreachable
 from sqlengine.broker.ownership import Fence
-from sqlengine.cluster.control_log import Done, Fetch, Go, Held, Hold, Look, Problem
-from sqlengine.cluster.subtask import Part
+from sqlengine.cluster.control_log import (
+    CollectState,
+    Done,
+    Held,
+    InspectState,
+    Pause,
+    Problem,
+    Resume,
+)
+from sqlengine.cluster.subtask import Subtask
 from sqlengine.executors.state_inspection import look
-from sqlengine.snapshots.migrations import Handovers
-from sqlengine.snapshots.rescaling import piece_of
+from sqlengine.snapshots.migrations import MigrationStore
+from sqlengine.snapshots.rescaling import subtask_snapshot
 
 
-class Holding:
+class PauseHandler:
     """`tell` tells the leader what parts have done, with a fence where it holds of their owner
     alone. All methods are called from the thread of the parts."""
 
     def __init__(
-        self, name: str, pieces: Handovers, tell: Callable[[Done, Fence | None], None]
+        self, name: str, pieces: MigrationStore, tell: Callable[[Done, Fence | None], None]
     ) -> None:
         self._name = name
         self._pieces = pieces
         self._tell = tell
-        self._held: tuple[int, Hold] | None = None
-        self._fetched: tuple[int, Fetch] | None = None
-        self._told: dict[int, tuple[Part, Done]] = {}
+        self._held: tuple[int, Pause] | None = None
+        self._fetched: tuple[int, CollectState] | None = None
+        self._told: dict[int, tuple[Subtask, Done]] = {}
 
-    def obey(self, number: int, entry: Held, parts: Mapping[int, Part]) -> None:
+    def obey(self, number: int, entry: Held, parts: Mapping[int, Subtask]) -> None:
         match entry:
-            case Hold():
+            case Pause():
                 self._held, self._fetched = (number, entry), None
-            case Fetch():
+            case CollectState():
                 self._fetched = number, entry
-            case Go():
+            case Resume():
                 self._held = self._fetched = None
-        if not isinstance(entry, Fetch):
+        if not isinstance(entry, CollectState):
             for part in parts.values():
                 self.take_up(part)
 
-    def show(self, number: int, entry: Look, parts: Mapping[int, Part]) -> None:
+    def show(self, number: int, entry: InspectState, parts: Mapping[int, Subtask]) -> None:
         """Tells what the operations of a job keep in each part."""
         for index, part in parts.items():
             try:
@@ -54,14 +62,14 @@ class Holding:
                 problem = Problem(error.message, error.detail, error.hint)
                 self._tell(Done(self._name, number, index, problem=problem), None)
 
-    def take_up(self, part: Part) -> None:
+    def take_up(self, part: Subtask) -> None:
         """A part is held like the others, or goes on like them."""
         if self._held is not None:
             part.runner.hold(self._held[1].bounds)
         else:
             part.runner.go_on()
 
-    def attend(self, parts: Mapping[int, Part]) -> None:
+    def attend(self, parts: Mapping[int, Subtask]) -> None:
         """Tells of parts that stand, or have done what they are asked for besides, once each. What
         one tells who has lost a part and does not know it yet would stand in the place of what its
         owner told."""
@@ -73,7 +81,7 @@ class Holding:
                 self._tell(done, part.fence())
                 self._told[index] = part, done
 
-    def _done(self, index: int, part: Part) -> Done | None:
+    def _done(self, index: int, part: Subtask) -> Done | None:
         assert self._held is not None
         number = self._held[0] if self._fetched is None else self._fetched[0]
         try:
@@ -98,11 +106,11 @@ class Holding:
         }
         return Done(self._name, number, index, at, positions)
 
-    def _fetch(self, number: int, job: str, index: int, part: Part) -> Done:
+    def _fetch(self, number: int, job: str, index: int, part: Subtask) -> Done:
         """Each instance writes under a name of its own: one that has lost the part and does not
         know it disturbs nobody."""
         piece = f"{job}#{number}-{index}-{self._name}"
         told = self._told.get(index)
         if told is None or told[0] is not part or told[1].piece != piece:
-            self._pieces.put(piece, piece_of(part.runner, job))
+            self._pieces.put(piece, subtask_snapshot(part.runner, job))
         return Done(self._name, number, index, piece=piece)

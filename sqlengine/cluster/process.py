@@ -16,7 +16,7 @@ from types import FrameType
 from sqlengine.broker.errors import BrokerUnreachable
 from sqlengine.broker.remote.near import NearTransport
 from sqlengine.cluster.instance import Instance
-from sqlengine.cluster.subtask_stores import parts_folder
+from sqlengine.cluster.subtask_stores import subtasks_folder
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.machine import THIS
 from sqlengine.state.stores import RocksStores
@@ -46,7 +46,7 @@ def main() -> None:
     try:
         factory = OperatorFactory(THIS.rules(work.config))
         # The log of a part is cut where its checkpoint stands, which must not be lost then.
-        stores = RocksStores(parts_folder(work.config), work.config.fsync)
+        stores = RocksStores(subtasks_folder(work.config), work.config.fsync)
         instance = Instance(
             work.place, NearTransport(work.socket), work.config, THIS, factory, stores
         )

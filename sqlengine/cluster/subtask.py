@@ -12,23 +12,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from parser.errors import SqlError
-from planner.graph.division import Share
+from planner.graph.division import SubtaskAssignment
 from planner.graph.merge import Graph
 from planner.graph.two_phases import in_two_phases, twins
 from planner.logical import LogicalPlan
 from sqlengine.broker.errors import Fenced
 from sqlengine.broker.ownership import Fence
-from sqlengine.cluster.subtask_log import Fencing, PartLog, create_parts
-from sqlengine.cluster.subtask_stores import open_store, part_name
+from sqlengine.cluster.subtask_log import Fencing, SubtaskLog, create_subtasks
+from sqlengine.cluster.subtask_stores import open_store, subtask_name
 from sqlengine.connectors.shuffle import Shuffle
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.runner import GraphRunner
-from sqlengine.executors.subtask import Portion
+from sqlengine.executors.subtask import SubtaskContext
 from sqlengine.graphs.loop import GraphLoop
 from sqlengine.graphs.running import Faults, GraphHost, PlanOf, RunningGraph, open_graph
 from sqlengine.jobs.planning import PlannedJob
-from sqlengine.snapshots.job_snapshot import Belongings, renamed
-from sqlengine.snapshots.rescaling import share_of
+from sqlengine.snapshots.job_snapshot import JobSnapshot, renamed
+from sqlengine.snapshots.rescaling import split_snapshot
 
 log = logging.getLogger("sqlengine.parts")
 
@@ -41,7 +41,7 @@ def in_parts(plan: PlannedJob, parts: int) -> PlannedJob:
     return replace(plan, sinks=tuple(in_two_phases(s, plan.settings) for s in plan.sinks))
 
 
-def named_in_parts(belongings: Belongings, plans: Iterable[PlannedJob], parts: int) -> Belongings:
+def named_in_parts(belongings: JobSnapshot, plans: Iterable[PlannedJob], parts: int) -> JobSnapshot:
     """What jobs have, by the names that their operations have in parts."""
     return renamed(
         belongings,
@@ -49,7 +49,7 @@ def named_in_parts(belongings: Belongings, plans: Iterable[PlannedJob], parts: i
     )
 
 
-def named_as_written(belongings: Belongings, plan: PlannedJob, parts: int) -> Belongings:
+def named_as_written(belongings: JobSnapshot, plan: PlannedJob, parts: int) -> JobSnapshot:
     """The same by the names that they have in a graph that is not divided."""
     return renamed(belongings, {other.digest: one.digest for one, other in _pairs(plan, parts)})
 
@@ -59,12 +59,14 @@ def _pairs(plan: PlannedJob, parts: int) -> Iterator[tuple[LogicalPlan, LogicalP
         yield from twins(sink, divided)
 
 
-class Part:
+class Subtask:
     """Stepped by `step`, or by a thread of its own after `loop.start()`. `lost`: it belongs to
     somebody else by now; it does nothing any more, and whoever had it lets go of it with
     `abandon`."""
 
-    def __init__(self, name: str, share: Share, graph: RunningGraph, epochs: PartLog) -> None:
+    def __init__(
+        self, name: str, share: SubtaskAssignment, graph: RunningGraph, epochs: SubtaskLog
+    ) -> None:
         self.name = name
         self.graph = graph
         self._parts = share.parts
@@ -137,13 +139,13 @@ def open_part(
     fence: Fencing,
     *,
     without: Faults | None = None,
-) -> Part:
+) -> Subtask:
     """Part `index` of `parts` of the graph of that name, recovered from its checkpoint and its log.
     ServiceError where the graph was made with another number of parts."""
-    name, share = part_name(graph, index), Share(index, parts)
-    epochs = PartLog(host.broker, create_parts(host.broker, graph, parts), index, fence)
+    name, share = subtask_name(graph, index), SubtaskAssignment(index, parts)
+    epochs = SubtaskLog(host.broker, create_subtasks(host.broker, graph, parts), index, fence)
     shuffle = Shuffle(host.broker, graph, share)
-    portion = Portion(share, shuffle, epochs, open_store(host, graph, index, parts, fence))
+    portion = SubtaskContext(share, shuffle, epochs, open_store(host, graph, index, parts, fence))
 
     def plans(jobs: Mapping[str, int]) -> Mapping[str, PlannedJob | SqlError]:
         return {
@@ -151,18 +153,18 @@ def open_part(
             for n, p in plan_of(jobs).items()
         }
 
-    def belongings(handover: str) -> Belongings | None:
+    def belongings(handover: str) -> JobSnapshot | None:
         whole = host.belongings(handover)
         if whole is None:
             return None
         found = [plan for plan in plan_of(whole.jobs).values() if isinstance(plan, PlannedJob)]
         return (
-            share_of(named_in_parts(whole, found, parts), share)
+            split_snapshot(named_in_parts(whole, found, parts), share)
             if len(found) == len(whole.jobs)
             else None
         )
 
     part_host = replace(host, belongings=belongings)
-    part = Part(name, share, open_graph(name, part_host, plans, without, portion), epochs)
+    part = Subtask(name, share, open_graph(name, part_host, plans, without, portion), epochs)
     log.info("%s: NewSplit, goes on behind epoch %d", name, part.runner.epoch)
     return part

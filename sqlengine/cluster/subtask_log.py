@@ -16,15 +16,15 @@ from sqlengine.executors.epochs import EpochRecord, decode_record
 Fencing = Callable[[], Fence | None]
 
 
-def parts_topic(graph: str) -> str:
+def subtask_log_topic(graph: str) -> str:
     """The topic that instances share out among them: who owns a shard runs the part."""
     return system_topic("parts", graph)
 
 
-def create_parts(broker: Broker, graph: str, parts: int) -> str:
+def create_subtasks(broker: Broker, graph: str, parts: int) -> str:
     """Makes the topic, or finds it. ServiceError where the graph has another number of parts, which
     is fixed."""
-    topic = parts_topic(graph)
+    topic = subtask_log_topic(graph)
     made = broker.create_topic(topic, parts, if_not_exists=True)
     if made.shards != parts:
         raise ServiceError(
@@ -34,14 +34,14 @@ def create_parts(broker: Broker, graph: str, parts: int) -> str:
     return topic
 
 
-def parts_of(broker: Broker, graph: str) -> int | None:
+def subtask_count(broker: Broker, graph: str) -> int | None:
     """How many parts the graph was made with; None where there is none of that name."""
     return next(
-        (topic.shards for topic in broker.topics() if topic.name == parts_topic(graph)), None
+        (topic.shards for topic in broker.topics() if topic.name == subtask_log_topic(graph)), None
     )
 
 
-class PartLog:
+class SubtaskLog:
     """The log of one part. `fence` proves that the part is ours: a record is refused once it is
     not, and then nothing of its epoch leaves (`lost`)."""
 

@@ -16,12 +16,12 @@ from sqlengine.state.store import CheckpointStore
 from sqlengine.state.topic_store import TopicStore
 
 
-def part_name(graph: str, index: int) -> str:
+def subtask_name(graph: str, index: int) -> str:
     """Of its checkpoints, and as a writer of topics."""
     return f"{graph}-{index}"
 
 
-def parts_folder(config: Config) -> Path:
+def subtasks_folder(config: Config) -> Path:
     """Where the checkpoints of all parts are that are in folders."""
     return config.data / "parts"
 
@@ -36,7 +36,7 @@ def open_store(
 ) -> CheckpointStore:
     """That of one part. A folder has a lock; into the topic nobody writes who does not own the part
     any more."""
-    name = part_name(graph, index)
+    name = subtask_name(graph, index)
     if host.config.checkpoints == "rocksdb":
         return host.stores.open(name)
     topic = checkpoints_topic(graph)
@@ -48,10 +48,12 @@ def check_stores(host: GraphHost, graph: str, parts: int) -> None:
     """ServiceError where the checkpoints of a graph's parts are in the other place: they would be
     lost."""
     topics = {topic.name for topic in host.broker.topics()}
-    folders = host.machine.stores(parts_folder(host.config)).names()
+    folders = host.machine.stores(subtasks_folder(host.config)).names()
     found = {"topic"} if checkpoints_topic(graph) in topics else set()
     found |= (
-        {"rocksdb"} if {part_name(graph, index) for index in range(parts)} & set(folders) else set()
+        {"rocksdb"}
+        if {subtask_name(graph, index) for index in range(parts)} & set(folders)
+        else set()
     )
     if others := found - {host.config.checkpoints}:
         raise ServiceError(
@@ -64,6 +66,6 @@ def remove_stores(host: GraphHost, graph: str, parts: int) -> None:
     """Forgets the checkpoints of all parts, none of which is open."""
     with suppress(TopicNotFound):
         host.broker.delete_topic(checkpoints_topic(graph))
-    stores = host.machine.stores(parts_folder(host.config))
+    stores = host.machine.stores(subtasks_folder(host.config))
     for index in range(parts):
-        stores.remove(part_name(graph, index))
+        stores.remove(subtask_name(graph, index))

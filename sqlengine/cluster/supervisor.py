@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from parser.errors import SqlError
-from sqlengine.cluster.distributed_graph import DividedGraph
+from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.config import Config
 from sqlengine.machine import Machine
 from sqlengine.system.spawning import Place, Process, Work
@@ -51,7 +51,7 @@ class Child:
         return self.process.pid if self.process is not None else None
 
 
-class Processes:
+class ProcessSupervisor:
     """`count` instances of one divided graph, named 1, 2 and so on; `stop` ends them in good order.
     With `most` one that has died so often, soon after its start each time, is not started again:
     the jobs of the graph fail."""
@@ -60,7 +60,7 @@ class Processes:
 
     def __init__(
         self,
-        graph: DividedGraph,
+        graph: DistributedGraph,
         config: Config,
         socket: Path,
         count: int,

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 
-from sqlengine.cluster.control_log import Answer, Done, PartReport, Problem, Report
+from sqlengine.cluster.control_log import Answer, Done, InstanceReport, Problem, SubtaskReport
 
 # Who does anything reports every second.
 _FRESH_MS = 3000
@@ -28,7 +28,7 @@ class Totals:
     dead_letters: int
 
 
-class Heard:
+class WorkerReports:
     """Written by the leader's thread, read by all. An instance that starts again counts from 0:
     what its former life did stays. `promise` makes what others wait for."""
 
@@ -38,11 +38,11 @@ class Heard:
         self._news = promise()
         self._answers: dict[int, dict[str, Problem | None]] = {}
         self._done: dict[int, dict[int, Done]] = {}
-        self._latest: dict[str, Report] = {}
+        self._latest: dict[str, InstanceReport] = {}
         self._rates: dict[str, float] = {}
-        self._before: list[Report] = []
+        self._before: list[InstanceReport] = []
 
-    def take(self, report: Report) -> None:
+    def take(self, report: InstanceReport) -> None:
         with self._lock:
             held = self._latest.get(report.instance)
             if held is not None and held.pid != report.pid:
@@ -89,7 +89,7 @@ class Heard:
         with suppress(TimeoutError):
             self._news.result(timeout_s)
 
-    def latest(self) -> dict[str, Report]:
+    def latest(self) -> dict[str, InstanceReport]:
         """The last report of each instance."""
         with self._lock:
             return dict(self._latest)
@@ -101,7 +101,7 @@ class Heard:
         fresh = held is not None and now_ms - held.now_ms <= _FRESH_MS
         return self._rates.get(instance, 0.0) if fresh else 0.0
 
-    def parts(self) -> dict[int, PartReport]:
+    def parts(self) -> dict[int, SubtaskReport]:
         """The last report of each part."""
         reports = sorted(self.latest().values(), key=lambda r: r.now_ms)
         return {index: part for report in reports for index, part in report.parts.items()}
@@ -113,7 +113,7 @@ class Heard:
         return Totals(jobs, sinks, letters, total.rows_in, total.epochs, total.dead_letters)
 
 
-def _sum(reports: list[Report]) -> Report:
+def _sum(reports: list[InstanceReport]) -> InstanceReport:
     jobs: Counter[str] = Counter()
     sinks: Counter[str] = Counter()
     letters: Counter[str] = Counter()
@@ -121,7 +121,7 @@ def _sum(reports: list[Report]) -> Report:
         letters.update(report.letters)
         jobs.update(report.jobs)
         sinks.update(report.sinks)
-    return Report(
+    return InstanceReport(
         "",
         0,
         0,

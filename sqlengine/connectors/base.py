@@ -16,7 +16,7 @@ from xxhash import xxh64_hexdigest
 from parser.errors import TryAgain
 from parser.types import DataType
 from planner.catalog import Table
-from planner.graph.division import WHOLE, Share
+from planner.graph.division import WHOLE, SubtaskAssignment
 from planner.scalar import Scalar
 from sqlengine.batch import Batch, RowKind
 from sqlengine.broker.base import Broker
@@ -126,7 +126,7 @@ class Environment:
     memory: Memory | None = None
     disk: Disk = MACHINE
     callables: Callables = field(default_factory=lambda: NO_CALLABLES)
-    share: Share = WHOLE
+    share: SubtaskAssignment = WHOLE
     once: bool = True
 
 

@@ -12,11 +12,11 @@ from typing import TypeVar
 
 from parser.errors import OptionError, PlanError, UnsupportedError
 from parser.types import Root, Schema
-from planner.analysis.delivery import Takes, deliver
+from planner.analysis.delivery import AcceptedChanges, deliver
 from planner.catalog import PARTITION, MetadataColumn, Table
 from planner.logical import LogicalPlan, Scan
 from planner.logical import Sink as PlannedSink
-from planner.logical.change_kinds import Changes
+from planner.logical.change_kinds import ModifyKindSet
 from planner.settings import IDLE_OPTION, RUNTIME_MODE, is_batch
 from sqlengine.batch import RowKind
 from sqlengine.broker.errors import NO_SPACE, cannot_write
@@ -254,12 +254,12 @@ def kinds_of_format(table: Table) -> frozenset[RowKind]:
     return chosen.kinds if chosen is not None else frozenset({RowKind.INSERT})
 
 
-def changes_of(kinds: frozenset[RowKind]) -> Changes:
+def changes_of(kinds: frozenset[RowKind]) -> ModifyKindSet:
     """What rows of these kinds are to the planner."""
-    updates = Changes.UPDATES if RowKind.UPDATE_AFTER in kinds else Changes.NONE
+    updates = ModifyKindSet.UPDATES if RowKind.UPDATE_AFTER in kinds else ModifyKindSet.NONE
     if updates and RowKind.UPDATE_BEFORE not in kinds:
-        updates |= Changes.UPSERTS
-    return updates | (Changes.DELETES if RowKind.DELETE in kinds else Changes.NONE)
+        updates |= ModifyKindSet.UPSERTS
+    return updates | (ModifyKindSet.DELETES if RowKind.DELETE in kinds else ModifyKindSet.NONE)
 
 
 def delivered(sink: PlannedSink, settings: Mapping[str, str]) -> PlannedSink:
@@ -270,13 +270,13 @@ def delivered(sink: PlannedSink, settings: Mapping[str, str]) -> PlannedSink:
     if sink.overwrite:
         _check_overwriting(sink.table, settings)
     kinds = takes(sink.table)
-    mode = Takes.APPEND if kinds == {RowKind.INSERT} else Takes.UPSERT
+    mode = AcceptedChanges.APPEND if kinds == {RowKind.INSERT} else AcceptedChanges.UPSERT
     if RowKind.UPDATE_BEFORE in kinds:
         found = connector_of(sink.table)
         mode = (
-            Takes.ANY
+            AcceptedChanges.ANY
             if found.accepts_updates and not isinstance(found, Changing)
-            else Takes.RETRACT
+            else AcceptedChanges.RETRACT
         )
     found = connector_of(sink.table)
     apart = isinstance(found, Repeating) and found.apart

@@ -14,14 +14,14 @@ from contextlib import suppress
 from typing import ClassVar, Final
 
 from parser.errors import ServiceError
-from planner.graph.division import Share
+from planner.graph.division import SubtaskAssignment
 from planner.logical.shuffle import KEY
 from sqlengine.batch import Batch
 from sqlengine.broker.base import Addition, Broker, Records, system_topic
 from sqlengine.broker.errors import BrokerError
 from sqlengine.broker.storage.packing import Compression
 from sqlengine.connectors.base import Chunk
-from sqlengine.formats.shuffle_records import Stamp, decode_stamp, encode_stamp
+from sqlengine.formats.shuffle_records import SenderHeader, decode_header, encode_header
 
 # What a part may have sent to another one that has not read it.
 UNREAD_BYTES = 32 << 20
@@ -40,7 +40,7 @@ class Shuffle:
     one have sent is not read before this part has made the change, too."""
 
     def __init__(
-        self, broker: Broker, graph: str, share: Share, compression: Compression = "lz4"
+        self, broker: Broker, graph: str, share: SubtaskAssignment, compression: Compression = "lz4"
     ) -> None:
         self.topic = shuffle_topic(graph)
         made = broker.create_topic(self.topic, share.parts, if_not_exists=True)
@@ -98,7 +98,9 @@ class ShuffleSource:
 
     bounded: ClassVar[bool] = False
 
-    def __init__(self, shuffle: Shuffle, broker: Broker, share: Share, tells: int) -> None:
+    def __init__(
+        self, shuffle: Shuffle, broker: Broker, share: SubtaskAssignment, tells: int
+    ) -> None:
         self._shuffle = shuffle
         self._broker = broker
         self._shard = share.index
@@ -141,7 +143,7 @@ class ShuffleSource:
         later = (
             n
             for n, k in enumerate(records.keys.to_pylist())
-            if decode_stamp(k).version > self._shuffle.version
+            if decode_header(k).version > self._shuffle.version
         )
         return next(later, records.num_rows)
 
@@ -157,7 +159,12 @@ class ShuffleSink:
     guarantee: ClassVar[str] = "exactly-once"
 
     def __init__(
-        self, shuffle: Shuffle, broker: Broker, writer: str, share: Share, compression: Compression
+        self,
+        shuffle: Shuffle,
+        broker: Broker,
+        writer: str,
+        share: SubtaskAssignment,
+        compression: Compression,
     ) -> None:
         self._shuffle = shuffle
         self._broker = broker
@@ -176,7 +183,7 @@ class ShuffleSink:
         self._time = batch.proctime
 
     def commit(self, epoch: int) -> int:
-        stamp = encode_stamp(Stamp(self._share.index, epoch, self._shuffle.version))
+        stamp = encode_header(SenderHeader(self._share.index, epoch, self._shuffle.version))
         additions = [
             Addition(
                 self._shuffle.topic,

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from parser.errors import SqlError
 from planner.graph.merge import Graph
 from planner.logical import Scan
-from sqlengine.cluster.distributed_graph import DividedGraph
+from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.sources import Positions
 from sqlengine.graphs.running import NotTogether, RunningGraph
 from sqlengine.jobs.planning import PlannedJob
-from sqlengine.snapshots.job_snapshot import Belongings, capture, nodes_of
-from sqlengine.snapshots.migrations import Handovers
+from sqlengine.snapshots.job_snapshot import JobSnapshot, nodes_of, snapshot
+from sqlengine.snapshots.migrations import MigrationStore
 
 # So many epochs may be between the two, of so many records in a shard.
 EPOCHS, NEAR = 8, 4096
@@ -32,7 +32,7 @@ class Leaving:
     plans: Mapping[str, PlannedJob]
     jobs: Mapping[str, int]
     handover: str
-    handovers: Handovers
+    handovers: MigrationStore
     begin: Callable[[], None]
 
     @property
@@ -41,7 +41,7 @@ class Leaving:
         return dict.fromkeys(self.jobs, 0)
 
 
-def out_of_parts(leaving: Leaving, source: DividedGraph) -> Belongings:
+def out_of_parts(leaving: Leaving, source: DistributedGraph) -> JobSnapshot:
     """The one job leaves; what it has is written down."""
     (job,) = leaving.jobs
     change = source.change(source.runner.graph, {}, leaving.going, {})
@@ -57,7 +57,7 @@ def out_of_parts(leaving: Leaving, source: DividedGraph) -> Belongings:
     return belongings
 
 
-def into_parts(leaving: Leaving, source: RunningGraph, target: DividedGraph) -> None:
+def into_parts(leaving: Leaving, source: RunningGraph, target: DistributedGraph) -> None:
     """The jobs go over. NotTogether where they do not stand near enough to the others: nothing has
     changed."""
     inputs = source.runner.inputs
@@ -83,7 +83,7 @@ def into_parts(leaving: Leaving, source: RunningGraph, target: DividedGraph) -> 
 
 
 def _meeting(
-    jobs: Collection[str], source: RunningGraph, target: DividedGraph, theirs: Positions
+    jobs: Collection[str], source: RunningGraph, target: DistributedGraph, theirs: Positions
 ) -> Positions:
     """Where both have read to when the jobs go over."""
     meeting = {}
@@ -106,7 +106,7 @@ class _Ready:
     coming: GraphChange
 
 
-def _give(leaving: Leaving, source: RunningGraph, target: DividedGraph, ready: _Ready) -> None:
+def _give(leaving: Leaving, source: RunningGraph, target: DistributedGraph, ready: _Ready) -> None:
     """In the thread of the graph that the jobs leave, which waits until all parts have prepared."""
     try:
         belongings = _belongings(leaving.jobs, source, target, ready.meeting)
@@ -122,17 +122,17 @@ def _give(leaving: Leaving, source: RunningGraph, target: DividedGraph, ready: _
 
 
 def _belongings(
-    jobs: Collection[str], source: RunningGraph, target: DividedGraph, meeting: Positions
-) -> Belongings:
+    jobs: Collection[str], source: RunningGraph, target: DistributedGraph, meeting: Positions
+) -> JobSnapshot:
     if not source.runner.reach(meeting, EPOCHS):
         raise NotTogether(jobs, target.name, "its sources are not read as far")
-    belongings = capture(source.runner, *jobs)
+    belongings = snapshot(source.runner, *jobs)
     if belongings.unsent:
         raise NotTogether(jobs, target.name, "it has rows for which there is no space")
     return belongings
 
 
-def _positions(belongings: Belongings, graph: Graph) -> Positions:
+def _positions(belongings: JobSnapshot, graph: Graph) -> Positions:
     """By the scans of `graph`, which has the jobs."""
     scans = (node for node in belongings.nodes(graph) if isinstance(node.plan, Scan))
     return {scan.id: belongings.sources[scan.plan.digest].positions for scan in scans}

@@ -26,7 +26,7 @@ _BLOCK = 1_000
 
 
 @dataclass(frozen=True)
-class Letter:
+class DeadLetter:
     """One dead letter. `id` is its offset in the topic; `job` is '' for a record that is malformed
     for all jobs of `table`. `place`: line:column in the text of the job's version, or shard@offset;
     `subject`: the expression, or the table. `shard` and `offset` name the record in `stored` (a
@@ -50,7 +50,7 @@ class Letter:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class DeadLetterFilter:
     """Which letters: of a job (its own, and those of its `tables`), of a table, from a time on
     (ms), of some ids."""
 
@@ -60,7 +60,7 @@ class Wanted:
     since_ms: int = 0
     ids: Collection[int] | None = None
 
-    def takes(self, letter: Letter) -> bool:
+    def takes(self, letter: DeadLetter) -> bool:
         """Whether it is one of them, where `takes_of` says so of its owner."""
         return letter.time >= self.since_ms and (self.ids is None or letter.id in self.ids)
 
@@ -82,7 +82,7 @@ class _Where:
     end: int
 
 
-class Letters:
+class DeadLetterQueue:
     """What stands in the topic. May be called from any thread."""
 
     def __init__(self, broker: Broker) -> None:
@@ -92,15 +92,15 @@ class Letters:
         self._blocks: dict[bytes, array[int]] = {}
         self._looked = self._begin_then = 0
 
-    def read(self, wanted: Wanted, after: int = -1) -> Iterator[Letter]:
+    def read(self, wanted: DeadLetterFilter, after: int = -1) -> Iterator[DeadLetter]:
         """Letters behind number `after`, oldest first."""
         where = self._find(wanted, after)
         for block in where.blocks:
             yield from self._letters(block, where, wanted, after)
 
-    def last(self, wanted: Wanted, count: int) -> list[Letter]:
+    def last(self, wanted: DeadLetterFilter, count: int) -> list[DeadLetter]:
         """The last `count` letters, oldest first."""
-        found: list[Letter] = []
+        found: list[DeadLetter] = []
         where = self._find(wanted, -1)
         for block in reversed(where.blocks):
             found = [*self._letters(block, where, wanted, -1), *found]
@@ -148,7 +148,7 @@ class Letters:
             for number in mark["replayed"]:
                 self._replayed.setdefault(number, set()).add(mark["job"])
 
-    def _find(self, wanted: Wanted, after: int) -> _Where:
+    def _find(self, wanted: DeadLetterFilter, after: int) -> _Where:
         """Where letters behind number `after` may be."""
         self.look()
         first = max(after + 1, self._since(wanted)) // _BLOCK
@@ -161,12 +161,14 @@ class Letters:
             found &= {number // _BLOCK for number in wanted.ids}
         return _Where(sorted(found), pa.array(keys, pa.binary()), end)
 
-    def _since(self, wanted: Wanted) -> int:
+    def _since(self, wanted: DeadLetterFilter) -> int:
         if not wanted.since_ms or self._begin() is None:
             return 0
         return self._broker.offset_for_time(DEAD_LETTERS, 0, wanted.since_ms)
 
-    def _letters(self, block: int, where: _Where, wanted: Wanted, after: int) -> Iterator[Letter]:
+    def _letters(
+        self, block: int, where: _Where, wanted: DeadLetterFilter, after: int
+    ) -> Iterator[DeadLetter]:
         start = max(block * _BLOCK, after + 1)
         for records in self._records(start, min((block + 1) * _BLOCK, where.end)):
             mine = pc.is_in(_keys(records), where.keys)
@@ -174,7 +176,7 @@ class Letters:
             for offset, value in zip(
                 pa.array(records.offsets).filter(mine).to_pylist(), values, strict=True
             ):
-                letter = msgspec.convert({**msgspec.json.decode(value), "id": offset}, Letter)
+                letter = msgspec.convert({**msgspec.json.decode(value), "id": offset}, DeadLetter)
                 if wanted.takes(letter):
                     yield letter
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from parser.errors import JobError, SqlError
-from sqlengine.engine.graph_manager import Fleet
+from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.requests import Outcome, Request
 from sqlengine.engine.savepoints import Savepoints
 from sqlengine.executors.graph_change import GraphChange
@@ -48,7 +48,7 @@ class Work:
 class Deployment:
     """Changes the graphs of one engine, in the thread that makes changes."""
 
-    def __init__(self, registry: Registry, fleet: Fleet, savepoints: Savepoints) -> None:
+    def __init__(self, registry: Registry, fleet: GraphManager, savepoints: Savepoints) -> None:
         self._registry = registry
         self._fleet = fleet
         self._savepoints = savepoints

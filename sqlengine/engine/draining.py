@@ -9,8 +9,8 @@ from __future__ import annotations
 from contextlib import suppress
 
 from parser.errors import JobError, SqlError
-from sqlengine.engine.graph_manager import Fleet
-from sqlengine.engine.migration import Moves
+from sqlengine.engine.graph_manager import GraphManager
+from sqlengine.engine.migration import Migrations
 from sqlengine.engine.requests import Outcome
 from sqlengine.engine.savepoints import Savepoints
 from sqlengine.jobs.log import MAIN, Cause, Job, JobState, PendingChange, moved
@@ -21,12 +21,12 @@ _LEAVES = "it is about to end"
 _ENDED = "it has ended, and was not stopped: stop it again, with drain"
 
 
-class Drains:
+class Draining:
     """Of the jobs of one engine. All methods are called from the thread that makes changes, with no
     other change pending."""
 
     def __init__(
-        self, registry: Registry, fleet: Fleet, savepoints: Savepoints, moves: Moves
+        self, registry: Registry, fleet: GraphManager, savepoints: Savepoints, moves: Migrations
     ) -> None:
         self._registry = registry
         self._fleet = fleet

@@ -22,14 +22,14 @@ from typing import TypeVar
 from parser.errors import ExecutionError, JobError, Position, ServiceError, SqlError
 from planner.catalog import Catalog
 from sqlengine.broker.embedded import EmbeddedBroker
-from sqlengine.cluster.instance_groups import Children
+from sqlengine.cluster.instance_groups import InstanceGroups
 from sqlengine.config import Config
 from sqlengine.connectors.base import NO_CALLABLES, Callables
-from sqlengine.engine.dead_letters import Letter, Letters
-from sqlengine.engine.graph_manager import Fleet
+from sqlengine.engine.dead_letters import DeadLetter, DeadLetterQueue
+from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.isolation import Isolation
-from sqlengine.engine.job_changes import Changes
-from sqlengine.engine.migration import Moves
+from sqlengine.engine.job_changes import JobChanges
+from sqlengine.engine.migration import Migrations
 from sqlengine.engine.replaying import MOST, Replayed, Replays
 from sqlengine.engine.requests import Outcome, Request
 from sqlengine.engine.savepoints import Savepoints
@@ -43,7 +43,7 @@ from sqlengine.jobs.planning import BoundJob, JobText, bind_job
 from sqlengine.jobs.workers import INLINE
 from sqlengine.machine import THIS, Machine
 from sqlengine.registry import Registry, text_of
-from sqlengine.snapshots.migrations import Handovers
+from sqlengine.snapshots.migrations import MigrationStore
 from sqlengine.state.stores import CheckpointStores
 from sqlengine.state.topic_store import TopicStores, has_topic
 
@@ -82,7 +82,7 @@ class Engine:
         self._failing: set[str] = set()
         self._closed = threading.Event()
         self._registry = Registry(self.broker, config, machine)
-        handovers = Handovers(self.broker, machine.clock, sync=config.fsync == "interval")
+        handovers = MigrationStore(self.broker, machine.clock, sync=config.fsync == "interval")
         host = GraphHost(
             config,
             machine,
@@ -96,14 +96,14 @@ class Engine:
             handovers.get,
             self._callables,
         )
-        self.instances = Children(self.broker, config, machine)
-        self._fleet = Fleet(host, self._registry.plans_of, self.instances)
+        self.instances = InstanceGroups(self.broker, config, machine)
+        self._fleet = GraphManager(host, self._registry.plans_of, self.instances)
         self.savepoints = Savepoints(self._registry, self._fleet, config, machine.disk)
         self.state = StateViews(self._registry, self._fleet)
-        self._moves = Moves(self._registry, self._fleet, handovers)
-        self._changes = Changes(self._registry, self._fleet, self.savepoints, self._moves)
+        self._moves = Migrations(self._registry, self._fleet, handovers)
+        self._changes = JobChanges(self._registry, self._fleet, self.savepoints, self._moves)
         self._isolation = Isolation(self._registry, self._fleet, self._moves, self._changes)
-        self.letters = Letters(self.broker)
+        self.letters = DeadLetterQueue(self.broker)
         self._replays = Replays(self._registry, self._fleet, self.letters)
         POOL.join(self, self._on_broken_function)
         try:
@@ -267,7 +267,7 @@ class Engine:
         each."""
         return self._serially(lambda: self._replays.replay(name, ids, limit))
 
-    def statement_of(self, letter: Letter) -> tuple[Position | None, str | None]:
+    def statement_of(self, letter: DeadLetter) -> tuple[Position | None, str | None]:
         """Where the text of the job's version has the expression that a letter names, and the text;
         None for a table's."""
         held = self.log.versions.get(letter.job, {}).get(letter.version)
@@ -292,7 +292,7 @@ class Engine:
         return self._fleet.main
 
     @property
-    def fleet(self) -> Fleet:
+    def fleet(self) -> GraphManager:
         return self._fleet
 
     def jobs(self) -> list[Job]:

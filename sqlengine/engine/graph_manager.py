@@ -15,9 +15,9 @@ import msgspec
 from parser.errors import JobError, SqlError
 from planner.graph.division import why_not_divided
 from planner.logical import LogicalPlan, Scan, Sink
-from sqlengine.cluster.distributed_graph import DividedGraph
-from sqlengine.cluster.instance_groups import Children
-from sqlengine.cluster.subtask_log import parts_of
+from sqlengine.cluster.distributed_graph import DistributedGraph
+from sqlengine.cluster.instance_groups import InstanceGroups
+from sqlengine.cluster.subtask_log import subtask_count
 from sqlengine.connectors.base import Environment, Forgetting, Reloading
 from sqlengine.connectors.registry import open_scan, open_source
 from sqlengine.executors.epochs import EPOCHS, TopicEpochLog
@@ -41,10 +41,10 @@ def is_shared(graph: str) -> bool:
     )
 
 
-class Fleet:
+class GraphManager:
     """Changed by the thread that makes changes; `graphs` always has MAIN."""
 
-    def __init__(self, host: GraphHost, plan_of: PlanOf, children: Children) -> None:
+    def __init__(self, host: GraphHost, plan_of: PlanOf, children: InstanceGroups) -> None:
         self._host = host
         self._plan_of = plan_of
         self._children = children
@@ -62,13 +62,13 @@ class Fleet:
         left = [
             n
             for n in stored
-            if n not in names and group_of(n) is None and parts_of(broker, n) is not None
+            if n not in names and group_of(n) is None and subtask_count(broker, n) is not None
         ]
         self._choose_shared()
         shared = () if self._shared is None else (self._shared,)
         for name in dict.fromkeys((MAIN, *shared, *names, *(n for n in stored if n not in left))):
             self.graphs[name] = self._open(
-                name, divided=name in shared or parts_of(broker, name) is not None
+                name, divided=name in shared or subtask_count(broker, name) is not None
             )
 
     def _choose_shared(self) -> None:
@@ -76,7 +76,7 @@ class Fleet:
         graph. Every part has epochs of its own, which cost more than their rows: so few are
         made."""
         config, broker = self._host.config, self._host.broker
-        first = parts_of(broker, SHARED)
+        first = subtask_count(broker, SHARED)
         self._parts = config.parts or first or max(2, config.instances)
         self._shared: str | None = None
         if config.instances:
@@ -92,8 +92,8 @@ class Fleet:
     def _open(self, name: str, *, divided: bool, without: Faults | None = None) -> RunningGraph:
         if not divided:
             return open_graph(name, self._host, self._plan_of, without)
-        parts = self._parts if name == self._shared else parts_of(self._host.broker, name) or 1
-        return DividedGraph(name, self._host, self._plan_of, without or {}, parts)
+        parts = self._parts if name == self._shared else subtask_count(self._host.broker, name) or 1
+        return DistributedGraph(name, self._host, self._plan_of, without or {}, parts)
 
     def lost(self) -> dict[str, SqlError]:
         """Jobs that ran and cannot be planned any more, or whose operators raise."""
@@ -190,7 +190,7 @@ class Fleet:
         """Starts it, and the processes that run its parts, once all are started."""
         if self._started:
             graph.loop.start()
-            if isinstance(graph, DividedGraph):
+            if isinstance(graph, DistributedGraph):
                 self._children.run(graph)
 
     def restore(self, name: str, job: str, version: int, restoration: Restoration) -> RunningGraph:
@@ -275,7 +275,7 @@ class Fleet:
     def where(self, job: Job, plans: Iterable[Sink]) -> str:
         """Where a job runs, and why there."""
         graph = self.of(job.name)
-        if isinstance(graph, DividedGraph):
+        if isinstance(graph, DistributedGraph):
             parts = f"in {graph.parts} parts" if graph.parts > 1 else "in a process of its own"
             return f"in graph '{graph.name}', {parts}" + (f": {job.reason}" if job.reason else "")
         why = (
@@ -312,7 +312,7 @@ class Fleet:
             graph.close()
             if is_shared(name):
                 continue  # one day there may be as many parts again
-            if isinstance(graph, DividedGraph):
+            if isinstance(graph, DistributedGraph):
                 graph.remove()
             self._host.stores.remove(name)
 

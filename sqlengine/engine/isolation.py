@@ -11,14 +11,14 @@ from time import perf_counter
 from typing import Final
 
 from parser.errors import SqlError
-from sqlengine.cluster.distributed_graph import DividedGraph
-from sqlengine.engine.graph_manager import Fleet
-from sqlengine.engine.job_changes import Changes
-from sqlengine.engine.migration import Moves
-from sqlengine.graphs.load_monitor import Gauge, Trouble
-from sqlengine.graphs.loop import Turns
+from sqlengine.cluster.distributed_graph import DistributedGraph
+from sqlengine.engine.graph_manager import GraphManager
+from sqlengine.engine.job_changes import JobChanges
+from sqlengine.engine.migration import Migrations
+from sqlengine.graphs.load_monitor import IsolationTrigger, LoadMonitor
+from sqlengine.graphs.loop import CatchUpScheduler
 from sqlengine.graphs.running import NotTogether, RunningGraph
-from sqlengine.jobs.isolation_settings import ISOLATION, Limits, group_of, limits_in
+from sqlengine.jobs.isolation_settings import ISOLATION, IsolationLimits, group_of, limits_in
 from sqlengine.jobs.log import MAIN, Cause, Job, JobState
 from sqlengine.registry import Registry
 from sqlengine.system.threads import Repeated, Threads
@@ -45,9 +45,9 @@ class Isolation:
     def __init__(
         self,
         registry: Registry,
-        fleet: Fleet,
-        moves: Moves,
-        changes: Changes,
+        fleet: GraphManager,
+        moves: Migrations,
+        changes: JobChanges,
         clock: Callable[[], float] = perf_counter,
     ) -> None:
         self._registry = registry
@@ -55,15 +55,15 @@ class Isolation:
         self._moves = moves
         self._changes = changes
         self._clock = clock
-        self._gauges: dict[str, Gauge] = {}
-        self._limits: dict[str, tuple[int, Limits]] = {}  # with the version of the job
+        self._gauges: dict[str, LoadMonitor] = {}
+        self._limits: dict[str, tuple[int, IsolationLimits]] = {}  # with the version of the job
         self._trouble_at: dict[str, float] = {}
         self._times: dict[str, int] = {}  # how often each job was taken out
         self._again: dict[
             str, tuple[float, float]
         ] = {}  # when a job is tried again, and what comes after that
         self._most = _MOST
-        self._turns = Turns()
+        self._turns = CatchUpScheduler()
         self._repeated: Repeated | None = None
         self._looking: Future[None] | None = None
 
@@ -96,7 +96,7 @@ class Isolation:
         for graph in graphs:
             graph.loop.turns = self._turns if self._catches_up(graph) else None
             troubles = list(self._gauges[graph.name].look(now, self._limits_of))
-            if isinstance(graph, DividedGraph):
+            if isinstance(graph, DistributedGraph):
                 troubles += graph.troubles()
             self._trouble_at |= dict.fromkeys((t.job for t in troubles), now)
             self._take_out(graph, troubles, now)
@@ -128,9 +128,9 @@ class Isolation:
     def _may_divide(self, job: Job) -> bool:
         return job.graph != MAIN or ISOLATION in job.settings or self._fleet.divides(job)
 
-    def _gauge(self, graph: RunningGraph) -> Gauge:
+    def _gauge(self, graph: RunningGraph) -> LoadMonitor:
         held = self._gauges.get(graph.name)
-        return held if held is not None and held.graph is graph else Gauge(graph)
+        return held if held is not None and held.graph is graph else LoadMonitor(graph)
 
     def _catches_up(self, graph: RunningGraph) -> bool:
         if graph.divided or graph.name == MAIN or group_of(graph.name) is not None:
@@ -138,7 +138,7 @@ class Isolation:
         jobs = self._registry.log.jobs
         return all(jobs[n].cause is Cause.NONE for n in list(graph.runner.jobs) if n in jobs)
 
-    def _limits_of(self, name: str) -> Limits:
+    def _limits_of(self, name: str) -> IsolationLimits:
         job = self._registry.job(name)
         version, limits = self._limits.get(name, (0, None))
         if limits is None or version != job.version:
@@ -146,7 +146,7 @@ class Isolation:
             self._limits[name] = job.version, limits
         return limits
 
-    def _take_out(self, graph: RunningGraph, troubles: list[Trouble], now: float) -> None:
+    def _take_out(self, graph: RunningGraph, troubles: list[IsolationTrigger], now: float) -> None:
         """One job at a time: with it gone the others may be well."""
         shared = graph.divided or graph.name == MAIN or group_of(graph.name) is not None
         if not shared or len(graph.runner.jobs) < 2:
@@ -206,7 +206,7 @@ class Isolation:
     def _into_parts(self, jobs: list[Job], home: RunningGraph, now: float) -> None:
         """As many at once as can be: each time all parts stand still. Where one cannot come, half
         as many are tried."""
-        assert isinstance(home, DividedGraph)
+        assert isinstance(home, DistributedGraph)
         late = False
         while jobs and not late:
             going = self._moves.together(jobs, self._most)

@@ -11,9 +11,9 @@ from dataclasses import replace
 from parser.errors import JobError, ObjectExists, SqlError, UnknownObject
 from sqlengine.catalog.changes import full_name
 from sqlengine.engine.deploying import Deployment, Work
-from sqlengine.engine.draining import Drains
-from sqlengine.engine.graph_manager import Fleet
-from sqlengine.engine.migration import Moves
+from sqlengine.engine.draining import Draining
+from sqlengine.engine.graph_manager import GraphManager
+from sqlengine.engine.migration import Migrations
 from sqlengine.engine.requests import (
     Outcome,
     Request,
@@ -31,18 +31,18 @@ from sqlengine.jobs.planning import JobText, PlannedJob
 from sqlengine.registry import LIVE, Registry
 
 
-class Changes:
+class JobChanges:
     """Makes changes of the jobs of one engine. All methods are called from one thread."""
 
     def __init__(
-        self, registry: Registry, fleet: Fleet, savepoints: Savepoints, moves: Moves
+        self, registry: Registry, fleet: GraphManager, savepoints: Savepoints, moves: Migrations
     ) -> None:
         self._registry = registry
         self._fleet = fleet
         self._savepoints = savepoints
         self._moves = moves
         self._deployment = Deployment(registry, fleet, savepoints)
-        self._drains = Drains(registry, fleet, savepoints, moves)
+        self._drains = Draining(registry, fleet, savepoints, moves)
 
     def finish(self) -> None:
         """Makes what is missing of a change that a crash or a full disk interrupted."""

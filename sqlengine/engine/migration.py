@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 
 from parser.errors import JobError, ServiceError, SqlError, TryAgain
 from planner.settings import AGG_PHASES
-from sqlengine.cluster.distributed_graph import DividedGraph
+from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.engine.cluster_migration import EPOCHS, NEAR, Leaving, into_parts, out_of_parts
-from sqlengine.engine.graph_manager import Fleet
+from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.recovery import recovering
 from sqlengine.executors.sources import Positions, RunningSource
@@ -29,13 +29,13 @@ from sqlengine.jobs.log import Cause, Job, PendingChange
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.registry import Registry
 from sqlengine.snapshots.job_snapshot import (
-    Belongings,
-    capture,
+    JobSnapshot,
     common_positions,
     nodes_of,
     obstacles,
+    snapshot,
 )
-from sqlengine.snapshots.migrations import Handovers
+from sqlengine.snapshots.migrations import MigrationStore
 
 log = logging.getLogger("sqlengine")
 
@@ -49,7 +49,7 @@ _PATIENCE_S = 1.0
 
 
 @dataclass(frozen=True)
-class _Move:
+class _Migration:
     """One move on its way: both graphs, and the change of each."""
 
     job: str
@@ -60,10 +60,10 @@ class _Move:
     handover: str
 
 
-class Moves:
+class Migrations:
     """Moves the jobs of one engine. All methods are called from the thread that makes changes."""
 
-    def __init__(self, registry: Registry, fleet: Fleet, handovers: Handovers) -> None:
+    def __init__(self, registry: Registry, fleet: GraphManager, handovers: MigrationStore) -> None:
         self._registry = registry
         self._fleet = fleet
         self._handovers = handovers
@@ -85,7 +85,7 @@ class Moves:
             [job], home, cause, None if group is None else f"isolation group '{group}'", _PATIENCE_S
         )
 
-    def to_parts(self, jobs: Sequence[Job], home: DividedGraph) -> None:
+    def to_parts(self, jobs: Sequence[Job], home: DistributedGraph) -> None:
         """Jobs of one graph into the parts that they are to share, in one step: all of them, or
         none (see `together`)."""
         group = group_of(home.name)
@@ -208,18 +208,18 @@ class Moves:
         plans = self._plans(versions)
         parts = Leaving(plans, versions, handover, self._handovers, lambda: self._begin(change))
         try:
-            if isinstance(target, DividedGraph):
+            if isinstance(target, DistributedGraph):
                 into_parts(parts, source, target)
-            elif isinstance(source, DividedGraph):
+            elif isinstance(source, DistributedGraph):
                 with _prepared(target, plans, versions) as coming:
                     has = out_of_parts(parts, source)
                     target.call(lambda: target.take(coming, has, handover))
             else:
                 with _prepared(target, plans, versions) as coming:
                     leaving = source.change(source.runner.graph, {}, parts.going, {})
-                    move = _Move(first, source, target, leaving, coming, handover)
+                    move = _Migration(first, source, target, leaving, coming, handover)
                     self._begin(change)
-                    target.call(lambda: _join(move, self._handovers, patience_s))
+                    target.call(lambda: _attach(move, self._handovers, patience_s))
         except SqlError:
             if self._registry.log.pending is change:
                 self.finish()
@@ -277,7 +277,7 @@ class Moves:
         self,
         target: RunningGraph,
         plans: Mapping[str, PlannedJob],
-        belongings: Belongings,
+        belongings: JobSnapshot,
         handover: str,
     ) -> None:
         with _prepared(target, plans, belongings.jobs) as coming:
@@ -298,21 +298,21 @@ def _prepared(
         raise
 
 
-def _join(move: _Move, handovers: Handovers, patience_s: float | None) -> None:
+def _attach(move: _Migration, handovers: MigrationStore, patience_s: float | None) -> None:
     """What is done in the thread of the graph to which the job comes; that of the other one does
     its part meanwhile."""
     move.target.runner.complete()
     try:
-        meeting = move.source.loop.call(lambda: _meet(move), patience_s)
+        meeting = move.source.loop.call(lambda: _align_offsets(move), patience_s)
         if not move.target.runner.reach(meeting, EPOCHS):
             raise NotTogether([move.job], move.target.name, "its sources are not read as far")
-        belongings = move.source.call(lambda: _leave(move, meeting, handovers), patience_s)
+        belongings = move.source.call(lambda: _detach(move, meeting, handovers), patience_s)
     finally:
         move.source.runner.inputs.bounds = {}
     move.target.take(move.coming, belongings, move.handover)
 
 
-def _meet(move: _Move) -> Positions:
+def _align_offsets(move: _Migration) -> Positions:
     """Where both have read to when the job goes over; the graph that it leaves reads no further
     from now on."""
     theirs = common_positions(move.coming.graph, move.target.runner, move.job)
@@ -345,13 +345,13 @@ def _near(source: RunningSource) -> int:
     return NEAR if source.scan.table.connector == "topic" else _NEAR_BYTES
 
 
-def _leave(
-    move: _Move, meeting: Mapping[str, Mapping[str, int]], handovers: Handovers
-) -> Belongings:
+def _detach(
+    move: _Migration, meeting: Mapping[str, Mapping[str, int]], handovers: MigrationStore
+) -> JobSnapshot:
     runner = move.source.runner
     if not runner.reach(meeting, EPOCHS):
         raise NotTogether([move.job], move.target.name, "its sources are not read as far")
-    belongings = capture(runner, move.job)
+    belongings = snapshot(runner, move.job)
     why_not = next(obstacles(belongings, move.coming.graph, move.target.runner), None)
     if why_not is not None:
         raise NotTogether([move.job], move.target.name, why_not)

@@ -17,8 +17,8 @@ from parser.errors import JobError, Position
 from planner.logical import AssignWatermark, Filter, LogicalPlan, Project, Scan, Sink, Union
 from planner.scalar import Scalar, find_position, walk
 from sqlengine.connectors.base import Source
-from sqlengine.engine.dead_letters import Letter, Letters, Wanted
-from sqlengine.engine.graph_manager import Fleet
+from sqlengine.engine.dead_letters import DeadLetter, DeadLetterFilter, DeadLetterQueue
+from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.executors.dead_letters import stored
 from sqlengine.executors.epochs import Again, Replay
 from sqlengine.executors.replays import read_one, sinks_of
@@ -53,7 +53,7 @@ class Replayed:
 class Replays:
     """Replays letters, in the thread that makes changes."""
 
-    def __init__(self, registry: Registry, fleet: Fleet, letters: Letters) -> None:
+    def __init__(self, registry: Registry, fleet: GraphManager, letters: DeadLetterQueue) -> None:
         self._registry = registry
         self._fleet = fleet
         self._letters = letters
@@ -70,7 +70,7 @@ class Replays:
                 hint="start it first",
             )
         graph = self._fleet.here(name, "a replay")
-        wanted = Wanted(
+        wanted = DeadLetterFilter(
             job=name, tables=job.uses + job.defines, ids=None if ids is None else frozenset(ids)
         )
         rows: list[Again] = []
@@ -96,7 +96,7 @@ class Replays:
             tuple(r.letter for r in rows), tuple(refused), graph.runner.epoch if rows else 0
         )
 
-    def locate(self, letter: Letter) -> Position | None:
+    def locate(self, letter: DeadLetter) -> Position | None:
         """Where the text of the letter's version has the expression."""
         key = letter.job, letter.version, letter.subject
         if key not in self._places:
@@ -105,7 +105,7 @@ class Replays:
             self._places[key] = locate(self._plan(letter.job, letter.version), letter.subject)
         return self._places[key]
 
-    def _waiting(self, wanted: Wanted, job: str, limit: int) -> Iterator[Letter]:
+    def _waiting(self, wanted: DeadLetterFilter, job: str, limit: int) -> Iterator[DeadLetter]:
         waiting = (x for x in self._letters.read(wanted) if job not in self._letters.replayed(x.id))
         return islice(waiting, limit)
 
@@ -122,7 +122,7 @@ class _Judge:
     """Decides what becomes of one letter. `sinks`: the job's statements as they run; `old`: those
     of its versions."""
 
-    letter: Letter
+    letter: DeadLetter
     sinks: Sequence[Sink]
     old: Mapping[int, tuple[Sink, ...]]
     graph: str

@@ -12,9 +12,9 @@ from parser.errors import JobError
 from planner.graph.takeover import policy_of
 from planner.logical import Scan
 from planner.settings import flag
-from sqlengine.cluster.distributed_graph import DividedGraph
+from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.config import Config
-from sqlengine.engine.graph_manager import Fleet
+from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.jobs.log import Job, JobState
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.registry import Registry
@@ -40,7 +40,7 @@ class Savepoints:
     """Of the jobs of one engine. What changes a job is called from the thread that makes
     changes."""
 
-    def __init__(self, registry: Registry, fleet: Fleet, config: Config, disk: Disk) -> None:
+    def __init__(self, registry: Registry, fleet: GraphManager, config: Config, disk: Disk) -> None:
         self._registry = registry
         self._fleet = fleet
         self._config = config
@@ -67,7 +67,7 @@ class Savepoints:
         now = self._registry.clock()
         about = About(self._registry.version(job).sql, job.version, job.settings, now, drain)
         graph = self._fleet.of(job.name)
-        if isinstance(graph, DividedGraph):
+        if isinstance(graph, DistributedGraph):
             return self._take_of_parts(graph, job, about, folder, stop=stop)
         if stop:
             taken: list[Savepoint] = []
@@ -90,7 +90,7 @@ class Savepoints:
         self._folder(job.settings, folder)
 
     def _take_of_parts(
-        self, graph: DividedGraph, job: Job, about: About, folder: str | None, *, stop: bool
+        self, graph: DistributedGraph, job: Job, about: About, folder: str | None, *, stop: bool
     ) -> Savepoint:
         """The parts stand still until it is written; it says nothing of them."""
         plan = graph.plan_of(job.name)

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from parser.errors import JobError
 from parser.types import Column, Schema
-from sqlengine.cluster.distributed_graph import DividedGraph
-from sqlengine.engine.graph_manager import Fleet
+from sqlengine.cluster.distributed_graph import DistributedGraph
+from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.executors.memory_limits import OperationState
 from sqlengine.executors.state_inspection import Seen, look, rows_of, seen_in_all
 from sqlengine.formats.results import JsonValue, column_to_json
@@ -41,7 +41,7 @@ class TableView:
 class StateViews:
     """Of the jobs of one engine. What is shown is what was there between two epochs."""
 
-    def __init__(self, registry: Registry, fleet: Fleet) -> None:
+    def __init__(self, registry: Registry, fleet: GraphManager) -> None:
         self._registry = registry
         self._fleet = fleet
 
@@ -60,7 +60,7 @@ class StateViews:
         return [_view(t.name, schemas[t.name], rows_of(t), t.total) for t in seen.tables]
 
     def _seen(self, graph: RunningGraph, job: str, number: int, limit: int) -> Seen:
-        if isinstance(graph, DividedGraph):
+        if isinstance(graph, DistributedGraph):
             return seen_in_all(graph.gathering.look(job, number, limit), limit)
         return graph.loop.call(lambda: look(graph.runner, job, number, limit))()
 

@@ -37,7 +37,7 @@ _NAMES = (
 )
 
 
-class LetterSink:
+class DeadLetterSink:
     """Rows that could not be processed, one JSON object each: the columns of DEAD_LETTER, time,
     graph and epoch, and the version of the job. `versions` are the jobs that run."""
 
@@ -102,7 +102,7 @@ def decode_owner(key: bytes) -> Owner:
     return _OWNER.decode(key)
 
 
-def addressed(letters: Batch, node: PhysicalNode, source: PhysicalNode) -> Batch:
+def with_source(letters: Batch, node: PhysicalNode, source: PhysicalNode) -> Batch:
     """Letters of an operator with what its graph knows: each job that shares the operator gets one
     of its own, but where the table is at fault; and the table that the row came from."""
     if not isinstance(node.plan, Scan | AssignWatermark):

@@ -17,8 +17,15 @@ from planner.graph.physical import PhysicalNode, PhysicalPlan
 from sqlengine.batch import Batch, together
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.containment import process
-from sqlengine.executors.dead_letters import addressed
-from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Heir, Operator, Output, Timed
+from sqlengine.executors.dead_letters import with_source
+from sqlengine.operators.base import (
+    ERROR_PORT,
+    GIVE_UP_PORT,
+    Operator,
+    Output,
+    StateSuccessor,
+    Timed,
+)
 from sqlengine.operators.rules import RulesOperator
 from sqlengine.state.table import KeyedTable
 
@@ -174,7 +181,7 @@ class EmbeddedExecutor:
         self.plan = plan
         self._timed = [n.operator for n in self.running.values() if isinstance(n.operator, Timed)]
         for heir in (
-            [n.operator for n in self.running.values() if isinstance(n.operator, Heir)]
+            [n.operator for n in self.running.values() if isinstance(n.operator, StateSuccessor)]
             if inherited
             else ()
         ):
@@ -277,7 +284,7 @@ class EmbeddedExecutor:
                     rows += result.num_rows
                     if out_port in (ERROR_PORT, GIVE_UP_PORT):
                         self.errors.append(
-                            (out_port, addressed(result, current.node, self.running[source].node))
+                            (out_port, with_source(result, current.node, self.running[source].node))
                         )
                     else:
                         self._route(current, out_port, result, waiting, queue, write)

@@ -9,7 +9,7 @@ from sqlengine.executors.sources import RunningSource
 from sqlengine.snapshots.checkpoints import Position
 
 
-class Versions:
+class FileVersions:
     """Of one graph. A recovery begins at the last checkpoint. Where a loss of power may take that
     one, too, `first_record` gives the offset of the first record in the log of epochs: it begins at
     one behind that."""

@@ -10,12 +10,12 @@ import pyarrow as pa
 from planner.graph.merge import Graph
 from sqlengine.connectors.base import Sink
 from sqlengine.executors.embedded import Prepared
-from sqlengine.executors.pending_commits import Owed
+from sqlengine.executors.pending_commits import RecoveredCommit
 from sqlengine.executors.sources import RunningSource
 
 
 @dataclass(frozen=True)
-class Brought:
+class RestoredJob:
     """What a job brings from another graph, by the nodes of this one: `tables` by their full names,
     of nodes `born` with the change; `positions` of all sources of the job by their scans, those
     that are `ended`, constant rows that it was `given`; `handover`: where it is written down;
@@ -27,7 +27,7 @@ class Brought:
     positions: Mapping[str, dict[str, int]]
     ended: frozenset[str]
     given: frozenset[str]
-    owed: Mapping[str, Owed]
+    owed: Mapping[str, RecoveredCommit]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class GraphChange:
     renamed: Mapping[str, str]
     inherited: Mapping[str, str] = field(default_factory=dict)
     starts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    brought: Brought | None = None
+    brought: RestoredJob | None = None
     moved: bool = False
 
     def abandon(self) -> None:

@@ -28,7 +28,7 @@ class _Record(msgspec.Struct):
     format: int = FORMAT
 
 
-class Answers:
+class NondeterministicCallLog:
     """Those of one graph. Without a broker nothing is kept: for scripts, and where epochs are not
     repeated."""
 

@@ -22,11 +22,11 @@ from planner.graph.physical import PhysicalPlan, PhysicalSink
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Busy, Environment, Replacing, Rolling, Sink
 from sqlengine.connectors.registry import open_sink
-from sqlengine.executors.dead_letters import LetterSink
+from sqlengine.executors.dead_letters import DeadLetterSink
 from sqlengine.executors.epochs import Replay
 from sqlengine.executors.failures import GaveUp, LostSink, RowsFailed, SinkFailed
-from sqlengine.executors.nondeterministic_calls import Answers
-from sqlengine.executors.pending_commits import Owed, Unsent
+from sqlengine.executors.nondeterministic_calls import NondeterministicCallLog
+from sqlengine.executors.pending_commits import PendingCommit, RecoveredCommit
 from sqlengine.executors.waiting_sink import WaitingSink
 from sqlengine.executors.wire import encode_batch
 from sqlengine.operators.base import GIVE_UP_PORT, Output
@@ -71,7 +71,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Kept:
+class BufferedEpoch:
     """The rows of one epoch for a sink that had no space."""
 
     epoch: int
@@ -91,7 +91,7 @@ class Outputs:
         fails_on_error: Callable[[str], bool],
         progress: Progress,
         result: Sink | None,
-        answers: Answers,
+        answers: NondeterministicCallLog,
         shuffle: Sink | None = None,
     ) -> None:
         self.running: dict[str, Sink] = {} if shuffle is None else {OUTGOING: shuffle}
@@ -104,7 +104,7 @@ class Outputs:
             str, list[Batch]
         ] = {}  # of the last epoch, for tables: it may go with its job
         # What a sink had no space for, oldest first: it has the rows of the first.
-        self._kept: dict[str, deque[Kept]] = {}
+        self._kept: dict[str, deque[BufferedEpoch]] = {}
         self._tried: dict[str, int] = {}  # when a busy sink was asked last, by the clock
         self._rolling: dict[str, Rolling] = {}
         self.answers = answers
@@ -187,11 +187,11 @@ class Outputs:
         self._tried.pop(name, None)
         self.blocked.pop(name, None)
 
-    def unsent(self, names: Iterable[str], writer: str, epoch: int) -> tuple[Unsent, ...]:
+    def unsent(self, names: Iterable[str], writer: str, epoch: int) -> tuple[PendingCommit, ...]:
         """The rows that these sinks have no space for, oldest first; `epoch` is the last one."""
-        kept = ((n, k) for n in names for k in self._kept.get(n, (Kept(epoch, []),)))
+        kept = ((n, k) for n in names for k in self._kept.get(n, (BufferedEpoch(epoch, []),)))
         return tuple(
-            Unsent(n, writer, k.epoch, tuple(map(encode_batch, k.batches))) for n, k in kept
+            PendingCommit(n, writer, k.epoch, tuple(map(encode_batch, k.batches))) for n, k in kept
         )
 
     def tables_alone_wait(self, plan: PhysicalPlan) -> bool:
@@ -212,10 +212,12 @@ class Outputs:
         """Sinks of the plan without space, for rows that a job brought included."""
         return {name.partition(_OF)[0]: error for name, error in list(self.blocked.items())}
 
-    def open_owed(self, plan: PhysicalPlan, unsent: Iterable[Unsent]) -> dict[str, Owed]:
+    def open_owed(
+        self, plan: PhysicalPlan, unsent: Iterable[PendingCommit]
+    ) -> dict[str, RecoveredCommit]:
         """The sinks for rows that a job brings and that are not out. SqlError when one cannot be
         opened."""
-        by_writer: dict[tuple[str, str], list[Unsent]] = {}
+        by_writer: dict[tuple[str, str], list[PendingCommit]] = {}
         for given in unsent:
             by_writer.setdefault((given.sink, given.writer), []).append(given)
         return {
@@ -223,16 +225,18 @@ class Outputs:
             for (n, w), rows in by_writer.items()
         }
 
-    def _open_owed(self, sink: logical.Sink, writer: str, unsent: list[Unsent]) -> Owed:
+    def _open_owed(
+        self, sink: logical.Sink, writer: str, unsent: list[PendingCommit]
+    ) -> RecoveredCommit:
         assert sink.table is not None, "the result of a query goes to no other graph"
-        return Owed(
+        return RecoveredCommit(
             open_sink(
                 sink.table, replace(self._environment, writer=writer), overwrite=sink.overwrite
             ),
             unsent,
         )
 
-    def owe(self, owed: Mapping[str, Owed]) -> None:
+    def owe(self, owed: Mapping[str, RecoveredCommit]) -> None:
         """Before anything else leaves, these rows do."""
         self._uncommitted = {**owed, **self._uncommitted}
 
@@ -275,7 +279,7 @@ class Outputs:
 
     def mark(self, replay: Replay, now_ms: int) -> None:
         """Writes down, with the epoch, which dead letters are done with."""
-        if isinstance(self._letters, LetterSink):
+        if isinstance(self._letters, DeadLetterSink):
             self._letters.mark(replay, now_ms)
             self._uncommitted[LETTERS] = self._letters
 
@@ -300,7 +304,7 @@ class Outputs:
                     raise
                 self.refused[name] = error
             else:
-                if isinstance(self._uncommitted[name], Owed):
+                if isinstance(self._uncommitted[name], RecoveredCommit):
                     self._uncommitted[name].close()
                 self._let_go(name)
         if full is not None:
@@ -319,7 +323,9 @@ class Outputs:
 
     def _keep(self, name: str, epoch: int) -> None:
         if name not in self._kept or name in self._batches:
-            self._kept.setdefault(name, deque()).append(Kept(epoch, self._batches.pop(name, [])))
+            self._kept.setdefault(name, deque()).append(
+                BufferedEpoch(epoch, self._batches.pop(name, []))
+            )
 
     def _rests(self, name: str) -> bool:
         """Whether a busy sink was asked just now."""
@@ -371,6 +377,6 @@ class Outputs:
                 sink.take_place()
 
     def close(self) -> None:
-        owed = (sink for sink in self._uncommitted.values() if isinstance(sink, Owed))
+        owed = (sink for sink in self._uncommitted.values() if isinstance(sink, RecoveredCommit))
         for sink in (*self.running.values(), *owed):
             sink.close()

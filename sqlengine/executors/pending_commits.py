@@ -15,7 +15,7 @@ from sqlengine.executors.wire import decode_batch
 
 
 @dataclass(frozen=True)
-class Unsent:
+class PendingCommit:
     """Encoded batches of one epoch for a sink (its id) of the graph `writer`; none where only a
     file is not complete."""
 
@@ -25,13 +25,13 @@ class Unsent:
     batches: tuple[bytes, ...]
 
 
-class Owed:
+class RecoveredCommit:
     """A sink opened as the writer of these rows, which are of it and in the order of their epochs.
     It has done its work once `commit` returns."""
 
     guarantee: ClassVar[str] = "exactly-once"
 
-    def __init__(self, sink: Sink, unsent: Iterable[Unsent]) -> None:
+    def __init__(self, sink: Sink, unsent: Iterable[PendingCommit]) -> None:
         self._sink = sink
         self._left = deque(unsent)
         self._rows = 0

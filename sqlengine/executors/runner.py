@@ -20,22 +20,22 @@ from sqlengine.connectors.base import Chunk, Environment, Sink
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import Change, EpochLog, EpochRecord, Range, Replay
 from sqlengine.executors.failures import GraphBroken, SourceFailed
-from sqlengine.executors.file_versions import Versions
+from sqlengine.executors.file_versions import FileVersions
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.inputs import Inputs
 from sqlengine.executors.memory_limits import MemoryGuard
-from sqlengine.executors.nondeterministic_calls import Answers
+from sqlengine.executors.nondeterministic_calls import NondeterministicCallLog
 from sqlengine.executors.outputs import Outputs, Progress
-from sqlengine.executors.pending_commits import Unsent
+from sqlengine.executors.pending_commits import PendingCommit
 from sqlengine.executors.replays import push_again
 from sqlengine.executors.sources import NOT_GIVEN, Positions, positions_of
-from sqlengine.executors.subtask import Portion
-from sqlengine.executors.time_events import Times, unacquainted
+from sqlengine.executors.subtask import SubtaskContext
+from sqlengine.executors.time_events import TimeEvents, sources_needing_it
 from sqlengine.snapshots.checkpoints import Checkpoints, Position
 
 
 @dataclass(frozen=True)
-class Limits:
+class ReadLimits:
     """Bounds of one step: rows read from one shard at a time."""
 
     rows_per_read: int = 4096
@@ -58,11 +58,11 @@ class GraphRunner:
         checkpoints: Checkpoints | None,
         letters: Sink | None,
         fails_on_error: Callable[[str], bool],
-        limits: Limits = Limits(),
+        limits: ReadLimits = ReadLimits(),
         seed: int = 0,
         result: Sink | None = None,
         guard: MemoryGuard | None = None,
-        portion: Portion | None = None,
+        portion: SubtaskContext | None = None,
         first_record: Callable[[], int] | None = None,
     ) -> None:
         self.name = name
@@ -83,7 +83,7 @@ class GraphRunner:
             fails_on_error,
             self.progress,
             result,
-            Answers(environment.broker if log.whole else None, name),
+            NondeterministicCallLog(environment.broker if log.whole else None, name),
             None if portion is None else portion.shuffle.sink,
         )
         self.broken = self.held = self.repeating = False
@@ -93,8 +93,8 @@ class GraphRunner:
         self._seed = seed
         self._guard = guard
         self._portion = portion
-        self._versions = Versions(first_record)
-        self._times = Times(executor, self.inputs, self.outputs.take)
+        self._versions = FileVersions(first_record)
+        self._times = TimeEvents(executor, self.inputs, self.outputs.take)
 
     # ---- hot changes -----------------------------------------------------------------------------
 
@@ -142,7 +142,7 @@ class GraphRunner:
             if not self.outputs.tables_alone_wait(plan):
                 raise
 
-    def unsent(self, jobs: Collection[str]) -> tuple[Unsent, ...]:
+    def unsent(self, jobs: Collection[str]) -> tuple[PendingCommit, ...]:
         """Completes the last epoch; what sinks without space keep of it, to which these jobs alone
         write."""
         self._complete_but_tables(self.executor.plan)
@@ -183,7 +183,9 @@ class GraphRunner:
             brought is not None and self._portion is None
         )  # in parts others must hear how far the time is
         for name in (
-            unacquainted(self.graph, change, self.inputs.running) if begins and not known else ()
+            sources_needing_it(self.graph, change, self.inputs.running)
+            if begins and not known
+            else ()
         ):
             self._times.introduce(name)
         self.executor.release(self.outputs.take)

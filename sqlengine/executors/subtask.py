@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from planner.graph.division import INCOMING, Share, divide
+from planner.graph.division import INCOMING, SubtaskAssignment, divide
 from planner.graph.physical import PhysicalPlan
 from sqlengine.connectors.shuffle import Shuffle
 from sqlengine.executors.epochs import EpochLog
@@ -13,7 +13,7 @@ from sqlengine.snapshots.checkpoints import Position
 from sqlengine.state.store import CheckpointStore
 
 
-class PartEpochs(EpochLog, Protocol):
+class SubtaskEpochs(EpochLog, Protocol):
     """The log of one part alone."""
 
     def forget(self, before: int) -> None:
@@ -21,13 +21,13 @@ class PartEpochs(EpochLog, Protocol):
 
 
 @dataclass(frozen=True)
-class Portion:
+class SubtaskContext:
     """The share of the part, how it reaches the others, its epoch log, and where its checkpoints
     are."""
 
-    share: Share
+    share: SubtaskAssignment
     shuffle: Shuffle
-    log: PartEpochs
+    log: SubtaskEpochs
     store: CheckpointStore
 
     def of(self, plan: PhysicalPlan) -> PhysicalPlan:

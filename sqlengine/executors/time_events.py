@@ -16,7 +16,7 @@ from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.inputs import Inputs
 
 
-class Times:
+class TimeEvents:
     """Of one graph, in its thread; what comes of it goes to `write`."""
 
     def __init__(self, executor: EmbeddedExecutor, inputs: Inputs, write: SinkWrite) -> None:
@@ -74,7 +74,7 @@ class Times:
         self._executor.push(name, source.tick("", record.proctime, MAX_WATERMARK), self._write)
 
 
-def unacquainted(graph: Graph, change: GraphChange, running: Iterable[str]) -> Iterable[str]:
+def sources_needing_it(graph: Graph, change: GraphChange, running: Iterable[str]) -> Iterable[str]:
     """Sources that are new with a change to `graph`, or over which there is a new watermark: it
     must know of the shards that are silent. All that are `running` where others wait to hear how
     far the time is."""

@@ -12,14 +12,14 @@ from parser.types import BYTES, INT, Schema
 PARCELS: Final = Schema.of(part=INT.with_nullable(False), parcel=BYTES.with_nullable(False))
 
 
-class Parcel(msgspec.Struct, array_like=True, frozen=True):
+class ShuffleRecord(msgspec.Struct, array_like=True, frozen=True):
     """A batch in bytes on its way over a crossing."""
 
     crossing: str
     batch: bytes
 
 
-class Stamp(msgspec.Struct, array_like=True, frozen=True):
+class SenderHeader(msgspec.Struct, array_like=True, frozen=True):
     """Who sent a parcel: the part, in which epoch, at which version of the graph."""
 
     part: int
@@ -28,21 +28,21 @@ class Stamp(msgspec.Struct, array_like=True, frozen=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_parcel = msgspec.msgpack.Decoder(Parcel)
-_stamp = msgspec.msgpack.Decoder(Stamp)
+_parcel = msgspec.msgpack.Decoder(ShuffleRecord)
+_stamp = msgspec.msgpack.Decoder(SenderHeader)
 
 
-def encode_parcel(parcel: Parcel) -> bytes:
+def encode_record(parcel: ShuffleRecord) -> bytes:
     return _encode(parcel)
 
 
-def decode_parcel(data: bytes) -> Parcel:
+def decode_record(data: bytes) -> ShuffleRecord:
     return _parcel.decode(data)
 
 
-def encode_stamp(stamp: Stamp) -> bytes:
+def encode_header(stamp: SenderHeader) -> bytes:
     return _encode(stamp)
 
 
-def decode_stamp(data: bytes) -> Stamp:
+def decode_header(data: bytes) -> SenderHeader:
     return _stamp.decode(data)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from sqlengine.functions.limits import Limits
+from sqlengine.functions.limits import FunctionLimits
 from sqlengine.functions.process import Lost, WorkerProcess
 from sqlengine.functions.protocol import Header
 
@@ -41,7 +41,11 @@ class ModuleHost:
     """The functions of one content. Any thread may call; calls wait for one another."""
 
     def __init__(
-        self, content: str, folder: Path, limits: Limits, on_broken: Callable[[str, str], None]
+        self,
+        content: str,
+        folder: Path,
+        limits: FunctionLimits,
+        on_broken: Callable[[str, str], None],
     ) -> None:
         self.content = content
         self.folder = folder

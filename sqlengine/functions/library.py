@@ -14,7 +14,7 @@ from parser.errors import JobError, PlanError, SqlError, UnsupportedError
 from parser.statements import CreateFunction
 from sqlengine.functions.aggregates import UserAggregate
 from sqlengine.functions.kernels import TableKernel, kernel_of
-from sqlengine.functions.limits import Limits
+from sqlengine.functions.limits import FunctionLimits
 from sqlengine.functions.pool import POOL
 from sqlengine.functions.sinks import register_sink
 from sqlengine.functions.store import ModuleStore, Sources, collect, inside, installed
@@ -38,7 +38,7 @@ class Library:
     store: Path
     folders: tuple[Path, ...]
     anywhere: bool = False
-    limits: Limits = field(default_factory=Limits)
+    limits: FunctionLimits = field(default_factory=FunctionLimits)
 
     def load(
         self,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Limits:
+class FunctionLimits:
     """What a module may take. `row_s`: seconds for one row; `call_s`: for one call of a vectorised
     function; `batch_s`: for all rows of a batch; `memory`: bytes beyond what an idle worker has;
     `failures`: crashes, hangs and lacks of memory within `failures_s` seconds after which a

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from parser.errors import ExecutionError
 from sqlengine.functions.host import ModuleHost
-from sqlengine.functions.limits import Limits
+from sqlengine.functions.limits import FunctionLimits
 
 # The identity of a function that was switched off, and why.
 OnBroken = Callable[[str, str], None]
@@ -37,7 +37,7 @@ class Pool:
             self._kept.pop(user, None)
             self._listeners.pop(user, None)
 
-    def add(self, content: str, folder: Path, limits: Limits) -> ModuleHost:
+    def add(self, content: str, folder: Path, limits: FunctionLimits) -> ModuleHost:
         """The host of a content whose sources are in `folder`; the one there is, if it has sources
         still."""
         with self._lock:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from sqlengine.functions.limits import Limits
+from sqlengine.functions.limits import FunctionLimits
 from sqlengine.functions.protocol import Closed, Header, encode, receive
 from sqlengine.functions.worker import PROGRESS
 
@@ -41,7 +41,7 @@ class Lost(Exception):
 class WorkerProcess:
     """A process that runs the functions of one folder of sources. Asked by one thread at a time."""
 
-    def __init__(self, folder: Path, limits: Limits) -> None:
+    def __init__(self, folder: Path, limits: FunctionLimits) -> None:
         self._limits = limits
         mine, theirs = socket.socketpair()
         self._channel = mine
@@ -146,7 +146,9 @@ def _death(code: int) -> str:
     return f"its process died of {name}"
 
 
-def _start(folder: Path, limits: Limits, channel: int, shared: int) -> subprocess.Popen[bytes]:
+def _start(
+    folder: Path, limits: FunctionLimits, channel: int, shared: int
+) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-P", "-m", "sqlengine.functions.worker"]
     command += [str(channel), str(shared), str(limits.memory), str(folder), str(os.getpid())]
     kept = {k: v for k, v in os.environ.items() if not k.startswith("SQLENGINE_")}

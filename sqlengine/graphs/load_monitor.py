@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from sqlengine.broker.errors import TopicFull
 from sqlengine.graphs.running import RunningGraph
-from sqlengine.jobs.isolation_settings import Limits
+from sqlengine.jobs.isolation_settings import IsolationLimits
 from sqlengine.jobs.log import Cause
 from sqlengine.operators.rules import RulesOperator
 
@@ -23,7 +23,7 @@ _SHARED_BY = 8
 
 
 @dataclass(frozen=True)
-class Trouble:
+class IsolationTrigger:
     """A job that should not share its graph, and why, for people."""
 
     job: str
@@ -42,7 +42,7 @@ class _Reading:
 
 
 @dataclass
-class Gauge:
+class LoadMonitor:
     """Of one graph. `look` is called again and again; it takes what has happened in the last
     seconds."""
 
@@ -53,8 +53,8 @@ class Gauge:
     _tested: dict[RulesOperator, Counter[str]] = field(default_factory=dict)
 
     def look(
-        self, now: float, limits: Callable[[str], Limits], parts: int = 1
-    ) -> Iterator[Trouble]:
+        self, now: float, limits: Callable[[str], IsolationLimits], parts: int = 1
+    ) -> Iterator[IsolationTrigger]:
         """`now` by the clock of commits; `limits` of a job; `parts`: so many graphs share the
         thread in which it runs."""
         runner = self.graph.runner
@@ -71,7 +71,7 @@ class Gauge:
             yield from self._errors(before, reading, limits)
             yield from self._costs(before, reading, limits, parts)
 
-    def _full_sinks(self) -> Iterator[Trouble]:
+    def _full_sinks(self) -> Iterator[IsolationTrigger]:
         """Those that wait for space where others have some: not on the broker's disk, but where a
         topic is as large as it may be. Each with its only job."""
         sinks = self.graph.runner.executor.plan.sinks
@@ -82,9 +82,13 @@ class Gauge:
             )
             if table is not None and others and len(sinks[name].jobs) == 1:
                 (job,) = sinks[name].jobs
-                yield Trouble(job, Cause.SINK, f"sink '{table.display}' waits: {error.message}")
+                yield IsolationTrigger(
+                    job, Cause.SINK, f"sink '{table.display}' waits: {error.message}"
+                )
 
-    def _slow_sinks(self, now: float, limits: Callable[[str], Limits]) -> Iterator[Trouble]:
+    def _slow_sinks(
+        self, now: float, limits: Callable[[str], IsolationLimits]
+    ) -> Iterator[IsolationTrigger]:
         runner = self.graph.runner
         recent = [c for c in list(runner.progress.commits) if now - c.at <= _MINUTE_S]
         for name in dict.fromkeys(c.sink for c in recent):
@@ -107,11 +111,11 @@ class Gauge:
                         if len(slow) == 1
                         else f", {len(slow)} times in a minute it took {least:g} s or more"
                     )
-                    yield Trouble(job, Cause.SINK, what + often)
+                    yield IsolationTrigger(job, Cause.SINK, what + often)
 
     def _errors(
-        self, before: _Reading, after: _Reading, limits: Callable[[str], Limits]
-    ) -> Iterator[Trouble]:
+        self, before: _Reading, after: _Reading, limits: Callable[[str], IsolationLimits]
+    ) -> Iterator[IsolationTrigger]:
         rows = after.rows - before.rows
         for job, number in (after.letters - before.letters).items():
             if (
@@ -120,21 +124,25 @@ class Gauge:
                 and number >= limits(job).error_rate * rows
             ):
                 seconds = after.at - before.at
-                yield Trouble(
+                yield IsolationTrigger(
                     job,
                     Cause.ERRORS,
                     f"{number:,} errors in {rows:,} rows that were read in {seconds:.0f} s",
                 )
 
     def _costs(
-        self, before: _Reading, after: _Reading, limits: Callable[[str], Limits], parts: int
-    ) -> Iterator[Trouble]:
+        self,
+        before: _Reading,
+        after: _Reading,
+        limits: Callable[[str], IsolationLimits],
+        parts: int,
+    ) -> Iterator[IsolationTrigger]:
         seconds = after.at - before.at
         for job, total in after.spent.items():
             spent = total - before.spent.get(job, 0.0)
             if job in self.graph.runner.jobs and parts * spent >= limits(job).cost * seconds:
                 whose = "their graph's" if parts == 1 else f"one of {parts} parts that share a"
-                yield Trouble(
+                yield IsolationTrigger(
                     job,
                     Cause.COST,
                     f"its operators took {spent:.1f} of {seconds:.0f} s of {whose} time",

@@ -28,7 +28,7 @@ FULL_DISK_S = 0.5
 _LONGEST_REST_S = 0.1
 
 
-class Turns:
+class CatchUpScheduler:
     """What graphs share that catch up with others: one of them reads at a time, and rests then as
     long as it has read."""
 
@@ -57,7 +57,7 @@ class GraphLoop:
         self.runner = runner
         self.problem: str | None = None
         self.broken = False
-        self.turns: Turns | None = None
+        self.turns: CatchUpScheduler | None = None
         self._broker = broker
         self._on_failure = on_failure
         self._calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()

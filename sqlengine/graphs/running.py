@@ -18,22 +18,22 @@ from sqlengine.broker.base import Broker
 from sqlengine.config import Config
 from sqlengine.connectors.base import NO_CALLABLES, Callables, Environment, Source
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.executors.dead_letters import LetterSink
+from sqlengine.executors.dead_letters import DeadLetterSink
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import EPOCHS, Change, ChangeLog, EpochLog, TopicEpochLog
 from sqlengine.executors.failures import OperatorFailed
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.memory_limits import MemoryGuard, MemoryLimits
 from sqlengine.executors.recovery import recovering, repeat, restore, settle
-from sqlengine.executors.runner import GraphRunner, Limits
-from sqlengine.executors.subtask import Portion
+from sqlengine.executors.runner import GraphRunner, ReadLimits
+from sqlengine.executors.subtask import SubtaskContext
 from sqlengine.graphs.loop import GraphLoop
 from sqlengine.graphs.rebuild import Rebuilder
 from sqlengine.graphs.takeover import Takeover, take_over
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.machine import Machine
 from sqlengine.snapshots.checkpoints import Checkpoints, Position
-from sqlengine.snapshots.job_snapshot import Belongings, bring, obstacles, take_up
+from sqlengine.snapshots.job_snapshot import JobSnapshot, bind, obstacles, restore_job
 from sqlengine.snapshots.rescaling import times_at_ends
 from sqlengine.state.stores import CheckpointStores
 
@@ -60,7 +60,7 @@ class GraphHost:
     on_failure: Callable[[frozenset[str], str], None]
     later: Callable[..., object]
     memory: MemoryLimits
-    belongings: Callable[[str], Belongings | None] = lambda _: None
+    belongings: Callable[[str], JobSnapshot | None] = lambda _: None
     callables: Callables = field(default_factory=lambda: NO_CALLABLES)
 
 
@@ -81,7 +81,7 @@ def open_graph(
     host: GraphHost,
     plan_of: PlanOf,
     without: Faults | None = None,
-    portion: Portion | None = None,
+    portion: SubtaskContext | None = None,
 ) -> RunningGraph:
     """The graph, recovered: without the jobs whose operators raise when recorded epochs are
     repeated."""
@@ -108,7 +108,7 @@ class RunningGraph:
         host: GraphHost,
         plan_of: PlanOf,
         without: Faults,
-        portion: Portion | None = None,
+        portion: SubtaskContext | None = None,
     ) -> None:
         self.name = name
         config, threads = host.config, host.machine.threads
@@ -140,9 +140,9 @@ class RunningGraph:
             ),
             _log(name, host, once) if portion is None else portion.log,
             self.checkpoints,
-            LetterSink(host.broker, name, lambda: self.runner.jobs),
+            DeadLetterSink(host.broker, name, lambda: self.runner.jobs),
             lambda owner: host.fails_on_error(owner, self.runner.jobs.get(owner, 0)),
-            Limits(config.rows_per_read),
+            ReadLimits(config.rows_per_read),
             guard=MemoryGuard(name, host.memory),
             portion=portion,
             first_record=None
@@ -262,13 +262,13 @@ class RunningGraph:
         graph: Graph,
         plans: Mapping[str, PlannedJob],
         jobs: Mapping[str, int],
-        belongings: Belongings,
+        belongings: JobSnapshot,
         handover: str,
     ) -> GraphChange:
         self._remember(handover)
         change = self.runner.prepare(merge(graph, {n: p.sinks for n, p in plans.items()}), jobs)
         ends = times_at_ends(belongings, change.graph, change.prepared.operators)
-        return replace(change, brought=bring(belongings, change.graph, self.runner, handover, ends))
+        return replace(change, brought=bind(belongings, change.graph, self.runner, handover, ends))
 
     def require_fit(self, change: GraphChange, handover: str) -> None:
         """NotTogether where the job that brings this does not fit in between two epochs now."""
@@ -291,14 +291,14 @@ class RunningGraph:
                 merge(self.runner.graph, {n: p.sinks for n, p in plans.items()}), jobs
             )
 
-    def take(self, change: GraphChange, belongings: Belongings, handover: str) -> None:
+    def take(self, change: GraphChange, belongings: JobSnapshot, handover: str) -> None:
         """Puts jobs in place that come from another graph (in the graph's thread). NotTogether
         where they do not fit between two epochs; the change is the caller's to abandon."""
         why_not = next(obstacles(belongings, change.graph, self.runner), None)
         if why_not is not None:
             raise NotTogether(belongings.jobs, self.name, why_not)
-        brought = bring(belongings, change.graph, self.runner, handover)
-        versions = take_up(belongings, change.sources, self.runner)
+        brought = bind(belongings, change.graph, self.runner, handover)
+        versions = restore_job(belongings, change.sources, self.runner)
         if versions is None:
             raise NotTogether(
                 belongings.jobs, self.name, "rows are looked up in another version of a file"

@@ -24,7 +24,7 @@ _GROUP: Final = "+"  # no name of a job begins so
 
 
 @dataclass(frozen=True)
-class Limits:
+class IsolationLimits:
     """What a job may take before it goes to a graph of its own: a commit of one of its sinks (s),
     dead letters by row that its graph reads, the part of the graph's time. `calm_s`: how long it
     must be well before it comes back. `group`: the jobs with which alone it shares a graph;
@@ -38,11 +38,11 @@ class Limits:
     moves: bool
 
 
-def limits_in(settings: Mapping[str, str]) -> Limits:
+def limits_in(settings: Mapping[str, str]) -> IsolationLimits:
     """Those of a job's settings, or the defaults. SqlError for what cannot be."""
     kind = settings.get(ISOLATION, RESOURCE_SENSITIVE).strip().lower()
     shared = kind in (RESOURCE_SENSITIVE, OFF)
-    return Limits(
+    return IsolationLimits(
         duration_ms(settings, COMMIT_TIME, 1_000) / 1000,
         _share(settings, ERROR_RATE),
         _share(settings, COST),

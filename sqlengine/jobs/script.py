@@ -43,7 +43,7 @@ from planner.catalog import (
 from planner.graph.takeover import policy_of
 from planner.logical import Sink
 from planner.optimizer import disabled_passes
-from planner.settings import RUNTIME_MODE, configured, is_batch, late_table_name
+from planner.settings import RUNTIME_MODE, configure_operators, is_batch, late_table_name
 from sqlengine.catalog.changes import (
     after,
     check_place,
@@ -292,7 +292,7 @@ def _insert(script: Script, statement: Insert | StatementSet) -> None:
     assert isinstance(plans, tuple)
     disabled = disabled_passes(script.settings)
     for bound in plans:
-        plan = configured(delivered(bound, script.settings), script.settings)
+        plan = configure_operators(delivered(bound, script.settings), script.settings)
         place = len(script.bound)
         script.bound.append(plan)
         optimised = optimize(plan, disabled=disabled)

@@ -63,7 +63,7 @@ class Timed(Protocol):
 
 
 @runtime_checkable
-class Heir(Protocol):
+class StateSuccessor(Protocol):
     """An operator that must know which nodes take up the state of others."""
 
     def inherit(self, nodes: Mapping[str, str], version: int) -> None:
@@ -71,7 +71,7 @@ class Heir(Protocol):
 
 
 @runtime_checkable
-class Gathering(Protocol):
+class BatchedInput(Protocol):
     """An operator for which it matters that batches of its inputs came together."""
 
     def gather(self, parts: Sequence[tuple[int, Batch]]) -> Output:
@@ -96,7 +96,7 @@ class Operator(Protocol):
 def outputs(operator: Operator, parts: Sequence[tuple[int, Batch]]) -> Iterator[Stream]:
     """What comes of the batches that wait for an operator, by input port: one after the other or,
     for what can, together."""
-    if len(parts) > 1 and isinstance(operator, Gathering):  # which is slow to ask
+    if len(parts) > 1 and isinstance(operator, BatchedInput):  # which is slow to ask
         yield operator.gather(parts)
         return
     for port, part in parts:

@@ -11,16 +11,16 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import BIGINT, INT, STRING, Schema
-from planner.logical import OTHERS, OWN, ShuffleIn, ShuffleOut, ShuffleScan
+from planner.logical import LOCAL, REMOTE, ShuffleIn, ShuffleOut, ShuffleScan
 from planner.logical.shuffle import KEY
 from sqlengine.batch import MIN_WATERMARK, Batch, IntArray, concat, joined_steps, together
 from sqlengine.formats.shuffle_records import (
     PARCELS,
-    Parcel,
-    Stamp,
-    decode_parcel,
-    decode_stamp,
-    encode_parcel,
+    SenderHeader,
+    ShuffleRecord,
+    decode_header,
+    decode_record,
+    encode_record,
 )
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.ports import PortTimes
@@ -102,16 +102,17 @@ class ShuffleOutOperator:
         sent = {part: self._share(rest, mine, batch) for part, mine in shares if len(mine) or moved}
         own = sent.pop(self._node.index, None)
         parcels = [
-            encode_parcel(Parcel(self._node.crossing, self._encode(b))) for b in sent.values()
+            encode_record(ShuffleRecord(self._node.crossing, self._encode(b)))
+            for b in sent.values()
         ]
         self._counters["rows_shuffled"] += batch.num_rows
         self._counters["parcels"] += len(sent)
         self._counters["ticks_shuffled"] += sum(not b.num_rows for b in sent.values())
         columns = (pa.array(list(sent), pa.int32()), pa.array(parcels, pa.binary()))
-        output: Output = [(OTHERS, Batch(PARCELS, columns, len(parcels), batch.proctime))]
+        output: Output = [(REMOTE, Batch(PARCELS, columns, len(parcels), batch.proctime))]
         if own is not None:
             output.append(
-                (OWN, replace(own, origin=str(self._node.index), proctime=batch.proctime))
+                (LOCAL, replace(own, origin=str(self._node.index), proctime=batch.proctime))
             )
         return output
 
@@ -162,10 +163,10 @@ class ShuffleScanOperator:
         keys, records, offsets = (
             batch.column(n).to_pylist() for n in (METADATA_PREFIX + KEY, RECORD, OFFSET)
         )
-        stamps = {key: decode_stamp(key) for key in dict.fromkeys(keys)}
+        stamps = {key: decode_header(key) for key in dict.fromkeys(keys)}
         self._senders.check(stamps.values())
         for key, record, offset in zip(keys, records, offsets, strict=True):
-            stamp, parcel = stamps[key], decode_parcel(record)
+            stamp, parcel = stamps[key], decode_record(record)
             ports = [
                 self._ports[c]
                 for c in self._heirs.of(parcel.crossing, stamp.version)
@@ -198,7 +199,7 @@ class _Senders:
         )
         self._slots: dict[int, int] = dict(zip(parts, rows.tolist(), strict=True))
 
-    def check(self, stamps: Iterable[Stamp]) -> None:
+    def check(self, stamps: Iterable[SenderHeader]) -> None:
         came: dict[int, int] = {}
         for stamp in stamps:
             known = came.get(stamp.part, self._known.get(stamp.part, -1))

@@ -43,7 +43,7 @@ from planner.catalog import Catalog, CatalogObject, Function, Table, View
 from planner.graph.merge import Graph, merge
 from planner.logical import Sink
 from planner.optimizer import disabled_passes
-from planner.settings import MINI_BATCH, configured, is_batch
+from planner.settings import MINI_BATCH, configure_operators, is_batch
 from sqlengine.batch import Batch
 from sqlengine.catalog import modules
 from sqlengine.catalog.changes import after, check_new, refreshed, with_container, without_container
@@ -57,7 +57,7 @@ from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import NoLog
 from sqlengine.executors.memory_limits import script_guard
-from sqlengine.executors.runner import GraphRunner, Limits
+from sqlengine.executors.runner import GraphRunner, ReadLimits
 from sqlengine.executors.sources import check_bounded
 from sqlengine.formats.results import ResultSink
 from sqlengine.functions.library import Library
@@ -116,7 +116,7 @@ class EmbeddedRunner:
             None,
             None,
             lambda owner: fails,
-            Limits(self.rows_per_read),
+            ReadLimits(self.rows_per_read),
             result=ResultSink(emit),
             guard=script_guard(SCRIPT, settings),
         )
@@ -313,7 +313,7 @@ class Session:
             settings
         ):  # every row is there once and for all: none is to be put in the place of another
             settings |= {MATERIALIZE: "NONE"}
-        return [configured(delivered(p, settings), settings) for p in plans]
+        return [configure_operators(delivered(p, settings), settings) for p in plans]
 
     def _query(self, number: int, statement: Query) -> None:
         sinks = self._plan(statement)

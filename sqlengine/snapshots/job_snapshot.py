@@ -17,8 +17,8 @@ from planner.graph.merge import Graph, GraphNode
 from planner.graph.physical import lower
 from planner.graph.takeover import name_of
 from planner.logical import Scan, Values
-from sqlengine.executors.graph_change import Brought
-from sqlengine.executors.pending_commits import Unsent
+from sqlengine.executors.graph_change import RestoredJob
+from sqlengine.executors.pending_commits import PendingCommit
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.sources import RunningSource
 from sqlengine.operators.ports import WATERMARKS
@@ -39,7 +39,7 @@ class SourceAt:
 
 
 @dataclass(frozen=True)
-class Belongings:
+class JobSnapshot:
     """Those of jobs (with their versions) behind an epoch of the graph that they leave. `sources`
     by the digests of their scans; `given`: the digests of constant rows that have come; `tables` by
     the digest of their operation and their name; `unsent`: what its sinks had no space for, in the
@@ -52,7 +52,7 @@ class Belongings:
     sources: dict[str, SourceAt]
     given: list[str]
     tables: Mapping[tuple[str, str], pa.Table]
-    unsent: tuple[Unsent, ...] = ()
+    unsent: tuple[PendingCommit, ...] = ()
     versions: Mapping[str, pa.Table] = field(default_factory=dict)
 
     @property
@@ -74,14 +74,14 @@ def nodes_of(graph: Graph, jobs: Iterable[str]) -> list[GraphNode]:
     ]
 
 
-def capture(runner: GraphRunner, *jobs: str) -> Belongings:
+def snapshot(runner: GraphRunner, *jobs: str) -> JobSnapshot:
     """What jobs would take along now, as copies (in the graph's thread). TryAgain where rows cannot
     leave, and are not theirs alone."""
     unsent = runner.unsent(jobs)
     nodes = nodes_of(runner.graph, jobs)
     scans = {n.plan.digest: runner.inputs.running[n.id] for n in nodes if isinstance(n.plan, Scan)}
     unstarted = runner.inputs.unstarted
-    return Belongings(
+    return JobSnapshot(
         {job: runner.jobs[job] for job in jobs},
         runner.name,
         runner.epoch,
@@ -106,20 +106,20 @@ def _version(source: RunningSource) -> pa.Table:
     return pa.table({LINE: lines, SEQUENCE: nothing, BUCKET: nothing.cast(pa.uint8())})
 
 
-def bring(
-    belongings: Belongings,
+def bind(
+    belongings: JobSnapshot,
     graph: Graph,
     runner: GraphRunner,
     handover: str,
     ends: Mapping[str, pa.Table] = MappingProxyType({}),
-) -> Brought:
+) -> RestoredJob:
     """The belongings for the jobs' nodes in `graph`: that to which the runner is to change, which
     has the jobs. `ends`: tables of nodes that only the plan of a part has."""
     mine = belongings.nodes(graph)
     fresh = {n.plan.digest: n.id for n in mine if n.id not in runner.executor.running}
     held = {key: rows for key, rows in belongings.tables.items() if key[0] in fresh}
     scans = {n.id: belongings.sources[n.plan.digest] for n in mine if isinstance(n.plan, Scan)}
-    return Brought(
+    return RestoredJob(
         handover,
         {f"{fresh[digest]}@{graph.version}/{name}": rows for (digest, name), rows in held.items()}
         | {f"{end}@{graph.version}/{WATERMARKS}": rows for end, rows in ends.items()},
@@ -140,9 +140,9 @@ def common_positions(graph: Graph, runner: GraphRunner, job: str) -> dict[str, d
     return {name: dict(source.positions) for name, source in scans if source.reloading is None}
 
 
-def obstacles(belongings: Belongings, graph: Graph, runner: GraphRunner) -> Iterator[str]:
+def obstacles(belongings: JobSnapshot, graph: Graph, runner: GraphRunner) -> Iterator[str]:
     """Why the jobs cannot go on here between two epochs: what they share with others must stand
-    where they stand. `graph` as for `bring`. In a part time is told of each shard; how far all of
+    where they stand. `graph` as for `bind`. In a part time is told of each shard; how far all of
     them are, others know, too."""
     alone = INCOMING not in runner.inputs.running
     for node in belongings.nodes(graph):
@@ -164,8 +164,8 @@ def _stands(source: RunningSource, mine: SourceAt, version: pa.Table | None) -> 
     )
 
 
-def take_up(
-    belongings: Belongings, sources: Mapping[str, RunningSource], runner: GraphRunner
+def restore_job(
+    belongings: JobSnapshot, sources: Mapping[str, RunningSource], runner: GraphRunner
 ) -> dict[str, dict[str, int]] | None:
     """Where new `sources` of the runner go on that are files in which rows are looked up, by scan
     and shard: behind the version that the jobs have, which is the last one here then, too. None
@@ -216,7 +216,7 @@ def _equal(here: pa.Array, there: pa.Array) -> bool:
     return bool(here.equals(there)) or repr(here.to_pylist()) == repr(there.to_pylist())
 
 
-def renamed(belongings: Belongings, names: Mapping[str, str]) -> Belongings:
+def renamed(belongings: JobSnapshot, names: Mapping[str, str]) -> JobSnapshot:
     """The same with other digests of its operations."""
     tables = {
         (names.get(digest, digest), name): rows

@@ -11,9 +11,9 @@ import msgspec
 import pyarrow as pa
 
 from sqlengine.broker.base import Broker
-from sqlengine.executors.pending_commits import Unsent
-from sqlengine.snapshots.job_snapshot import Belongings, SourceAt
-from sqlengine.state.table import BUCKET, SEQUENCE, Changes
+from sqlengine.executors.pending_commits import PendingCommit
+from sqlengine.snapshots.job_snapshot import JobSnapshot, SourceAt
+from sqlengine.state.table import BUCKET, SEQUENCE, TableDelta
 from sqlengine.state.topic_store import TopicStores
 from sqlengine.system.format_numbers import check_number
 
@@ -32,7 +32,7 @@ class _Header(msgspec.Struct):
     sources: dict[str, SourceAt]
     given: list[str]
     tables: list[tuple[str, str]]
-    unsent: list[Unsent] = []
+    unsent: list[PendingCommit] = []
     versions: list[str] = []
     jobs: dict[str, int] = {}
     job: str = ""
@@ -40,7 +40,7 @@ class _Header(msgspec.Struct):
     format: int = FORMAT
 
 
-class Handovers:
+class MigrationStore:
     """Those of one engine, by name; `names` are those that there are. With `sync` they are on disk
     when `put` returns, and all that was appended before them."""
 
@@ -50,7 +50,7 @@ class Handovers:
         self._sync = sync
         self.names = set(self._stores.names())
 
-    def put(self, name: str, belongings: Belongings) -> None:
+    def put(self, name: str, belongings: JobSnapshot) -> None:
         """Writes them down: they are there, whole, when this returns. ServiceError when they cannot
         be written."""
         self.names.add(name)
@@ -63,7 +63,7 @@ class Handovers:
         if self._sync:
             self._broker.sync()
 
-    def get(self, name: str) -> Belongings | None:
+    def get(self, name: str) -> JobSnapshot | None:
         """None where there are none, or their writer died over them. ServiceError for those of
         another format."""
         loaded = self._stores.open(name).load()
@@ -78,14 +78,14 @@ class Handovers:
         }
         jobs = header.jobs or {header.job: header.version}
         about = (jobs, header.graph, header.epoch, header.sources, header.given)
-        return Belongings(*about, tables, tuple(header.unsent), versions)
+        return JobSnapshot(*about, tables, tuple(header.unsent), versions)
 
     def remove(self, name: str) -> None:
         self._stores.remove(name)
         self.names.discard(name)
 
 
-def _header(b: Belongings) -> _Header:
+def _header(b: JobSnapshot) -> _Header:
     return _Header(
         b.graph,
         b.epoch,
@@ -98,12 +98,15 @@ def _header(b: Belongings) -> _Header:
     )
 
 
-def _pieces(number: int, rows: pa.Table) -> Iterator[tuple[str, Changes]]:
+def _pieces(number: int, rows: pa.Table) -> Iterator[tuple[str, TableDelta]]:
     """A table in pieces that are written one by one."""
     whole = rows.combine_chunks()
     for start in range(0, max(whole.num_rows, 1), _ROWS):
         batch = (whole.slice(start, _ROWS).to_batches() or [_empty(whole.schema)])[0]
-        yield f"{number}/{start}", Changes(batch, batch.slice(0, 0).select([SEQUENCE, BUCKET]), 0)
+        yield (
+            f"{number}/{start}",
+            TableDelta(batch, batch.slice(0, 0).select([SEQUENCE, BUCKET]), 0),
+        )
 
 
 def _whole(number: int, tables: Mapping[str, pa.Table]) -> pa.Table:

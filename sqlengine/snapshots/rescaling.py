@@ -15,14 +15,14 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from planner.graph.division import Share, end_of, ends_among
+from planner.graph.division import SubtaskAssignment, end_of, ends_among
 from planner.graph.merge import Graph, GraphNode
 from planner.logical import AssignWatermark, LogicalPlan, Values
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.operators.ports import ALL, WATERMARKS, reached
 from sqlengine.operators.watermark_pace import PACE
-from sqlengine.snapshots.job_snapshot import Belongings, SourceAt, capture
+from sqlengine.snapshots.job_snapshot import JobSnapshot, SourceAt, snapshot
 from sqlengine.state.keys import BUCKETS
 from sqlengine.state.table import BUCKET, SEQUENCE
 
@@ -37,10 +37,10 @@ _COLUMNS: Final = ("watermark", "told", "reached")
 _TOGETHER: Final = (None, ALL, 0)
 
 
-def piece_of(runner: GraphRunner, job: str) -> Belongings:
+def subtask_snapshot(runner: GraphRunner, job: str) -> JobSnapshot:
     """What a job has in one part, which stands (in its thread), with the time of all parts wherever
     rows come from them."""
-    belongings = capture(runner, job)
+    belongings = snapshot(runner, job)
     return replace(belongings, tables={**belongings.tables, **dict(_crossings(runner, job))})
 
 
@@ -51,7 +51,7 @@ def _crossings(runner: GraphRunner, job: str) -> Iterator[tuple[Key, pa.Table]]:
                 yield (node.plan.digest, f"{_IN}{port}"), table.dump()
 
 
-def together(pieces: Sequence[Belongings], graph: Graph) -> Belongings:
+def merge_snapshots(pieces: Sequence[JobSnapshot], graph: Graph) -> JobSnapshot:
     """The pieces of all parts, in their order, as one for a graph that is not divided. `graph` has
     the job as the parts have it."""
     first = pieces[0]
@@ -60,7 +60,10 @@ def together(pieces: Sequence[Belongings], graph: Graph) -> Belongings:
     told = _told(pieces, graph, nodes)
     tables = {}
     for key in known:
-        found = [_rows_of(key, p.tables[key], Share(n, len(pieces))) for n, p in enumerate(pieces)]
+        found = [
+            _rows_of(key, p.tables[key], SubtaskAssignment(n, len(pieces)))
+            for n, p in enumerate(pieces)
+        ]
         if key[1] in TIMES:
             tables[key] = least(found, told.get(key[0], MIN_WATERMARK))
         elif not key[1].startswith(_IN):
@@ -74,7 +77,7 @@ def together(pieces: Sequence[Belongings], graph: Graph) -> Belongings:
     return replace(first, epoch=epoch, sources=sources, given=given, tables=tables, unsent=unsent)
 
 
-def share_of(belongings: Belongings, share: Share) -> Belongings:
+def split_snapshot(belongings: JobSnapshot, share: SubtaskAssignment) -> JobSnapshot:
     """The belongings of one part."""
     tables = {key: _rows_of(key, table, share) for key, table in belongings.tables.items()}
     sources = {
@@ -87,7 +90,7 @@ def share_of(belongings: Belongings, share: Share) -> Belongings:
 
 
 def times_at_ends(
-    belongings: Belongings, graph: Graph, nodes: Iterable[str]
+    belongings: JobSnapshot, graph: Graph, nodes: Iterable[str]
 ) -> dict[str, pa.Table]:
     """For each of the nodes where rows come from other parts its table, which says how far the time
     is in front of it."""
@@ -116,7 +119,7 @@ def in_order(rows: pa.Table) -> pa.Table:
     return rows.sort_by([(SEQUENCE, "ascending"), (BUCKET, "ascending")])
 
 
-def _rows_of(key: Key, table: pa.Table, share: Share) -> pa.Table:
+def _rows_of(key: Key, table: pa.Table, share: SubtaskAssignment) -> pa.Table:
     if key[1] not in TIMES:
         low, high = (-(-BUCKETS * n // share.parts) for n in (share.index, share.index + 1))
         buckets = table[BUCKET]
@@ -131,7 +134,7 @@ def _rows_of(key: Key, table: pa.Table, share: Share) -> pa.Table:
 
 
 def _told(
-    pieces: Sequence[Belongings], graph: Graph, nodes: Mapping[str, GraphNode]
+    pieces: Sequence[JobSnapshot], graph: Graph, nodes: Mapping[str, GraphNode]
 ) -> dict[str, int]:
     """By the digest of an operation that keeps a time: how far it was told to those that take rows
     of all parts."""

@@ -22,8 +22,8 @@ from sqlengine.executors.inputs import looked_up
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.sources import Positions
 from sqlengine.snapshots.checkpoints import Position
-from sqlengine.snapshots.job_snapshot import LINE, Belongings
-from sqlengine.snapshots.job_snapshot import capture as belongings_of
+from sqlengine.snapshots.job_snapshot import LINE, JobSnapshot
+from sqlengine.snapshots.job_snapshot import snapshot as belongings_of
 from sqlengine.snapshots.layouts import difference, layouts_of
 from sqlengine.snapshots.savepoint_files import (
     Rows,
@@ -34,7 +34,7 @@ from sqlengine.snapshots.savepoint_files import (
     read_rows,
     unreadable,
 )
-from sqlengine.state.table import BUCKET, SEQUENCE, Changes
+from sqlengine.state.table import BUCKET, SEQUENCE, TableDelta
 from sqlengine.system.disk import Disk
 
 
@@ -58,7 +58,7 @@ def capture(runner: GraphRunner, job: str, about: About) -> tuple[Savepoint, Row
 
 
 def savepoint_of_plan(
-    has: Belongings, sinks: Sequence[Sink], factory: OperatorFactory, about: About
+    has: JobSnapshot, sinks: Sequence[Sink], factory: OperatorFactory, about: About
 ) -> tuple[Savepoint, Rows]:
     """The same of what a job of these plans has, wherever it runs."""
     graph = merge(Graph(), {has.job: sinks})
@@ -67,7 +67,7 @@ def savepoint_of_plan(
 
 
 def savepoint_of(
-    has: Belongings, graph: Graph, layouts: Callable[[str], Mapping[str, str]], about: About
+    has: JobSnapshot, graph: Graph, layouts: Callable[[str], Mapping[str, str]], about: About
 ) -> tuple[Savepoint, Rows]:
     """What a job has as a savepoint. `layouts`: those of the tables of a node, by their names."""
     nodes = [graph.nodes[i] for i in graph.jobs[has.job]]
@@ -97,7 +97,7 @@ def savepoint_of(
     return savepoint, rows
 
 
-def _saved_source(scan: Scan, has: Belongings) -> SavedSource:
+def _saved_source(scan: Scan, has: JobSnapshot) -> SavedSource:
     source, table = has.sources[scan.digest], scan.table
     lines = has.versions.get(scan.digest)
     return SavedSource(
@@ -123,7 +123,7 @@ class Restoration:
     positions: Mapping[str, dict[str, int]]
     ended: tuple[str, ...]
     unstarted: tuple[str, ...]
-    tables: Mapping[str, Changes]
+    tables: Mapping[str, TableDelta]
     versions: Mapping[str, pa.Array]
 
     def position(
@@ -291,7 +291,7 @@ def _unstarted(savepoint: Savepoint, graph: Graph) -> Iterator[str]:
 
 def _tables(
     disk: Disk, savepoint: Savepoint, decisions: Iterable[Decision], version: int
-) -> dict[str, Changes]:
+) -> dict[str, TableDelta]:
     """The tables of operations that are kept, by the names that they have in the new graph."""
     found = {}
     held = {o.operation.id: o for o in savepoint.operations}
@@ -301,7 +301,7 @@ def _tables(
                 rows = read_rows(disk, savepoint, table).combine_chunks()
                 batch = rows.to_batches()[0] if rows.num_rows else _empty(rows.schema)
                 name = f"{decision.operation.id}@{version}/{table.name}"
-                found[name] = Changes(batch, batch.slice(0, 0).select([SEQUENCE, BUCKET]), 0)
+                found[name] = TableDelta(batch, batch.slice(0, 0).select([SEQUENCE, BUCKET]), 0)
     return found
 
 

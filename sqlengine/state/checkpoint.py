@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Final
 
 from sqlengine.state.store import CheckpointStore, Position
-from sqlengine.state.table import Changes, KeyedTable
+from sqlengine.state.table import KeyedTable, TableDelta
 
 # What `Checkpointer.counters` counts; the pause is what the stream waits for.
 CHECKPOINTS: Final = "checkpoints"
@@ -41,7 +41,7 @@ class Checkpointer:
         self._before = before
         self._since: dict[str, int] = {}  # table -> the version that the store holds
         self._writes: dict[str, int] = {}  # table -> rows written when that version was copied
-        self._flight: tuple[Future[None], Position, dict[str, Changes]] | None = None
+        self._flight: tuple[Future[None], Position, dict[str, TableDelta]] | None = None
 
     def adopt(self, position: Position, tables: Mapping[str, KeyedTable]) -> None:
         """After a recovery: the store holds these tables as they are now."""
@@ -83,7 +83,7 @@ class Checkpointer:
             self._flight[0].exception()
             self.finished()
 
-    def _write(self, position: Position, changes: dict[str, Changes], gone: set[str]) -> None:
+    def _write(self, position: Position, changes: dict[str, TableDelta], gone: set[str]) -> None:
         started = self._clock()
         if self._before is not None:
             self._before()
@@ -104,7 +104,7 @@ class Checkpointer:
         self._note(position, changes)
         return True
 
-    def _note(self, position: Position, changes: dict[str, Changes]) -> None:
+    def _note(self, position: Position, changes: dict[str, TableDelta]) -> None:
         self.stored = position
         self._since = {name: change.version for name, change in changes.items()}
         self.counters[CHECKPOINTS] += 1

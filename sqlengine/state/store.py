@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from parser.errors import ServiceError
 from sqlengine.state.columns import IntArray
-from sqlengine.state.table import BUCKET, SEQUENCE, Changes
+from sqlengine.state.table import BUCKET, SEQUENCE, TableDelta
 from sqlengine.system.format_numbers import check_number
 
 STORE_FORMAT: Final = 1
@@ -43,7 +43,7 @@ class CheckpointStore(Protocol):
     """Keeps the newest checkpoint. `put` and `drop` come from one thread at a time; `load` before
     the first of them."""
 
-    def put(self, position: Position, changes: Mapping[str, Changes]) -> None:
+    def put(self, position: Position, changes: Mapping[str, TableDelta]) -> None:
         """Adds what changed since the last `put`, by table. It takes effect together with the
         position or not at all, and is safe against the death of the process when this returns.
         ServiceError when it cannot be written."""
@@ -119,7 +119,7 @@ class MemoryStore:
         self._position: str | None = None
         self._parts: dict[str, list[_Part]] = {}
 
-    def put(self, position: Position, changes: Mapping[str, Changes]) -> None:
+    def put(self, position: Position, changes: Mapping[str, TableDelta]) -> None:
         self._position = json.dumps(position)
         for name, change in changes.items():
             parts = self._parts.setdefault(name, [])
@@ -207,7 +207,7 @@ class BlobStore(ABC):
         """How much each checkpoint writes besides what has changed."""
         return len(_encode_head(self._head))
 
-    def put(self, position: Position, changes: Mapping[str, Changes]) -> None:
+    def put(self, position: Position, changes: Mapping[str, TableDelta]) -> None:
         tables = dict(self._head.tables)
         work = _Writes(_Head(position, tables, self._head.next_number))
         for name, change in changes.items():

@@ -55,7 +55,7 @@ _SAMPLE, _OBJECT = 256, 48
 
 
 @dataclass(frozen=True)
-class Changes:
+class TableDelta:
     """What happened to a table since a version: first forget the keys of `removed`, then store
     `puts` (both with the hidden columns). `version` is the next question's `since`."""
 
@@ -254,7 +254,7 @@ class KeyedTable:
             )  # all have gone or moved on to later buckets
         return None
 
-    def changes(self, since: int) -> Changes:
+    def changes(self, since: int) -> TableDelta:
         """Copies the rows put and the keys removed after version `since`; 0 is the beginning, and
         after a recovery `version` is what the store holds. What was removed up to `since` is
         forgotten: one reader only."""
@@ -265,7 +265,7 @@ class KeyedTable:
         removed = pa.Table.from_batches(
             [b for _, b in self._removed], empty.schema
         ).combine_chunks()
-        return Changes(self._rows(put), (removed.to_batches() or [empty])[0], self.version)
+        return TableDelta(self._rows(put), (removed.to_batches() or [empty])[0], self.version)
 
     def dump(self, buckets: Collection[int] | None = None) -> pa.Table:
         """All rows, or those of `buckets`, in order of arrival, with the hidden columns and a

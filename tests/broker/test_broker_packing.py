@@ -12,7 +12,7 @@ from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerError, TopicFull
 from sqlengine.broker.storage.codec import BINARY, encode
 from sqlengine.broker.storage.packing import COMPRESSIONS, Compression
-from sqlengine.broker.storage.reading import Limits
+from sqlengine.broker.storage.reading import ReadBounds
 
 LINES: list[bytes | None] = [
     b'{"user": "user-%d", "action": "login"}' % (number % 7) for number in range(1000)
@@ -64,7 +64,7 @@ def test_batches_are_kept_and_carried_as_they_came(folder: Path) -> None:
     (path,) = (folder / "topics" / "t.topic" / "0").glob("*.seg")
     assert b"login" * 2 not in path.read_bytes()
     broker = EmbeddedBroker(folder)
-    batches = broker.read_batches("t", 0, 0, Limits(1000, 1 << 20, None))
+    batches = broker.read_batches("t", 0, 0, ReadBounds(1000, 1 << 20, None))
     assert batches is not None
     assert batches.data in path.read_bytes()
     assert len(batches.data) < 5_000

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sqlengine.broker.remote.answering import answer
-from sqlengine.cluster.distributed_graph import DividedGraph
+from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.cluster.instance import Instance
 from sqlengine.config import Config
 from sqlengine.engine import Engine
@@ -72,9 +72,9 @@ class Led:
         self._threads: dict[str, threading.Thread] = {}
 
     @property
-    def graph(self) -> DividedGraph:
+    def graph(self) -> DistributedGraph:
         graph = self.engine.fleet.graphs[SHARED]
-        assert isinstance(graph, DividedGraph)
+        assert isinstance(graph, DistributedGraph)
         return graph
 
     def look(self) -> None:
@@ -94,7 +94,7 @@ class Led:
         self._threads[name] = threading.Thread(target=instance.run, args=(stopping.is_set,))
         self._threads[name].start()
         led = self.engine.fleet.graphs[graph]
-        assert isinstance(led, DividedGraph)
+        assert isinstance(led, DistributedGraph)
         eventually(lambda: name in led.owned())
 
     def stop(self, name: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sqlengine.broker.remote.answering import answer
-from sqlengine.cluster.control_log import Done, Hold, Reports
+from sqlengine.cluster.control_log import Done, Pause, Reports
 from sqlengine.cluster.instance import Instance
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.machine import THIS
@@ -23,12 +23,12 @@ def test_only_its_owner_tells_how_far_a_part_is(tmp_path: Path) -> None:
         while slow.turn():
             pass
         told = Reports(broker, SHARED)
-        number = group.graph.control.append(Hold(), 0)
+        number = group.graph.control.append(Pause(), 0)
         slow.turn()
         assert {(d.number, d.part) for d in _done(told)} == {(number, 0), (number, 1)}
         broker.leave(group.graph.group, "slow")  # as if it was not heard of for a while
         broker.join(group.graph.group, "quick", [group.graph.group], session_ms=LONG_MS)
-        group.graph.control.append(Hold(), 0)
+        group.graph.control.append(Pause(), 0)
         slow.turn()
         assert set(slow.parts) == {0, 1}, "it knows of nothing"
         assert _done(told) == []

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from parser.errors import JobError
-from sqlengine.engine.dead_letters import Wanted
+from sqlengine.engine.dead_letters import DeadLetterFilter
 from sqlengine.jobs.log import JobState
 from tests.cluster.led import ALL, SHARED, Led, led
 from tests.support import eventually
@@ -137,7 +137,7 @@ def test_letters_are_replayed_where_the_job_has_left_its_parts(tmp_path: Path) -
     with led(tmp_path, "one") as group:
         group.engine.submit("job", ALL.replace("id,", "1 / (id - 4),"))
         group.write(4)
-        eventually(lambda: len(group.engine.letters.last(Wanted(job="job"), 9)) == 1)
+        eventually(lambda: len(group.engine.letters.last(DeadLetterFilter(job="job"), 9)) == 1)
         group.engine.submit("job", ALL)
         with pytest.raises(JobError, match="a replay is not possible") as refused:
             group.engine.replay("job")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from parser.errors import JobError, ServiceError, SqlError
-from sqlengine.cluster.control_log import GiveUp, Hold, Prepare, Switch
+from sqlengine.cluster.control_log import Abandon, Pause, Prepare, Switch
 from sqlengine.config import Config
 from sqlengine.jobs.log import JobState
 from tests.cluster.led import ALL, SHARED, Led, led
@@ -55,7 +55,7 @@ def test_what_one_instance_refuses_none_makes(tmp_path: Path) -> None:
             group.engine.submit("all", ALL.replace("id,", "more(id),"))
         assert refused.value.message != "internal error"
         assert group.engine.job("all").version == 1
-        assert group.entries()[-2:] == [Prepare, GiveUp]
+        assert group.entries()[-2:] == [Prepare, Abandon]
         group.write(1, 2)
         eventually(lambda: group.found() == [1, 2])
         group.stop("poor")
@@ -94,7 +94,7 @@ def test_a_switch_that_its_leader_did_not_live_to_make_counts(tmp_path: Path) ->
 def test_what_a_server_held_that_died_goes_on(tmp_path: Path) -> None:
     with led(tmp_path) as group:
         group.engine.submit("all", ALL)
-        group.graph.control.append(Hold(), 0)
+        group.graph.control.append(Pause(), 0)
     held = Led(tmp_path / "data")
     try:
         held.start("one")

@@ -24,7 +24,7 @@ from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import NoLog
 from sqlengine.executors.failures import OperatorFailed
 from sqlengine.executors.recovery import restore
-from sqlengine.executors.runner import GraphRunner, Limits
+from sqlengine.executors.runner import GraphRunner, ReadLimits
 from sqlengine.formats.results import rows_of
 from sqlengine.jobs.planning import JobText, PlannedJob, plan_job
 from sqlengine.snapshots import savepoint_files as files
@@ -302,7 +302,7 @@ def _runner(ran: Ran, store: MemoryStore, way: Way, clock: Clock, name: str = JO
         checkpoints := Checkpoints(store, 10**9, 10**15),
         None,
         lambda owner: True,
-        Limits(way.rows),
+        ReadLimits(way.rows),
     )
     position = checkpoints.position
     if position is None:

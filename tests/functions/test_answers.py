@@ -10,7 +10,7 @@ import pytest
 from parser.errors import ServiceError
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.connectors.base import Callables
-from sqlengine.executors.nondeterministic_calls import ANSWERS, Answers
+from sqlengine.executors.nondeterministic_calls import ANSWERS, NondeterministicCallLog
 from sqlengine.functions.answers import run
 from sqlengine.functions.host import Binding
 from tests.functions.test_python_sinks import EVENTS, Life, table
@@ -120,7 +120,7 @@ def test_answers_that_retention_has_taken_are_missed_by_a_repetition_that_needs_
         )
     broker.trim(ANSWERS, 0, 5)
     rolled = UserFunction("varying.roll", "content", Kind.SCALAR, (), "DOUBLE", deterministic=False)
-    answers = Answers(broker, "g")
+    answers = NondeterministicCallLog(broker, "g")
     answers.load(1)
     with answers.of(1):
         pass  # nothing is asked
@@ -136,7 +136,7 @@ def test_records_of_another_format_are_refused(tmp_path: Path) -> None:
     broker = EmbeddedBroker(tmp_path, fsync="none", clock=lambda: 0)
     broker.create_topic(ANSWERS)
     broker.append(ANSWERS, 0, [b'{"format": 99}'], keys=[b"g"], timestamp_ms=0)
-    Answers(broker, "other").load(0)
+    NondeterministicCallLog(broker, "other").load(0)
     with pytest.raises(ServiceError, match="has format 99"):
-        Answers(broker, "g").load(0)
+        NondeterministicCallLog(broker, "g").load(0)
     broker.close()

@@ -19,7 +19,7 @@ from parser.statements import CreateFunction
 from sqlengine.functions.aggregates import UserAggregate
 from sqlengine.functions.kernels import ScalarKernel, TableKernel
 from sqlengine.functions.library import Library
-from sqlengine.functions.limits import Limits
+from sqlengine.functions.limits import FunctionLimits
 from sqlengine.functions.pool import POOL
 from sqlengine.functions.store import ModuleStore, Sources, collect
 from udf.aggregates.accumulators import empty_accumulator
@@ -80,7 +80,7 @@ class Total:
     def get_value(self, acc: int) -> int:
         return acc
 """
-LIMITS = Limits(row_s=2.0, failures=1000)
+LIMITS = FunctionLimits(row_s=2.0, failures=1000)
 MANY = settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sqlengine.functions.limits import Limits
+from sqlengine.functions.limits import FunctionLimits
 from sqlengine.functions.pool import POOL
 from sqlengine.service import Service
 from tests.service.harness import TABLES, User, rule, running
@@ -39,7 +39,7 @@ def risky(amount: int) -> int:
         return "seven"
     return amount
 """
-LIMITS = Limits(row_s=0.3, memory=256 << 20, failures=100)
+LIMITS = FunctionLimits(row_s=0.3, memory=256 << 20, failures=100)
 
 
 def alerting(name: str, module: str, call: str, kind: str = "TEMPORARY FUNCTION") -> str:
@@ -125,7 +125,9 @@ def test_after_too_many_crashes_the_job_fails_and_others_go_on(
         "import os\nfrom sqlengine import udf\n\n@udf\ndef dies(amount: int) -> int:\n   "
         " os._exit(amount)\n"
     )
-    with running(tmp_path / "data", functions=folder, function_limits=Limits(failures=3)) as (
+    with running(
+        tmp_path / "data", functions=folder, function_limits=FunctionLimits(failures=3)
+    ) as (
         _,
         user,
     ):

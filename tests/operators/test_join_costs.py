@@ -12,7 +12,7 @@ import pytest
 
 from parser.types import BOOLEAN, INT, STRING, Schema
 from planner.logical import IntervalJoin, Join, JoinKind, LookupJoin, TemporalJoin
-from planner.logical.change_kinds import Changes
+from planner.logical.change_kinds import ModifyKindSet
 from planner.scalar import Call, ColumnRef
 from sqlengine.batch import Batch, empty
 from sqlengine.executors import embedded
@@ -36,12 +36,17 @@ from tests.sql.golden import FOLDER, Collected, Script, answers, events_of, run
 EQUAL = Call("=", (ColumnRef("k", STRING), ColumnRef("rk", STRING)), BOOLEAN)
 LESS = Call("<", (ColumnRef("v", INT), ColumnRef("w", INT)), BOOLEAN)
 BOTH = Call("AND", (EQUAL, LESS), BOOLEAN)
-PLAIN, CHANGING = ((Source(LEFT, c), Source(RIGHT, c)) for c in (Changes.NONE, Changes.ALL))
-UNIQUE = (
-    Source(LEFT, Changes.ALL, (frozenset({"id"}),)),
-    Source(RIGHT, Changes.ALL, (frozenset({"rk"}),)),
+PLAIN, CHANGING = (
+    (Source(LEFT, c), Source(RIGHT, c)) for c in (ModifyKindSet.NONE, ModifyKindSet.ALL)
 )
-TIMED = (Source(TIMED_LEFT, Changes.NONE), Source(TIMED_RIGHT, Changes.NONE, (frozenset({"rk"}),)))
+UNIQUE = (
+    Source(LEFT, ModifyKindSet.ALL, (frozenset({"id"}),)),
+    Source(RIGHT, ModifyKindSet.ALL, (frozenset({"rk"}),)),
+)
+TIMED = (
+    Source(TIMED_LEFT, ModifyKindSet.NONE),
+    Source(TIMED_RIGHT, ModifyKindSet.NONE, (frozenset({"rk"}),)),
+)
 
 OPERATORS: dict[str, Callable[[], Operator]] = {
     "inner": lambda: JoinOperator(Join(*PLAIN, JoinKind.INNER, BOTH)),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from parser.types import BOOLEAN, INT, STRING, Schema
 from planner.logical import Join, JoinKind, LogicalPlan, Names
-from planner.logical.change_kinds import Changes
+from planner.logical.change_kinds import ModifyKindSet
 from planner.scalar import Call, ColumnRef, Scalar
 from sqlengine.batch import Batch
 from sqlengine.executors.spark.worker import TaskContext
@@ -35,7 +35,7 @@ class Source(LogicalPlan):
     """What a join may know of an input."""
 
     row: Schema
-    may: Changes
+    may: ModifyKindSet
     unique: tuple[Names, ...] = ()
 
     @property
@@ -47,7 +47,7 @@ class Source(LogicalPlan):
         return (str(self.row),)
 
     @property
-    def changes(self) -> Changes:
+    def changes(self) -> ModifyKindSet:
         return self.may
 
     @property
@@ -86,8 +86,10 @@ class Case:
 
     def _side(self, schema: Schema, form: str) -> LogicalPlan:
         if form in ("append", "rows"):
-            return Source(schema, Changes.NONE if form == "append" else Changes.ALL)
-        return Source(schema, Changes.ALL, (frozenset({schema.names[("id", "k").index(form)]}),))
+            return Source(schema, ModifyKindSet.NONE if form == "append" else ModifyKindSet.ALL)
+        return Source(
+            schema, ModifyKindSet.ALL, (frozenset({schema.names[("id", "k").index(form)]}),)
+        )
 
     def holds(self, left: Row, right: Row) -> bool:
         equal = left[1] == right[1] and (self.null_safe or left[1] is not None)
@@ -280,8 +282,8 @@ def test_kinds_are_those_of_flink(kind: JoinKind, told: list[Change], wanted: li
 
 def test_rows_are_kept_as_long_as_their_side_says() -> None:
     node = Join(
-        Source(LEFT, Changes.NONE),
-        Source(RIGHT, Changes.NONE),
+        Source(LEFT, ModifyKindSet.NONE),
+        Source(RIGHT, ModifyKindSet.NONE),
         JoinKind.INNER,
         call("=", "k", "rk"),
         ttl_ms=100,

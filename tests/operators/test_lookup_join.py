@@ -7,7 +7,7 @@ import pytest
 
 from parser.types import BOOLEAN, INT, STRING, Schema
 from planner.logical import JoinKind, LookupJoin
-from planner.logical.change_kinds import Changes
+from planner.logical.change_kinds import ModifyKindSet
 from planner.scalar import Call, ColumnRef
 from sqlengine.executors.spark.worker import TaskContext
 from sqlengine.operators.joins.lookup import LookupJoinOperator
@@ -57,7 +57,11 @@ def test_equal_rows_are_taken_back_as_often_as_they_were_given(most: int) -> Non
 def _told(told: list[Change], primary_key: tuple[str, ...], most: int, restart: bool) -> list[str]:
     equal = Call("=", (ColumnRef("k", STRING), ColumnRef("rk", STRING)), BOOLEAN)
     node = LookupJoin(
-        Source(LEFT, Changes.ALL), Source(RIGHT, Changes.NONE), JoinKind.LEFT, equal, primary_key
+        Source(LEFT, ModifyKindSet.ALL),
+        Source(RIGHT, ModifyKindSet.NONE),
+        JoinKind.LEFT,
+        equal,
+        primary_key,
     )
     memory, operator = TaskContext(), LookupJoinOperator(node)
     operator.open(memory)
@@ -82,8 +86,8 @@ def test_the_key_of_the_table_tells_its_rows_apart() -> None:
     equal = Call("=", (ColumnRef("id", INT), ColumnRef("rid", INT)), BOOLEAN)
     once, often = (
         LookupJoin(
-            Source(LEFT, Changes.NONE, (frozenset({"id"}),)),
-            Source(RIGHT, Changes.NONE),
+            Source(LEFT, ModifyKindSet.NONE, (frozenset({"id"}),)),
+            Source(RIGHT, ModifyKindSet.NONE),
             JoinKind.INNER,
             equal,
             key,

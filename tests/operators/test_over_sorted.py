@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from parser.types import BIGINT, INT, STRING, Schema
 from planner.logical import Frame, Over, OverCall, SortKey
-from planner.logical.change_kinds import Changes
+from planner.logical.change_kinds import ModifyKindSet
 from sqlengine.batch import Batch
 from sqlengine.executors.spark.worker import TaskContext
 from sqlengine.formats.results import rows_of
@@ -40,7 +40,7 @@ CALLS = {
 }
 
 
-def node(names: Sequence[str], rows: bool, changes: Changes) -> Over:
+def node(names: Sequence[str], rows: bool, changes: ModifyKindSet) -> Over:
     source = Source(SCHEMA, changes)
     return Over(source, ("k",), (SortKey("o"),), Frame(rows), tuple(CALLS[n] for n in names))
 
@@ -113,7 +113,9 @@ def test_the_rows_are_those_of_the_model(
 ) -> None:
     """Equal rows each stand where they came, with a value of their own; the first of them goes
     first."""
-    operator = OverSortedOperator(node(names, rows, Changes.ALL if retracts else Changes.NONE))
+    operator = OverSortedOperator(
+        node(names, rows, ModifyKindSet.ALL if retracts else ModifyKindSet.NONE)
+    )
     memory = TaskContext()
     held: list[Row] = []
     left: Counter[Row] = Counter()
@@ -139,7 +141,7 @@ def test_the_rows_are_those_of_the_model(
             assert +left == wanted(held, names, rows)
             if start % 2:
                 operator = OverSortedOperator(
-                    node(names, rows, Changes.ALL if retracts else Changes.NONE)
+                    node(names, rows, ModifyKindSet.ALL if retracts else ModifyKindSet.NONE)
                 )
                 memory = TaskContext({n: t.dump() for n, t in memory.tables.items()})
                 operator.open(memory)
@@ -148,7 +150,7 @@ def test_the_rows_are_those_of_the_model(
 def touched(name: str, rows: bool, size: int, orders: Sequence[int]) -> tuple[int, int]:
     """Rows of state for rows of one key that come one at a time, where so many are there; and the
     rows told."""
-    operator = OverSortedOperator(node([name], rows, Changes.NONE))
+    operator = OverSortedOperator(node([name], rows, ModifyKindSet.NONE))
     operator.open(TaskContext())
     operator.process(0, batch_of([(0, (n, "a", 10 * n, 9 - n % 7)) for n in range(size)]))
     told = 0

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from parser.types import BOOLEAN, INT, STRING, Schema, TimeAttribute, timestamp
 from planner.logical import IntervalJoin, JoinKind, TemporalJoin
-from planner.logical.change_kinds import Changes
+from planner.logical.change_kinds import ModifyKindSet
 from planner.scalar import Call, ColumnRef
 from sqlengine.batch import MAX_WATERMARK, Batch, empty
 from sqlengine.executors.spark.worker import TaskContext
@@ -27,7 +27,7 @@ from tests.operators.test_joins import Source
 ROWTIME = timestamp(3).as_attribute(TimeAttribute.ROWTIME)
 LEFT = Schema.of(id=INT, k=STRING, t=ROWTIME)
 RIGHT = Schema.of(rid=INT, rk=STRING, rt=ROWTIME)
-SIDES = (Source(LEFT, Changes.NONE), Source(RIGHT, Changes.NONE, (frozenset({"rk"}),)))
+SIDES = (Source(LEFT, ModifyKindSet.NONE), Source(RIGHT, ModifyKindSet.NONE, (frozenset({"rk"}),)))
 EQUAL = Call("=", (ColumnRef("k", STRING), ColumnRef("rk", STRING)), BOOLEAN)
 # How far the watermark of each side is behind its greatest time.
 DELAYS = (2, 1)

@@ -15,7 +15,7 @@ from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import NoLog
-from sqlengine.executors.runner import GraphRunner, Limits
+from sqlengine.executors.runner import GraphRunner, ReadLimits
 from sqlengine.formats.results import JsonValue, rows_of
 from sqlengine.jobs.planning import JobText, plan_job
 
@@ -65,7 +65,7 @@ def told(
         None,
         None,
         lambda owner: True,
-        Limits(size),
+        ReadLimits(size),
     )
     query = f"""{TABLES} INSERT INTO o SELECT k, window_start, COUNT(*), SUM(v), MIN(v), COUNT(DISTINCT v)
     FROM TABLE({window}) GROUP BY window_start, window_end, k;"""

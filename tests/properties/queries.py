@@ -25,7 +25,7 @@ from sqlengine.connectors.base import Environment
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import NoLog
-from sqlengine.executors.runner import GraphRunner, Limits
+from sqlengine.executors.runner import GraphRunner, ReadLimits
 from tests.planner.test_passes_properties import VALUES, conditions, items, sources
 
 NONE: frozenset[str] = frozenset()
@@ -144,7 +144,7 @@ class World:
             None,
             None,
             lambda owner: False,
-            Limits(rows_per_read),
+            ReadLimits(rows_per_read),
         )
         try:
             runner.apply(runner.prepare(merge(Graph(), jobs), dict.fromkeys(jobs, 1)))

@@ -24,7 +24,7 @@ from sqlengine.connectors.base import Environment
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import NoLog
-from sqlengine.executors.runner import GraphRunner, Limits
+from sqlengine.executors.runner import GraphRunner, ReadLimits
 from sqlengine.operators.rules import compile_rules
 from tests.properties.queries import World, any_query, views
 
@@ -146,7 +146,7 @@ def runner(rows_per_read: int) -> GraphRunner:
         None,
         None,
         lambda owner: False,
-        Limits(rows_per_read),
+        ReadLimits(rows_per_read),
     )
 
 

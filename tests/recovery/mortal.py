@@ -23,7 +23,7 @@ import pytest
 
 from sqlengine.state.store import CheckpointStore, Loaded, Position
 from sqlengine.state.stores import CheckpointStores, RocksStores
-from sqlengine.state.table import Changes
+from sqlengine.state.table import TableDelta
 from sqlengine.system.disk import Data, MachineDisk
 from tests.recovery.points import MOMENTS, NAMES, point_of
 
@@ -186,7 +186,7 @@ class MortalStore:
         self._fate = fate
         self._point = point
 
-    def put(self, position: Position, changes: Mapping[str, Changes]) -> None:
+    def put(self, position: Position, changes: Mapping[str, TableDelta]) -> None:
         with self._fate.change(self._point):
             self._store.put(position, changes)
 

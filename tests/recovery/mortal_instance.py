@@ -24,10 +24,10 @@ from sqlengine.broker.remote.wire import (
     Request,
     appends_of,
 )
-from sqlengine.cluster.control_follower import Following
+from sqlengine.cluster.control_follower import ControlLogFollower
 from sqlengine.cluster.instance import Instance
-from sqlengine.cluster.owned_subtasks import OwnedParts
-from sqlengine.cluster.subtask_stores import parts_folder
+from sqlengine.cluster.owned_subtasks import OwnedSubtasks
+from sqlengine.cluster.subtask_stores import subtasks_folder
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.machine import THIS
 from sqlengine.state.stores import RocksStores
@@ -44,10 +44,10 @@ _POINTS = {
     "_checkpoints": "checkpoint of a part",
 }
 _WORK: tuple[tuple[type, str, str], ...] = (
-    (OwnedParts, "_open", "part taken up"),
-    (OwnedParts, "close", "part given up"),
-    (Following, "_prepare", "change prepared"),
-    (Following, "_switch", "change made in a part"),
+    (OwnedSubtasks, "_open", "part taken up"),
+    (OwnedSubtasks, "close", "part given up"),
+    (ControlLogFollower, "_prepare", "change prepared"),
+    (ControlLogFollower, "_switch", "change made in a part"),
 )
 _TOLD = ("_instances", "_control")
 _REQUEST: msgspec.msgpack.Decoder[AnyRequest] = msgspec.msgpack.Decoder(AnyRequest)
@@ -147,7 +147,7 @@ def run_instance(lives: Lives, dooms: Sequence[Doom], work: Work, number: int) -
     doom = dooms[number] if number < len(dooms) else None
     fate = Fate(doom, lives.last(number), lambda: lives.mark(number))
     make_parts_mortal(fate)
-    stores = MortalStores(RocksStores(parts_folder(work.config)), fate, "checkpoint of a part")
+    stores = MortalStores(RocksStores(subtasks_folder(work.config)), fate, "checkpoint of a part")
     factory = OperatorFactory(THIS.rules(work.config))
     with suppress(BrokerUnreachable):  # the server is dead
         Instance(work.place, MortalTransport(work, fate), work.config, THIS, factory, stores).run(

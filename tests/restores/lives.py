@@ -26,13 +26,13 @@ from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.executors.dead_letters import LetterSink
+from sqlengine.executors.dead_letters import DeadLetterSink
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import EPOCHS, Change, TopicEpochLog
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.inputs import Inputs
 from sqlengine.executors.recovery import recovering, repeat, restore
-from sqlengine.executors.runner import GraphRunner, Limits
+from sqlengine.executors.runner import GraphRunner, ReadLimits
 from sqlengine.formats.results import JsonValue, Row, rows_of
 from sqlengine.operators.base import Output
 from sqlengine.operators.watermark import WatermarkOperator
@@ -263,9 +263,9 @@ class World:
             Environment(self.broker, lambda: self.now, SCRIPT, lambda line: None, self._memory),
             TopicEpochLog(self.broker, SCRIPT),
             checkpoints,
-            LetterSink(self.broker, SCRIPT),
+            DeadLetterSink(self.broker, SCRIPT),
             lambda owner: self.statement.fails,
-            Limits(self._rows_per_read),
+            ReadLimits(self._rows_per_read),
             result=_Result(self.outcome.rows),
         )
 

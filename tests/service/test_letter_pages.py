@@ -12,7 +12,7 @@ import pytest
 
 from sqlengine.broker.base import Records
 from sqlengine.broker.embedded import EmbeddedBroker
-from sqlengine.engine.dead_letters import Letter, Letters, Wanted
+from sqlengine.engine.dead_letters import DeadLetter, DeadLetterFilter, DeadLetterQueue
 from sqlengine.executors.dead_letters import DEAD_LETTERS, encode_owner
 
 TABLES = ("c.d.events", "c.d.others")
@@ -61,25 +61,25 @@ def write(broker: EmbeddedBroker, first: int, end: int) -> None:
         broker.append(DEAD_LETTERS, 0, values, keys=keys, timestamp_ms=(start + 249) * 10)
 
 
-def naive(wanted: Wanted, numbers: range) -> list[int]:
-    found = [msgspec.convert({**letter(n), "id": n}, Letter) for n in numbers]
+def naive(wanted: DeadLetterFilter, numbers: range) -> list[int]:
+    found = [msgspec.convert({**letter(n), "id": n}, DeadLetter) for n in numbers]
     return [x.id for x in found if wanted.takes_of((x.job, x.table)) and wanted.takes(x)]
 
 
 WANTED = {
-    "all": Wanted(),
-    "a job and the tables that it reads": Wanted("busy1", tables=TABLES[:1]),
-    "a job with few": Wanted("rare"),
-    "a job with none": Wanted("nobody"),
-    "a table": Wanted(table="others"),
-    "since": Wanted("busy2", since_ms=77_775),
-    "some": Wanted("busy1", ids=frozenset({4, 5, 1000, 9_001, 9_002, 9_003})),
+    "all": DeadLetterFilter(),
+    "a job and the tables that it reads": DeadLetterFilter("busy1", tables=TABLES[:1]),
+    "a job with few": DeadLetterFilter("rare"),
+    "a job with none": DeadLetterFilter("nobody"),
+    "a table": DeadLetterFilter(table="others"),
+    "since": DeadLetterFilter("busy2", since_ms=77_775),
+    "some": DeadLetterFilter("busy1", ids=frozenset({4, 5, 1000, 9_001, 9_002, 9_003})),
 }
 
 
 @pytest.mark.parametrize("wanted", WANTED.values(), ids=list(WANTED))
-def test_pages_are_those_of_a_look_at_all(broker: Counting, wanted: Wanted) -> None:
-    letters = Letters(broker)
+def test_pages_are_those_of_a_look_at_all(broker: Counting, wanted: DeadLetterFilter) -> None:
+    letters = DeadLetterQueue(broker)
     assert letters.last(wanted, 5) == []
     for end in (3_333, COUNT):  # the second time only what is new is taken into the index
         write(broker, broker.end_offset(DEAD_LETTERS, 0), end)
@@ -95,13 +95,13 @@ def test_pages_are_those_of_a_look_at_all(broker: Counting, wanted: Wanted) -> N
 
 def test_a_page_costs_the_page(broker: Counting) -> None:
     write(broker, 0, COUNT)
-    letters = Letters(broker)
+    letters = DeadLetterQueue(broker)
     letters.look()
     for wanted, most in (
-        (Wanted(), 2_000),
-        (Wanted("rare"), 2_000),
-        (Wanted("nobody"), 0),
-        (Wanted(since_ms=119_900), 1_000),
+        (DeadLetterFilter(), 2_000),
+        (DeadLetterFilter("rare"), 2_000),
+        (DeadLetterFilter("nobody"), 0),
+        (DeadLetterFilter(since_ms=119_900), 1_000),
     ):
         broker.rows_read = 0
         assert len(letters.last(wanted, 2)) == (0 if wanted.job == "nobody" else 2)
@@ -115,12 +115,12 @@ def test_replays_are_known_and_what_the_topic_drops_is_forgotten(tmp_path: Path)
     write(broker, 0, 1000)
     mark = msgspec.json.encode({"replayed": [3, 700], "job": "busy1"})
     broker.append(DEAD_LETTERS, 0, [mark], timestamp_ms=0)
-    letters = Letters(broker)
+    letters = DeadLetterQueue(broker)
     assert [letters.replayed(n) for n in (3, 4, 700)] == [{"busy1"}, set(), {"busy1"}]
     write(broker, 1001, COUNT)
     broker.apply_retention()
     begin = broker.begin_offset(DEAD_LETTERS, 0)
     assert begin > 2000
-    assert [x.id for x in letters.read(Wanted())] == list(range(begin, COUNT))
+    assert [x.id for x in letters.read(DeadLetterFilter())] == list(range(begin, COUNT))
     assert letters.replayed(700) == set()
     broker.close()

@@ -28,7 +28,7 @@ from sqlengine.broker.remote.wire import (
     appends_of,
 )
 from sqlengine.cluster.instance import Instance
-from sqlengine.cluster.subtask import Part
+from sqlengine.cluster.subtask import Subtask
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.functions.pool import POOL
 from sqlengine.machine import Machine
@@ -246,5 +246,5 @@ class SimulatedProcess:
         return self._left == 0
 
     @property
-    def parts(self) -> dict[int, Part]:
+    def parts(self) -> dict[int, Subtask]:
         return {} if self.instance is None or self.code is not None else dict(self.instance.parts)

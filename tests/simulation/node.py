@@ -10,7 +10,7 @@ from typing import Any
 
 from parser.errors import ServiceError
 from sqlengine.broker.remote.wire import Served
-from sqlengine.cluster.distributed_graph import DividedGraph
+from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.config import Config
 from sqlengine.engine.engine import Engine
 from sqlengine.engine.graph_manager import SHARED
@@ -213,7 +213,7 @@ class Node:
         busy = [process.settle() for process in self.processes]
         engine = self.engine
         shared = None if engine is None else engine.fleet.graphs.get(SHARED)
-        if isinstance(shared, DividedGraph):
+        if isinstance(shared, DistributedGraph):
             parts = [p for process in self.processes for p in process.parts.values() if not p.lost]
             busy.append(
                 len({p.name for p in parts}) < shared.parts

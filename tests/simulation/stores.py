@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from parser.errors import ServiceError
 from sqlengine.state.store import Loaded, MemoryStore, Position
-from sqlengine.state.table import Changes
+from sqlengine.state.table import TableDelta
 from tests.simulation.world import Death, World
 
 
@@ -88,7 +88,7 @@ class SimulatedStore:
     def _states(self) -> list[MemoryStore]:
         return self._stores.kept[self._name].states
 
-    def put(self, position: Position, changes: Mapping[str, Changes]) -> None:
+    def put(self, position: Position, changes: Mapping[str, TableDelta]) -> None:
         json.dumps(position)
         self._stores.change("checkpoint", self._name, lambda: self._next().put(position, changes))
 

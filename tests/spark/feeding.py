@@ -18,7 +18,7 @@ from planner.graph.merge import Graph, merge
 from planner.graph.physical import PhysicalPlan, lower
 from planner.graph.two_phases import in_two_phases
 from planner.logical import Scan, Sink
-from planner.settings import AGG_PHASES, configured
+from planner.settings import AGG_PHASES, configure_operators
 from sqlengine.batch import MAX_WATERMARK, Batch, empty
 from sqlengine.connectors.registry import delivered
 from sqlengine.executors.build import OperatorFactory
@@ -66,7 +66,9 @@ def fed(
         catalog = catalog.put(table)
     (statement,) = parse(query)
     (bound,) = bind(statement, catalog, settings, job="proof")  # type: ignore[misc]
-    sink = in_two_phases(optimize(configured(delivered(bound, settings), settings)), settings)
+    sink = in_two_phases(
+        optimize(configure_operators(delivered(bound, settings), settings)), settings
+    )
     assert isinstance(sink, Sink)
     plan = lower(merge(Graph(), {"proof": [sink]}))
     scans = [n.id for n in plan.in_order if isinstance(n.plan, Scan)]

@@ -23,7 +23,7 @@ from sqlengine.state.checkpoint import (
 )
 from sqlengine.state.rocks_store import RocksStore
 from sqlengine.state.store import CheckpointStore, Loaded, MemoryStore, Position
-from sqlengine.state.table import Changes, KeyedTable
+from sqlengine.state.table import KeyedTable, TableDelta
 from sqlengine.state.topic_store import TopicStores
 from tests.support import PATIENCE_S
 
@@ -153,7 +153,7 @@ class SlowDisk:
     def __init__(self) -> None:
         self.inner, self.go, self.full = MemoryStore(), Event(), True
 
-    def put(self, position: Position, changes: Mapping[str, Changes]) -> None:
+    def put(self, position: Position, changes: Mapping[str, TableDelta]) -> None:
         assert self.go.wait(PATIENCE_S)
         if self.full:
             self.full = False

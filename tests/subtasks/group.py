@@ -17,7 +17,7 @@ from planner.catalog import Catalog
 from planner.settings import MINI_BATCH
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.ownership import Fence
-from sqlengine.cluster.subtask import Part, open_part
+from sqlengine.cluster.subtask import Subtask, open_part
 from sqlengine.config import Config
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.epochs import Change
@@ -25,7 +25,7 @@ from sqlengine.executors.memory_limits import MemoryLimits
 from sqlengine.graphs.running import GraphHost, RunningGraph, open_graph
 from sqlengine.jobs.planning import JobText, PlannedJob, plan_job
 from sqlengine.machine import Machine
-from sqlengine.snapshots.job_snapshot import Belongings
+from sqlengine.snapshots.job_snapshot import JobSnapshot
 from sqlengine.state.store import CheckpointStore, MemoryStore
 from sqlengine.system.durability import Checkpoints
 from sqlengine.system.threads import THREADS, Threads
@@ -74,14 +74,14 @@ class Group:
     parts: int = 3
     rows_per_read: int = 2
     now: int = START
-    open: dict[int, Part] = field(default_factory=dict)
+    open: dict[int, Subtask] = field(default_factory=dict)
     plans: dict[tuple[str, int], PlannedJob] = field(default_factory=dict)
     stores: Stores = field(default_factory=Stores)
     steps: int = 0
     threads: Threads = THREADS
     checkpoints: Checkpoints = "rocksdb"
     graph: str = "g"
-    handovers: dict[str, Belongings] = field(default_factory=dict)
+    handovers: dict[str, JobSnapshot] = field(default_factory=dict)
     tick_ms: int = TICK_MS
     acts: Counter[str] = field(default_factory=Counter)
 
@@ -116,7 +116,7 @@ class Group:
         for index in range(self.parts):
             self.open_part(index, fence)
 
-    def open_part(self, index: int, fence: Callable[[], Fence | None] = lambda: None) -> Part:
+    def open_part(self, index: int, fence: Callable[[], Fence | None] = lambda: None) -> Subtask:
         part = open_part(self.graph, index, self.parts, self.host(), self.plan_of, fence)
         self.open[index] = part
         return part
@@ -231,7 +231,7 @@ class Group:
 
 
 def undivided(
-    group: Group, job: PlannedJob, name: str = "alone", takes: Belongings | None = None
+    group: Group, job: PlannedJob, name: str = "alone", takes: JobSnapshot | None = None
 ) -> RunningGraph:
     """The same job in a graph that is not divided, to its end; with what it `takes` up if that is
     given."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from planner.graph.division import INCOMING
 from sqlengine.cluster.subtask import named_as_written
 from sqlengine.connectors.shuffle import shuffle_topic
-from sqlengine.snapshots.job_snapshot import Belongings
-from sqlengine.snapshots.rescaling import piece_of, together
+from sqlengine.snapshots.job_snapshot import JobSnapshot
+from sqlengine.snapshots.rescaling import merge_snapshots, subtask_snapshot
 from tests.subtasks.group import Group
 
 
@@ -24,10 +24,10 @@ def _has_read_all(group: Group, index: int) -> bool:
     return at == group.broker.end_offset(shuffle_topic(group.graph), index)
 
 
-def has(group: Group, job: str) -> Belongings:
+def has(group: Group, job: str) -> JobSnapshot:
     """What the job has in all parts, as if it were not divided."""
-    pieces = [piece_of(group.open[i].runner, job) for i in range(group.parts)]
+    pieces = [subtask_snapshot(group.open[i].runner, job) for i in range(group.parts)]
     runner = group.open[0].runner
     return named_as_written(
-        together(pieces, runner.graph), group.plans[job, runner.jobs[job]], group.parts
+        merge_snapshots(pieces, runner.graph), group.plans[job, runner.jobs[job]], group.parts
     )

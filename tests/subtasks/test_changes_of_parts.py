@@ -12,7 +12,7 @@ import pytest
 
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.ownership import Fence, Membership
-from sqlengine.cluster.subtask_log import parts_topic
+from sqlengine.cluster.subtask_log import subtask_log_topic
 from tests.subtasks.clicks import SUMS, click, left, sums
 from tests.subtasks.group import Group, broker_in, planned, values_of
 
@@ -78,19 +78,19 @@ class _Members:
         self.held: dict[str, Membership] = {}
 
     def join(self, name: str) -> None:
-        self.held[name] = self.broker.join("instances", name, [parts_topic("g")])
+        self.held[name] = self.broker.join("instances", name, [subtask_log_topic("g")])
 
     def heartbeat(self, name: str) -> None:
         self.held[name] = self.broker.heartbeat("instances", name, self.held[name].generation)
 
     def fence(self, name: str, index: int) -> Fence:
-        return self.held[name].fence(parts_topic("g"), index)
+        return self.held[name].fence(subtask_log_topic("g"), index)
 
 
 @pytest.mark.parametrize("does", ["an epoch", "a change"])
 def test_who_lost_a_part_writes_nothing_more(broker: EmbeddedBroker, does: str) -> None:
     group = Group(broker, parts=2)
-    broker.create_topic(parts_topic("g"), 2)
+    broker.create_topic(subtask_log_topic("g"), 2)
     members = _Members(broker, group)
     members.join("one")
     for index in range(2):
@@ -99,7 +99,7 @@ def test_who_lost_a_part_writes_nothing_more(broker: EmbeddedBroker, does: str) 
     click(broker, 0, 20)
     group.step(0)
     members.join("two")
-    taken = members.held["two"].shards[parts_topic("g")][0]
+    taken = members.held["two"].shards[subtask_log_topic("g")][0]
     old = group.open.pop(taken)
     new = group.open_part(taken, lambda: members.fence("two", taken))
     click(broker, 20, 20)

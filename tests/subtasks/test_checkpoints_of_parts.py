@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from parser.errors import ServiceError
-from sqlengine.cluster.subtask_log import parts_topic
+from sqlengine.cluster.subtask_log import subtask_log_topic
 from sqlengine.cluster.subtask_stores import checkpoints_topic
 from tests.subtasks.clicks import SUMS, click, left, sums
 from tests.subtasks.group import Group, broker_in, planned
@@ -45,16 +45,16 @@ def test_parts_go_on_from_a_topic(tmp_path: Path, seed: int) -> None:
 def test_who_lost_a_part_writes_no_checkpoint(tmp_path: Path) -> None:
     with broker_in(tmp_path) as broker:
         broker.create_topic("clicks", 4)
-        broker.create_topic(parts_topic("g"), 2)
-        held = broker.join("instances", "one", [parts_topic("g")])
+        broker.create_topic(subtask_log_topic("g"), 2)
+        held = broker.join("instances", "one", [subtask_log_topic("g")])
         group = Group(broker, parts=2, checkpoints="topic")
         for index in range(2):
-            group.open_part(index, partial(held.fence, parts_topic("g"), index))
+            group.open_part(index, partial(held.fence, subtask_log_topic("g"), index))
         group.submit(planned("a", SUMS.format(out="a", where="")))
         click(broker, 0, 20)
         group.step(0)
         broker.leave("instances", "one")
-        broker.join("instances", "two", [parts_topic("g")])
+        broker.join("instances", "two", [subtask_log_topic("g")])
         written = broker.end_offset(checkpoints_topic("g"), 0)
         with pytest.raises(ServiceError):
             group.open.pop(0).close()

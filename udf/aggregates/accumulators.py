@@ -19,7 +19,7 @@ Column: TypeAlias = npt.NDArray[Any]
 Accumulator: TypeAlias = dict[str, Column]
 
 
-class BothWays(ABC):
+class RetractableAggregate(ABC):
     """An aggregate that takes a row back as it counts it, with the other sign."""
 
     def update(

@@ -19,8 +19,8 @@ from parser.errors import PlanError
 from parser.types import BIGINT, DataType, Root, TimeAttribute, decimal
 from udf.aggregates.accumulators import (
     Accumulator,
-    BothWays,
     Column,
+    RetractableAggregate,
     Slots,
     quotient,
     rows_that_count,
@@ -105,7 +105,7 @@ class Count:
 
 
 @dataclass(frozen=True)
-class Sum(BothWays):
+class Sum(RetractableAggregate):
     """SUM and AVG: the sum of what is not NULL, how many there were; NULL if none. Integer sums
     wrap around in the width of the argument for SUM, in BIGINT for AVG, and averages of them are
     cut to integers. As in Flink SUM is its first value and what comes to that, so that a sum of

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import BIGINT, BITMAP, DataType, Root
-from udf.aggregates.accumulators import Accumulator, BothWays, Slots
+from udf.aggregates.accumulators import Accumulator, RetractableAggregate, Slots
 from udf.aggregates.basic import Aggregate, Factory, define, refusal
 from udf.aggregates.sorted_multiset import counted, entries, kept_type, merge_counts, shares
 from udf.arrays.arrays import valid
@@ -24,7 +24,7 @@ Rule = Callable[[int, int], bool]
 
 
 @dataclass(frozen=True)
-class Bitmaps(BothWays):
+class Bitmaps(RetractableAggregate):
     """How many of the bitmaps (or numbers, `built`) that are not NULL have each number; NULL if
     there are none."""
 

@@ -21,7 +21,7 @@ from udf.aggregates.basic import Aggregate, Factory, define, refusal
 from udf.aggregates.sorted_multiset import (
     Counted,
     Entry,
-    Ranked,
+    SortedMultiset,
     change_counts,
     counted,
     kept_type,
@@ -125,11 +125,11 @@ class RetractableExtreme:
 
     def _best(self, acc: Accumulator, slot: int) -> object:
         held = counted(acc, "values", slot, self._ranked)
-        assert isinstance(held, Ranked)
+        assert isinstance(held, SortedMultiset)
         return held.best()
 
     def _ranked(self, held: Iterable[Entry]) -> Counted:
-        return Ranked(held, self.greatest)
+        return SortedMultiset(held, self.greatest)
 
 
 def _extreme(name: str, *, greatest: bool) -> Factory:

@@ -110,7 +110,7 @@ class Counted:
         return bool(self._counts)
 
 
-class Ranked(Counted):
+class SortedMultiset(Counted):
     """Values with their numbers, and the least (or greatest) of those that are there."""
 
     __slots__ = ("_greatest", "_heap")

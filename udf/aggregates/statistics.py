@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import BIGINT, DOUBLE, DataType, TimeAttribute
-from udf.aggregates.accumulators import Accumulator, BothWays, Slots, to_numpy
+from udf.aggregates.accumulators import Accumulator, RetractableAggregate, Slots, to_numpy
 from udf.aggregates.basic import Aggregate, Factory, define, refusal
 from udf.arrays.arrays import valid
 from udf.casts.cast import convert
@@ -20,7 +20,7 @@ _COUNT, _DOUBLE = BIGINT.with_nullable(False), DOUBLE.with_nullable(False)
 
 
 @dataclass(frozen=True)
-class Spread(BothWays):
+class Spread(RetractableAggregate):
     """The variance of what is not NULL in DOUBLE, or (`root`) its square root, as the type of the
     argument; NULL for no value, and of a sample for one."""
 

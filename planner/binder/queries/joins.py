@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
-from planner.analysis.top_n import with_ranks
+from planner.analysis.top_n import recognize_top_n_below
 from planner.analysis.window_columns import made
 from planner.binder import pool
 from planner.binder.expressions import literals
@@ -101,7 +101,7 @@ def _joined(
 
 
 def _ranked(plan: LogicalPlan) -> LogicalPlan:
-    return with_ranks(plan) if plan.changes else plan
+    return recognize_top_n_below(plan) if plan.changes else plan
 
 
 def _check(node: exp.Join) -> None:

@@ -18,7 +18,7 @@ from planner.logical import (
     TableFunction,
     Values,
 )
-from planner.logical.change_kinds import Changes
+from planner.logical.change_kinds import ModifyKindSet
 from planner.rewrite import transform
 from planner.scalar import Scalar
 from planner.settings import CDC_DUPLICATES, IDLE_OPTION, PUSH_DOWN, duration_ms, flag
@@ -64,7 +64,7 @@ def check_connector(table: Table) -> None:
 
 def _is_normalized(table: Table, context: Context) -> bool:
     """Whether changes that the table gives have to be told in full, or counted once."""
-    if Changes.UPSERTS in table.changes:
+    if ModifyKindSet.UPSERTS in table.changes:
         if not table.primary_key:
             raise PlanError(
                 f"table '{table.display}' gives updates without the rows that they replace, and has"

@@ -149,7 +149,7 @@ class Grouping:
                 made = window_groups.aggregated(
                     below, keys, calls, (start, end, time), self.context.batch
                 )
-                return two_step_windows.marked(made)
+                return two_step_windows.mark_two_step_windows(made)
             except PlanError as error:
                 raise error.at(self.position) from None
         return GroupAggregate(below, keys, calls)

@@ -61,7 +61,7 @@ from sqlengine.broker.remote.wire import (
 from sqlengine.broker.storage.codec import compress, encode
 from sqlengine.broker.storage.latest import latest
 from sqlengine.broker.storage.packing import Compression
-from sqlengine.broker.storage.reading import Batches, Limits, records_of
+from sqlengine.broker.storage.reading import Batches, ReadBounds, records_of
 
 T = TypeVar("T")
 PATH = "/api/v1/broker"
@@ -195,7 +195,7 @@ class RemoteBroker:
 
     def opened(self, asked: Read, batches: Batches) -> Records:
         """The records that a read gave."""
-        limits = Limits(asked.max_records, asked.max_bytes, asked.until)
+        limits = ReadBounds(asked.max_records, asked.max_bytes, asked.until)
         return records_of(
             asked.topic, asked.shard, [batches.run()], batches.reached, asked.offset, limits
         )

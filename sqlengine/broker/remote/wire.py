@@ -15,7 +15,7 @@ from sqlengine.broker.base import Appended, Broker, TopicOptions
 from sqlengine.broker.errors import BrokerError, TooFast
 from sqlengine.broker.ownership import Fence
 from sqlengine.broker.storage.codec import Payload, check
-from sqlengine.broker.storage.reading import Batches, Limits
+from sqlengine.broker.storage.reading import Batches, ReadBounds
 
 MAX_WAIT_S = 1.0
 
@@ -36,7 +36,7 @@ class Served(Broker, Protocol):
     ) -> Appended: ...
 
     def read_batches(
-        self, topic: str, shard: int, offset: int, limits: Limits
+        self, topic: str, shard: int, offset: int, limits: ReadBounds
     ) -> Batches | None: ...
 
     def wait_beyond(self, seen: int, timeout_s: float) -> int:
@@ -146,7 +146,7 @@ class Read(Request, frozen=True):
     until: int | None
 
     def answer(self, broker: Served) -> object:
-        limits = Limits(self.max_records, self.max_bytes, self.until)
+        limits = ReadBounds(self.max_records, self.max_bytes, self.until)
         return broker.read_batches(self.topic, self.shard, self.offset, limits)
 
 

@@ -19,15 +19,15 @@ from sqlengine.broker.storage.codec import NO_EPOCH, compress, encode, seal
 from sqlengine.broker.storage.head import State, file_generation, file_name
 from sqlengine.broker.storage.latest import latest as latest_values
 from sqlengine.broker.storage.packing import Compression
-from sqlengine.broker.storage.reading import Limits, read_range
+from sqlengine.broker.storage.reading import ReadBounds, read_range
 from sqlengine.broker.storage.segment import Segment
 from sqlengine.broker.storage.shard import ShardLog
 from sqlengine.broker.topics import Definition
 
 KEEP_TOMBSTONES_MS = 24 * 3600 * 1000
-_CHUNK = Limits(100_000, 8 << 20, None)
+_CHUNK = ReadBounds(100_000, 8 << 20, None)
 # Of a step: nobody waits for long for a thread that does it.
-_STEP = Limits(10_000, 1 << 20, None)
+_STEP = ReadBounds(10_000, 1 << 20, None)
 _DUE_BYTES = 1 << 20
 
 

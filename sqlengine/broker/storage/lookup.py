@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 
 from sqlengine.broker.base import Found
-from sqlengine.broker.storage.reading import Limits
+from sqlengine.broker.storage.reading import ReadBounds
 from sqlengine.broker.storage.shard import ShardLog
 
-_CHUNK = Limits(100_000, 8 << 20, None)
-_ONE = Limits(1, 1, None)
+_CHUNK = ReadBounds(100_000, 8 << 20, None)
+_ONE = ReadBounds(1, 1, None)
 
 
 class KeyIndex:

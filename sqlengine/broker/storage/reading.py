@@ -28,7 +28,7 @@ _MAX_ARRAY_BYTES = 2**31 - 1
 _NO_LIMIT = 2**62
 
 
-class Limits(NamedTuple):
+class ReadBounds(NamedTuple):
     """How much to read: exactly up to the offset `until`, or if that is None at most so many
     records and bytes."""
 
@@ -69,7 +69,7 @@ class Batches(msgspec.Struct, frozen=True, array_like=True):
 
 
 def read_range(
-    topic: str, shard: int, segments: Sequence[Segment], offset: int, limits: Limits
+    topic: str, shard: int, segments: Sequence[Segment], offset: int, limits: ReadBounds
 ) -> Records:
     """Records of `segments` from `offset` on, which lies in them; no rows only where compaction
     left none."""
@@ -77,7 +77,7 @@ def read_range(
     return records_of(topic, shard, runs, reached, offset, limits)
 
 
-def read_batches(segments: Sequence[Segment], offset: int, limits: Limits) -> Batches:
+def read_batches(segments: Sequence[Segment], offset: int, limits: ReadBounds) -> Batches:
     """The batches that hold these records, whole."""
     runs, reached = _collect_within(segments, offset, limits)
     batches = [
@@ -89,7 +89,7 @@ def read_batches(segments: Sequence[Segment], offset: int, limits: Limits) -> Ba
 
 
 def _collect_within(
-    segments: Sequence[Segment], offset: int, limits: Limits
+    segments: Sequence[Segment], offset: int, limits: ReadBounds
 ) -> tuple[list[Run], int]:
     if limits.until is not None:
         return _collect(segments, offset, limits.until, _NO_LIMIT)
@@ -97,7 +97,7 @@ def _collect_within(
     return _collect(segments, offset, offset + limits.records, limits.bytes)
 
 
-def sensible(limits: Limits) -> Limits:
+def sensible(limits: ReadBounds) -> ReadBounds:
     """One record and one byte at least, and no more than an array holds."""
     return limits._replace(
         records=max(1, limits.records), bytes=max(1, min(limits.bytes, MAX_BATCH_BYTES))
@@ -105,7 +105,7 @@ def sensible(limits: Limits) -> Limits:
 
 
 def records_of(
-    topic: str, shard: int, runs: list[Run], reached: int, offset: int, limits: Limits
+    topic: str, shard: int, runs: list[Run], reached: int, offset: int, limits: ReadBounds
 ) -> Records:
     """The records from `offset` on within `limits` of batches that were collected for them and
     reach to `reached`."""
@@ -249,7 +249,7 @@ def _timestamps(headers: list[Header], parts: list[Parts]) -> IntArray:
     )
 
 
-def last_row(values: pa.BinaryArray, offsets: IntArray, first: int, limits: Limits) -> int:
+def last_row(values: pa.BinaryArray, offsets: IntArray, first: int, limits: ReadBounds) -> int:
     """The row behind the last that the limits allow, at least one row."""
     if limits.until is not None:
         return int(np.searchsorted(offsets, limits.until))

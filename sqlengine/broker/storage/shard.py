@@ -21,7 +21,7 @@ from sqlengine.broker.errors import (
 from sqlengine.broker.storage.chain import Options, open_chain
 from sqlengine.broker.storage.codec import NO_EPOCH, Parts, Payload, decode, seal
 from sqlengine.broker.storage.head import FORMAT, State, file_generation, file_name
-from sqlengine.broker.storage.reading import Batches, Limits, read_batches, read_range
+from sqlengine.broker.storage.reading import Batches, ReadBounds, read_batches, read_range
 from sqlengine.broker.storage.recovery import recover
 from sqlengine.broker.storage.segment import Segment
 from sqlengine.broker.storage.skimming import skim
@@ -272,7 +272,7 @@ class ShardLog:
                     self._segments = tuple(moved if s is segment else s for s in self._segments)
                 self._remove((segment,))
 
-    def read(self, offset: int, limits: Limits) -> Records | None:
+    def read(self, offset: int, limits: ReadBounds) -> Records | None:
         def work(segments: tuple[Segment, ...]) -> Records:
             segment = segments[bisect_right(segments, offset, key=_base) - 1]
             skimmed = skim(self.topic, self.shard, segment, offset, limits)
@@ -282,12 +282,12 @@ class ShardLog:
 
         return self._reading(offset, limits, work)
 
-    def read_batches(self, offset: int, limits: Limits) -> Batches | None:
+    def read_batches(self, offset: int, limits: ReadBounds) -> Batches | None:
         """The batches that hold the records which `read` would give."""
         return self._reading(offset, limits, lambda s: read_batches(s, offset, limits))
 
     def _reading(
-        self, offset: int, limits: Limits, work: Callable[[tuple[Segment, ...]], T]
+        self, offset: int, limits: ReadBounds, work: Callable[[tuple[Segment, ...]], T]
     ) -> T | None:
         while True:
             self._require_open()

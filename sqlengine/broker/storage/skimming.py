@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from sqlengine.broker.base import IntArray, Records
 from sqlengine.broker.storage.codec import BINARY, HEADER, Header
-from sqlengine.broker.storage.reading import Limits, last_row, sensible
+from sqlengine.broker.storage.reading import ReadBounds, last_row, sensible
 from sqlengine.broker.storage.segment import Segment, Tail
 
 Heads: TypeAlias = np.ndarray[tuple[int], np.dtype[np.void]]
@@ -40,7 +40,9 @@ _HEAD = np.dtype(
 )
 
 
-def skim(topic: str, shard: int, segment: Segment, offset: int, limits: Limits) -> Records | None:
+def skim(
+    topic: str, shard: int, segment: Segment, offset: int, limits: ReadBounds
+) -> Records | None:
     """Records of the segment from `offset` on within the limits, at least one; fewer than they
     allow where that is simpler. None where its batches are not small, not many, not plain or not
     sound: they are to be read otherwise, which also tells what is wrong."""
@@ -70,7 +72,7 @@ def skim(topic: str, shard: int, segment: Segment, offset: int, limits: Limits) 
     return _records(topic, shard, buffer, tail, positions, heads, offset, limits)
 
 
-def _walk(view: memoryview, position: int, tail: Tail, limits: Limits) -> list[int] | None:
+def _walk(view: memoryview, position: int, tail: Tail, limits: ReadBounds) -> list[int] | None:
     """Where batches begin, and where the last of them ends."""
     unpack, end = _LENGTH.unpack_from, tail.size
     if position + HEADER.size > end or _FLAGS.unpack_from(view, position + _FLAGS_AT)[0]:
@@ -87,7 +89,7 @@ def _walk(view: memoryview, position: int, tail: Tail, limits: Limits) -> list[i
     return found if len(found) > FEW else None
 
 
-def _within(heads: Heads, first: int, offset: int, limits: Limits) -> int:
+def _within(heads: Heads, first: int, offset: int, limits: ReadBounds) -> int:
     """Behind the last batch that is needed, or begun."""
     enough = int(np.searchsorted(heads["next"], offset + limits.records)) + 1
     sizes = np.cumsum(heads["value_bytes"][first:].astype(np.int64))
@@ -114,7 +116,7 @@ def _records(
     positions: IntArray,
     heads: Heads,
     offset: int,
-    limits: Limits,
+    limits: ReadBounds,
 ) -> Records:
     rows = heads["rows"].astype(np.int64)
     starts = positions + HEADER.size + (heads["writer_size"].astype(np.int64) + 7) // 8 * 8

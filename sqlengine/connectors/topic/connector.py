@@ -22,7 +22,7 @@ import pyarrow as pa
 from parser.errors import PlanError, ServiceError, UnsupportedError
 from parser.types import BIGINT, BYTES, INT, DataType, timestamp_ltz
 from planner.catalog import Table
-from planner.graph.division import Share
+from planner.graph.division import SubtaskAssignment
 from sqlengine.batch import RowKind
 from sqlengine.broker.base import Broker, Records, check_topic_name, is_system
 from sqlengine.broker.coordinator import check_name
@@ -160,7 +160,7 @@ class TopicSource:
     part has no shard, input is over before it begins."""
 
     def __init__(
-        self, broker: Broker, table: Table, options: Mapping[str, object], share: Share
+        self, broker: Broker, table: Table, options: Mapping[str, object], share: SubtaskAssignment
     ) -> None:
         self._broker = broker
         self._topic = table.options["topic"]
