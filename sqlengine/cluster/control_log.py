@@ -21,7 +21,7 @@ from sqlengine.executors.state_inspection import Seen
 from sqlengine.graphs.load_monitor import IsolationTrigger
 from sqlengine.system.format_numbers import check_record
 
-FORMAT = 1
+FORMAT = 2  # 2: the tags of entries are the present names
 # Of what instances have told, only the latest counts.
 _REPORTS_BYTES = 8 << 20
 

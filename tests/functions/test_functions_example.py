@@ -65,7 +65,7 @@ def test_a_function_that_hangs_dies_with_its_server(tmp_path: Path) -> None:
     (tmp_path / "functions" / "slow.py").write_text(text)
     options = (
         f"functions=Path({str(tmp_path / 'functions')!r}), "
-        "function_limits=__import__('sqlengine.functions.limits').functions.limits.Limits(row_s=100.0)"
+        "function_limits=__import__('sqlengine.functions.limits').functions.limits.FunctionLimits(row_s=100.0)"
     )
     with Process(tmp_path / "data", options=options) as server:
         user = server.user()
