@@ -21,7 +21,7 @@ from benchmarks.page import Section, Table
 from sqlengine.config import Config
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Request
-from sqlengine.jobs.log import Origin
+from sqlengine.jobs.job import Origin
 from sqlengine.jobs.planning import JobText
 from tests.conformance.sigma import drain
 

@@ -17,7 +17,7 @@ from rules.options import Options
 from sqlengine.config import Config
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Request
-from sqlengine.jobs.log import Origin
+from sqlengine.jobs.job import Origin
 from sqlengine.jobs.planning import JobText
 from tests.conformance.sigma import ALERTS, Rule, create_table, records, rules
 from tests.rules.sigma import read_rules

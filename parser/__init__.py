@@ -1,70 +1,24 @@
 """SQL text to typed statements. `parse` is the way in; `parser.dialect` says what a parsed
-expression consists of."""
+expression consists of.
+
+The grammar, and sqlglot with it, is loaded on first use: whoever needs `parser.errors` only (the
+command line, the client of a server) does not pay for it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TypeVar
-
-from sqlglot import exp
-
-from parser.errors import Position, SqlError
-from parser.grammar.commands import statement
-from parser.grammar.cursor import too_deep
-from parser.grammar.lexer import tokenize
-from parser.grammar.queries import Queries
-from parser.script import Piece, split
-from parser.statements import Statement
+from typing import TYPE_CHECKING
 
 __all__ = ["parse", "parse_condition", "parse_pieces", "parse_query"]
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from parser.parsing import parse, parse_condition, parse_pieces, parse_query
+else:
 
+    def __getattr__(name: str) -> object:
+        """Loads what the package exports (PEP 562)."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from parser import parsing
 
-def parse(text: str, *, file: str | None = None) -> list[Statement]:
-    """The statements of a script. Raises the SqlError of the first bad one; its position names
-    `file`, if given."""
-    return [_parse_piece(piece, file) for piece in split(text)]
-
-
-def parse_pieces(text: str, *, file: str | None = None) -> Iterator[Statement | SqlError]:
-    """One item for each statement of a script, in order: the statement, or what is wrong with
-    it."""
-    for piece in split(text):
-        try:
-            yield _parse_piece(piece, file)
-        except SqlError as error:
-            yield error
-
-
-def parse_condition(text: str) -> exp.Expression:
-    """One scalar expression, such as the condition of a WHERE. SqlError where it is none."""
-    return _guarded(lambda: _whole(text, None, Queries.expression), Position(1, 1))
-
-
-def parse_query(text: str) -> exp.Expression:
-    """One query without a semicolon. SqlError where it is none."""
-    return _guarded(lambda: _whole(text, None, Queries.query), Position(1, 1))
-
-
-def _whole(text: str, origin: Position | None, rule: Callable[[Queries], T]) -> T:
-    cursor = Queries(tokenize(text, origin), text)
-    found = rule(cursor)
-    cursor.end()
-    return found
-
-
-def _parse_piece(piece: Piece, file: str | None) -> Statement:
-    try:
-        return _guarded(lambda: _whole(piece.sql, piece.position, statement), piece.position)
-    except SqlError as error:
-        raise error.in_file(file) from None
-
-
-def _guarded(parse: Callable[[], T], start: Position) -> T:
-    """Deep nesting is caught by a count; where the caller's own stack leaves less room than that,
-    by this."""
-    try:
-        return parse()
-    except RecursionError:
-        raise too_deep(start) from None
+        return getattr(parsing, name)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from parser.errors import ParseError, Position
-from parser.grammar.lexer import Places
+from parser.places import Places
 
 # An unclosed quote or comment takes all that follows, so that the statement after it is not run by
 # accident.

@@ -20,7 +20,7 @@ from sqlengine.engine import Engine
 from sqlengine.engine.graph_manager import is_shared
 from sqlengine.executors.embedded import RunningNode
 from sqlengine.graphs.running import RunningGraph
-from sqlengine.jobs.log import MAIN, JobState
+from sqlengine.jobs.job import MAIN, JobState
 from sqlengine.operators.rules import RulesOperator
 from sqlengine.system.memory import resident_bytes
 

@@ -15,16 +15,8 @@ from sqlengine.config import Config
 from sqlengine.executors.memory_limits import LIMIT, MemoryLimits, limit_in
 from sqlengine.functions.library import Library
 from sqlengine.jobs.isolation_settings import group_of
-from sqlengine.jobs.log import (
-    Cause,
-    Job,
-    JobLog,
-    JobState,
-    JobVersion,
-    Origin,
-    PendingChange,
-    moved,
-)
+from sqlengine.jobs.job import Cause, Job, JobState, JobVersion, Origin, with_state
+from sqlengine.jobs.log import JobLog, PendingChange
 from sqlengine.jobs.planning import JobText, PlannedJob, with_entry_points, with_objects
 from sqlengine.machine import Machine
 
@@ -144,7 +136,7 @@ class Registry:
     ) -> None:
         """Writes down that the job is in another state."""
         held = replace(
-            moved(job, state, self.clock(), reason), graph=graph or job.graph, cause=Cause.NONE
+            with_state(job, state, self.clock(), reason), graph=graph or job.graph, cause=Cause.NONE
         )
         self.log.write({job.name: held}, self.clock())
 
@@ -215,7 +207,7 @@ class Registry:
         """Writes down that jobs have come to another graph."""
         now = self.clock()
         there = {
-            name: moved(self.job(name), JobState.RUNNING, now, change.reason)
+            name: with_state(self.job(name), JobState.RUNNING, now, change.reason)
             for name in change.jobs
         }
         there = {
@@ -295,15 +287,15 @@ class Registry:
         for job in self.jobs():
             if job.name in lost:
                 reason = f"it cannot run any more: {lost[job.name]}"
-                changed[job.name] = moved(job, JobState.FAILED, self.clock(), reason)
+                changed[job.name] = with_state(job, JobState.FAILED, self.clock(), reason)
             elif job.name in running:
                 graph, version = running[job.name]
                 if (job.state, job.graph, job.version) != (JobState.RUNNING, graph, version):
-                    held = moved(job, JobState.RUNNING, self.clock())
+                    held = with_state(job, JobState.RUNNING, self.clock())
                     changed[job.name] = replace(held, graph=graph, version=version)
             elif job.state is JobState.RUNNING:
                 reason = "the server died while the job was started or stopped"
-                changed[job.name] = moved(job, JobState.STOPPED, self.clock(), reason)
+                changed[job.name] = with_state(job, JobState.STOPPED, self.clock(), reason)
         self.log.write(changed, self.clock())
 
 

@@ -13,7 +13,7 @@ from sqlengine.api.problems import describe, problem
 from sqlengine.broker.topic_access import BadRequest
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Outcome, Request
-from sqlengine.jobs.log import Job, JobVersion, Origin
+from sqlengine.jobs.job import Job, JobVersion, Origin
 from sqlengine.jobs.planning import JobText
 
 

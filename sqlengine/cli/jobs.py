@@ -16,7 +16,7 @@ from parser.errors import render
 from sqlengine.cli.tables import at_work, count, draw_table
 from sqlengine.cli.texts import Texts, job_texts
 from sqlengine.client import Client, Json, Refused, default_client, quote
-from sqlengine.jobs.log import MAIN, JobState, check_name
+from sqlengine.jobs.job import MAIN, JobState, check_name
 
 # So many outcomes are shown one by one.
 FEW = 20

@@ -8,7 +8,7 @@ from time import perf_counter
 from sqlengine.cluster.subtask import Subtask
 from sqlengine.graphs.load_monitor import IsolationTrigger, LoadMonitor
 from sqlengine.jobs.isolation_settings import IsolationLimits, limits_in
-from sqlengine.jobs.log import Cause
+from sqlengine.jobs.job import Cause
 
 
 class LoadReports:

@@ -17,7 +17,7 @@ from sqlengine.broker.base import Broker
 from sqlengine.broker.topic_access import COMMANDS
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Outcome
-from sqlengine.jobs.log import Origin
+from sqlengine.jobs.job import Origin
 from sqlengine.system.threads import Background
 
 RESULTS = "_command_results"

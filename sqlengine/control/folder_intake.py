@@ -11,7 +11,7 @@ from parser.errors import SqlError
 from sqlengine.control.folder import FolderChange, FolderWatcher, renames
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Request
-from sqlengine.jobs.log import JobState, Origin
+from sqlengine.jobs.job import JobState, Origin
 from sqlengine.jobs.planning import JobText
 
 # Of so many jobs in one change each gets a line in the log.

@@ -16,7 +16,8 @@ from sqlengine.engine.savepoints import Savepoints
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.graphs.running import RunningGraph
 from sqlengine.graphs.takeover import StateReport, Takeover, report
-from sqlengine.jobs.log import JobVersion, PendingChange
+from sqlengine.jobs.job import JobVersion
+from sqlengine.jobs.log import PendingChange
 from sqlengine.jobs.planning import JobText, PlannedJob
 from sqlengine.registry import Registry
 from sqlengine.snapshots.savepoints import Restoration

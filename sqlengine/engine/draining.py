@@ -13,7 +13,8 @@ from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.migration import Migrations
 from sqlengine.engine.requests import Outcome
 from sqlengine.engine.savepoints import Savepoints
-from sqlengine.jobs.log import MAIN, Cause, Job, JobState, PendingChange, moved
+from sqlengine.jobs.job import MAIN, Cause, Job, JobState, with_state
+from sqlengine.jobs.log import PendingChange
 from sqlengine.registry import Registry
 from sqlengine.snapshots.savepoint_files import Savepoint
 
@@ -63,7 +64,7 @@ class Draining:
         self._fleet.retire_idle()
         path = None if savepoint is None else savepoint.path
         reason = "drained" if path is None else f"drained, stopped with savepoint {path}"
-        stopped = moved(job, JobState.STOPPED, self._registry.clock(), reason)
+        stopped = with_state(job, JobState.STOPPED, self._registry.clock(), reason)
         self._registry.settle_as(stopped, MAIN)
         return Outcome(name, JobState.STOPPED.value, job.version, savepoint=path)
 

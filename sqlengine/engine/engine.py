@@ -38,7 +38,8 @@ from sqlengine.executors.build import OperatorFactory
 from sqlengine.functions.pool import POOL
 from sqlengine.graphs.running import GraphHost, RunningGraph
 from sqlengine.jobs.explanation import Json, explain_sinks, explain_sinks_json
-from sqlengine.jobs.log import MAIN, Job, JobLog, JobState, JobVersion, Origin
+from sqlengine.jobs.job import MAIN, Job, JobState, JobVersion, Origin
+from sqlengine.jobs.log import JobLog
 from sqlengine.jobs.planning import BoundJob, JobText, bind_job
 from sqlengine.jobs.workers import INLINE
 from sqlengine.machine import THIS, Machine

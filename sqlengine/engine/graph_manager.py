@@ -23,7 +23,7 @@ from sqlengine.connectors.registry import open_scan, open_source
 from sqlengine.executors.epochs import EPOCHS, TopicEpochLog
 from sqlengine.graphs.running import Faults, GraphHost, PlanOf, RunningGraph, open_graph
 from sqlengine.jobs.isolation_settings import graph_of, group_of, limits_in
-from sqlengine.jobs.log import MAIN, Job
+from sqlengine.jobs.job import MAIN, Job
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.snapshots.savepoints import Restoration
 

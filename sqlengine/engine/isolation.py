@@ -19,7 +19,7 @@ from sqlengine.graphs.load_monitor import IsolationTrigger, LoadMonitor
 from sqlengine.graphs.loop import CatchUpScheduler
 from sqlengine.graphs.running import NotTogether, RunningGraph
 from sqlengine.jobs.isolation_settings import ISOLATION, IsolationLimits, group_of, limits_in
-from sqlengine.jobs.log import MAIN, Cause, Job, JobState
+from sqlengine.jobs.job import MAIN, Cause, Job, JobState
 from sqlengine.registry import Registry
 from sqlengine.system.threads import Repeated, Threads
 

@@ -26,7 +26,7 @@ from sqlengine.engine.savepoints import Savepoints, path_in
 from sqlengine.graphs.running import NotTogether
 from sqlengine.graphs.takeover import unchanged_report
 from sqlengine.jobs.isolation_settings import group_of
-from sqlengine.jobs.log import MAIN, Cause, Job, JobState, Origin, check_name
+from sqlengine.jobs.job import MAIN, Cause, Job, JobState, Origin, check_name
 from sqlengine.jobs.planning import JobText, PlannedJob
 from sqlengine.registry import LIVE, Registry
 

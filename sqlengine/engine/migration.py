@@ -25,7 +25,8 @@ from sqlengine.executors.recovery import recovering
 from sqlengine.executors.sources import Positions, RunningSource
 from sqlengine.graphs.running import NotTogether, RunningGraph
 from sqlengine.jobs.isolation_settings import group_of
-from sqlengine.jobs.log import Cause, Job, PendingChange
+from sqlengine.jobs.job import Cause, Job
+from sqlengine.jobs.log import PendingChange
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.registry import Registry
 from sqlengine.snapshots.job_snapshot import (

@@ -24,7 +24,7 @@ from sqlengine.executors.epochs import Again, Replay
 from sqlengine.executors.replays import read_one, sinks_of
 from sqlengine.executors.sources import RunningSource
 from sqlengine.formats.registry import decoder_for
-from sqlengine.jobs.log import JobState
+from sqlengine.jobs.job import JobState
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.operators.dead_letters import MAX_PAYLOAD
 from sqlengine.registry import Registry

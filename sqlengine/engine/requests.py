@@ -10,7 +10,7 @@ from parser.errors import JobError, SqlError
 from planner.catalog import Catalog, same_definition
 from sqlengine.catalog.changes import full_name
 from sqlengine.graphs.takeover import StateReport
-from sqlengine.jobs.log import Job, Origin
+from sqlengine.jobs.job import Job, Origin
 from sqlengine.jobs.planning import JobText, PlannedJob
 
 

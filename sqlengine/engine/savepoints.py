@@ -15,7 +15,7 @@ from planner.settings import flag
 from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.config import Config
 from sqlengine.engine.graph_manager import GraphManager
-from sqlengine.jobs.log import Job, JobState
+from sqlengine.jobs.job import Job, JobState
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.registry import Registry
 from sqlengine.snapshots import savepoint_files as files

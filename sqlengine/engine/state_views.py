@@ -14,7 +14,7 @@ from sqlengine.executors.memory_limits import OperationState
 from sqlengine.executors.state_inspection import Seen, look, rows_of, seen_in_all
 from sqlengine.formats.results import JsonValue, column_to_json
 from sqlengine.graphs.running import RunningGraph
-from sqlengine.jobs.log import JobState
+from sqlengine.jobs.job import JobState
 from sqlengine.registry import Registry
 
 

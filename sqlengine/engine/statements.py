@@ -10,7 +10,7 @@ from parser import parse
 from parser.errors import SqlError, UnsupportedError
 from parser.statements import Reset, Set, Show, StopJob
 from sqlengine.engine import Engine
-from sqlengine.jobs.log import Job
+from sqlengine.jobs.job import Job
 from sqlengine.snapshots.savepoint_files import FOLDERS
 
 

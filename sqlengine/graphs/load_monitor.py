@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from sqlengine.broker.errors import TopicFull
 from sqlengine.graphs.running import RunningGraph
 from sqlengine.jobs.isolation_settings import IsolationLimits
-from sqlengine.jobs.log import Cause
+from sqlengine.jobs.job import Cause
 from sqlengine.operators.rules import RulesOperator
 
 # A sink is slow when so many of its commits in a minute are too long, or one of them is so many

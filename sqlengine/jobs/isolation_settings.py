@@ -8,7 +8,7 @@ from typing import Final
 
 from parser.errors import JobError, OptionError
 from planner.settings import duration_ms
-from sqlengine.jobs.log import check_name
+from sqlengine.jobs.job import check_name
 
 ISOLATION: Final = "job.isolation"
 COMMIT_TIME: Final = "job.isolation.commit-time"

@@ -1,92 +1,22 @@
-"""Jobs and their versions, and the durable log of both."""
+"""The job log: all jobs, their versions and the change in progress, in a compacted topic."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 
 import msgspec
 
 from parser.errors import JobError
 from sqlengine.broker.base import Broker
 from sqlengine.broker.errors import BrokerFull
+from sqlengine.jobs.job import FORMAT, Cause, Job, JobVersion
 from sqlengine.system.format_numbers import check_record
 
 JOBS = "_jobs"
-MAIN = "main"
 _PENDING = b"change"
 _VERSION = b"version:"
-FORMAT = 1
-MAX_NAME = 200
-
-
-class JobState(StrEnum):
-    RUNNING = "running"
-    STOPPED = "stopped"
-    DEFINED = "defined"  # it has no INSERT: it only defines tables, views, functions
-    WAITING = "waiting"  # a table that it names is missing; tried again when the catalog changes
-    FAILED = "failed"
-
-
-class Cause(StrEnum):
-    """Why a job runs in a graph of its own. With NONE it goes to the shared one as soon as both
-    stand at the same place."""
-
-    NONE = ""
-    COMMAND = "command"
-    SINK = "sink"
-    ERRORS = "errors"
-    COST = "cost"
-    GROUP = "group"
-
-
-class Origin(StrEnum):
-    """Where a job came from. Only the same origin replaces it, unless the request takes it over."""
-
-    REST = "rest"
-    FOLDER = "folder"
-    TOPIC = "topic"
-    CLI = "cli"
-    SDK = "sdk"
-
-
-@dataclass(frozen=True)
-class JobVersion:
-    """One text of a job. Versions count from 1 and are never used again; `file` is where the text
-    came from. `needs`: the job versions that define what the text names: with them it means the
-    same after any change of the catalog. `modules`: the contents of users' modules that it was
-    submitted with."""
-
-    name: str
-    version: int
-    sql: str
-    origin: Origin
-    created_ms: int
-    file: str | None = None
-    needs: Mapping[str, int] = field(default_factory=dict)
-    modules: Mapping[str, str] = field(default_factory=dict)
-    format: int = FORMAT
-
-
-@dataclass(frozen=True)
-class Job:
-    """A job as it is now. `reason` says why it waits, failed or runs in a graph of its own;
-    `defines` and `uses` name catalog objects in full."""
-
-    name: str
-    version: int
-    state: JobState
-    origin: Origin
-    changed_ms: int
-    reason: str | None = None
-    graph: str = MAIN
-    defines: tuple[str, ...] = ()
-    uses: tuple[str, ...] = ()
-    settings: Mapping[str, str] = field(default_factory=dict)
-    cause: Cause = Cause.NONE
-    format: int = FORMAT
 
 
 @dataclass(frozen=True)
@@ -109,22 +39,6 @@ class PendingChange:
     drains: bool = False
     folder: str | None = None
     format: int = FORMAT
-
-
-def check_name(name: str) -> str:
-    """The name, if it is one: 1 to 200 characters of A-Z a-z 0-9 _ . - (JobError otherwise)."""
-    good = 0 < len(name) <= MAX_NAME and all(
-        c.isascii() and (c.isalnum() or c in "_.-") for c in name
-    )
-    if not good or name[0] == ".":
-        raise JobError(
-            f"'{name[:60]}' is not a job name",
-            detail=(
-                f"a name has 1 to {MAX_NAME} letters, digits, dots, underscores and hyphens, no dot"
-                " in front"
-            ),
-        )
-    return name
 
 
 class JobLog:
@@ -265,8 +179,3 @@ def _job_key(name: str) -> bytes:
 
 def _records(jobs: Mapping[str, Job]) -> dict[bytes, bytes | None]:
     return {_job_key(name): msgspec.json.encode(job) for name, job in jobs.items()}
-
-
-def moved(job: Job, state: JobState, now_ms: int, reason: str | None = None) -> Job:
-    """The job in another state."""
-    return replace(job, state=state, changed_ms=now_ms, reason=reason)

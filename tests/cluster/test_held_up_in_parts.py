@@ -10,7 +10,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from sqlengine.jobs.log import Cause
+from sqlengine.jobs.job import Cause
 from tests.cluster.led import ALL, SHARED, Led, led
 from tests.cluster.workload import Workload
 from tests.service.harness import Process, User

@@ -8,7 +8,7 @@ import pytest
 
 from parser.errors import JobError
 from sqlengine.engine.dead_letters import DeadLetterFilter
-from sqlengine.jobs.log import JobState
+from sqlengine.jobs.job import JobState
 from tests.cluster.led import ALL, SHARED, Led, led
 from tests.support import eventually
 

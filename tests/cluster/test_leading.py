@@ -10,7 +10,7 @@ import pytest
 from parser.errors import JobError, ServiceError, SqlError
 from sqlengine.cluster.control_log import Abandon, Pause, Prepare, Switch
 from sqlengine.config import Config
-from sqlengine.jobs.log import JobState
+from sqlengine.jobs.job import JobState
 from tests.cluster.led import ALL, SHARED, Led, led
 from tests.support import eventually
 

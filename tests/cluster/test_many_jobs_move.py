@@ -11,7 +11,7 @@ import pytest
 
 from sqlengine.cluster.control_log import Switch
 from sqlengine.engine.requests import Request
-from sqlengine.jobs.log import MAIN, Origin
+from sqlengine.jobs.job import MAIN, Origin
 from sqlengine.jobs.planning import JobText
 from tests.cluster.led import SHARED, Led
 from tests.engine.by_hand import die

@@ -21,7 +21,7 @@ from rules.options import Options
 from sqlengine.config import Config
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Request
-from sqlengine.jobs.log import Origin
+from sqlengine.jobs.job import Origin
 from sqlengine.jobs.planning import JobText
 from sqlengine.operators.rules import RulesOperator
 

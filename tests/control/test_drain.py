@@ -15,7 +15,8 @@ from sqlengine.engine import Engine
 from sqlengine.engine.statements import execute
 from sqlengine.executors.epochs import EPOCHS, decode_record
 from sqlengine.executors.runner import GraphRunner
-from sqlengine.jobs.log import JobLog, JobState
+from sqlengine.jobs.job import JobState
+from sqlengine.jobs.log import JobLog
 from tests.engine.by_hand import EVENTS, WINDOW, append, die, of_job, open_engine, step
 
 

@@ -12,7 +12,7 @@ import pytest
 from parser.errors import JobError, SqlError
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Request
-from sqlengine.jobs.log import JobState, Origin
+from sqlengine.jobs.job import JobState, Origin
 from sqlengine.jobs.planning import JobText
 from sqlengine.snapshots.savepoint_files import METADATA, Savepoint
 from tests.engine.by_hand import EVENTS, WINDOW, append, die, of_job, open_engine, rows, step

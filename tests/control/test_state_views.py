@@ -12,7 +12,7 @@ from parser.errors import JobError, OptionError
 from sqlengine.config import Config
 from sqlengine.engine import Engine
 from sqlengine.formats.options import size
-from sqlengine.jobs.log import JobState
+from sqlengine.jobs.job import JobState
 from tests.engine.by_hand import EVENTS, append, open_engine, step
 from tests.support import eventually
 

@@ -10,7 +10,7 @@ import pytest
 from parser.errors import JobError, OptionError
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Request
-from sqlengine.jobs.log import Origin
+from sqlengine.jobs.job import Origin
 from sqlengine.jobs.planning import JobText
 from tests.engine.by_hand import EVENTS, append, die, open_engine, rows, step
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sqlengine.engine.requests import Request
-from sqlengine.jobs.log import JobState, Origin
+from sqlengine.jobs.job import JobState, Origin
 from sqlengine.jobs.planning import JobText
 from tests.engine.by_hand import EVENTS, WINDOW, append, die, of_job, open_engine, step
 

@@ -14,7 +14,7 @@ from parser.errors import SqlError
 from sqlengine.config import Config
 from sqlengine.connectors.base import Callables
 from sqlengine.engine import Engine
-from sqlengine.jobs.log import JobState
+from sqlengine.jobs.job import JobState
 from tests.support import eventually
 
 MODULE = '''

@@ -16,7 +16,7 @@ from sqlengine.broker.errors import BrokerFull
 from sqlengine.config import Config
 from sqlengine.engine import Engine
 from sqlengine.engine.isolation import Isolation
-from sqlengine.jobs.log import MAIN, Cause
+from sqlengine.jobs.job import MAIN, Cause
 from sqlengine.machine import THIS
 from sqlengine.system.disk import Data, MachineDisk
 from tests.engine.by_hand import die

@@ -14,7 +14,7 @@ import pytest
 
 from sqlengine.config import Config
 from sqlengine.engine import Engine
-from sqlengine.jobs.log import MAIN, Cause
+from sqlengine.jobs.job import MAIN, Cause
 from tests.support import eventually
 
 TABLES = """

@@ -14,7 +14,7 @@ import pytest
 from sqlengine.broker.base import Appended
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.engine import Engine
-from sqlengine.jobs.log import MAIN
+from sqlengine.jobs.job import MAIN
 from tests.engine.by_hand import die
 from tests.isolation.workload import JOBS, feed, open_engine, outputs, step, submit_tables
 from tests.recovery.crash_points import Death, Fate, Life, Outputs, check_deaths

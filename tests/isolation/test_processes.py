@@ -14,7 +14,7 @@ import pytest
 
 from sqlengine.config import Config
 from sqlengine.engine import Engine
-from sqlengine.jobs.log import JobState
+from sqlengine.jobs.job import JobState
 from tests.support import eventually
 
 TABLES = """

@@ -12,7 +12,7 @@ import pytest
 from sqlengine.engine import Engine
 from sqlengine.engine.isolation import Isolation
 from sqlengine.executors.outputs import Commit
-from sqlengine.jobs.log import MAIN, Cause
+from sqlengine.jobs.job import MAIN, Cause
 from tests.engine.by_hand import rows
 from tests.isolation.workload import feed, open_engine, step, submit_tables
 

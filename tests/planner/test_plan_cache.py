@@ -18,7 +18,7 @@ from planner.scalar import Call, ColumnRef, Literal, Scalar
 from sqlengine.config import Config
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Request
-from sqlengine.jobs.log import JobState, Origin
+from sqlengine.jobs.job import JobState, Origin
 from sqlengine.jobs.plan_cache import PlanCache
 from sqlengine.jobs.planning import JobText, plan_job, with_objects
 

@@ -20,7 +20,7 @@ from typing import ClassVar
 from sqlengine.config import Config
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Request
-from sqlengine.jobs.log import JobState, Origin
+from sqlengine.jobs.job import JobState, Origin
 from sqlengine.snapshots.savepoint_files import Savepoint
 from sqlengine.system.durability import Checkpoints, Fsync
 from tests.recovery import workload

@@ -13,7 +13,7 @@ import pytest
 from sqlengine.config import Config
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Request
-from sqlengine.jobs.log import Origin
+from sqlengine.jobs.job import Origin
 from sqlengine.jobs.planning import JobText
 from tests.engine.by_hand import step
 from tests.recovery.crash_points import Fate, Life, Outputs, check_deaths

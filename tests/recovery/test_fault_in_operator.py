@@ -10,7 +10,7 @@ import pytest
 
 from sqlengine.batch import Batch
 from sqlengine.engine import Engine
-from sqlengine.jobs.log import JobState
+from sqlengine.jobs.job import JobState
 from sqlengine.operators.base import Output
 from sqlengine.operators.project import ProjectOperator
 from sqlengine.operators.union import UnionOperator

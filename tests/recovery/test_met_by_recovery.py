@@ -16,7 +16,7 @@ from sqlengine.engine import Engine
 from sqlengine.engine.requests import Request
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.failures import GraphBroken, SourceFailed
-from sqlengine.jobs.log import JobState, Origin
+from sqlengine.jobs.job import JobState, Origin
 from sqlengine.jobs.planning import JobText
 from sqlengine.machine import Machine
 from tests.engine.by_hand import EVENTS, WINDOW, append, die, of_job, open_engine, rows, step

@@ -9,7 +9,7 @@ from unittest.mock import patch
 from sqlengine.config import Config
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Request
-from sqlengine.jobs.log import Origin
+from sqlengine.jobs.job import Origin
 from sqlengine.jobs.planning import JobText
 from tests.conformance.sigma import counters
 from tests.support import eventually

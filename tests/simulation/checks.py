@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from sqlengine.engine.engine import Engine
-from sqlengine.jobs.log import JobState
+from sqlengine.jobs.job import JobState
 from tests.simulation import workload
 from tests.simulation.workload import Row, expected
 

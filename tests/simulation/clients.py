@@ -15,7 +15,7 @@ from parser.errors import ServiceError, SqlError
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.engine.engine import Engine
 from sqlengine.engine.requests import Outcome, Request
-from sqlengine.jobs.log import JobState, Origin
+from sqlengine.jobs.job import JobState, Origin
 from sqlengine.jobs.planning import JobText
 from sqlengine.snapshots.savepoint_files import Savepoint
 from tests.simulation.network import Network

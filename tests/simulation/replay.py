@@ -15,7 +15,7 @@ from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.engine.engine import Engine
 from sqlengine.executors.epochs import EPOCHS, decode_record
 from sqlengine.functions.pool import POOL
-from sqlengine.jobs.log import MAIN
+from sqlengine.jobs.job import MAIN
 from sqlengine.machine import Machine
 from sqlengine.state.topic_store import CHECKPOINTS, has_topic
 from tests.simulation.checks import files, folder_of, names, records

@@ -1,0 +1,110 @@
+"""A job and its versions, as values.
+
+Imports nothing heavy: the command line and the client of a server need it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from parser.errors import JobError
+
+MAIN = "main"  # name of the graph that jobs share
+MAX_NAME = 200  # characters
+FORMAT = 1  # of jobs, versions and changes in the job log
+
+
+class JobState(StrEnum):
+    RUNNING = "running"
+    STOPPED = "stopped"
+    DEFINED = "defined"  # it has no INSERT: it only defines tables, views, functions
+    WAITING = "waiting"  # a table that it names is missing; tried again when the catalog changes
+    FAILED = "failed"
+
+
+class Cause(StrEnum):
+    """The reason why a job runs in a graph of its own. With NONE it is merged into the shared graph
+    as soon as both have read to the same offsets."""
+
+    NONE = ""
+    COMMAND = "command"
+    SINK = "sink"
+    ERRORS = "errors"
+    COST = "cost"
+    GROUP = "group"
+
+
+class Origin(StrEnum):
+    """The interface that a job came from.
+
+    Only the same origin replaces the job, unless the request takes it over.
+    """
+
+    REST = "rest"
+    FOLDER = "folder"
+    TOPIC = "topic"
+    CLI = "cli"
+    SDK = "sdk"
+
+
+@dataclass(frozen=True)
+class JobVersion:
+    """A text of a job. Versions count from 1 and are never used again; `file` is where the text
+    came from. `needs`: the job versions that define what the text names: with them it means the
+    same after any change of the catalog. `modules`: the contents of users' modules that it was
+    submitted with."""
+
+    name: str
+    version: int
+    sql: str
+    origin: Origin
+    created_ms: int
+    file: str | None = None
+    needs: Mapping[str, int] = field(default_factory=dict)
+    modules: Mapping[str, str] = field(default_factory=dict)
+    format: int = FORMAT
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job as it is now. `reason` says why it waits, failed or runs in a graph of its own;
+    `defines` and `uses` name catalog objects in full."""
+
+    name: str
+    version: int
+    state: JobState
+    origin: Origin
+    changed_ms: int
+    reason: str | None = None
+    graph: str = MAIN
+    defines: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    cause: Cause = Cause.NONE
+    format: int = FORMAT
+
+
+def check_name(name: str) -> str:
+    """Returns `name` if it is a job name: 1 to 200 characters of A-Z a-z 0-9 _ . -, no dot first.
+
+    Raises JobError otherwise.
+    """
+    good = 0 < len(name) <= MAX_NAME and all(
+        c.isascii() and (c.isalnum() or c in "_.-") for c in name
+    )
+    if not good or name[0] == ".":
+        raise JobError(
+            f"'{name[:60]}' is not a job name",
+            detail=(
+                f"a name has 1 to {MAX_NAME} letters, digits, dots, underscores and hyphens, no dot"
+                " in front"
+            ),
+        )
+    return name
+
+
+def with_state(job: Job, state: JobState, now_ms: int, reason: str | None = None) -> Job:
+    """Returns the job in another state."""
+    return replace(job, state=state, changed_ms=now_ms, reason=reason)
