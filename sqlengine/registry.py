@@ -12,7 +12,7 @@ from planner.catalog import Catalog
 from sqlengine.broker.base import Broker
 from sqlengine.catalog.changes import full_name, without
 from sqlengine.config import Config
-from sqlengine.executors.memory_limits import LIMIT, MemoryLimits, limit_in
+from sqlengine.executors.memory_limits import LIMIT, MemoryLimits, memory_limit
 from sqlengine.functions.library import Library
 from sqlengine.jobs.isolation_settings import group_of
 from sqlengine.jobs.job import Cause, Job, JobState, JobVersion, Origin, with_state
@@ -165,7 +165,7 @@ class Registry:
         if plan.settings.get("job.on-error") == "fail":
             self._failing.add((plan.name, version))
         if LIMIT in plan.settings:
-            self.memory.limit(plan.name, version, limit_in(plan.settings))
+            self.memory.limit(plan.name, version, memory_limit(plan.settings))
 
     def fails_on_error(self, job: str, version: int) -> bool:
         """Whether a row in error stops the job; in place of that it can become a dead letter."""

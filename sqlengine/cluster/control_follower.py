@@ -26,7 +26,7 @@ from sqlengine.cluster.control_log import (
 )
 from sqlengine.cluster.pause_handler import PauseHandler
 from sqlengine.cluster.subtask import Subtask
-from sqlengine.executors.epochs import Change
+from sqlengine.executors.epochs import LoggedChange
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.recovery import recovering
 from sqlengine.graphs.running import NotTogether
@@ -159,13 +159,13 @@ class ControlLogFollower:
             self._refresh()
             with recovering(part.runner):
                 change = _change(part, entry)
-        brought = {} if change.brought is None else change.brought.positions
-        part.switch(replace(change, starts={**entry.starts, **brought}, moved=entry.moved))
+        restored = {} if change.restored is None else change.restored.positions
+        part.switch(replace(change, starts={**entry.starts, **restored}, moved=entry.moved))
 
 
 def _change(part: Subtask, entry: Prepare | Switch) -> GraphChange:
     """The change for one part, made ready."""
-    told = Change(entry.version, entry.jobs, {}, entry.renamed, entry.handover)
+    told = LoggedChange(entry.version, entry.jobs, {}, entry.renamed, entry.handover)
     return part.graph.change_again(part.runner.graph, told)
 
 

@@ -17,7 +17,7 @@ import msgspec
 from parser.errors import ServiceError
 from sqlengine.broker.base import Broker, system_topic
 from sqlengine.broker.ownership import Fence
-from sqlengine.executors.state_inspection import Seen
+from sqlengine.executors.state_inspection import StateView
 from sqlengine.graphs.load_monitor import IsolationTrigger
 from sqlengine.system.format_numbers import check_record
 
@@ -123,7 +123,7 @@ class Done(msgspec.Struct, frozen=True, tag=True):
     at: int = 0
     positions: dict[str, dict[str, int]] = {}
     piece: str = ""
-    seen: Seen | None = None
+    seen: StateView | None = None
     problem: Problem | None = None
 
 

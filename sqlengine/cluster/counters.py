@@ -82,5 +82,9 @@ def described(part: Subtask) -> SubtaskReport:
             read[shard] = min(at, read.get(shard, at))
     stored = part.graph.checkpoints.stored_version
     return SubtaskReport(
-        part.runner.graph.version, part.runner.epoch, positions, dict(part.runner.waits_for), stored
+        part.runner.graph.version,
+        part.runner.epoch,
+        positions,
+        dict(part.runner.backpressured_by),
+        stored,
     )

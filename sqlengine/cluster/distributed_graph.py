@@ -38,7 +38,7 @@ from sqlengine.cluster.subtask_stores import check_stores, remove_stores
 from sqlengine.cluster.worker_reports import WorkerReports
 from sqlengine.connectors.base import Source
 from sqlengine.connectors.shuffle import shuffle_topic
-from sqlengine.executors.epochs import Change
+from sqlengine.executors.epochs import LoggedChange
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.sources import Positions
 from sqlengine.graphs.load_monitor import IsolationTrigger
@@ -185,7 +185,8 @@ class DistributedGraph(RunningGraph):
         self._behind = False
         for entry in self.control.switches(self.runner.graph.version, sys.maxsize):
             change = self.change_again(
-                self.runner.graph, Change(entry.version, entry.jobs, entry.starts, entry.renamed)
+                self.runner.graph,
+                LoggedChange(entry.version, entry.jobs, entry.starts, entry.renamed),
             )
             try:
                 super().switch(replace(change, starts=entry.starts))

@@ -21,7 +21,7 @@ from sqlengine.cluster.control_log import (
 from sqlengine.cluster.worker_reports import WorkerReports
 from sqlengine.connectors.shuffle import shuffle_topic
 from sqlengine.executors.sources import Positions
-from sqlengine.executors.state_inspection import Seen
+from sqlengine.executors.state_inspection import StateView
 from sqlengine.snapshots.job_snapshot import JobSnapshot
 from sqlengine.snapshots.migrations import MigrationStore
 
@@ -130,7 +130,7 @@ class PauseCoordinator:
                 handovers.remove(done.piece)
         return [piece for piece in pieces if piece is not None]
 
-    def look(self, job: str, operation: int, limit: int) -> list[Seen]:
+    def look(self, job: str, operation: int, limit: int) -> list[StateView]:
         """What the operations of a job keep in each part, between two epochs of it."""
         number = self._graph.control.append(InspectState(job, operation, limit), self._graph.now())
         found = self._wait(number, lambda done: True)

@@ -19,7 +19,7 @@ from sqlengine.cluster.control_log import (
     Resume,
 )
 from sqlengine.cluster.subtask import Subtask
-from sqlengine.executors.state_inspection import look
+from sqlengine.executors.state_inspection import inspect_state
 from sqlengine.snapshots.migrations import MigrationStore
 from sqlengine.snapshots.rescaling import subtask_snapshot
 
@@ -54,7 +54,7 @@ class PauseHandler:
         """Tells what the operations of a job keep in each part."""
         for index, part in parts.items():
             try:
-                seen = look(part.runner, entry.job, entry.operation, entry.limit)()
+                seen = inspect_state(part.runner, entry.job, entry.operation, entry.limit)()
                 self._tell(Done(self._name, number, index, seen=seen), None)
             except BrokerUnreachable:
                 raise
@@ -65,9 +65,9 @@ class PauseHandler:
     def take_up(self, part: Subtask) -> None:
         """A part is held like the others, or goes on like them."""
         if self._held is not None:
-            part.runner.hold(self._held[1].bounds)
+            part.runner.pause(self._held[1].bounds)
         else:
-            part.runner.go_on()
+            part.runner.resume()
 
     def attend(self, parts: Mapping[int, Subtask]) -> None:
         """Tells of parts that stand, or have done what they are asked for besides, once each. What
@@ -85,7 +85,7 @@ class PauseHandler:
         assert self._held is not None
         number = self._held[0] if self._fetched is None else self._fetched[0]
         try:
-            if not part.runner.stands:
+            if not part.runner.quiesced:
                 return None
             if self._fetched is not None:
                 if (

@@ -45,7 +45,7 @@ class SubtaskLog:
     """The log of one part. `fence` proves that the part is ours: a record is refused once it is
     not, and then nothing of its epoch leaves (`lost`)."""
 
-    whole: ClassVar[bool] = True
+    keeps_every_epoch: ClassVar[bool] = True
 
     def __init__(self, broker: Broker, topic: str, index: int, fence: Fencing) -> None:
         self._broker = broker

@@ -74,6 +74,6 @@ class Draining:
         except SqlError:
             self._registry.log.drop_pending(self._registry.clock())
             with suppress(SqlError):  # without space: it is only what people read
-                if not self._fleet.of(job.name).runner.inputs.unended():
+                if not self._fleet.of(job.name).runner.inputs.unfinished():
                     self._registry.stay(self._registry.job(job.name), Cause.COMMAND, _ENDED)
             raise

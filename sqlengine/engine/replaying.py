@@ -20,8 +20,8 @@ from sqlengine.connectors.base import Source
 from sqlengine.engine.dead_letters import DeadLetter, DeadLetterFilter, DeadLetterQueue
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.executors.dead_letters import stored
-from sqlengine.executors.epochs import Again, Replay
-from sqlengine.executors.replays import read_one, sinks_of
+from sqlengine.executors.epochs import Replay, ReplayedRecord
+from sqlengine.executors.replays import read_record, statements_of
 from sqlengine.executors.sources import RunningSource
 from sqlengine.formats.registry import decoder_for
 from sqlengine.jobs.job import JobState
@@ -73,14 +73,14 @@ class Replays:
         wanted = DeadLetterFilter(
             job=name, tables=job.uses + job.defines, ids=None if ids is None else frozenset(ids)
         )
-        rows: list[Again] = []
+        rows: list[ReplayedRecord] = []
         refused: list[Refusal] = []
         letters = list(self._waiting(wanted, name, max(0, min(limit, MOST))))
         old = {v: self._plan(name, v) for v in {x.version for x in letters if x.job == name}}
         for letter in letters:
             judge = _Judge(
                 letter,
-                sinks_of(graph.runner.graph, name),
+                statements_of(graph.runner.graph, name),
                 old,
                 graph.name,
                 graph.runner.inputs.running,
@@ -128,7 +128,7 @@ class _Judge:
     graph: str
     sources: Mapping[str, RunningSource]
 
-    def again(self) -> Again:
+    def again(self) -> ReplayedRecord:
         """How the record is given to the job again; JobError says why it is not."""
         letter = self.letter
         if letter.shard is None or letter.offset is None:
@@ -142,7 +142,7 @@ class _Judge:
         source = self._source(scan)
         self._check_unread(source, letter.shard, letter.offset)
         record = self._record(scan, source.source, letter.shard, letter.offset)
-        return Again(
+        return ReplayedRecord(
             letter.id,
             scan.digest,
             letter.shard,
@@ -215,7 +215,7 @@ class _Judge:
     def _record(self, scan: Scan, source: Source, shard: str, offset: int) -> bytes | None:
         """The record's bytes; None where its metadata are wanted, too, and it is read from its
         place each time."""
-        chunk = read_one(source, shard, offset)
+        chunk = read_record(source, shard, offset)
         if chunk is None:
             record = self._kept()
             if record is None or scan.table.metadata:

@@ -11,7 +11,7 @@ from parser.types import Column, Schema
 from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.executors.memory_limits import OperationState
-from sqlengine.executors.state_inspection import Seen, look, rows_of, seen_in_all
+from sqlengine.executors.state_inspection import StateView, inspect_state, merge_views, rows_of
 from sqlengine.formats.results import JsonValue, column_to_json
 from sqlengine.graphs.running import RunningGraph
 from sqlengine.jobs.job import JobState
@@ -59,10 +59,10 @@ class StateViews:
         schemas = {name: Schema((*t.keys, *t.values)) for name, t in tables.items()}
         return [_view(t.name, schemas[t.name], rows_of(t), t.total) for t in seen.tables]
 
-    def _seen(self, graph: RunningGraph, job: str, number: int, limit: int) -> Seen:
+    def _seen(self, graph: RunningGraph, job: str, number: int, limit: int) -> StateView:
         if isinstance(graph, DistributedGraph):
-            return seen_in_all(graph.gathering.look(job, number, limit), limit)
-        return graph.loop.call(lambda: look(graph.runner, job, number, limit))()
+            return merge_views(graph.gathering.look(job, number, limit), limit)
+        return graph.loop.call(lambda: inspect_state(graph.runner, job, number, limit))()
 
     def _graph(self, job: str) -> RunningGraph:
         held = self._registry.job(job)

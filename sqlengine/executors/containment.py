@@ -18,13 +18,13 @@ from sqlengine.operators.base import ERROR_PORT, Operator, Output, Stream, outpu
 from sqlengine.operators.dead_letters import dead_letters
 
 # A batch for an input port.
-Part: TypeAlias = tuple[int, Batch]
+PortBatch: TypeAlias = tuple[int, Batch]
 
 log = logging.getLogger("sqlengine")
 
 
-def process(
-    node: PhysicalNode, operator: Operator, stateful: bool, parts: Sequence[Part]
+def run_contained(
+    node: PhysicalNode, operator: Operator, stateful: bool, parts: Sequence[PortBatch]
 ) -> Iterator[Stream]:
     """What the operator makes of the batches that wait for it, by input port. OperatorFailed when
     it raised and rows cannot be told apart."""
@@ -58,7 +58,9 @@ def _contained(node: PhysicalNode, operator: Operator, port: int, batch: Batch) 
         if not batch.num_rows:
             raise OperatorFailed(node, error) from error
         if batch.num_rows == 1:
-            log.exception("%s raised for one row, which becomes a dead letter", subject(node))
+            log.exception(
+                "%s raised for one row, which becomes a dead letter", describe_operator(node)
+            )
             return [(ERROR_PORT, _letter(node, batch, error))]
         half = batch.num_rows // 2
         parts = (batch.slice(0, half), batch.slice(half, batch.num_rows - half))
@@ -69,9 +71,11 @@ def _letter(node: PhysicalNode, row: Batch, error: Exception) -> Batch:
     """Owned by the job, or by the stream ('') where many share the operator."""
     owner = next(iter(node.jobs)) if len(node.jobs) == 1 else ""
     reason = f"internal error: {type(error).__name__}: {error}"
-    return dead_letters(row, owner=owner, place=row.origin, subject=subject(node), reason=reason)
+    return dead_letters(
+        row, owner=owner, place=row.origin, subject=describe_operator(node), reason=reason
+    )
 
 
-def subject(node: PhysicalNode) -> str:
+def describe_operator(node: PhysicalNode) -> str:
     """The operator in words."""
     return f"operator {type(node.plan).__name__} ({node.id[:12]})"

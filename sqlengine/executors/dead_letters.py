@@ -63,7 +63,7 @@ class DeadLetterSink:
             letter = {"time": batch.proctime, **dict(zip(_NAMES, values, strict=True))}
             self._pending.append({**letter, "version": versions.get(str(letter["job"]), 0)})
 
-    def mark(self, replay: Replay, now_ms: int) -> None:
+    def mark_replayed(self, replay: Replay, now_ms: int) -> None:
         """These letters have been replayed, once the epoch is committed."""
         self._time = now_ms
         done = [again.letter for again in replay.rows]

@@ -16,7 +16,7 @@ from parser.types import Schema
 from planner.graph.physical import PhysicalNode, PhysicalPlan
 from sqlengine.batch import Batch, together
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.executors.containment import process
+from sqlengine.executors.containment import run_contained
 from sqlengine.executors.dead_letters import with_source
 from sqlengine.operators.base import (
     ERROR_PORT,
@@ -113,7 +113,7 @@ class RunningNode:
 
 
 @dataclass
-class Prepared:
+class PreparedPlan:
     """A plan made ready beside the stream; `switch` puts it in place between two epochs."""
 
     plan: PhysicalPlan
@@ -129,19 +129,19 @@ class EmbeddedExecutor:
         self.running: dict[str, RunningNode] = {}
         self.tables: dict[str, KeyedTable] = {}
         self.errors: Output = []
-        self.spent: defaultdict[str, float] = defaultdict(
+        self.seconds: defaultdict[str, float] = defaultdict(
             float
         )  # seconds by node, with its rows on their way to sinks
         self._rows: Counter[str] = Counter()
         self._timed: list[Timed] = []
-        self._held: dict[str, list[tuple[int, Batch]]] = {}
-        self._held_rows = 0
+        self._buffered: dict[str, list[tuple[int, Batch]]] = {}
+        self._buffered_rows = 0
 
-    def prepare(self, plan: PhysicalPlan) -> Prepared:
+    def prepare(self, plan: PhysicalPlan) -> PreparedPlan:
         """Builds the operators that the plan needs and that are not running as they are: patterns
         compile here."""
-        prepared = Prepared(plan)
-        for node in self._different(plan):
+        prepared = PreparedPlan(plan)
+        for node in self._changed_nodes(plan):
             held = self.running.get(node.id)
             if held is None or not self.factory.reusable(held.node, node):
                 prepared.operators[node.id] = self.factory.build(
@@ -151,7 +151,7 @@ class EmbeddedExecutor:
 
     def switch(
         self,
-        prepared: Prepared,
+        prepared: PreparedPlan,
         restored: Mapping[str, pa.Table] | None = None,
         born: Mapping[str, int] | None = None,
         inherited: Mapping[str, str] | None = None,
@@ -160,13 +160,13 @@ class EmbeddedExecutor:
         closed and their tables dropped, new ones are opened (over `restored` tables of nodes `born`
         earlier, if there are any, or over the tables `inherited` of another node)."""
         births, plan = born or {}, prepared.plan
-        taken = self._take(plan, inherited or {})
+        taken = self._inherited_tables(plan, inherited or {})
         for name in [n for n in self.plan.nodes.difference(plan.nodes) if n not in plan.nodes]:
             gone = self.running.pop(name)
-            self.spent.pop(name, None)
+            self.seconds.pop(name, None)
             self._retire(gone)
             gone.context.drop()
-        for node in self._different(plan):
+        for node in self._changed_nodes(plan):
             held, new = self.running.get(node.id), prepared.operators.get(node.id)
             if held is not None and new is not None:
                 self._retire(held)
@@ -196,7 +196,7 @@ class EmbeddedExecutor:
     ) -> NodeContext:
         return NodeContext(node, birth, self.tables, restored or {}, taken.get(node))
 
-    def _take(
+    def _inherited_tables(
         self, plan: PhysicalPlan, inherited: Mapping[str, str]
     ) -> dict[str, dict[str, KeyedTable]]:
         """The tables that new nodes take up: those of a node that goes are theirs, of one that
@@ -220,16 +220,16 @@ class EmbeddedExecutor:
         """The layout of each table of a running node, by the table's name."""
         return {name: table.layout for name, table in self.tables_of(node).items()}
 
-    def timer(self) -> int | None:
+    def next_timer(self) -> int | None:
         """The processing time at which an operator wants a tick; None where none waits for any."""
         return min((t for t in (o.timer() for o in self._timed) if t is not None), default=None)
 
-    def _different(self, plan: PhysicalPlan) -> list[PhysicalNode]:
+    def _changed_nodes(self, plan: PhysicalPlan) -> list[PhysicalNode]:
         """The nodes of the plan that are not those of the one that runs, in order."""
         names = plan.nodes.difference(self.plan.nodes)
         return sorted((plan.nodes[n] for n in names if n in plan.nodes), key=lambda n: n.rank)
 
-    def births(self) -> dict[str, int]:
+    def created_at_version(self) -> dict[str, int]:
         """The graph's version with which each node that has tables came."""
         owners = (name.split("/", 1)[0].split("@", 1) for name in self.tables)
         return {node: int(born) for node, born in owners}
@@ -237,24 +237,24 @@ class EmbeddedExecutor:
     def push(self, node: str, batch: Batch, write: SinkWrite) -> None:
         """Gives a batch to input 0 of `node` and everything that comes of it to the nodes behind;
         rows for sinks go to `write`, dead letters to `self.errors`. Nodes work in topological
-        order, so each sees its inputs complete; those that are held wait for `release`, or until
+        order, so each sees its inputs complete; those that are held wait for `flush`, or until
         many rows do."""
         self._work(node, {node: [(0, batch)]}, [(self.running[node].node.rank, node)], write)
-        if self._held_rows >= _ROWS:
-            self.release(write)
+        if self._buffered_rows >= _ROWS:
+            self.flush(write)
 
-    def release(self, write: SinkWrite) -> None:
+    def flush(self, write: SinkWrite) -> None:
         """Gives nodes that are held what has come to them since the last call, together: with state
         they `gather` it, and without they take few batches of many rows."""
-        while self._held:
-            rank, name = min((self.running[n].node.rank, n) for n in self._held)
-            parts = self._held.pop(name)
+        while self._buffered:
+            rank, name = min((self.running[n].node.rank, n) for n in self._buffered)
+            parts = self._buffered.pop(name)
             if not self.running[name].context.stateful:
                 parts = [(0, batch) for batch in together([b for _, b in parts])]
             self._work(name, {name: parts}, [(rank, name)], write)
-        self._held_rows = 0
+        self._buffered_rows = 0
 
-    def push_behind(self, node: str, batch: Batch, write: SinkWrite) -> None:
+    def push_output(self, node: str, batch: Batch, write: SinkWrite) -> None:
         """The same for the nodes behind `node`, as if the batch had come out of it."""
         waiting: dict[str, list[tuple[int, Batch]]] = {}
         queue: list[tuple[int, str]] = []
@@ -274,7 +274,7 @@ class EmbeddedExecutor:
             _, name = heapq.heappop(queue)
             current = self.running[name]
             rows, began = 0, perf_counter()
-            for done in process(
+            for done in run_contained(
                 current.node, current.operator, current.context.stateful, waiting.pop(name)
             ):
                 for out_port, result in done:
@@ -288,7 +288,7 @@ class EmbeddedExecutor:
                         )
                     else:
                         self._route(current, out_port, result, waiting, queue, write)
-            self.spent[name] += perf_counter() - began
+            self.seconds[name] += perf_counter() - began
 
     def _route(
         self,
@@ -308,8 +308,8 @@ class EmbeddedExecutor:
                         self._rows[edge.job] += batch.num_rows
                 continue
             if target.node.held:
-                self._held.setdefault(edge.target, []).append((edge.target_port, batch))
-                self._held_rows += batch.num_rows
+                self._buffered.setdefault(edge.target, []).append((edge.target_port, batch))
+                self._buffered_rows += batch.num_rows
                 continue
             if edge.target not in waiting:
                 waiting[edge.target] = []

@@ -18,11 +18,11 @@ from sqlengine.system.format_numbers import check_number, check_record
 EPOCHS = "_epochs"
 FORMAT = 1
 # An epoch that nobody wrote down.
-UNTOLD = -1
+UNLOGGED = -1
 
 
 @dataclass(frozen=True)
-class Range:
+class OffsetRange:
     """Offsets [start, end) of one shard of one source (the scan's id in the graph)."""
 
     source: str
@@ -32,7 +32,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Change:
+class LoggedChange:
     """A hot change between two epochs: the graph's version after it, the job versions that came (0:
     the job went), where the sources that came with it begin, jobs that took up the state of another
     name (new name to old), and the handover of the one job that came from another graph."""
@@ -45,7 +45,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Again:
+class ReplayedRecord:
     """A record that goes to one job again: the dead letter that it is for, the scan, the record's
     place, its bytes (None where it is read again from its place), and the statements of the job
     that did not see it, by number."""
@@ -65,7 +65,7 @@ class Replay:
 
     job: str
     version: int
-    rows: tuple[Again, ...]
+    rows: tuple[ReplayedRecord, ...]
 
 
 @dataclass(frozen=True)
@@ -80,10 +80,10 @@ class EpochRecord:
     version: int
     proctime: int
     seed: int
-    ranges: tuple[Range, ...] = ()
+    ranges: tuple[OffsetRange, ...] = ()
     opened: tuple[tuple[str, str], ...] = ()
     ended: tuple[str, ...] = ()
-    change: Change | None = None
+    change: LoggedChange | None = None
     replay: Replay | None = None
     tick: bool = False
     after: int | None = None
@@ -94,7 +94,7 @@ class EpochLog(Protocol):
     """Where records go. `offset` counts records; a checkpoint remembers the one behind its epoch.
     `whole`: whether every record is kept."""
 
-    whole: ClassVar[bool]
+    keeps_every_epoch: ClassVar[bool]
 
     def append(self, record: EpochRecord) -> int:
         """Writes the record and gives the offset behind it."""
@@ -107,7 +107,7 @@ class TopicEpochLog:
     """The log as a topic of the broker; graphs share it, records carry the graph's id as their
     key."""
 
-    whole: ClassVar[bool] = True
+    keeps_every_epoch: ClassVar[bool] = True
 
     def __init__(self, broker: Broker, graph: str) -> None:
         broker.create_topic(EPOCHS, retention_bytes=1 << 30, if_not_exists=True)
@@ -133,18 +133,18 @@ class TopicEpochLog:
 class ChangeLog(TopicEpochLog):
     """For delivery at least once: of changes alone, since no epoch of rows is repeated."""
 
-    whole: ClassVar[bool] = False
+    keeps_every_epoch: ClassVar[bool] = False
 
     def append(self, record: EpochRecord) -> int:
         if record.change is None:
             return self._broker.end_offset(EPOCHS, 0)
-        return super().append(replace(record, after=UNTOLD))
+        return super().append(replace(record, after=UNLOGGED))
 
 
 class NoLog:
     """For scripts, which begin anew when they are killed."""
 
-    whole: ClassVar[bool] = False
+    keeps_every_epoch: ClassVar[bool] = False
 
     def append(self, record: EpochRecord) -> int:
         return 0

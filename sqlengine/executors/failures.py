@@ -54,7 +54,7 @@ class RowsFailed(JobsFailed):
         self.jobs = frozenset({owner})
 
 
-class GaveUp(RowsFailed):
+class RowsGivenUp(RowsFailed):
     """Rows for which a job cannot go on, whatever it asked for: others would wait for it at each of
     them."""
 
@@ -85,7 +85,7 @@ class OperatorFailed(Exception):
 
 
 @dataclass
-class LostSource:
+class UnavailableSource:
     """In the place of a source that cannot be opened any more when a graph is recovered: it cannot
     be read either."""
 
@@ -115,7 +115,7 @@ class LostSource:
 
 
 @dataclass
-class LostSink:
+class UnavailableSink:
     """The same for a sink."""
 
     error: SqlError

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from planner.graph.merge import Graph
 from sqlengine.connectors.base import Sink
-from sqlengine.executors.embedded import Prepared
+from sqlengine.executors.embedded import PreparedPlan
 from sqlengine.executors.pending_commits import RecoveredCommit
 from sqlengine.executors.sources import RunningSource
 
@@ -23,11 +23,11 @@ class RestoredJob:
 
     handover: str
     tables: Mapping[str, pa.Table]
-    born: Mapping[str, int]
+    created_at_version: Mapping[str, int]
     positions: Mapping[str, dict[str, int]]
     ended: frozenset[str]
-    given: frozenset[str]
-    owed: Mapping[str, RecoveredCommit]
+    emitted_values: frozenset[str]
+    pending_commits: Mapping[str, RecoveredCommit]
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,14 @@ class GraphChange:
     space for."""
 
     graph: Graph
-    prepared: Prepared
+    prepared: PreparedPlan
     jobs: Mapping[str, int]
     sources: Mapping[str, RunningSource]
     sinks: Mapping[str, Sink]
     renamed: Mapping[str, str]
     inherited: Mapping[str, str] = field(default_factory=dict)
     starts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    brought: RestoredJob | None = None
+    restored: RestoredJob | None = None
     moved: bool = False
 
     def abandon(self) -> None:
@@ -56,5 +56,5 @@ class GraphChange:
             source.source.close()
         for sink in self.sinks.values():
             sink.close()
-        for owed in self.brought.owed.values() if self.brought is not None else ():
+        for owed in self.restored.pending_commits.values() if self.restored is not None else ():
             owed.close()

@@ -13,30 +13,31 @@ from planner.graph.physical import PhysicalPlan
 from planner.logical import LookupJoin, Scan, ShuffleScan, Values
 from sqlengine.connectors.base import Chunk, Environment, Source
 from sqlengine.connectors.registry import open_scan
-from sqlengine.executors.epochs import Range
-from sqlengine.executors.failures import LostSource
+from sqlengine.executors.epochs import OffsetRange
+from sqlengine.executors.failures import UnavailableSource
 from sqlengine.executors.sources import Positions, RunningSource
 
 Polled = tuple[list[tuple[str, Chunk]], list[tuple[str, str]]]
 
 
 class Inputs:
-    """`running`: sources by the id of their scan. `unstarted`: VALUES that have not given their
-    rows yet. `lost`: sources that failed, which are read no more. `may_be_lost`: a loss of power
-    may have taken records that the log tells of. `shuffle`: what other parts of a divided graph
-    send. `bounds`: offsets by source and shard behind which nothing is read for now, since a job is
-    on its way."""
+    """The sources of one graph. Graph thread only, but for `open`.
+
+    `running`: sources by the id of their scan. `unstarted`: VALUES whose rows are not emitted yet.
+    `failed`: errors of sources that are not read any more. `tolerates_lost_records`: a power loss
+    may have taken records of logged ranges. `shuffle`: the rows that other subtasks send. `bounds`:
+    offsets by source and shard at which reading stops for now, because a job is being moved."""
 
     def __init__(self, environment: Environment, shuffle: Source | None = None) -> None:
         self._shuffle = shuffle
         self.running: dict[str, RunningSource] = {}
         self.unstarted: set[str] = set()
-        self.lost: dict[str, SqlError] = {}
+        self.failed: dict[str, SqlError] = {}
         self.bounds: Positions = {}
         self._environment = environment
-        self.may_be_lost = False
+        self.tolerates_lost_records = False
         self._recovering = False
-        self._first: set[str] = set()
+        self._read_first: set[str] = set()
 
     @contextmanager
     def recovering(self) -> Iterator[None]:
@@ -64,7 +65,7 @@ class Inputs:
         except SqlError as error:
             if not self._recovering:
                 raise
-            return LostSource(error)
+            return UnavailableSource(error)
 
     def switch(
         self, plan: PhysicalPlan, new: Mapping[str, RunningSource], fresh: Iterable[str]
@@ -74,12 +75,14 @@ class Inputs:
         self.running.update(new)
         for name in [s for s in self.running if s not in plan.nodes]:
             self.running.pop(name).source.close()
-            self.lost.pop(name, None)
-        self._first = {s for s in self._first | looked_up(plan, fresh) if s in plan.nodes}
+            self.failed.pop(name, None)
+        self._read_first = {
+            s for s in self._read_first | lookup_scans(plan, fresh) if s in plan.nodes
+        }
         self.unstarted = {v for v in self.unstarted if v in plan.nodes}
         self.unstarted |= {v for v in fresh if isinstance(plan.nodes[v].plan, Values)}
 
-    def hold(self, bounds: Positions) -> None:
+    def pause(self, bounds: Positions) -> None:
         """Reads sources no further than to `bounds`, or than they are read where there are none;
         what other parts send is read on."""
         held = {name: source for name, source in self.running.items() if name != INCOMING}
@@ -106,37 +109,37 @@ class Inputs:
             try:
                 source.begin()
             except SqlError as error:
-                self.lost[name] = error
+                self.failed[name] = error
 
-    def poll(self, max_rows: int, *, sent_alone: bool = False) -> Polled:
+    def poll(self, max_rows: int, *, shuffle_only: bool = False) -> Polled:
         """What there is to read, and the shards that have appeared, each with the id of its scan;
-        with `sent_alone` nothing but what other parts send. Tables that are looked up are read
+        with `shuffle_only` nothing but what other parts send. Tables that are looked up are read
         alone until they have nothing more to give for the first time."""
-        if sent_alone:
+        if shuffle_only:
             return self._poll([INCOMING], max_rows)
         self._renew()
-        if self._first:
-            found = self._poll(sorted(self._first), max_rows)
+        if self._read_first:
+            found = self._poll(sorted(self._read_first), max_rows)
             if found[0]:
                 return found
-            self._first.clear()
+            self._read_first.clear()
         return self._poll(self.running, max_rows)
 
     def _renew(self) -> None:
         """A table that has another version is read before anything else."""
         for name, running in self.running.items():
-            if running.reloading is not None and name not in self.lost and not running.ended:
+            if running.reloading is not None and name not in self.failed and not running.ended:
                 try:
                     if running.reloading.renew():
-                        self._first.add(name)
+                        self._read_first.add(name)
                 except SqlError as error:
-                    self.lost[name] = error
+                    self.failed[name] = error
 
     def _poll(self, names: Iterable[str], max_rows: int) -> Polled:
         chunks: list[tuple[str, Chunk]] = []
         opened: list[tuple[str, str]] = []
         for name in names:
-            if name in self.lost or name not in self.running:
+            if name in self.failed or name not in self.running:
                 continue
             source = self.running[name]
             try:
@@ -144,7 +147,7 @@ class Inputs:
                 source.positions |= dict.fromkeys(shards, 0)
                 found = [(name, chunk) for chunk in source.poll(max_rows, self.bounds.get(name))]
             except SqlError as error:
-                self.lost[name] = error
+                self.failed[name] = error
                 continue
             opened += [(name, shard) for shard in shards]
             chunks += found
@@ -163,7 +166,7 @@ class Inputs:
             ended += (name for name in again if name not in busy)
         return ended + sorted(self.unstarted)
 
-    def unended(self) -> list[str]:
+    def unfinished(self) -> list[str]:
         """What may still give something."""
         return [name for name, s in self.running.items() if not s.ended] + sorted(self.unstarted)
 
@@ -172,28 +175,28 @@ class Inputs:
         """Whether all sources are bounded and read to their end."""
         return not self.unstarted and all(s.ended for s in self.running.values())
 
-    def read_again(self, part: Range) -> Iterator[tuple[str, Chunk]]:
+    def read_range(self, part: OffsetRange) -> Iterator[tuple[str, Chunk]]:
         """The rows of a recorded range; none when they are gone, and then the jobs that read the
-        source fail, but where power `may_be_lost`: then those that are left."""
+        source fail, but where power `tolerates_lost_records`: then those that are left."""
         if part.source not in self.running:
             return
         try:
             source = self.running[part.source].source
             end = (
                 min(part.end, _end(self.running[part.source], part.shard))
-                if self.may_be_lost
+                if self.tolerates_lost_records
                 else part.end
             )
             if end <= part.start:
                 return
             chunk = source.read(part.shard, part.start, max_rows=end - part.start, until=end)
         except SqlError as error:
-            self.lost[part.source] = error
+            self.failed[part.source] = error
             return
         if chunk is not None:
             yield part.source, chunk
 
-    def go_back(self) -> None:
+    def rewind_to_ends(self) -> None:
         """To the ends of shards of which a loss of power took the last records."""
         for running in self.running.values():
             for shard, at in running.positions.items():
@@ -213,13 +216,13 @@ def _end(running: RunningSource, shard: str) -> int:
     """Where a topic ends; no other source loses what the broker does, nor has one an end that is
     lost altogether."""
     if running.scan.table.connector in ("topic", "shuffle") and not isinstance(
-        running.source, LostSource
+        running.source, UnavailableSource
     ):
         return running.source.end(shard) or 0
     return sys.maxsize
 
 
-def looked_up(plan: PhysicalPlan, fresh: Iterable[str]) -> set[str]:
+def lookup_scans(plan: PhysicalPlan, fresh: Iterable[str]) -> set[str]:
     """The scans of tables in which new nodes look rows up."""
     nodes = plan.graph.nodes
     waiting = [

@@ -17,7 +17,7 @@ from sqlengine.formats.options import size
 
 LIMIT: Final = "memory.limit"
 # So many rows may be read between two looks.
-EVERY: Final = 4096
+CHECK_INTERVAL_ROWS: Final = 4096
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class OperationState:
         return sum(t.bytes for t in self.tables)
 
 
-def limit_in(settings: Mapping[str, str]) -> int:
+def memory_limit(settings: Mapping[str, str]) -> int:
     """Bytes of `memory.limit`, which is set. OptionError for what is no size."""
     try:
         return size(settings[LIMIT])
@@ -65,7 +65,7 @@ def footprint(
     """What the operations of a graph keep, or those of one job, in the order of the plan (in the
     graph's thread). What stands between the parts of a divided graph is nobody's."""
     names = (
-        [n for n in executor.births() if n in graph.nodes]
+        [n for n in executor.created_at_version() if n in graph.nodes]
         if job is None
         else graph.jobs.get(job, ())
     )
@@ -119,8 +119,9 @@ class MemoryLimits:
 
 
 class MemoryGuard:
-    """Looks now and then how much state a graph holds. The limit may be passed by what `EVERY` rows
-    add."""
+    """Checks the state size of a graph every `CHECK_INTERVAL_ROWS` input rows.
+
+    State may exceed its limit by what that many rows add."""
 
     def __init__(self, name: str, limits: MemoryLimits) -> None:
         self._name = name
@@ -137,7 +138,7 @@ class MemoryGuard:
         self._limits.used[self._name] = sum(o.bytes for o in held)
         self._check_jobs(held, jobs)
         self._check_total(held)
-        self._due = rows_in + EVERY
+        self._due = rows_in + CHECK_INTERVAL_ROWS
 
     def _check_jobs(self, held: list[OperationState], jobs: Mapping[str, int]) -> None:
         used = _by_job(held)
@@ -158,7 +159,7 @@ def script_guard(name: str, settings: Mapping[str, str]) -> MemoryGuard | None:
     if LIMIT not in settings:
         return None
     limits = MemoryLimits()
-    limits.limit(name, 1, limit_in(settings))
+    limits.limit(name, 1, memory_limit(settings))
     return MemoryGuard(name, limits)
 
 

@@ -36,7 +36,7 @@ class NondeterministicCallLog:
         self._broker = broker
         self._graph = graph
         self._known: dict[int, list[Answer]] = {}
-        self._whole = True
+        self._complete = True
         self._unwritten: list[_Record] = []
 
     def load(self, offset: int) -> None:
@@ -46,7 +46,7 @@ class NondeterministicCallLog:
             return
         with suppress(TopicNotFound):
             begin = self._broker.begin_offset(ANSWERS, 0)
-            self._whole, offset = offset >= begin, max(offset, begin)
+            self._complete, offset = offset >= begin, max(offset, begin)
             while (records := self._broker.read(ANSWERS, 0, offset)) is not None:
                 assert records.keys is not None
                 for key, value in zip(
@@ -60,13 +60,13 @@ class NondeterministicCallLog:
     def forget(self) -> None:
         """No epoch is repeated any more."""
         self._known.clear()
-        self._whole = True
+        self._complete = True
 
     @contextmanager
-    def of(self, epoch: int) -> Iterator[None]:
+    def recording(self, epoch: int) -> Iterator[None]:
         """What is asked here belongs to an epoch. ServiceError where it is repeated, and what was
         answered is gone."""
-        answers = EpochAnswers(self._known.pop(epoch, ()), whole=self._whole)
+        answers = EpochAnswers(self._known.pop(epoch, ()), whole=self._complete)
         with answering(answers):
             yield
         if answers.missing:
@@ -79,7 +79,7 @@ class NondeterministicCallLog:
         if answers.fresh:
             self._unwritten.append(_Record(self._graph, epoch, tuple(answers.fresh)))
 
-    def write(self) -> None:
+    def flush(self) -> None:
         """Keeps what has come since. BrokerFull where there is no space: then nothing that came of
         it may leave."""
         while self._unwritten:

@@ -24,7 +24,7 @@ from sqlengine.connectors.base import Busy, Environment, Replacing, Rolling, Sin
 from sqlengine.connectors.registry import open_sink
 from sqlengine.executors.dead_letters import DeadLetterSink
 from sqlengine.executors.epochs import Replay
-from sqlengine.executors.failures import GaveUp, LostSink, RowsFailed, SinkFailed
+from sqlengine.executors.failures import RowsFailed, RowsGivenUp, SinkFailed, UnavailableSink
 from sqlengine.executors.nondeterministic_calls import NondeterministicCallLog
 from sqlengine.executors.pending_commits import PendingCommit, RecoveredCommit
 from sqlengine.executors.waiting_sink import WaitingSink
@@ -32,7 +32,7 @@ from sqlengine.executors.wire import encode_batch
 from sqlengine.operators.base import GIVE_UP_PORT, Output
 
 # The sink of dead letters, beside those of the plan.
-LETTERS = "_dead_letters"
+DEAD_LETTER_SINK = "_dead_letters"
 
 
 log = logging.getLogger("sqlengine")
@@ -48,7 +48,7 @@ _AGAIN_MS = 500
 
 
 @dataclass(frozen=True)
-class Commit:
+class SlowCommit:
     """One that took its time: when it ended, by a clock that only grows, and how long it took, in
     s."""
 
@@ -67,7 +67,7 @@ class Progress:
     dead_letters: int = 0
     epochs: int = 0
     letters: Counter[str] = field(default_factory=Counter)
-    commits: deque[Commit] = field(default_factory=lambda: deque(maxlen=200))
+    commits: deque[SlowCommit] = field(default_factory=lambda: deque(maxlen=200))
 
 
 @dataclass(frozen=True)
@@ -104,16 +104,16 @@ class Outputs:
             str, list[Batch]
         ] = {}  # of the last epoch, for tables: it may go with its job
         # What a sink had no space for, oldest first: it has the rows of the first.
-        self._kept: dict[str, deque[BufferedEpoch]] = {}
-        self._tried: dict[str, int] = {}  # when a busy sink was asked last, by the clock
+        self._buffered: dict[str, deque[BufferedEpoch]] = {}
+        self._last_tried: dict[str, int] = {}  # when a busy sink was asked last, by the clock
         self._rolling: dict[str, Rolling] = {}
-        self.answers = answers
+        self.call_log = answers
         self._environment = environment
         self._letters = letters
         self._fails_on_error = fails_on_error
         self._progress = progress
         self._result = result
-        self._recovering = self._patient = False
+        self._recovering = self._defers_opens = False
 
     @property
     def shows_result(self) -> bool:
@@ -143,26 +143,26 @@ class Outputs:
         return sinks
 
     @contextmanager
-    def patient(self) -> Iterator[None]:
+    def deferring_opens(self) -> Iterator[None]:
         """A sink without space for what it begins with is opened later: its job has run already,
         elsewhere."""
-        self._patient = True
+        self._defers_opens = True
         yield
-        self._patient = False
+        self._defers_opens = False
 
     def _open(self, table: Table, overwrite: bool) -> Sink:
         opener = partial(open_sink, table, self._environment, overwrite=overwrite)
         try:
             return opener()
         except TryAgain as error:
-            if not self._patient and not self._recovering:
+            if not self._defers_opens and not self._recovering:
                 raise
             log.warning("table '%s' waits for space: %s", table.display, error)
             return WaitingSink(opener)
         except SqlError as error:
             if not self._recovering:
                 raise
-            return LostSink(error)
+            return UnavailableSink(error)
 
     def switch(self, plan: PhysicalPlan, new: Mapping[str, Sink]) -> None:
         """To another plan: `new` sinks come, those that it does not have are closed."""
@@ -178,41 +178,43 @@ class Outputs:
             self.running.pop(name).close()
             self.refused.pop(name, None)
             self._rolling.pop(name, None)
-            self._let_go(name)
+            self._forget(name)
 
-    def _let_go(self, name: str) -> None:
+    def _forget(self, name: str) -> None:
         self._uncommitted.pop(name, None)
         self._batches.pop(name, None)
-        self._kept.pop(name, None)
-        self._tried.pop(name, None)
+        self._buffered.pop(name, None)
+        self._last_tried.pop(name, None)
         self.blocked.pop(name, None)
 
-    def unsent(self, names: Iterable[str], writer: str, epoch: int) -> tuple[PendingCommit, ...]:
+    def pending_commits(
+        self, names: Iterable[str], writer: str, epoch: int
+    ) -> tuple[PendingCommit, ...]:
         """The rows that these sinks have no space for, oldest first; `epoch` is the last one."""
-        kept = ((n, k) for n in names for k in self._kept.get(n, (BufferedEpoch(epoch, []),)))
+        kept = ((n, k) for n in names for k in self._buffered.get(n, (BufferedEpoch(epoch, []),)))
         return tuple(
             PendingCommit(n, writer, k.epoch, tuple(map(encode_batch, k.batches))) for n, k in kept
         )
 
-    def tables_alone_wait(self, plan: PhysicalPlan) -> bool:
+    def only_tables_blocked(self, plan: PhysicalPlan) -> bool:
         """Whether all that keeps output back is tables of the plan that have no space."""
         return bool(self.blocked) and all(name in plan.sinks for name in self.blocked)
 
-    def others_go_on(self, plan: PhysicalPlan) -> bool:
+    def may_go_on(self, plan: PhysicalPlan) -> bool:
         """Whether all that keeps output back is tables that another holds, for a moment, and not
         too many rows wait for it."""
-        if not self.tables_alone_wait(plan) or not all(
+        if not self.only_tables_blocked(plan) or not all(
             isinstance(e, Busy) for e in self.blocked.values()
         ):
             return False
-        kept = (k for name in self.blocked for k in self._kept.get(name, ()))
+        kept = (k for name in self.blocked for k in self._buffered.get(name, ()))
         return sum(b.num_rows for k in kept for b in k.batches) < _WAITING_ROWS
 
-    def waiting(self) -> dict[str, TryAgain]:
+    def sinks_without_space(self) -> dict[str, TryAgain]:
         """Sinks of the plan without space, for rows that a job brought included."""
         return {name.partition(_OF)[0]: error for name, error in list(self.blocked.items())}
 
-    def open_owed(
+    def open_pending(
         self, plan: PhysicalPlan, unsent: Iterable[PendingCommit]
     ) -> dict[str, RecoveredCommit]:
         """The sinks for rows that a job brings and that are not out. SqlError when one cannot be
@@ -221,11 +223,11 @@ class Outputs:
         for given in unsent:
             by_writer.setdefault((given.sink, given.writer), []).append(given)
         return {
-            f"{n}{_OF}{w}": self._open_owed(plan.sinks[n].sink, w, rows)
+            f"{n}{_OF}{w}": self._open_pending(plan.sinks[n].sink, w, rows)
             for (n, w), rows in by_writer.items()
         }
 
-    def _open_owed(
+    def _open_pending(
         self, sink: logical.Sink, writer: str, unsent: list[PendingCommit]
     ) -> RecoveredCommit:
         assert sink.table is not None, "the result of a query goes to no other graph"
@@ -236,16 +238,16 @@ class Outputs:
             unsent,
         )
 
-    def owe(self, owed: Mapping[str, RecoveredCommit]) -> None:
+    def add_pending(self, owed: Mapping[str, RecoveredCommit]) -> None:
         """Before anything else leaves, these rows do."""
         self._uncommitted = {**owed, **self._uncommitted}
 
-    def take(self, name: str, batch: Batch) -> None:
+    def write(self, name: str, batch: Batch) -> None:
         """Rows for a sink."""
         target = self.running.get(name)
         if target is None or name in self.refused:
             return
-        if name not in self._kept and not self._written(name, target, batch):
+        if name not in self._buffered and not self._written(name, target, batch):
             return
         self._uncommitted[name] = target
         if name in self._sinks and self._sinks[name].sink.table is not None:
@@ -258,11 +260,11 @@ class Outputs:
             self.refused[name] = error
         return name not in self.refused
 
-    def set_aside(self, errors: Output) -> None:
+    def handle_errors(self, errors: Output) -> None:
         """Rows in error become dead letters; those for which jobs fail are kept in `fatal`."""
         for port, letters in errors:
             if port == GIVE_UP_PORT:
-                self.fatal.append(GaveUp(letters))
+                self.fatal.append(RowsGivenUp(letters))
                 continue
             owners = letters.columns[0].to_pylist()
             fatal = np.array([self._fails_on_error(owner) for owner in owners])
@@ -275,22 +277,22 @@ class Outputs:
             )
             if self._letters is not None and letters.num_rows:
                 self._letters.write(letters)
-                self._uncommitted[LETTERS] = self._letters
+                self._uncommitted[DEAD_LETTER_SINK] = self._letters
 
-    def mark(self, replay: Replay, now_ms: int) -> None:
+    def mark_replayed(self, replay: Replay, now_ms: int) -> None:
         """Writes down, with the epoch, which dead letters are done with."""
         if isinstance(self._letters, DeadLetterSink):
-            self._letters.mark(replay, now_ms)
-            self._uncommitted[LETTERS] = self._letters
+            self._letters.mark_replayed(replay, now_ms)
+            self._uncommitted[DEAD_LETTER_SINK] = self._letters
 
     def commit(self, epoch: int, *, wait: bool = True) -> None:
         """Makes the epoch's output visible. A full disk stops here once all else is out, and the
         next step tries again. One who does not `wait` for busy sinks asks them now and then."""
-        self.answers.write()
+        self.call_log.flush()
         full: TryAgain | None = None
         for name in [n for n in self._uncommitted if n not in self.refused]:
-            if not wait and self._rests(name):
-                self._keep(name, epoch)
+            if not wait and self._in_backoff(name):
+                self._buffer(name, epoch)
                 full = self.blocked[name]
                 continue
             try:
@@ -298,7 +300,7 @@ class Outputs:
             except TryAgain as error:
                 full = self.blocked[name] = error
                 if isinstance(error, Busy):
-                    self._tried[name] = self._environment.clock()
+                    self._last_tried[name] = self._environment.clock()
             except SqlError as error:
                 if name == OUTGOING:  # it is nobody's table: no job fails for it
                     raise
@@ -306,30 +308,30 @@ class Outputs:
             else:
                 if isinstance(self._uncommitted[name], RecoveredCommit):
                     self._uncommitted[name].close()
-                self._let_go(name)
+                self._forget(name)
         if full is not None:
             raise full
 
     def _commit(self, name: str, epoch: int) -> None:
         """Of one sink, the epochs before that it had no space for first, each as what it was: what
         is repeated after a crash is known by its epoch."""
-        self._keep(name, epoch)
-        kept = self._kept[name]
+        self._buffer(name, epoch)
+        kept = self._buffered[name]
         while kept:
             self._progress.rows_out[name] += self._timed(name, kept[0].epoch)
             kept.popleft()
             for batch in kept[0].batches if kept else ():
                 self._uncommitted[name].write(batch)
 
-    def _keep(self, name: str, epoch: int) -> None:
-        if name not in self._kept or name in self._batches:
-            self._kept.setdefault(name, deque()).append(
+    def _buffer(self, name: str, epoch: int) -> None:
+        if name not in self._buffered or name in self._batches:
+            self._buffered.setdefault(name, deque()).append(
                 BufferedEpoch(epoch, self._batches.pop(name, []))
             )
 
-    def _rests(self, name: str) -> bool:
+    def _in_backoff(self, name: str) -> bool:
         """Whether a busy sink was asked just now."""
-        tried = self._tried.get(name)
+        tried = self._last_tried.get(name)
         return (
             tried is not None
             and name in self.blocked
@@ -344,7 +346,7 @@ class Outputs:
         finally:
             ended = perf_counter()
             if ended - began >= _SLOW_S:
-                self._progress.commits.append(Commit(name, ended, ended - began))
+                self._progress.commits.append(SlowCommit(name, ended, ended - began))
 
     def roll(self, *, end: bool = False) -> None:
         """Lets sinks show what is due; with `end` all, since nothing comes any more."""
@@ -369,7 +371,7 @@ class Outputs:
             if name in plan.sinks:
                 raise SinkFailed(plan.sinks[name], error)
 
-    def take_place(self) -> None:
+    def publish_overwrites(self) -> None:
         """All statements have succeeded: what INSERT OVERWRITE has written replaces what was
         there."""
         for sink in self.running.values():

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from parser.errors import ServiceError
 from planner.graph.merge import Graph
-from sqlengine.executors.epochs import UNTOLD, Change, EpochRecord
+from sqlengine.executors.epochs import UNLOGGED, EpochRecord, LoggedChange
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.snapshots.checkpoints import Position
@@ -43,30 +43,32 @@ def restore(runner: GraphRunner, position: Position, change: GraphChange) -> Non
     runner.answers_offset = position.answers_offset
 
 
-def repeat(runner: GraphRunner, change_for: Callable[[Graph, Change], GraphChange]) -> int:
+def repeat_epochs(
+    runner: GraphRunner, change_for: Callable[[Graph, LoggedChange], GraphChange]
+) -> int:
     """Repeats the epochs recorded since the checkpoint; gives their number. `change_for` plans job
     versions."""
-    answers = runner.outputs.answers
-    answers.load(runner.answers_offset)
+    call_log = runner.outputs.call_log
+    call_log.load(runner.answers_offset)
     try:
         runner.repeating = True
-        with runner.whole(), recovering(runner):
+        with runner.broken_on_failure(), recovering(runner):
             return sum(_repeat(runner, record, change_for) for record in _recorded(runner))
     finally:
         runner.repeating = False
-        answers.forget()
+        call_log.forget()
 
 
-def settle(runner: GraphRunner, *, logged: bool) -> None:
+def skip_unlogged_epochs(runner: GraphRunner, *, logged: bool) -> None:
     """After a recovery where epochs are not in the log: a loss of power may have taken the end of
     any topic, and of others not, or they were not `logged`.
 
     Epochs go on behind any that a sink can know: or else it would take the next ones for repeated
     ones, and drop their rows. Reading goes on at the ends of what is left; a checkpoint keeps the
     epochs before from being repeated with records that come now."""
-    with runner.whole():
-        runner.leave_out(_ROOM, runner.epoch if logged else UNTOLD)
-        runner.inputs.go_back()
+    with runner.broken_on_failure():
+        runner.skip_epochs(_ROOM, runner.epoch if logged else UNLOGGED)
+        runner.inputs.rewind_to_ends()
     runner.checkpoint(wait=True)
 
 
@@ -75,7 +77,7 @@ def _recorded(runner: GraphRunner) -> Iterator[EpochRecord]:
     for offset, record in runner.log.read(runner.log_offset):
         if record.epoch <= runner.epoch:
             continue
-        if record.epoch > runner.epoch + 1 and record.after not in (UNTOLD, runner.epoch):
+        if record.epoch > runner.epoch + 1 and record.after not in (UNLOGGED, runner.epoch):
             raise ServiceError(
                 f"the epoch log of graph '{runner.name}' has a gap between {runner.epoch} and"
                 f" {record.epoch}",
@@ -86,7 +88,9 @@ def _recorded(runner: GraphRunner) -> Iterator[EpochRecord]:
 
 
 def _repeat(
-    runner: GraphRunner, recorded: EpochRecord, change_for: Callable[[Graph, Change], GraphChange]
+    runner: GraphRunner,
+    recorded: EpochRecord,
+    change_for: Callable[[Graph, LoggedChange], GraphChange],
 ) -> int:
     if recorded.change is not None:
         change = change_for(runner.graph, recorded.change)
@@ -98,8 +102,8 @@ def _repeat(
             )
         runner.switch(change)
     elif recorded.replay is not None:
-        with runner.outputs.answers.of(recorded.epoch):
-            runner.process_again(recorded)
+        with runner.outputs.call_log.recording(recorded.epoch):
+            runner.process_replay(recorded)
         runner.commit()
     else:
         _repeat_rows(runner, recorded)
@@ -113,7 +117,7 @@ def _repeat_rows(runner: GraphRunner, recorded: EpochRecord) -> None:
     ended = tuple(n for n in recorded.ended if n in inputs.running or n in inputs.unstarted)
     for name, shard in opened:
         inputs.running[name].positions[shard] = 0
-    chunks = [chunk for part in recorded.ranges for chunk in inputs.read_again(part)]
-    with runner.outputs.answers.of(recorded.epoch):
+    chunks = [chunk for part in recorded.ranges for chunk in inputs.read_range(part)]
+    with runner.outputs.call_log.recording(recorded.epoch):
         runner.process(replace(recorded, opened=opened, ended=ended), chunks)
     runner.commit()

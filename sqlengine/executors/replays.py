@@ -16,16 +16,16 @@ from sqlengine.batch import Batch
 from sqlengine.connectors.base import Chunk, Source
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
-from sqlengine.executors.epochs import Again, EpochRecord
+from sqlengine.executors.epochs import EpochRecord, ReplayedRecord
 from sqlengine.executors.inputs import Inputs
 from sqlengine.operators.base import Output
 
 
-def push_again(
+def push_replayed(
     factory: OperatorFactory,
     graph: Graph,
     inputs: Inputs,
-    rows: Sequence[Again],
+    rows: Sequence[ReplayedRecord],
     record: EpochRecord,
     write: Callable[[str, Batch], None],
 ) -> Output:
@@ -33,7 +33,7 @@ def push_again(
     given back. Nothing where the job is gone (a recovery without it)."""
     assert record.replay is not None
     job = record.replay.job
-    plans = [s for s in sinks_of(graph, job) if s.place in rows[0].places]
+    plans = [s for s in statements_of(graph, job) if s.place in rows[0].places]
     if not plans:
         return []
     executor = EmbeddedExecutor(factory)
@@ -51,24 +51,24 @@ def push_again(
         executor.close()
 
 
-def sinks_of(graph: Graph, job: str) -> list[Sink]:
+def statements_of(graph: Graph, job: str) -> list[Sink]:
     """The job's statements as they run."""
     plans = (graph.nodes[name].plan for name in graph.jobs.get(job, ()))
     return [plan for plan in plans if isinstance(plan, Sink)]
 
 
-def _chunk(inputs: Inputs, again: Again) -> Chunk | None:
+def _chunk(inputs: Inputs, again: ReplayedRecord) -> Chunk | None:
     if again.source not in inputs.running:
         return None
     if again.record is None:
-        return read_one(inputs.running[again.source].source, again.shard, again.offset)
+        return read_record(inputs.running[again.source].source, again.shard, again.offset)
     record = pa.array([again.record], pa.binary())
     return Chunk(
         again.shard, again.offset, again.offset + 1, 1, record, offsets=np.array([again.offset])
     )
 
 
-def read_one(source: Source, shard: str, offset: int) -> Chunk | None:
+def read_record(source: Source, shard: str, offset: int) -> Chunk | None:
     """The record at a place; None where it is kept no more."""
     if shard not in source.shards():
         return None

@@ -18,7 +18,7 @@ from planner.graph.merge import Graph
 from planner.graph.physical import PhysicalPlan, lower
 from sqlengine.connectors.base import Chunk, Environment, Sink
 from sqlengine.executors.embedded import EmbeddedExecutor
-from sqlengine.executors.epochs import Change, EpochLog, EpochRecord, Range, Replay
+from sqlengine.executors.epochs import EpochLog, EpochRecord, LoggedChange, OffsetRange, Replay
 from sqlengine.executors.failures import GraphBroken, SourceFailed
 from sqlengine.executors.file_versions import FileVersions
 from sqlengine.executors.graph_change import GraphChange
@@ -27,10 +27,10 @@ from sqlengine.executors.memory_limits import MemoryGuard
 from sqlengine.executors.nondeterministic_calls import NondeterministicCallLog
 from sqlengine.executors.outputs import Outputs, Progress
 from sqlengine.executors.pending_commits import PendingCommit
-from sqlengine.executors.replays import push_again
-from sqlengine.executors.sources import NOT_GIVEN, Positions, positions_of
+from sqlengine.executors.replays import push_replayed
+from sqlengine.executors.sources import DEFAULT_STARTS, Positions, positions_of
 from sqlengine.executors.subtask import SubtaskContext
-from sqlengine.executors.time_events import TimeEvents, sources_needing_it
+from sqlengine.executors.time_events import TimeEvents, sources_needing_initial_watermark
 from sqlengine.snapshots.checkpoints import Checkpoints, Position
 
 
@@ -46,7 +46,7 @@ class GraphRunner:
     `log_offset` is behind the record of the last epoch, `answers_offset` behind what functions had
     answered at the checkpoint; `jobs` are the versions that run; `first_record`: the offset of the
     first one in the log, where a recovery may have to begin before the last checkpoint;
-    `waits_for`: parts that have so many bytes of this one to read that it reads no sources for
+    `backpressured_by`: subtasks with so many unread bytes of this one that it reads no sources for
     now."""
 
     def __init__(
@@ -83,18 +83,18 @@ class GraphRunner:
             fails_on_error,
             self.progress,
             result,
-            NondeterministicCallLog(environment.broker if log.whole else None, name),
+            NondeterministicCallLog(environment.broker if log.keeps_every_epoch else None, name),
             None if portion is None else portion.shuffle.sink,
         )
-        self.broken = self.held = self.repeating = False
-        self.waits_for: Mapping[int, int] = {}
+        self.broken = self.paused = self.repeating = False
+        self.backpressured_by: Mapping[int, int] = {}
         self._clock = environment.clock
         self._limits = limits
         self._seed = seed
         self._guard = guard
         self._portion = portion
         self._versions = FileVersions(first_record)
-        self._times = TimeEvents(executor, self.inputs, self.outputs.take)
+        self._times = TimeEvents(executor, self.inputs, self.outputs.write)
 
     # ---- hot changes -----------------------------------------------------------------------------
 
@@ -115,22 +115,22 @@ class GraphRunner:
         # What a full disk held up leaves before its sinks go, if it does not go along; that of
         # sinks which stay may wait.
         self._complete_but_tables(self.executor.plan if change.moved else change.prepared.plan)
-        if change.brought is not None and not self.log.whole:
+        if change.restored is not None and not self.log.keeps_every_epoch:
             self.checkpoint(
                 wait=True
-            )  # what is brought is the state of now: no row before may come again
+            )  # what is restored is the state of now: no row before may come again
         starts = {
-            name: source.begin(change.starts.get(name, NOT_GIVEN))
+            name: source.begin(change.starts.get(name, DEFAULT_STARTS))
             for name, source in change.sources.items()
         }
-        handover = change.brought.handover if change.brought is not None else ""
-        recorded = Change(
+        handover = change.restored.handover if change.restored is not None else ""
+        recorded = LoggedChange(
             change.graph.version, dict(change.jobs), starts, dict(change.renamed), handover
         )
         self._write(self._record(change=recorded))
         for name, source in change.sources.items():
             source.began, source.began_epoch = starts[name], self.epoch
-        with self.whole():
+        with self.broken_on_failure():
             self.switch(change)
 
     def _complete_but_tables(self, plan: PhysicalPlan) -> None:
@@ -139,26 +139,28 @@ class GraphRunner:
         try:
             self.complete()
         except TryAgain:
-            if not self.outputs.tables_alone_wait(plan):
+            if not self.outputs.only_tables_blocked(plan):
                 raise
 
-    def unsent(self, jobs: Collection[str]) -> tuple[PendingCommit, ...]:
+    def pending_commits(self, jobs: Collection[str]) -> tuple[PendingCommit, ...]:
         """Completes the last epoch; what sinks without space keep of it, to which these jobs alone
         write."""
         self._complete_but_tables(self.executor.plan)
         sinks = self.executor.plan.sinks
         mine = [n for n in self.outputs.blocked if n in sinks and sinks[n].jobs <= set(jobs)]
-        return self.outputs.unsent(mine, self.name, self.epoch)
+        return self.outputs.pending_commits(mine, self.name, self.epoch)
 
     def switch(self, change: GraphChange, position: Position | None = None) -> None:
         """To another graph; with `position` to that of a checkpoint, whose shards are known."""
-        brought = change.brought
-        if brought is not None:
-            self.executor.switch(change.prepared, brought.tables, brought.born)
+        restored = change.restored
+        if restored is not None:
+            self.executor.switch(change.prepared, restored.tables, restored.created_at_version)
         elif position is None or self.checkpoints is None:
             self.executor.switch(change.prepared, inherited=self._inherited(change))
         else:
-            self.executor.switch(change.prepared, self.checkpoints.restored, position.born)
+            self.executor.switch(
+                change.prepared, self.checkpoints.restored, position.created_at_version
+            )
         self.graph = change.graph
         if self._portion is not None:
             self._portion.shuffle.version = change.graph.version
@@ -169,26 +171,26 @@ class GraphRunner:
         plan = change.prepared.plan
         self.inputs.switch(plan, change.sources, change.prepared.operators)
         self.outputs.switch(plan, change.sinks)
-        if brought is not None:
-            self.outputs.owe(brought.owed)
-            self.inputs.unstarted -= brought.given
-            for name in brought.ended & change.sources.keys():
+        if restored is not None:
+            self.outputs.add_pending(restored.pending_commits)
+            self.inputs.unstarted -= restored.emitted_values
+            for name in restored.ended & change.sources.keys():
                 self.inputs.running[name].ended = True
-        if self.held:
-            self.inputs.hold({})
+        if self.paused:
+            self.inputs.pause({})
         begins = (
             position is None or not position.epoch
         )  # from a savepoint: watermarks may begin anew
         known = (
-            brought is not None and self._portion is None
+            restored is not None and self._portion is None
         )  # in parts others must hear how far the time is
         for name in (
-            sources_needing_it(self.graph, change, self.inputs.running)
+            sources_needing_initial_watermark(self.graph, change, self.inputs.running)
             if begins and not known
             else ()
         ):
-            self._times.introduce(name)
-        self.executor.release(self.outputs.take)
+            self._times.emit_initial_watermarks(name)
+        self.executor.flush(self.outputs.write)
 
     def _inherited(self, change: GraphChange) -> Mapping[str, str]:
         return (
@@ -208,29 +210,32 @@ class GraphRunner:
         self.outputs.roll()
         if self._guard is not None:
             self._guard.check(self.executor, self.graph, self.jobs, self.progress.rows_in)
-        self.waits_for = {} if self._portion is None else self._portion.shuffle.unread.behind()
+        self.backpressured_by = (
+            {} if self._portion is None else self._portion.shuffle.unread.behind()
+        )
         chunks, opened = self.inputs.poll(
-            self._limits.rows_per_read, sent_alone=bool(self.waits_for)
+            self._limits.rows_per_read, shuffle_only=bool(self.backpressured_by)
         )
         ended = self.inputs.ended(chunks)
         tick = (
-            not self.waits_for and self._timer_is_due()
+            not self.backpressured_by and self._timer_is_due()
         )  # sources that are not read are not silent
         if not chunks and not opened and not ended and not tick:
-            self._raise()
+            self._raise_failures()
             self.checkpoint_when_due()
             return False
-        ranges = tuple(Range(name, c.shard, c.start, c.end) for name, c in chunks)
-        with self._told(
+        ranges = tuple(OffsetRange(name, c.shard, c.start, c.end) for name, c in chunks)
+        with self._logged_epoch(
             self._record(ranges=ranges, opened=tuple(opened), ended=tuple(ended), tick=tick)
         ) as record:
             self.process(record, chunks)
         if self.outputs.fatal and self.outputs.shows_result:
-            self._raise()  # a script ends with the row that fails: nothing of its epoch is shown
+            # A script ends with the row that fails: nothing of its epoch is shown.
+            self._raise_failures()
         self.commit()
         if ended and self.finished:
             self.outputs.roll(end=True)
-        self._raise()
+        self._raise_failures()
         self.checkpoint_when_due()
         return True
 
@@ -239,9 +244,9 @@ class GraphRunner:
         Nothing more where that was done before, in this life or a former one. JobsFailed stays to
         be told by the next step."""
         self.complete()
-        ending = self.inputs.unended()
+        ending = self.inputs.unfinished()
         if ending:
-            with self._told(self._record(ended=tuple(ending))) as record:
+            with self._logged_epoch(self._record(ended=tuple(ending))) as record:
                 self.process(record, ())
         self.complete()
         self.outputs.roll(end=True)
@@ -251,10 +256,10 @@ class GraphRunner:
             )
 
     @contextmanager
-    def _told(self, record: EpochRecord) -> Iterator[EpochRecord]:
+    def _logged_epoch(self, record: EpochRecord) -> Iterator[EpochRecord]:
         """What is done here is an epoch, which is written down first."""
         self._write(record)
-        with self.whole(), self.outputs.answers.of(record.epoch):
+        with self.broken_on_failure(), self.outputs.call_log.recording(record.epoch):
             yield record
 
     def reach(self, positions: Positions, steps: int) -> bool:
@@ -268,22 +273,22 @@ class GraphRunner:
         finally:
             self.inputs.bounds = {}
 
-    def hold(self, bounds: Positions) -> None:
+    def pause(self, bounds: Positions) -> None:
         """Until `go_on` sources are read to these offsets and no further, or not at all, and
         nothing happens by the clock: what is on its way between parts comes to its end."""
-        self.held = True
-        self.inputs.hold(bounds)
+        self.paused = True
+        self.inputs.pause(bounds)
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """What was held goes on."""
-        self.held = False
+        self.paused = False
         self.inputs.bounds = {}
 
     @property
-    def stands(self) -> bool:
+    def quiesced(self) -> bool:
         """Whether it is held, has done all that it can do of itself, and all output is out but what
         tables have no space for."""
-        if not self.held or self.inputs.unstarted or not self.inputs.reached(self.inputs.bounds):
+        if not self.paused or self.inputs.unstarted or not self.inputs.reached(self.inputs.bounds):
             return False
         self._require_sound()
         self.commit()
@@ -293,22 +298,22 @@ class GraphRunner:
         """One epoch of records that dead letters hold, for the job of these and no other (in the
         graph's thread)."""
         self.complete()
-        with self._told(self._record(replay=replay)) as record:
-            self.process_again(record)
+        with self._logged_epoch(self._record(replay=replay)) as record:
+            self.process_replay(record)
         self.outputs.commit(self.epoch)
 
-    def process_again(self, record: EpochRecord) -> None:
+    def process_replay(self, record: EpochRecord) -> None:
         """The rows of a replay through operators of their own: those of the job's statements that
         did not see them."""
         replay = record.replay
         assert replay is not None
         for places in dict.fromkeys(again.places for again in replay.rows):
             rows = [again for again in replay.rows if again.places == places]
-            errors = push_again(
-                self.executor.factory, self.graph, self.inputs, rows, record, self.outputs.take
+            errors = push_replayed(
+                self.executor.factory, self.graph, self.inputs, rows, record, self.outputs.write
             )
-            self.outputs.set_aside(errors)
-        self.outputs.mark(replay, record.proctime)
+            self.outputs.handle_errors(errors)
+        self.outputs.mark_replayed(replay, record.proctime)
 
     @property
     def finished(self) -> bool:
@@ -326,12 +331,12 @@ class GraphRunner:
         other. So it is in any graph of a server with tables of databases that another holds; a
         script has nothing to go on with."""
         try:
-            self.outputs.commit(self.epoch, wait=not self.log.whole)
+            self.outputs.commit(self.epoch, wait=not self.log.keeps_every_epoch)
         except TryAgain:
-            patient = self.held or (self.repeating and self._portion is not None)
-            if patient and self.outputs.tables_alone_wait(self.executor.plan):
+            patient = self.paused or (self.repeating and self._portion is not None)
+            if patient and self.outputs.only_tables_blocked(self.executor.plan):
                 return
-            if not self.log.whole or not self.outputs.others_go_on(self.executor.plan):
+            if not self.log.keeps_every_epoch or not self.outputs.may_go_on(self.executor.plan):
                 raise
 
     def _require_sound(self) -> None:
@@ -339,7 +344,7 @@ class GraphRunner:
             raise GraphBroken(self.name)
 
     @contextmanager
-    def whole(self) -> Iterator[None]:
+    def broken_on_failure(self) -> Iterator[None]:
         """What is done here is done whole, or the graph stands still: nothing in memory may be
         half-way."""
         try:
@@ -350,10 +355,10 @@ class GraphRunner:
 
     def _record(
         self,
-        ranges: tuple[Range, ...] = (),
+        ranges: tuple[OffsetRange, ...] = (),
         opened: tuple[tuple[str, str], ...] = (),
         ended: tuple[str, ...] = (),
-        change: Change | None = None,
+        change: LoggedChange | None = None,
         replay: Replay | None = None,
         tick: bool = False,
     ) -> EpochRecord:
@@ -364,7 +369,7 @@ class GraphRunner:
             self.name, epoch, version, now, seed, ranges, opened, ended, change, replay, tick
         )
 
-    def leave_out(self, epochs: int, after: int) -> None:
+    def skip_epochs(self, epochs: int, after: int) -> None:
         """Writes down that so many epochs are left out: there are none of these numbers. `after`:
         the last one that the log tells of, or UNTOLD."""
         record = self._record()
@@ -377,7 +382,7 @@ class GraphRunner:
     def process(self, record: EpochRecord, chunks: Iterable[tuple[str, Chunk]]) -> None:
         """The rows of an epoch through the operators; what comes out waits for `outputs.commit`."""
         for name, shard in record.opened:
-            self._times.introduce_shard(name, shard)
+            self._times.emit_initial_watermark_of(name, shard)
         chunks = tuple(chunks)
         read = {name for name, _ in chunks}
         if record.tick:
@@ -386,26 +391,26 @@ class GraphRunner:
         for name, chunk in chunks:
             source = self.inputs.running[name]
             batch = source.batch(chunk, record.proctime, record.seed)
-            self.executor.push(name, batch, self.outputs.take)
+            self.executor.push(name, batch, self.outputs.write)
             source.positions[chunk.shard] = chunk.end
             self.progress.rows_in += chunk.num_rows
         if record.tick:
             self._times.tick(record, read)  # no shard is silent whose rows have just come
         for name in record.ended:
             self._times.end(name, record)
-        self.executor.release(self.outputs.take)
+        self.executor.flush(self.outputs.write)
         self.progress.epochs += 1
-        self.outputs.set_aside(self.executor.take_errors())
+        self.outputs.handle_errors(self.executor.take_errors())
 
     def _timer_is_due(self) -> bool:
         """Whether an operator waits for a processing time that has come."""
-        timer = None if self.held else self.executor.timer()
+        timer = None if self.paused else self.executor.next_timer()
         return timer is not None and timer <= self._clock()
 
-    def _raise(self) -> None:
+    def _raise_failures(self) -> None:
         """Tells of jobs at fault, one at a time, once the epoch is complete for all others."""
         self.outputs.raise_failures(self.executor.plan)
-        for name, error in self.inputs.lost.items():
+        for name, error in self.inputs.failed.items():
             raise SourceFailed(self.executor.plan.nodes[name].jobs, error)
 
     # ---- checkpoints -----------------------------------------------------------------------------
@@ -422,10 +427,10 @@ class GraphRunner:
             unstarted=sorted(self.inputs.unstarted),
             jobs=dict(self.jobs),
             stateful={job: list(held) for job, held in self.graph.stateful.items()},
-            born=self.executor.births(),
+            created_at_version=self.executor.created_at_version(),
             began={n: (s.began_epoch, s.began) for n, s in self.inputs.running.items()},
-            logged=self.log.whole,
-            answers_offset=self.outputs.answers.end(),
+            logged=self.log.keeps_every_epoch,
+            answers_offset=self.outputs.call_log.end(),
         )
 
     def checkpoint_when_due(self) -> None:

@@ -19,7 +19,7 @@ from sqlengine.operators.scan import raw_schema
 
 # Next offsets by source and shard.
 Positions: TypeAlias = Mapping[str, Mapping[str, int]]
-NOT_GIVEN: Mapping[str, int] = {}
+DEFAULT_STARTS: Mapping[str, int] = {}
 
 
 @dataclass
@@ -41,7 +41,7 @@ class RunningSource:
         self._keys = tuple(m for m in self.scan.table.metadata if m not in told)
         self._raw = raw_schema(Schema(tuple(Column(m.key, m.column.type) for m in self._keys)))
 
-    def begin(self, given: Mapping[str, int] = NOT_GIVEN) -> dict[str, int]:
+    def begin(self, given: Mapping[str, int] = DEFAULT_STARTS) -> dict[str, int]:
         """Takes up all shards that there are now, at the offsets `given` or, of others, where a new
         job begins."""
         shards = self.source.shards()
@@ -99,7 +99,7 @@ class RunningSource:
         return Batch(self._raw, columns, 0, proctime, watermark, origin=shard)
 
 
-def check_bounded(sources: Iterable[RunningSource]) -> None:
+def require_bounded(sources: Iterable[RunningSource]) -> None:
     """PlanError where a source has no end, for what waits for it."""
     for running in sources:
         if not running.source.bounded:

@@ -17,7 +17,7 @@ from sqlengine.state.table import KeyedTable
 
 
 @dataclass(frozen=True)
-class SeenOperation:
+class OperationView:
     """`keys`: how many different keys its rows have, in the table that has most."""
 
     state: OperationState
@@ -25,7 +25,7 @@ class SeenOperation:
 
 
 @dataclass(frozen=True)
-class SeenTable:
+class TableView:
     """The first rows of a table as a stream of Arrow, oldest key first: `total` is how many there
     are."""
 
@@ -35,14 +35,16 @@ class SeenTable:
 
 
 @dataclass(frozen=True)
-class Seen:
+class StateView:
     """The operations of a job in the order of its plan, and the tables of one of them."""
 
-    operations: tuple[SeenOperation, ...]
-    tables: tuple[SeenTable, ...] = ()
+    operations: tuple[OperationView, ...]
+    tables: tuple[TableView, ...] = ()
 
 
-def look(runner: GraphRunner, job: str, number: int, limit: int) -> Callable[[], Seen]:
+def inspect_state(
+    runner: GraphRunner, job: str, number: int, limit: int
+) -> Callable[[], StateView]:
     """Copies what is seen (in the graph's thread), with at most `limit` rows of each table of
     operation `number`, 0 for none; what comes of the copies takes longer and may be found out
     elsewhere. JobError where there is no such operation."""
@@ -56,16 +58,16 @@ def look(runner: GraphRunner, job: str, number: int, limit: int) -> Callable[[],
     keys = [[_keys(t) for t in runner.executor.tables_of(o.node).values()] for o in held]
     shown = runner.executor.tables_of(held[number - 1].node) if number else {}
     heads = [(name, len(t), t.head(limit)) for name, t in shown.items()]
-    return lambda: Seen(
-        tuple(SeenOperation(o, max(map(_distinct, k))) for o, k in zip(held, keys, strict=True)),
+    return lambda: StateView(
+        tuple(OperationView(o, max(map(_distinct, k))) for o, k in zip(held, keys, strict=True)),
         tuple(
-            SeenTable(name, total, _stream(pa.Table.from_batches([rows])))
+            TableView(name, total, _stream(pa.Table.from_batches([rows])))
             for name, total, rows in heads
         ),
     )
 
 
-def seen_in_all(parts: Sequence[Seen], limit: int) -> Seen:
+def merge_views(parts: Sequence[StateView], limit: int) -> StateView:
     """What is seen in all parts, in their order, as of one graph."""
     if len(parts) == 1:
         return parts[0]
@@ -73,7 +75,7 @@ def seen_in_all(parts: Sequence[Seen], limit: int) -> Seen:
         _operation(found) for found in zip(*(p.operations for p in parts), strict=True)
     )
     layouts = {t.name: t.layout for o in operations for t in o.state.tables}
-    return Seen(
+    return StateView(
         operations,
         tuple(
             _table(found, layouts, limit) for found in zip(*(p.tables for p in parts), strict=True)
@@ -81,15 +83,15 @@ def seen_in_all(parts: Sequence[Seen], limit: int) -> Seen:
     )
 
 
-def rows_of(table: SeenTable) -> pa.Table:
+def rows_of(table: TableView) -> pa.Table:
     return pa.ipc.open_stream(table.rows).read_all()
 
 
-def _operation(parts: Sequence[SeenOperation]) -> SeenOperation:
+def _operation(parts: Sequence[OperationView]) -> OperationView:
     tables = tuple(_size(found) for found in zip(*(p.state.tables for p in parts), strict=True))
     timed = all(t.name in TIMES for t in tables)
     keys = max(t.rows for t in tables) if timed else sum(p.keys for p in parts)
-    return SeenOperation(replace(parts[0].state, tables=tables), keys)
+    return OperationView(replace(parts[0].state, tables=tables), keys)
 
 
 def _size(parts: Sequence[TableSize]) -> TableSize:
@@ -105,11 +107,11 @@ def _count(name: str, layout: str, parts: Sequence[int]) -> int:
     return sum(n - 1 for n in parts if n) + 1 if layout.startswith("shard") else max(parts)
 
 
-def _table(parts: Sequence[SeenTable], layouts: dict[str, str], limit: int) -> SeenTable:
+def _table(parts: Sequence[TableView], layouts: dict[str, str], limit: int) -> TableView:
     name, found = parts[0].name, [rows_of(p) for p in parts]
     rows = least(found, MIN_WATERMARK) if name in TIMES else in_order(pa.concat_tables(found))
     total = _count(name, layouts[name], [p.total for p in parts])
-    return SeenTable(name, total, _stream(rows.slice(0, limit)))
+    return TableView(name, total, _stream(rows.slice(0, limit)))
 
 
 def _stream(rows: pa.Table) -> bytes:

@@ -44,18 +44,18 @@ class TimeEvents:
                 tick = empty(
                     node.node.plan.schema, proctime=record.proctime, watermark=MAX_WATERMARK
                 )
-                self._executor.push_behind(name, tick, self._write)
+                self._executor.push_output(name, tick, self._write)
 
-    def introduce(self, name: str) -> None:
+    def emit_initial_watermarks(self, name: str) -> None:
         """Tells those who do not know a source yet of its shards, or of its end."""
         source = self._inputs.running[name]
         if source.ended:
             self._executor.push(name, source.tick("", 0, MAX_WATERMARK), self._write)
             return
         for shard in source.positions:
-            self.introduce_shard(name, shard)
+            self.emit_initial_watermark_of(name, shard)
 
-    def introduce_shard(self, name: str, shard: str) -> None:
+    def emit_initial_watermark_of(self, name: str, shard: str) -> None:
         """A shard holds the watermark of its table back until it has one of its own."""
         self._executor.push(
             name, self._inputs.running[name].tick(shard, 0, MIN_WATERMARK), self._write
@@ -74,7 +74,9 @@ class TimeEvents:
         self._executor.push(name, source.tick("", record.proctime, MAX_WATERMARK), self._write)
 
 
-def sources_needing_it(graph: Graph, change: GraphChange, running: Iterable[str]) -> Iterable[str]:
+def sources_needing_initial_watermark(
+    graph: Graph, change: GraphChange, running: Iterable[str]
+) -> Iterable[str]:
     """Sources that are new with a change to `graph`, or over which there is a new watermark: it
     must know of the shards that are silent. All that are `running` where others wait to hear how
     far the time is."""

@@ -75,7 +75,7 @@ class LoadMonitor:
         """Those that wait for space where others have some: not on the broker's disk, but where a
         topic is as large as it may be. Each with its only job."""
         sinks = self.graph.runner.executor.plan.sinks
-        for name, error in self.graph.runner.outputs.waiting().items():
+        for name, error in self.graph.runner.outputs.sinks_without_space().items():
             table = sinks[name].sink.table if name in sinks else None
             others = table is not None and (
                 table.connector != "topic" or isinstance(error, TopicFull)
@@ -150,7 +150,7 @@ class LoadMonitor:
 
     def _count(self) -> None:
         """Adds to the jobs what the nodes have taken since."""
-        spent = dict(self.graph.executor.spent)
+        spent = dict(self.graph.executor.seconds)
         for name, total in spent.items():
             node = self.graph.executor.running.get(name)
             seconds = total - self._spent.get(name, 0.0)

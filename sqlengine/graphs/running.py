@@ -20,11 +20,11 @@ from sqlengine.connectors.base import NO_CALLABLES, Callables, Environment, Sour
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.dead_letters import DeadLetterSink
 from sqlengine.executors.embedded import EmbeddedExecutor
-from sqlengine.executors.epochs import EPOCHS, Change, ChangeLog, EpochLog, TopicEpochLog
+from sqlengine.executors.epochs import EPOCHS, ChangeLog, EpochLog, LoggedChange, TopicEpochLog
 from sqlengine.executors.failures import OperatorFailed
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.memory_limits import MemoryGuard, MemoryLimits
-from sqlengine.executors.recovery import recovering, repeat, restore, settle
+from sqlengine.executors.recovery import recovering, repeat_epochs, restore, skip_unlogged_epochs
 from sqlengine.executors.runner import GraphRunner, ReadLimits
 from sqlengine.executors.subtask import SubtaskContext
 from sqlengine.graphs.loop import GraphLoop
@@ -165,11 +165,11 @@ class RunningGraph:
             position = self.checkpoints.position
             if position is not None:
                 self._restore(position)
-            self.runner.inputs.may_be_lost = self._syncs_late
-            repeat(self.runner, self.change_again)
-            logged = self.runner.log.whole and (position is None or position.logged)
+            self.runner.inputs.tolerates_lost_records = self._syncs_late
+            repeat_epochs(self.runner, self.change_again)
+            logged = self.runner.log.keeps_every_epoch and (position is None or position.logged)
             if self._syncs_late or not logged:
-                settle(self.runner, logged=logged)
+                skip_unlogged_epochs(self.runner, logged=logged)
         except OperatorFailed as error:
             self._shut()
             error.versions = frozenset(
@@ -237,7 +237,7 @@ class RunningGraph:
             raise
         return replace(change, inherited=takeover.inherited), takeover
 
-    def change_again(self, graph: Graph, change: Change) -> GraphChange:
+    def change_again(self, graph: Graph, change: LoggedChange) -> GraphChange:
         """The change that an entry of the log tells of, made ready; without jobs that cannot be
         planned any more."""
         plans = self._plans({n: v for n, v in change.jobs.items() if v})
@@ -268,7 +268,7 @@ class RunningGraph:
         self._remember(handover)
         change = self.runner.prepare(merge(graph, {n: p.sinks for n, p in plans.items()}), jobs)
         ends = times_at_ends(belongings, change.graph, change.prepared.operators)
-        return replace(change, brought=bind(belongings, change.graph, self.runner, handover, ends))
+        return replace(change, restored=bind(belongings, change.graph, self.runner, handover, ends))
 
     def require_fit(self, change: GraphChange, handover: str) -> None:
         """NotTogether where the job that brings this does not fit in between two epochs now."""
@@ -286,7 +286,7 @@ class RunningGraph:
     ) -> GraphChange:
         """Makes a change ready that brings jobs from another graph; what they bring is still to
         come."""
-        with self.runner.outputs.patient():
+        with self.runner.outputs.deferring_opens():
             return self.runner.prepare(
                 merge(self.runner.graph, {n: p.sinks for n, p in plans.items()}), jobs
             )
@@ -297,14 +297,14 @@ class RunningGraph:
         why_not = next(obstacles(belongings, change.graph, self.runner), None)
         if why_not is not None:
             raise NotTogether(belongings.jobs, self.name, why_not)
-        brought = bind(belongings, change.graph, self.runner, handover)
+        restored = bind(belongings, change.graph, self.runner, handover)
         versions = restore_job(belongings, change.sources, self.runner)
         if versions is None:
             raise NotTogether(
                 belongings.jobs, self.name, "rows are looked up in another version of a file"
             )
         self.runner.apply(
-            replace(change, brought=brought, starts={**brought.positions, **versions})
+            replace(change, restored=restored, starts={**restored.positions, **versions})
         )
         self._remember(handover)
 

@@ -54,7 +54,7 @@ from sqlengine.catalog.changes import (
 )
 from sqlengine.connectors.python_ import with_function
 from sqlengine.connectors.registry import declared, delivered, validate
-from sqlengine.executors.memory_limits import LIMIT, limit_in
+from sqlengine.executors.memory_limits import LIMIT, memory_limit
 from sqlengine.functions.library import Library, entry_key, key_of
 from sqlengine.jobs.isolation_settings import ISOLATION, limits_in
 from sqlengine.jobs.side_outputs import with_late_rows
@@ -127,7 +127,7 @@ def _set(script: Script, key: str, value: str) -> None:
     script.settings[key] = value
     policy_of(script.settings)
     if key == LIMIT:
-        limit_in(script.settings)
+        memory_limit(script.settings)
     if key.startswith(ISOLATION):
         limits_in(script.settings)
     if key == RUNTIME_MODE and is_batch(script.settings):

@@ -58,7 +58,7 @@ from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import NoLog
 from sqlengine.executors.memory_limits import script_guard
 from sqlengine.executors.runner import GraphRunner, ReadLimits
-from sqlengine.executors.sources import check_bounded
+from sqlengine.executors.sources import require_bounded
 from sqlengine.formats.results import ResultSink
 from sqlengine.functions.library import Library
 from sqlengine.jobs.explanation import explain_sinks
@@ -124,13 +124,13 @@ class EmbeddedRunner:
             graph = merge(Graph(), {SCRIPT: sinks})
             change = runner.prepare(graph, {SCRIPT: 1})
             if is_batch(settings):
-                check_bounded(change.sources.values())
+                require_bounded(change.sources.values())
             runner.apply(change)
             while not runner.finished:
                 if not runner.step():
                     self.idle()
             runner.step()
-            runner.outputs.take_place()
+            runner.outputs.publish_overwrites()
             return runner.progress.rows_in
         finally:
             runner.close()

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 import msgspec
 import pyarrow as pa
@@ -23,13 +22,15 @@ POSITION_FORMAT = 3
 LAYOUT = 6
 
 
-@dataclass(frozen=True)
-class Position:
-    """Where a graph stood. `log_offset` is behind the epoch's record; `positions`: next offsets by
-    source and shard; `jobs`: the running version of each; `stateful`: (node id, birth) of each
-    job's state; `born`: the version that each node with tables came with; `began`: the epoch and
-    the offsets with which the reading of each source began; `logged`: whether the epochs behind it
-    are in the epoch log; `answers_offset`: behind what functions had answered."""
+class Position(msgspec.Struct, frozen=True):
+    """Metadata of a checkpoint: how far its graph was, besides the tables.
+
+    `log_offset` follows the epoch's record in the epoch log; `positions`: next offsets by source
+    and shard; `jobs`: the running version of each; `stateful`: each job's nodes with state, as
+    (node id, graph version that created it); `created_at_version`: the graph version that created
+    each node with tables; `began`: the epoch and the offsets at which reading of each source
+    began; `logged`: the epochs after it are in the epoch log; `answers_offset`: end of the log of
+    nondeterministic calls."""
 
     graph: str
     epoch: int
@@ -39,9 +40,10 @@ class Position:
     ended: list[str]
     unstarted: list[str]
     jobs: dict[str, int]
-    stateful: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
-    born: dict[str, int] = field(default_factory=dict)
-    began: dict[str, tuple[int, dict[str, int]]] = field(default_factory=dict)
+    stateful: dict[str, list[tuple[str, int]]] = msgspec.field(default_factory=dict)
+    # The stored key is older than the name.
+    created_at_version: dict[str, int] = msgspec.field(default_factory=dict, name="born")
+    began: dict[str, tuple[int, dict[str, int]]] = msgspec.field(default_factory=dict)
     logged: bool = True
     answers_offset: int = 0
     layout: int = LAYOUT

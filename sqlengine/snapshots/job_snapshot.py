@@ -77,7 +77,7 @@ def nodes_of(graph: Graph, jobs: Iterable[str]) -> list[GraphNode]:
 def snapshot(runner: GraphRunner, *jobs: str) -> JobSnapshot:
     """What jobs would take along now, as copies (in the graph's thread). TryAgain where rows cannot
     leave, and are not theirs alone."""
-    unsent = runner.unsent(jobs)
+    unsent = runner.pending_commits(jobs)
     nodes = nodes_of(runner.graph, jobs)
     scans = {n.plan.digest: runner.inputs.running[n.id] for n in nodes if isinstance(n.plan, Scan)}
     unstarted = runner.inputs.unstarted
@@ -129,7 +129,7 @@ def bind(
         frozenset(
             n.id for n in mine if isinstance(n.plan, Values) and n.plan.digest in belongings.given
         ),
-        runner.outputs.open_owed(lower(graph), belongings.unsent) if belongings.unsent else {},
+        runner.outputs.open_pending(lower(graph), belongings.unsent) if belongings.unsent else {},
     )
 
 

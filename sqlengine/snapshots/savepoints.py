@@ -18,7 +18,7 @@ from planner.logical import LogicalPlan, Scan, Sink, Stateful, Values
 from planner.scalar import digest_of
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.dead_letters import stored
-from sqlengine.executors.inputs import looked_up
+from sqlengine.executors.inputs import lookup_scans
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.sources import Positions
 from sqlengine.snapshots.checkpoints import Position
@@ -146,7 +146,7 @@ class Restoration:
             unstarted=list(self.unstarted),
             jobs={job: version},
             stateful={job: list(self.graph.stateful[job])} if job in self.graph.stateful else {},
-            born={name.split("@")[0]: self.graph.version for name in self.tables},
+            created_at_version={name.split("@")[0]: self.graph.version for name in self.tables},
             began={name: (0, dict(at)) for name, at in positions.items()},
         )
 
@@ -195,7 +195,7 @@ def _read_anew(graph: Graph, decisions: Iterable[Decision]) -> set[str]:
     """Scans of tables in which rows are looked up, where nobody keeps what was read of them."""
     kept = {d.operation.id for d in decisions if d.outcome is Outcome.KEPT}
     plan = lower(graph)
-    return looked_up(plan, graph.nodes.keys() - kept) - looked_up(plan, kept)
+    return lookup_scans(plan, graph.nodes.keys() - kept) - lookup_scans(plan, kept)
 
 
 def _operators(graph: Graph) -> Iterator[PhysicalNode]:

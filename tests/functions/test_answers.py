@@ -122,11 +122,11 @@ def test_answers_that_retention_has_taken_are_missed_by_a_repetition_that_needs_
     rolled = UserFunction("varying.roll", "content", Kind.SCALAR, (), "DOUBLE", deterministic=False)
     answers = NondeterministicCallLog(broker, "g")
     answers.load(1)
-    with answers.of(1):
+    with answers.recording(1):
         pass  # nothing is asked
     with (
         pytest.raises(ServiceError, match="epoch 2 of graph 'g' cannot be repeated"),
-        answers.of(2),
+        answers.recording(2),
     ):
         run(rolled, Binding("f", ()), 2, lambda start, end: ({}, []), lambda *_: None)
     broker.close()

@@ -11,7 +11,7 @@ import pytest
 
 from sqlengine.engine import Engine
 from sqlengine.engine.isolation import Isolation
-from sqlengine.executors.outputs import Commit
+from sqlengine.executors.outputs import SlowCommit
 from sqlengine.jobs.job import MAIN, Cause
 from tests.engine.by_hand import rows
 from tests.isolation.workload import feed, open_engine, step, submit_tables
@@ -47,7 +47,7 @@ def commit(engine: Engine, job: str, at: float, seconds: float) -> None:
     """As if a sink of the job had taken so long."""
     runner = engine.fleet.of(job).runner
     (name,) = (n for n, sink in runner.executor.plan.sinks.items() if job in sink.jobs)
-    runner.progress.commits.append(Commit(name, at, seconds))
+    runner.progress.commits.append(SlowCommit(name, at, seconds))
 
 
 def test_a_slow_sink_costs_its_job_alone_until_it_has_been_well_for_a_while(engine: Engine) -> None:
@@ -134,7 +134,7 @@ def test_a_job_that_takes_most_of_the_time_leaves_the_others(engine: Engine) -> 
         for n, running in executor.running.items()
         if running.node.jobs == {"dear"} and running.context.stateful
     )
-    executor.spent[node] += 7.5
+    executor.seconds[node] += 7.5
     moment.now = 10.0
     isolation.look()
     job = engine.job("dear")

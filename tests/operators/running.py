@@ -23,7 +23,7 @@ T0 = 1_700_000_000_000  # a multiple of 10 s
 
 @dataclass
 class Log:
-    whole: ClassVar[bool] = True
+    keeps_every_epoch: ClassVar[bool] = True
     records: list[EpochRecord] = field(default_factory=list)
 
     def append(self, record: EpochRecord) -> int:

@@ -28,10 +28,10 @@ from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.dead_letters import DeadLetterSink
 from sqlengine.executors.embedded import EmbeddedExecutor
-from sqlengine.executors.epochs import EPOCHS, Change, TopicEpochLog
+from sqlengine.executors.epochs import EPOCHS, LoggedChange, TopicEpochLog
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.inputs import Inputs
-from sqlengine.executors.recovery import recovering, repeat, restore
+from sqlengine.executors.recovery import recovering, repeat_epochs, restore
 from sqlengine.executors.runner import GraphRunner, ReadLimits
 from sqlengine.formats.results import JsonValue, Row, rows_of
 from sqlengine.operators.base import Output
@@ -248,7 +248,7 @@ class World:
         position = runner.checkpoints.position
         if position is not None:
             self._restore(runner, position)
-        self.counts["replays"] += repeat(
+        self.counts["replays"] += repeat_epochs(
             runner, lambda graph, change: self._change(runner, graph, change)
         )
         if runner.epoch == 0:
@@ -277,7 +277,7 @@ class World:
             change = runner.prepare(graph, position.jobs)
         restore(runner, position, change)
 
-    def _change(self, runner: GraphRunner, graph: Graph, change: Change) -> GraphChange:
+    def _change(self, runner: GraphRunner, graph: Graph, change: LoggedChange) -> GraphChange:
         return runner.prepare(
             merge(graph, {SCRIPT: self.statement.sinks}), change.jobs, change.renamed
         )
@@ -377,7 +377,7 @@ def _lives(world: World, way: Way, apart: int) -> None:
             world.end(runner)
             world.counts["kills"] += 1
             runner = world.life()
-        runner.outputs.take_place()
+        runner.outputs.publish_overwrites()
     finally:
         world.end(runner)
 
@@ -397,7 +397,7 @@ def _drained(world: World) -> None:
             runner = world.life()
         runner.drain()
         assert runner.finished
-        runner.outputs.take_place()
+        runner.outputs.publish_overwrites()
     finally:
         world.end(runner)
 

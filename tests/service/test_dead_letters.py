@@ -16,8 +16,8 @@ from click.testing import CliRunner
 
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.cli import cli
-from sqlengine.executors.epochs import Again, EpochRecord, Replay, TopicEpochLog
-from sqlengine.executors.replays import sinks_of
+from sqlengine.executors.epochs import EpochRecord, Replay, ReplayedRecord, TopicEpochLog
+from sqlengine.executors.replays import statements_of
 from tests.service.harness import Process, User, rule, running
 from tests.support import eventually
 
@@ -260,9 +260,9 @@ def test_a_crash_behind_the_record_of_a_replay(tmp_path: Path) -> None:
         user.write("events", event)
         (letter,) = eventually(lambda: letters(user, "divide"))
         user.submit("divide", rule("divide", "amount = 0"))
-        (sink,) = sinks_of(service.engine.fleet.of("divide").runner.graph, "divide")
+        (sink,) = statements_of(service.engine.fleet.of("divide").runner.graph, "divide")
     record = json.dumps(event).encode()
-    again = Again(
+    again = ReplayedRecord(
         letter["id"], letter["source"], letter["shard"], letter["offset"], record, (sink.place,)
     )
     broker = EmbeddedBroker(data, fsync="none", clock=lambda: 0)

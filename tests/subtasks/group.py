@@ -20,7 +20,7 @@ from sqlengine.broker.ownership import Fence
 from sqlengine.cluster.subtask import Subtask, open_part
 from sqlengine.config import Config
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.executors.epochs import Change
+from sqlengine.executors.epochs import LoggedChange
 from sqlengine.executors.memory_limits import MemoryLimits
 from sqlengine.graphs.running import GraphHost, RunningGraph, open_graph
 from sqlengine.jobs.planning import JobText, PlannedJob, plan_job
@@ -134,11 +134,11 @@ class Group:
         self.plans[job.name, 1] = job
         for part in self.open.values():
             graph = part.runner.graph
-            told = Change(graph.version + 1, {job.name: 1}, {}, {}, handover)
+            told = LoggedChange(graph.version + 1, {job.name: 1}, {}, {}, handover)
             change = part.graph.change_again(graph, told)
             part.graph.require_fit(change, handover)
-            assert change.brought is not None
-            part.switch(replace(change, starts=change.brought.positions))
+            assert change.restored is not None
+            part.switch(replace(change, starts=change.restored.positions))
 
     def remove(self, name: str, among: Callable[[], object] = lambda: None) -> None:
         self._change({}, {name: 0}, among)

@@ -13,8 +13,10 @@ from tests.subtasks.group import Group
 def hold(group: Group) -> None:
     """Until nothing is on its way any more."""
     for part in group.open.values():
-        part.runner.hold({})
-    while not all(part.runner.stands and _has_read_all(group, i) for i, part in group.open.items()):
+        part.runner.pause({})
+    while not all(
+        part.runner.quiesced and _has_read_all(group, i) for i, part in group.open.items()
+    ):
         for index in range(group.parts):
             group.step(index)
 

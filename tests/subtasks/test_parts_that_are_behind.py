@@ -74,7 +74,7 @@ def test_those_who_send_wait_for_a_part_that_stands_still(tmp_path: Path) -> Non
             pass
         assert read(group, 0) < ROWS // PARTS
         group.run()
-        assert not any(part.runner.waits_for for part in group.open.values())
+        assert not any(part.runner.backpressured_by for part in group.open.values())
         group.close()
         found = left(broker)
     with broker_in(tmp_path / "alone") as broker:

@@ -31,7 +31,7 @@ from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.connectors.base import Environment, Sink
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.connectors.registry import open_sink
-from sqlengine.executors.failures import GaveUp, RowsFailed, SinkFailed
+from sqlengine.executors.failures import RowsFailed, RowsGivenUp, SinkFailed
 from sqlengine.executors.spark.fragment import Fragment, FragmentOperator
 from sqlengine.executors.spark.plan import CutPlan, cut_plan
 from sqlengine.executors.spark.runner import SparkRunner
@@ -242,7 +242,7 @@ class Outlet:
         """Writes the results of a batch and commits them as one epoch."""
         for _, port, rows in results:
             if port == GIVE_UP_PORT:
-                raise GaveUp(rows)
+                raise RowsGivenUp(rows)
             if port == ERROR_PORT and self.fails:
                 raise RowsFailed(rows)
         used: dict[str, Sink] = {}

@@ -21,8 +21,8 @@ from planner.logical import Scan, Values
 from sqlengine.batch import MAX_WATERMARK
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.registry import open_scan
-from sqlengine.executors.inputs import looked_up
-from sqlengine.executors.sources import RunningSource, check_bounded
+from sqlengine.executors.inputs import lookup_scans
+from sqlengine.executors.sources import RunningSource, require_bounded
 from sqlengine.executors.wire import encode_batch
 
 # The connectors that tasks read: how much of a shard is one work, in their offsets, and about how
@@ -86,13 +86,13 @@ class DriverSources:
         self._given: set[str] = set()  # what has told its end
         self.places: dict[str, dict[str, str]] = {}
         scans = {n.id: n.plan for n in plan.in_order if isinstance(n.plan, Scan)}
-        self._first = looked_up(plan, plan.graph.nodes)
+        self._first = lookup_scans(plan, plan.graph.nodes)
         try:
             for name, scan in scans.items():
                 self._running[name] = running = RunningSource(scan, open_scan(scan, environment))
                 self._name(name, running.begin())
             if ends:
-                check_bounded(self._running.values())
+                require_bounded(self._running.values())
         except BaseException:
             self.close()
             raise
