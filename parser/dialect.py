@@ -88,7 +88,7 @@ from sqlglot.tokenizer_core import Token as SqlglotToken
 
 from parser.errors import Position
 from parser.grammar.lexer import tokenize
-from parser.grammar.queries import Queries
+from parser.grammar.queries import QueryParser
 from parser.writer.statements import write_tree
 
 if tokens.SQLGLOTC_INSTALLED:
@@ -129,7 +129,7 @@ class Flink(Dialect):
 
     class Parser(sqlglot_parser.Parser):
         def parse(self, raw_tokens: list[SqlglotToken], sql: str) -> list[exp.Expr | None]:
-            cursor = Queries(tokenize(sql), sql)
+            cursor = QueryParser(tokenize(sql), sql)
             found = cursor.query() if cursor.at_query() else cursor.expression()
             cursor.end()
             return [found]

@@ -11,7 +11,7 @@ from parser.errors import Position, SqlError
 from parser.grammar.commands import statement
 from parser.grammar.cursor import too_deep
 from parser.grammar.lexer import tokenize
-from parser.grammar.queries import Queries
+from parser.grammar.queries import QueryParser
 from parser.script import Piece, split
 from parser.statements import Statement
 
@@ -36,16 +36,16 @@ def parse_pieces(text: str, *, file: str | None = None) -> Iterator[Statement | 
 
 def parse_condition(text: str) -> exp.Expression:
     """One scalar expression, such as the condition of a WHERE. SqlError where it is none."""
-    return _guarded(lambda: _whole(text, None, Queries.expression), Position(1, 1))
+    return _guarded(lambda: _whole(text, None, QueryParser.expression), Position(1, 1))
 
 
 def parse_query(text: str) -> exp.Expression:
     """One query without a semicolon. SqlError where it is none."""
-    return _guarded(lambda: _whole(text, None, Queries.query), Position(1, 1))
+    return _guarded(lambda: _whole(text, None, QueryParser.query), Position(1, 1))
 
 
-def _whole(text: str, origin: Position | None, rule: Callable[[Queries], T]) -> T:
-    cursor = Queries(tokenize(text, origin), text)
+def _whole(text: str, origin: Position | None, rule: Callable[[QueryParser], T]) -> T:
+    cursor = QueryParser(tokenize(text, origin), text)
     found = rule(cursor)
     cursor.end()
     return found

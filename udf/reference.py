@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from udf.aggregates.basic import documented
+from udf.aggregates.registry import documented
 from udf.registry import Definition, lookup, names
 
 _EXAMPLE = re.compile(r">>> (.*)\n(.*)")

@@ -43,11 +43,11 @@ from parser.grammar.properties import (
     partition,
     with_options,
 )
-from parser.grammar.queries import Queries
+from parser.grammar.queries import QueryParser
 from parser.grammar.tables import Elements, element
 
 
-def drop(cursor: Queries) -> Drop:
+def drop(cursor: QueryParser) -> Drop:
     """DROP [TEMPORARY [SYSTEM]] kind [IF EXISTS] name."""
     first = cursor.advance()
     temporary = cursor.take("TEMPORARY")
@@ -74,7 +74,7 @@ _KINDS = (
 )
 
 
-def _kind(cursor: Queries) -> Kind:
+def _kind(cursor: QueryParser) -> Kind:
     if cursor.take("MATERIALIZED"):
         cursor.expect("TABLE")
         return Kind.MATERIALIZED_TABLE
@@ -84,7 +84,7 @@ def _kind(cursor: Queries) -> Kind:
     raise cursor.unexpected("expected " + ", ".join(k.words for k in _KINDS))
 
 
-def alter(cursor: Queries) -> Alter:
+def alter(cursor: QueryParser) -> Alter:
     """ALTER [TEMPORARY [SYSTEM]] kind [IF EXISTS] name action."""
     first = cursor.advance()
     temporary = cursor.take("TEMPORARY")
@@ -104,13 +104,13 @@ def alter(cursor: Queries) -> Alter:
 _IF_EXISTS = (Kind.TABLE, Kind.FUNCTION, Kind.MODEL, Kind.CONNECTION)
 
 
-def _rename(cursor: Queries) -> Action:
+def _rename(cursor: QueryParser) -> Action:
     if cursor.take("TO"):
         return Rename(cursor.path("a name"))
     raise cursor.unexpected("expected TO")
 
 
-def _rename_in_table(cursor: Queries) -> Action:
+def _rename_in_table(cursor: QueryParser) -> Action:
     if cursor.at("TO"):
         return _rename(cursor)
     column = cursor.field_path("TO, or a column")
@@ -118,11 +118,11 @@ def _rename_in_table(cursor: Queries) -> Action:
     return RenameColumn(column, cursor.field_path("a name"))
 
 
-def _set(cursor: Queries) -> Action:
+def _set(cursor: QueryParser) -> Action:
     return SetOptions(options_of(cursor))
 
 
-def _set_in_materialized_table(cursor: Queries) -> Action:
+def _set_in_materialized_table(cursor: QueryParser) -> Action:
     if cursor.take("FRESHNESS", "="):
         return SetFreshness(freshness(cursor))
     if cursor.take("REFRESH_MODE", "="):
@@ -130,25 +130,25 @@ def _set_in_materialized_table(cursor: Queries) -> Action:
     return _set(cursor)
 
 
-def _reset(cursor: Queries) -> Action:
+def _reset(cursor: QueryParser) -> Action:
     return ResetOptions(option_keys(cursor))
 
 
-def _comment(cursor: Queries) -> Action:
+def _comment(cursor: QueryParser) -> Action:
     return SetComment(cursor.string("a comment"))
 
 
-def _query(cursor: Queries) -> Action:
+def _query(cursor: QueryParser) -> Action:
     return SetQuery(cursor.query())
 
 
-def _as_function(cursor: Queries) -> Action:
+def _as_function(cursor: QueryParser) -> Action:
     class_name = cursor.string("the function's place")
     language = cursor.one_of("PYTHON", "JAVA", "SCALA", "SQL") if cursor.take("LANGUAGE") else None
     return SetFunction(class_name, language)
 
 
-def _add(cursor: Queries) -> Action:
+def _add(cursor: QueryParser) -> Action:
     if cursor.at("PARTITION") or cursor.at("IF", "NOT", "EXISTS"):
         return _add_partitions(cursor)
     if cursor.take("DISTRIBUTION"):
@@ -156,13 +156,13 @@ def _add(cursor: Queries) -> Action:
     return _schema(cursor, modify=False)
 
 
-def _modify(cursor: Queries) -> Action:
+def _modify(cursor: QueryParser) -> Action:
     if cursor.take("DISTRIBUTION"):
         return ChangeDistribution(distribution(cursor), modify=True)
     return _schema(cursor, modify=True)
 
 
-def _schema(cursor: Queries, modify: bool) -> Action:
+def _schema(cursor: QueryParser, modify: bool) -> Action:
     """One element, or several in parentheses."""
     elements = Elements()
     changes: list[ColumnChange] = []
@@ -180,14 +180,14 @@ def _schema(cursor: Queries, modify: bool) -> Action:
     return ChangeSchema(tuple(changes), tuple(elements.constraints), elements.watermark, modify)
 
 
-def _place(cursor: Queries) -> tuple[Name | None, bool]:
+def _place(cursor: QueryParser) -> tuple[Name | None, bool]:
     """[FIRST | AFTER column]."""
     if cursor.take("AFTER"):
         return cursor.field_path("a column"), False
     return None, cursor.take("FIRST")
 
 
-def _add_partitions(cursor: Queries) -> Action:
+def _add_partitions(cursor: QueryParser) -> Action:
     if_missing = if_not_exists(cursor)
     partitions: list[NewPartition] = []
     while not partitions or cursor.at("PARTITION"):
@@ -197,7 +197,7 @@ def _add_partitions(cursor: Queries) -> Action:
     return AddPartitions(tuple(partitions), if_missing)
 
 
-def _drop(cursor: Queries) -> Action:
+def _drop(cursor: QueryParser) -> Action:
     if cursor.at("PARTITION") or cursor.at("IF", "EXISTS"):
         missing_ok = if_exists(cursor)
         return DropPartitions(tuple(cursor.list_of(lambda: _dropped_partition(cursor))), missing_ok)
@@ -217,23 +217,27 @@ def _drop(cursor: Queries) -> Action:
     )
 
 
-def _dropped_partition(cursor: Queries) -> Partition:
+def _dropped_partition(cursor: QueryParser) -> Partition:
     cursor.expect("PARTITION")
     return partition(cursor)
 
 
-def _refresh(cursor: Queries) -> Action:
+def _refresh(cursor: QueryParser) -> Action:
     return Refresh(partition(cursor) if cursor.take("PARTITION") else ())
 
 
-_SCHEMA: dict[str, Callable[[Queries], Action]] = {
+_SCHEMA: dict[str, Callable[[QueryParser], Action]] = {
     "ADD": _add,
     "MODIFY": _modify,
     "DROP": _drop,
     "RESET": _reset,
 }
-_OPTIONS: dict[str, Callable[[Queries], Action]] = {"RENAME": _rename, "SET": _set, "RESET": _reset}
-_ACTIONS: dict[Kind, dict[str, Callable[[Queries], Action]]] = {
+_OPTIONS: dict[str, Callable[[QueryParser], Action]] = {
+    "RENAME": _rename,
+    "SET": _set,
+    "RESET": _reset,
+}
+_ACTIONS: dict[Kind, dict[str, Callable[[QueryParser], Action]]] = {
     Kind.TABLE: {"RENAME": _rename_in_table, "SET": _set, **_SCHEMA},
     Kind.MATERIALIZED_TABLE: {
         "SET": _set_in_materialized_table,

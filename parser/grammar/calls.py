@@ -4,20 +4,17 @@ that have keywords between their arguments are in `parser.grammar.keyword_calls`
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from parser.grammar.cursor import identifier, mark
 from parser.grammar.lexer import Token
+from parser.grammar.recursion import RecursiveCursor
 from parser.grammar.reserved import RESERVED
 from parser.nodes import Model, Separator
 
-if TYPE_CHECKING:
-    from parser.grammar.expressions import Expressions
 
-
-def call(cursor: Expressions, name: Token) -> exp.Expression:
+def call(cursor: RecursiveCursor, name: Token) -> exp.Expression:
     """NAME(arguments), with FILTER, OVER and the like after it; `name` has been passed."""
     cursor.expect("(")
     arguments = _arguments(cursor)
@@ -45,7 +42,7 @@ def anonymous(name: Token, arguments: list[exp.Expression]) -> exp.Anonymous:
     return node
 
 
-def _arguments(cursor: Expressions) -> list[exp.Expression]:
+def _arguments(cursor: RecursiveCursor) -> list[exp.Expression]:
     token = cursor.token
     if token.word == ")":
         return []
@@ -57,7 +54,9 @@ def _arguments(cursor: Expressions) -> list[exp.Expression]:
     return arguments_from(cursor, [])
 
 
-def arguments_from(cursor: Expressions, arguments: list[exp.Expression]) -> list[exp.Expression]:
+def arguments_from(
+    cursor: RecursiveCursor, arguments: list[exp.Expression]
+) -> list[exp.Expression]:
     """`arguments` and those that follow. A loop without helpers: calls nest, and each Python frame
     counts."""
     while True:
@@ -79,7 +78,7 @@ def arguments_from(cursor: Expressions, arguments: list[exp.Expression]) -> list
         cursor.advance()
 
 
-def _inside(cursor: Expressions, function: exp.Expression) -> exp.Expression:
+def _inside(cursor: RecursiveCursor, function: exp.Expression) -> exp.Expression:
     """What can stand behind the arguments of an aggregate: IGNORE NULLS, ORDER BY, SEPARATOR."""
     token = cursor.token
     nulls = cursor.take_any("RESPECT", "IGNORE")
@@ -103,11 +102,11 @@ def _inside(cursor: Expressions, function: exp.Expression) -> exp.Expression:
     return function
 
 
-def _default(cursor: Expressions) -> exp.Expression:
+def _default(cursor: RecursiveCursor) -> exp.Expression:
     return mark(exp.Var(this="DEFAULT"), cursor.advance())
 
 
-def _model(cursor: Expressions) -> exp.Expression:
+def _model(cursor: RecursiveCursor) -> exp.Expression:
     """MODEL name, or a column of that name."""
     following = cursor.peek()
     if not following.is_name or following.word in RESERVED:
@@ -118,7 +117,7 @@ def _model(cursor: Expressions) -> exp.Expression:
     return mark(Model(**dict(zip(keys, reversed(parts), strict=False))), first, cursor.previous)
 
 
-def _table_argument(cursor: Expressions) -> exp.Expression:
+def _table_argument(cursor: RecursiveCursor) -> exp.Expression:
     """TABLE name | TABLE (query) [PARTITION BY columns] [ORDER BY columns]."""
     first = cursor.advance()
     if cursor.take("("):
@@ -132,7 +131,7 @@ def _table_argument(cursor: Expressions) -> exp.Expression:
     return table
 
 
-def set_semantics(cursor: Expressions, table: exp.Expression) -> None:
+def set_semantics(cursor: RecursiveCursor, table: exp.Expression) -> None:
     """[PARTITION BY columns] [ORDER BY columns] of a table argument."""
     token = cursor.token
     if cursor.take("PARTITION", "BY"):
@@ -145,14 +144,14 @@ def set_semantics(cursor: Expressions, table: exp.Expression) -> None:
         table.set("order", mark(exp.Order(expressions=items), order))
 
 
-def _query_argument(cursor: Expressions) -> exp.Expression:
+def _query_argument(cursor: RecursiveCursor) -> exp.Expression:
     """A query without parentheses, as only a named argument has it."""
     first = cursor.token
     query = cursor.query()
     return mark(exp.Subquery(this=query), first, cursor.previous)
 
 
-def _parts(cursor: Expressions, what: str) -> list[exp.Identifier]:
+def _parts(cursor: RecursiveCursor, what: str) -> list[exp.Identifier]:
     parts = [cursor.identifier(what)]
     while cursor.take("."):
         if len(parts) == 3:
@@ -163,7 +162,7 @@ def _parts(cursor: Expressions, what: str) -> list[exp.Identifier]:
     return parts
 
 
-def table_name(cursor: Expressions) -> exp.Table:
+def table_name(cursor: RecursiveCursor) -> exp.Table:
     """catalog.database.table, of which the first two may be missing."""
     first = cursor.token
     keys = ("this", "db", "catalog")
@@ -174,7 +173,7 @@ def table_name(cursor: Expressions) -> exp.Table:
 _FOLLOWS = frozenset({"RESPECT", "IGNORE", "WITHIN", "FILTER", "OVER"})
 
 
-def after(cursor: Expressions, function: exp.Expression) -> exp.Expression:
+def after(cursor: RecursiveCursor, function: exp.Expression) -> exp.Expression:
     """What can follow the arguments of an aggregate or window function."""
     token = cursor.token
     if token.word not in _FOLLOWS:
@@ -207,7 +206,7 @@ def after(cursor: Expressions, function: exp.Expression) -> exp.Expression:
     return function
 
 
-def _within(cursor: Expressions, function: exp.Expression) -> exp.Expression:
+def _within(cursor: RecursiveCursor, function: exp.Expression) -> exp.Expression:
     """WITHIN GROUP (ORDER BY …), or WITHIN DISTINCT (…)."""
     first = cursor.advance()
     if cursor.at("DISTINCT"):
@@ -223,7 +222,7 @@ def _within(cursor: Expressions, function: exp.Expression) -> exp.Expression:
 
 
 # Words that begin an argument which is no scalar expression.
-_TABULAR: dict[str, Callable[[Expressions], exp.Expression]] = {
+_TABULAR: dict[str, Callable[[RecursiveCursor], exp.Expression]] = {
     "TABLE": _table_argument,
     "DEFAULT": _default,
     "MODEL": _model,

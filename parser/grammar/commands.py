@@ -16,7 +16,7 @@ from parser.grammar.ddl import create, replace_table
 from parser.grammar.lexer import Token
 from parser.grammar.literals import interval
 from parser.grammar.properties import if_not_exists, names, partition
-from parser.grammar.queries import Queries
+from parser.grammar.queries import QueryParser
 from parser.grammar.session_commands import SESSION
 from parser.statements import (
     Assignment,
@@ -39,7 +39,7 @@ from parser.statements import (
 _DETAILS = ("ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE")
 
 
-def statement(cursor: Queries) -> Statement:
+def statement(cursor: QueryParser) -> Statement:
     """The statement that the whole text is."""
     if cursor.token.word in _QUERY_WORDS:
         found: Statement = _query(cursor)
@@ -58,13 +58,13 @@ def statement(cursor: Queries) -> Statement:
 _QUERY_WORDS = ("SELECT", "WITH", "VALUES", "VALUE", "TABLE", "(")
 
 
-def _query(cursor: Queries) -> Query:
+def _query(cursor: QueryParser) -> Query:
     first = cursor.token
     query = cursor.query()
     return Query(query, _emit(cursor), position=first.position)
 
 
-def insert(cursor: Queries) -> Insert:
+def insert(cursor: QueryParser) -> Insert:
     """INSERT INTO | OVERWRITE table [PARTITION (…)] [(columns)] query [ON CONFLICT DO …] [EMIT
     …]."""
     first = cursor.advance()
@@ -100,23 +100,25 @@ def insert(cursor: Queries) -> Insert:
     return replace(found, emit=_emit(cursor), places=places, subject=subject)
 
 
-def _target(cursor: Queries) -> tuple[Name, Position]:
+def _target(cursor: QueryParser) -> tuple[Name, Position]:
     first = cursor.token
     return cursor.field_path("a column"), cursor.span(first)
 
 
-def _modifiers(cursor: Queries) -> tuple[tuple[exp.Expression, ...], tuple[exp.Expression, ...]]:
+def _modifiers(
+    cursor: QueryParser,
+) -> tuple[tuple[exp.Expression, ...], tuple[exp.Expression, ...]]:
     """Hints and additional columns of the table that is written."""
     hint = cursor.hint()
     return tuple(hint.expressions) if hint is not None else (), tuple(cursor.extension())
 
 
-def _on_conflict(cursor: Queries) -> str:
+def _on_conflict(cursor: QueryParser) -> str:
     cursor.expect("ON", "CONFLICT", "DO")
     return cursor.one_of("ERROR", "NOTHING", "DEDUPLICATE")
 
 
-def _emit(cursor: Queries) -> tuple[Emit, ...]:
+def _emit(cursor: QueryParser) -> tuple[Emit, ...]:
     """RSQLDB's EMIT WITH DELAY … | WITHOUT DELAY [BEFORE | AFTER WATERMARK], …."""
     first = cursor.token
     if not cursor.take("EMIT"):
@@ -124,7 +126,7 @@ def _emit(cursor: Queries) -> tuple[Emit, ...]:
     return tuple(cursor.list_of(lambda: _emission(cursor, first)))
 
 
-def _emission(cursor: Queries, first: Token) -> Emit:
+def _emission(cursor: QueryParser, first: Token) -> Emit:
     delay: exp.Expression | None = None
     if cursor.take("WITHOUT"):
         cursor.expect("DELAY")
@@ -142,7 +144,7 @@ def _emission(cursor: Queries, first: Token) -> Emit:
     return Emit(delay, when, first.position)
 
 
-def _execute(cursor: Queries) -> Statement:
+def _execute(cursor: QueryParser) -> Statement:
     """EXECUTE STATEMENT SET BEGIN … END, EXECUTE PLAN, or EXECUTE before an INSERT or a query,
     where it says nothing."""
     first = cursor.advance()
@@ -153,11 +155,11 @@ def _execute(cursor: Queries) -> Statement:
     return insert(cursor) if _at_insert(cursor) else _query(cursor)
 
 
-def _at_insert(cursor: Queries) -> bool:
+def _at_insert(cursor: QueryParser) -> bool:
     return cursor.token.word in ("INSERT", "UPSERT")
 
 
-def _statement_set(cursor: Queries, first: Token) -> StatementSet:
+def _statement_set(cursor: QueryParser, first: Token) -> StatementSet:
     """STATEMENT SET BEGIN insert; … END, also as BEGIN STATEMENT SET; insert; … END."""
     opened = cursor.take("BEGIN")
     cursor.expect("STATEMENT", "SET")
@@ -174,7 +176,7 @@ def _statement_set(cursor: Queries, first: Token) -> StatementSet:
     return StatementSet(tuple(inserts), position=first.position)
 
 
-def _explain(cursor: Queries) -> Explain:
+def _explain(cursor: QueryParser) -> Explain:
     first = cursor.advance()
     details: list[str] = []
     if not cursor.take("PLAN", "FOR") and cursor.token.word in _DETAILS:
@@ -184,7 +186,7 @@ def _explain(cursor: Queries) -> Explain:
     return Explain(_explained(cursor), tuple(details), position=first.position)
 
 
-def _explained(cursor: Queries) -> Query | Insert | StatementSet | CreateTable:
+def _explained(cursor: QueryParser) -> Query | Insert | StatementSet | CreateTable:
     word = cursor.token.word
     if word == "EXECUTE":
         cursor.advance()
@@ -196,7 +198,7 @@ def _explained(cursor: Queries) -> Query | Insert | StatementSet | CreateTable:
     return insert(cursor) if _at_insert(cursor) else _query(cursor)
 
 
-def _explained_table(cursor: Queries) -> CreateTable:
+def _explained_table(cursor: QueryParser) -> CreateTable:
     first = cursor.token
     found = create(cursor) if first.word == "CREATE" else replace_table(cursor)
     if not isinstance(found, CreateTable) or found.query is None:
@@ -205,7 +207,7 @@ def _explained_table(cursor: Queries) -> CreateTable:
     return found
 
 
-def _compile(cursor: Queries) -> CompilePlan:
+def _compile(cursor: QueryParser) -> CompilePlan:
     """COMPILE PLAN 'path' [IF NOT EXISTS] FOR …, COMPILE AND EXECUTE PLAN 'path' FOR …."""
     first = cursor.advance()
     execute = cursor.take("AND", "EXECUTE")
@@ -219,7 +221,7 @@ def _compile(cursor: Queries) -> CompilePlan:
     return CompilePlan(path, inner or insert(cursor), if_missing, execute, position=first.position)
 
 
-def _update(cursor: Queries) -> Update:
+def _update(cursor: QueryParser) -> Update:
     first = cursor.advance()
     table = cursor.changed_table()
     cursor.expect("SET")
@@ -227,23 +229,23 @@ def _update(cursor: Queries) -> Update:
     return Update(table, tuple(assignments), _where(cursor), position=first.position)
 
 
-def _assignment(cursor: Queries) -> Assignment:
+def _assignment(cursor: QueryParser) -> Assignment:
     column = cursor.field_path("a column")
     cursor.expect("=")
     return Assignment(column, cursor.expression())
 
 
-def _where(cursor: Queries) -> exp.Expression | None:
+def _where(cursor: QueryParser) -> exp.Expression | None:
     return cursor.expression() if cursor.take("WHERE") else None
 
 
-def _delete(cursor: Queries) -> Delete:
+def _delete(cursor: QueryParser) -> Delete:
     first = cursor.advance()
     cursor.expect("FROM")
     return Delete(cursor.changed_table(), _where(cursor), position=first.position)
 
 
-def _merge(cursor: Queries) -> Merge:
+def _merge(cursor: QueryParser) -> Merge:
     """MERGE INTO … USING … ON … WHEN [NOT] MATCHED THEN …."""
     first = cursor.advance()
     cursor.expect("INTO")
@@ -262,7 +264,7 @@ def _merge(cursor: Queries) -> Merge:
     )
 
 
-def _merged(cursor: Queries) -> tuple[tuple[str, ...], exp.Expression]:
+def _merged(cursor: QueryParser) -> tuple[tuple[str, ...], exp.Expression]:
     """WHEN NOT MATCHED THEN INSERT [(columns)] VALUES (…)."""
     cursor.expect("WHEN", "NOT", "MATCHED", "THEN", "INSERT")
     columns = names(cursor, "a column") if cursor.at("(") and not cursor.at_query() else ()
@@ -274,13 +276,13 @@ def _merged(cursor: Queries) -> tuple[tuple[str, ...], exp.Expression]:
     return columns, row
 
 
-def _truncate(cursor: Queries) -> Truncate:
+def _truncate(cursor: QueryParser) -> Truncate:
     first = cursor.advance()
     cursor.expect("TABLE")
     return Truncate(cursor.path("the name of a table"), position=first.position)
 
 
-_STATEMENTS: dict[str, Callable[[Queries], Statement]] = {
+_STATEMENTS: dict[str, Callable[[QueryParser], Statement]] = {
     "CREATE": create,
     "REPLACE": replace_table,
     "DROP": drop,

@@ -23,7 +23,7 @@ from parser.definitions import (
 from parser.grammar.lexer import Token
 from parser.grammar.literals import interval
 from parser.grammar.properties import comment, if_not_exists, names, with_options
-from parser.grammar.queries import Queries
+from parser.grammar.queries import QueryParser
 from parser.grammar.tables import Elements, create_table, element, storage, table_elements
 
 _START_MODES = tuple(
@@ -31,7 +31,7 @@ _START_MODES = tuple(
 )
 
 
-def create(cursor: Queries) -> Statement:
+def create(cursor: QueryParser) -> Statement:
     """CREATE [OR REPLACE | OR ALTER] [TEMPORARY [SYSTEM]] object."""
     first = cursor.advance()
     if cursor.at("OR", "ALTER"):
@@ -58,13 +58,13 @@ def create(cursor: Queries) -> Statement:
     return plain(cursor, first)
 
 
-def replace_table(cursor: Queries) -> CreateTable:
+def replace_table(cursor: QueryParser) -> CreateTable:
     """REPLACE [TEMPORARY] TABLE … AS query."""
     first = cursor.advance()
     return create_table(cursor, first, cursor.take("TEMPORARY"), True, created=False)
 
 
-def _view(cursor: Queries, first: Token, temporary: bool, replaced: bool) -> CreateView:
+def _view(cursor: QueryParser, first: Token, temporary: bool, replaced: bool) -> CreateView:
     cursor.advance()
     if_missing = if_not_exists(cursor)
     name = cursor.path("the name of a view")
@@ -77,7 +77,7 @@ def _view(cursor: Queries, first: Token, temporary: bool, replaced: bool) -> Cre
     )
 
 
-def _function(cursor: Queries, first: Token, temporary: bool, system: bool) -> CreateFunction:
+def _function(cursor: QueryParser, first: Token, temporary: bool, system: bool) -> CreateFunction:
     cursor.advance()
     if_missing = if_not_exists(cursor)
     name = cursor.path("the name of a function")
@@ -106,11 +106,11 @@ def _function(cursor: Queries, first: Token, temporary: bool, system: bool) -> C
     )
 
 
-def _resource(cursor: Queries) -> Resource:
+def _resource(cursor: QueryParser) -> Resource:
     return Resource(cursor.one_of("JAR", "ARTIFACT"), cursor.string("a path"))
 
 
-def _catalog(cursor: Queries, first: Token) -> CreateCatalog:
+def _catalog(cursor: QueryParser, first: Token) -> CreateCatalog:
     cursor.advance()
     if_missing = if_not_exists(cursor)
     name = cursor.path("the name of a catalog")
@@ -118,7 +118,7 @@ def _catalog(cursor: Queries, first: Token) -> CreateCatalog:
     return CreateCatalog(name, with_options(cursor), text, if_missing, position=first.position)
 
 
-def _database(cursor: Queries, first: Token) -> CreateDatabase:
+def _database(cursor: QueryParser, first: Token) -> CreateDatabase:
     cursor.advance()
     if_missing = if_not_exists(cursor)
     name = cursor.path("the name of a database")
@@ -126,7 +126,9 @@ def _database(cursor: Queries, first: Token) -> CreateDatabase:
     return CreateDatabase(name, with_options(cursor), text, if_missing, position=first.position)
 
 
-def _connection(cursor: Queries, first: Token, temporary: bool, system: bool) -> CreateConnection:
+def _connection(
+    cursor: QueryParser, first: Token, temporary: bool, system: bool
+) -> CreateConnection:
     cursor.advance()
     if_missing = if_not_exists(cursor)
     name = cursor.path("the name of a connection")
@@ -137,7 +139,7 @@ def _connection(cursor: Queries, first: Token, temporary: bool, system: bool) ->
     )
 
 
-def _model(cursor: Queries, first: Token, temporary: bool) -> CreateModel:
+def _model(cursor: QueryParser, first: Token, temporary: bool) -> CreateModel:
     cursor.advance()
     if_missing = if_not_exists(cursor)
     name = cursor.path("the name of a model")
@@ -159,7 +161,7 @@ def _model(cursor: Queries, first: Token, temporary: bool) -> CreateModel:
     )
 
 
-def _model_columns(cursor: Queries, word: str) -> Elements:
+def _model_columns(cursor: QueryParser, word: str) -> Elements:
     elements = Elements()
     if cursor.take(word):
         cursor.wrapped(lambda: element(cursor, elements))
@@ -167,7 +169,7 @@ def _model_columns(cursor: Queries, word: str) -> Elements:
 
 
 def _materialized_table(
-    cursor: Queries, first: Token, or_alter: bool = False
+    cursor: QueryParser, first: Token, or_alter: bool = False
 ) -> CreateMaterializedTable:
     cursor.expect("MATERIALIZED", "TABLE")
     name = cursor.path("the name of a table")
@@ -194,7 +196,7 @@ def _materialized_table(
     )
 
 
-def _start_mode(cursor: Queries) -> StartMode:
+def _start_mode(cursor: QueryParser) -> StartMode:
     """FROM_NOW [(interval)], FROM_TIMESTAMP (time), FROM_BEGINNING, or one of them behind
     RESUME_OR_."""
     mode = cursor.one_of(*_START_MODES)
@@ -205,13 +207,13 @@ def _start_mode(cursor: Queries) -> StartMode:
     return StartMode(mode, value)
 
 
-def freshness(cursor: Queries) -> exp.Expression:
+def freshness(cursor: QueryParser) -> exp.Expression:
     if not cursor.at("INTERVAL"):
         raise cursor.unexpected("expected INTERVAL")
     return interval(cursor)
 
 
-_PLAIN: dict[str, Callable[[Queries, Token], Statement]] = {
+_PLAIN: dict[str, Callable[[QueryParser, Token], Statement]] = {
     "CATALOG": _catalog,
     "DATABASE": _database,
     "MATERIALIZED": _materialized_table,

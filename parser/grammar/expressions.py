@@ -11,9 +11,10 @@ from sqlglot.tokenizer_core import TokenType
 
 from parser.grammar import operands
 from parser.grammar.calls import call, qualified
-from parser.grammar.cursor import MAX_DEPTH, Cursor, Node, identifier, mark
+from parser.grammar.cursor import MAX_DEPTH, Node, identifier, mark
 from parser.grammar.keyword_calls import CALLS
 from parser.grammar.predicates import BINDS, NOT, predicate
+from parser.grammar.recursion import RecursiveCursor
 from parser.grammar.reserved import NILADIC, STRUCTURAL
 
 _Binary: TypeAlias = "type[exp.Expression]"
@@ -39,23 +40,8 @@ _BINARY: dict[str, tuple[int, _Binary]] = {
 _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 
 
-class Expressions(Cursor):
-    """Parses scalar expressions. What belongs to queries comes from a class below."""
-
-    def query(self) -> exp.Expression:
-        raise NotImplementedError
-
-    def window_specification(self) -> exp.Window:
-        raise NotImplementedError
-
-    def order(self) -> exp.Order:
-        raise NotImplementedError
-
-    def ordered(self) -> exp.Ordered:
-        raise NotImplementedError
-
-    def query_from(self, left: exp.Expression) -> exp.Expression:
-        raise NotImplementedError
+class ExpressionParser(RecursiveCursor):
+    """Parses scalar expressions; the queries inside are parsed by a class below."""
 
     def expression(self, minimum: int = 0) -> exp.Expression:
         """An expression of operators that bind at least as tightly as `minimum`."""
@@ -211,9 +197,9 @@ class Expressions(Cursor):
         return mark(exp.Not(this=self.expression(NOT)), token)
 
 
-_STARTS: dict[str, Callable[[Expressions], exp.Expression]] = {
-    "(": Expressions.parenthesis,
-    "NOT": Expressions.negation,
+_STARTS: dict[str, Callable[[ExpressionParser], exp.Expression]] = {
+    "(": ExpressionParser.parenthesis,
+    "NOT": ExpressionParser.negation,
     **operands.STARTS,
 }
 

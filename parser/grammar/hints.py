@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from parser.grammar.cursor import mark
-
-if TYPE_CHECKING:
-    from parser.grammar.expressions import Expressions
+from parser.grammar.recursion import RecursiveCursor
 
 
-def hint(cursor: Expressions) -> exp.Hint | None:
+def hint(cursor: RecursiveCursor) -> exp.Hint | None:
     """The hints that begin here: calls, whose arguments are EQs of an option, names, or
     literals."""
     if cursor.token.word != "/*+":
@@ -24,7 +20,7 @@ def hint(cursor: Expressions) -> exp.Hint | None:
     return mark(exp.Hint(expressions=hints), first, last)
 
 
-def _hint(cursor: Expressions) -> exp.Expression:
+def _hint(cursor: RecursiveCursor) -> exp.Expression:
     name = cursor.name("the name of a hint")
     arguments: list[exp.Expression] = []
     if cursor.at("("):
@@ -33,7 +29,7 @@ def _hint(cursor: Expressions) -> exp.Expression:
     return mark(exp.Anonymous(this=name.text.upper(), expressions=arguments), name, cursor.previous)
 
 
-def _argument(cursor: Expressions) -> exp.Expression:
+def _argument(cursor: RecursiveCursor) -> exp.Expression:
     """'key' = 'value', key = 'value', a name, or a literal."""
     token = cursor.token
     if token.is_name:
@@ -49,7 +45,7 @@ def _argument(cursor: Expressions) -> exp.Expression:
     return mark(exp.EQ(this=value, expression=setting), token, right)
 
 
-def _number(cursor: Expressions) -> exp.Expression:
+def _number(cursor: RecursiveCursor) -> exp.Expression:
     sign = cursor.token
     negative = cursor.take_any("-", "+") == "-"
     token = cursor.token

@@ -4,7 +4,6 @@ value`."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
@@ -12,10 +11,8 @@ from sqlglot.tokenizer_core import TokenType
 from parser.grammar.cursor import mark
 from parser.grammar.datatypes import cast_target
 from parser.grammar.lexer import Token
+from parser.grammar.recursion import RecursiveCursor
 from parser.grammar.reserved import STRUCTURAL
-
-if TYPE_CHECKING:
-    from parser.grammar.expressions import Expressions
 
 Arguments = list[exp.Expression]
 
@@ -36,12 +33,12 @@ _ON_ERROR = (
 )
 
 
-def json_arguments(cursor: Expressions, name: str) -> Arguments:
+def json_arguments(cursor: RecursiveCursor, name: str) -> Arguments:
     """All between the parentheses of a call of `name`."""
     return _ARGUMENTS[name](cursor)
 
 
-def _query(cursor: Expressions) -> Arguments:
+def _query(cursor: RecursiveCursor) -> Arguments:
     """JSON_VALUE, JSON_QUERY, JSON_EXISTS: [json, path], then PASSING, RETURNING, WRAPPER,
     ON_EMPTY, ON_ERROR as given. A behaviour and a wrapper are Vars; WITH WRAPPER is
     UNCONDITIONAL."""
@@ -69,13 +66,13 @@ def _query(cursor: Expressions) -> Arguments:
     return arguments
 
 
-def _passed(cursor: Expressions) -> exp.Expression:
+def _passed(cursor: RecursiveCursor) -> exp.Expression:
     value = cursor.expression()
     cursor.expect("AS")
     return exp.Alias(this=value, alias=cursor.identifier("the name of a variable"))
 
 
-def _behaviour(cursor: Expressions) -> exp.Expression:
+def _behaviour(cursor: RecursiveCursor) -> exp.Expression:
     """A Var such as ERROR or EMPTY_ARRAY, or the value after DEFAULT."""
     if cursor.take("DEFAULT"):
         return cursor.expression()
@@ -85,7 +82,7 @@ def _behaviour(cursor: Expressions) -> exp.Expression:
     raise cursor.unexpected("expected NULL, ERROR or DEFAULT, then ON EMPTY or ON ERROR")
 
 
-def _object(cursor: Expressions) -> Arguments:
+def _object(cursor: RecursiveCursor) -> Arguments:
     """JSON_OBJECT: [key, value, key, value, …], then ON_NULL if given."""
     arguments: Arguments = []
     if not _at_end(cursor):
@@ -93,12 +90,12 @@ def _object(cursor: Expressions) -> Arguments:
     return arguments + _on_null(cursor)
 
 
-def _object_aggregate(cursor: Expressions) -> Arguments:
+def _object_aggregate(cursor: RecursiveCursor) -> Arguments:
     """JSON_OBJECTAGG: [key, value], then ON_NULL if given."""
     return _pair(cursor) + _on_null(cursor)
 
 
-def _pair(cursor: Expressions) -> Arguments:
+def _pair(cursor: RecursiveCursor) -> Arguments:
     if cursor.at("KEY") and _begins_operand(cursor.peek()):
         cursor.advance()
     key = cursor.expression()
@@ -114,24 +111,24 @@ def _begins_operand(token: Token) -> bool:
     return token.word == "(" or (token.word == "" and token.token_type is not TokenType.SENTINEL)
 
 
-def _array(cursor: Expressions) -> Arguments:
+def _array(cursor: RecursiveCursor) -> Arguments:
     """JSON_ARRAY: [value, …], then ON_NULL if given."""
     arguments = [] if _at_end(cursor) else cursor.list_of(cursor.expression)
     return arguments + _on_null(cursor)
 
 
-def _array_aggregate(cursor: Expressions) -> Arguments:
+def _array_aggregate(cursor: RecursiveCursor) -> Arguments:
     """JSON_ARRAYAGG: [value], then an Order and ON_NULL if given."""
     value = cursor.expression()
     order = [cursor.order()] if cursor.at("ORDER", "BY") else []
     return [value, *order, *_on_null(cursor)]
 
 
-def _at_end(cursor: Expressions) -> bool:
+def _at_end(cursor: RecursiveCursor) -> bool:
     return cursor.at(")") or cursor.at("NULL", "ON", "NULL") or cursor.at("ABSENT", "ON", "NULL")
 
 
-def _on_null(cursor: Expressions) -> Arguments:
+def _on_null(cursor: RecursiveCursor) -> Arguments:
     token = cursor.token
     if cursor.at(")"):
         return []
@@ -140,7 +137,7 @@ def _on_null(cursor: Expressions) -> Arguments:
     return [_clause("ON_NULL", behaviour, token)]
 
 
-def _at(cursor: Expressions, word: str) -> Token | None:
+def _at(cursor: RecursiveCursor, word: str) -> Token | None:
     return cursor.advance() if cursor.at(word) else None
 
 
@@ -148,7 +145,7 @@ def _clause(name: str, value: exp.Expression, token: Token) -> exp.Kwarg:
     return mark(exp.Kwarg(this=exp.Var(this=name), expression=value), token)
 
 
-_ARGUMENTS: dict[str, Callable[[Expressions], Arguments]] = {
+_ARGUMENTS: dict[str, Callable[[RecursiveCursor], Arguments]] = {
     "JSON_EXISTS": _query,
     "JSON_VALUE": _query,
     "JSON_QUERY": _query,

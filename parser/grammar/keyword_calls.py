@@ -4,7 +4,6 @@ order, a keyword that says something as a Var."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -14,13 +13,11 @@ from parser.grammar.datatypes import begins_type, cast_target
 from parser.grammar.json_calls import JSON_FUNCTIONS, json_arguments
 from parser.grammar.lexer import Token
 from parser.grammar.literals import TIME_UNITS, time_unit
+from parser.grammar.recursion import RecursiveCursor
 from parser.grammar.reserved import RESERVED
 
-if TYPE_CHECKING:
-    from parser.grammar.expressions import Expressions
 
-
-def _trim(cursor: Expressions) -> exp.Expression:
+def _trim(cursor: RecursiveCursor) -> exp.Expression:
     """TRIM(x), TRIM(chars FROM x), TRIM(LEADING | TRAILING | BOTH [chars] FROM x): [x] or [mode,
     chars, x]."""
     name = _open(cursor)
@@ -36,7 +33,7 @@ def _trim(cursor: Expressions) -> exp.Expression:
     return _close(cursor, name, [mark(exp.Var(this=mode or "BOTH"), token), characters, value])
 
 
-def _extract(cursor: Expressions) -> exp.Expression:
+def _extract(cursor: RecursiveCursor) -> exp.Expression:
     """EXTRACT(unit FROM x): [unit, x]."""
     name = _open(cursor)
     unit = time_unit(cursor)
@@ -44,12 +41,12 @@ def _extract(cursor: Expressions) -> exp.Expression:
     return _close(cursor, name, [unit, cursor.expression()])
 
 
-def _keyed(*words: str, above: int = 0) -> Callable[[Expressions], exp.Expression]:
+def _keyed(*words: str, above: int = 0) -> Callable[[RecursiveCursor], exp.Expression]:
     """The form with `words` or commas between the arguments, the last of which may be missing:
     SUBSTRING(x FROM n FOR m) is [x, n, m]. The first argument has no operator that binds less
     tightly than `above`."""
 
-    def parse(cursor: Expressions) -> exp.Expression:
+    def parse(cursor: RecursiveCursor) -> exp.Expression:
         name = _open(cursor)
         arguments = [cursor.expression(above)]
         arguments += [cursor.expression() for word in words if cursor.take_any(word, ",")]
@@ -58,7 +55,7 @@ def _keyed(*words: str, above: int = 0) -> Callable[[Expressions], exp.Expressio
     return parse
 
 
-def _round_to_unit(cursor: Expressions) -> exp.Expression:
+def _round_to_unit(cursor: RecursiveCursor) -> exp.Expression:
     """CEIL(x TO unit), FLOOR(x TO unit): [x, unit]."""
     name = _open(cursor)
     arguments = [cursor.expression()]
@@ -67,7 +64,7 @@ def _round_to_unit(cursor: Expressions) -> exp.Expression:
     return _close(cursor, name, arguments, more=len(arguments) == 1)
 
 
-def _unit_first(cursor: Expressions) -> exp.Expression:
+def _unit_first(cursor: RecursiveCursor) -> exp.Expression:
     """TIMESTAMPADD(unit, n, x), TIMESTAMPDIFF(unit, a, b): the unit is a Var."""
     name = _open(cursor)
     arguments: list[exp.Expression] = [time_unit(cursor)]
@@ -76,7 +73,7 @@ def _unit_first(cursor: Expressions) -> exp.Expression:
     return _close(cursor, name, arguments)
 
 
-def _unit_last(cursor: Expressions) -> exp.Expression:
+def _unit_last(cursor: RecursiveCursor) -> exp.Expression:
     """DATE_TRUNC(x, unit), TIMESTAMP_DIFF(a, b, unit) and the like; DATE_TRUNC('year', x) has no
     unit."""
     name = _open(cursor)
@@ -87,7 +84,7 @@ def _unit_last(cursor: Expressions) -> exp.Expression:
     return _close(cursor, name, arguments)
 
 
-def _using(cursor: Expressions) -> exp.Expression:
+def _using(cursor: RecursiveCursor) -> exp.Expression:
     """CONVERT(x USING charset), TRANSLATE(x USING charset): [x, charset as a Var]; also with
     commas. CONVERT(type, x) is CAST(x AS type)."""
     name = _open(cursor)
@@ -100,7 +97,7 @@ def _using(cursor: Expressions) -> exp.Expression:
     return _close(cursor, name, arguments, more=True)
 
 
-def _converted(cursor: Expressions, name: Token) -> exp.Expression:
+def _converted(cursor: RecursiveCursor, name: Token) -> exp.Expression:
     target = cast_target(cursor)
     cursor.expect(",")
     value = cursor.expression()
@@ -108,19 +105,19 @@ def _converted(cursor: Expressions, name: Token) -> exp.Expression:
     return cursor.with_suffixes(mark(exp.Cast(this=value, to=target), name, cursor.previous))
 
 
-def _json(cursor: Expressions) -> exp.Expression:
+def _json(cursor: RecursiveCursor) -> exp.Expression:
     name = _open(cursor)
     return _close(cursor, name, json_arguments(cursor, name.word))
 
 
-def _open(cursor: Expressions) -> Token:
+def _open(cursor: RecursiveCursor) -> Token:
     name = cursor.advance()
     cursor.expect("(")
     return name
 
 
 def _close(
-    cursor: Expressions, name: Token, arguments: list[exp.Expression], more: bool = False
+    cursor: RecursiveCursor, name: Token, arguments: list[exp.Expression], more: bool = False
 ) -> exp.Expression:
     """The end of a call; with `more`, it turned out to be one with commas."""
     if more and cursor.take(","):
@@ -129,7 +126,7 @@ def _close(
     return after(cursor, anonymous(name, arguments))
 
 
-CALLS: dict[str, Callable[[Expressions], exp.Expression]] = {
+CALLS: dict[str, Callable[[RecursiveCursor], exp.Expression]] = {
     "TRIM": _trim,
     "EXTRACT": _extract,
     "POSITION": _keyed("IN", "FROM", above=33),

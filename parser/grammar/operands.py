@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
@@ -20,6 +19,7 @@ from parser.grammar.literals import (
     interval_unit,
     typed_literal,
 )
+from parser.grammar.recursion import RecursiveCursor
 from parser.grammar.reserved import RESERVED
 from parser.grammar.texts import (
     bytes_literal,
@@ -40,25 +40,22 @@ from parser.nodes import (
     Unique,
 )
 
-if TYPE_CHECKING:
-    from parser.grammar.expressions import Expressions
-
 _SIGN = 80
 # Units that turn (a - b) into an interval.
 UNITS_AFTER = frozenset(f"{unit}{s}" for unit in UNITS for s in ("", "S"))
 
 
-def _number(cursor: Expressions) -> exp.Expression:
+def _number(cursor: RecursiveCursor) -> exp.Expression:
     token = cursor.advance()
     return mark(exp.Literal(this=token.text, is_string=False), token)
 
 
-def _parameter(cursor: Expressions) -> exp.Expression:
+def _parameter(cursor: RecursiveCursor) -> exp.Expression:
     """?"""
     return mark(exp.Placeholder(), cursor.advance())
 
 
-def _brace(cursor: Expressions) -> exp.Expression:
+def _brace(cursor: RecursiveCursor) -> exp.Expression:
     """{d '…'}, {t '…'}, {ts '…'} and {fn f(…)}."""
     if cursor.peek().word in ("D", "T", "TS"):
         return braced_literal(cursor)
@@ -69,13 +66,13 @@ def _brace(cursor: Expressions) -> exp.Expression:
     return mark(Jdbc(this=inner), first, cursor.previous)
 
 
-def _sign(cursor: Expressions) -> exp.Expression:
+def _sign(cursor: RecursiveCursor) -> exp.Expression:
     token = cursor.advance()
     value = cursor.expression(_SIGN)
     return mark(exp.Neg(this=value) if token.word == "-" else Plus(this=value), token)
 
 
-def difference(cursor: Expressions, paren: exp.Paren) -> exp.Expression:
+def difference(cursor: RecursiveCursor, paren: exp.Paren) -> exp.Expression:
     """(a - b) unit; behind another expression a unit that is not reserved is the name of a
     column."""
     inner = paren.this
@@ -89,7 +86,7 @@ def difference(cursor: Expressions, paren: exp.Paren) -> exp.Expression:
     return node
 
 
-def _case(cursor: Expressions) -> exp.Expression:
+def _case(cursor: RecursiveCursor) -> exp.Expression:
     first = cursor.advance()
     subject = None if cursor.at("WHEN") else cursor.expression()
     branches = []
@@ -104,7 +101,7 @@ def _case(cursor: Expressions) -> exp.Expression:
     )
 
 
-def _branches(cursor: Expressions) -> list[exp.Expression]:
+def _branches(cursor: RecursiveCursor) -> list[exp.Expression]:
     """WHEN a, b THEN c is two branches."""
     token = cursor.advance()
     conditions = cursor.list_of(cursor.expression)
@@ -121,7 +118,7 @@ _CASTS: dict[str, type[exp.Expression]] = {
 }
 
 
-def _cast(cursor: Expressions) -> exp.Expression:
+def _cast(cursor: RecursiveCursor) -> exp.Expression:
     first = cursor.advance()
     cursor.expect("(")
     value = cursor.expression()
@@ -132,10 +129,10 @@ def _cast(cursor: Expressions) -> exp.Expression:
     return cursor.with_suffixes(mark(node, first, cursor.previous))
 
 
-def _of_query(kind: type[exp.Expression]) -> Callable[[Expressions], exp.Expression]:
+def _of_query(kind: type[exp.Expression]) -> Callable[[RecursiveCursor], exp.Expression]:
     """EXISTS (query), UNIQUE (query), CURSOR(query)."""
 
-    def parse(cursor: Expressions) -> exp.Expression:
+    def parse(cursor: RecursiveCursor) -> exp.Expression:
         first = cursor.advance()
         cursor.expect("(")
         query = cursor.query()
@@ -145,7 +142,7 @@ def _of_query(kind: type[exp.Expression]) -> Callable[[Expressions], exp.Express
     return parse
 
 
-def _collection(cursor: Expressions) -> exp.Expression:
+def _collection(cursor: RecursiveCursor) -> exp.Expression:
     """ARRAY[…], MAP[…] and MULTISET[…] are calls of functions with these names; so are ARRAY(…) and
     ARRAY(query)."""
     name = cursor.token
@@ -167,7 +164,7 @@ def _collection(cursor: Expressions) -> exp.Expression:
     return cursor.with_suffixes(mark(exp.Anonymous(this=name.word, expressions=items), name))
 
 
-def _temporal(cursor: Expressions) -> exp.Expression:
+def _temporal(cursor: RecursiveCursor) -> exp.Expression:
     """DATE '…' is a literal, DATE(…) a call, and anything else an error: the words are reserved."""
     following = cursor.peek()
     if following.token_type is TokenType.STRING or following.word == "WITH":
@@ -175,14 +172,14 @@ def _temporal(cursor: Expressions) -> exp.Expression:
     return cursor.with_suffixes(cursor.named())
 
 
-def _decimal(cursor: Expressions) -> exp.Expression:
+def _decimal(cursor: RecursiveCursor) -> exp.Expression:
     """DECIMAL '1.50' is the number 1.50; DECIMAL is a reserved word otherwise."""
     if cursor.peek().token_type is not TokenType.STRING:
         return cursor.with_suffixes(cursor.named())
     return decimal_literal(cursor)
 
 
-def _interval(cursor: Expressions) -> exp.Expression:
+def _interval(cursor: RecursiveCursor) -> exp.Expression:
     """A literal, or INTERVAL a.b DAY, INTERVAL (a + 1) DAY: an Interval of that expression."""
     if at_interval_literal(cursor):
         return interval(cursor)
@@ -202,7 +199,7 @@ def _interval(cursor: Expressions) -> exp.Expression:
     )
 
 
-def _modified(cursor: Expressions) -> exp.Expression:
+def _modified(cursor: RecursiveCursor) -> exp.Expression:
     """RUNNING f(…), FINAL f(…)."""
     if not cursor.peek().is_name or cursor.peek(2).word != "(":
         return cursor.with_suffixes(cursor.named())
@@ -210,7 +207,7 @@ def _modified(cursor: Expressions) -> exp.Expression:
     return mark(Modified(this=cursor.named(), kind=first.word), first)
 
 
-def _sequence(cursor: Expressions) -> exp.Expression:
+def _sequence(cursor: RecursiveCursor) -> exp.Expression:
     """NEXT VALUE FOR s, CURRENT VALUE FOR s."""
     if cursor.peek().word != "VALUE":
         return cursor.with_suffixes(cursor.named())
@@ -219,18 +216,18 @@ def _sequence(cursor: Expressions) -> exp.Expression:
     return mark(SequenceValue(this=table_name(cursor), kind=first.word), first)
 
 
-def _new(cursor: Expressions) -> exp.Expression:
+def _new(cursor: RecursiveCursor) -> exp.Expression:
     first = cursor.advance()
     return mark(New(this=cursor.named()), first)
 
 
-def _specific(cursor: Expressions) -> exp.Expression:
+def _specific(cursor: RecursiveCursor) -> exp.Expression:
     """SPECIFIC f(…) names the function in another way, and it is the same function."""
     cursor.advance()
     return cursor.with_suffixes(cursor.named())
 
 
-def _constant(cursor: Expressions) -> exp.Expression:
+def _constant(cursor: RecursiveCursor) -> exp.Expression:
     token = cursor.advance()
     if token.word == "UNKNOWN":
         return mark(exp.Null(kind="UNKNOWN"), token)
@@ -239,7 +236,7 @@ def _constant(cursor: Expressions) -> exp.Expression:
     return mark(exp.Boolean(this=token.word == "TRUE"), token)
 
 
-STARTS: dict[str, Callable[[Expressions], exp.Expression]] = {
+STARTS: dict[str, Callable[[RecursiveCursor], exp.Expression]] = {
     "-": _sign,
     "+": _sign,
     "?": _parameter,
@@ -260,7 +257,7 @@ STARTS: dict[str, Callable[[Expressions], exp.Expression]] = {
     **dict.fromkeys(("NULL", "UNKNOWN", "TRUE", "FALSE"), _constant),
 }
 
-LITERALS: dict[TokenType, Callable[[Expressions], exp.Expression]] = {
+LITERALS: dict[TokenType, Callable[[RecursiveCursor], exp.Expression]] = {
     TokenType.NUMBER: _number,
     TokenType.STRING: string_literal,
     TokenType.HEX_STRING: bytes_literal,

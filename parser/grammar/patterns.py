@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from parser.grammar.cursor import mark
 from parser.grammar.literals import interval
+from parser.grammar.recursion import RecursiveCursor
 from parser.nodes import (
     PatternAbsence,
     PatternChoice,
@@ -20,13 +19,10 @@ from parser.nodes import (
     Skip,
 )
 
-if TYPE_CHECKING:
-    from parser.grammar.expressions import Expressions
-
 _BOUNDS = {"*": ("0", None), "+": ("1", None), "?": ("0", "1")}
 
 
-def match_recognize(cursor: Expressions) -> exp.MatchRecognize:
+def match_recognize(cursor: RecursiveCursor) -> exp.MatchRecognize:
     """MATCH_RECOGNIZE ( … )."""
     first = cursor.expect("MATCH_RECOGNIZE")
     cursor.expect("(")
@@ -50,14 +46,14 @@ def match_recognize(cursor: Expressions) -> exp.MatchRecognize:
     return mark(node, first, cursor.previous)
 
 
-def _measure(cursor: Expressions) -> exp.Alias:
+def _measure(cursor: RecursiveCursor) -> exp.Alias:
     token = cursor.token
     value = cursor.expression()
     cursor.expect("AS")
     return mark(exp.Alias(this=value, alias=cursor.identifier("the name of a measure")), token)
 
 
-def _definition(cursor: Expressions) -> exp.Alias:
+def _definition(cursor: RecursiveCursor) -> exp.Alias:
     """variable AS condition: an Alias, as for a measure."""
     token = cursor.token
     name = cursor.identifier("a variable")
@@ -65,7 +61,7 @@ def _definition(cursor: Expressions) -> exp.Alias:
     return mark(exp.Alias(this=cursor.expression(), alias=name), token)
 
 
-def _rows(cursor: Expressions) -> exp.Var | None:
+def _rows(cursor: RecursiveCursor) -> exp.Var | None:
     token = cursor.token
     if cursor.take("ONE", "ROW", "PER", "MATCH"):
         return mark(exp.Var(this="ONE"), token, cursor.previous)
@@ -74,7 +70,7 @@ def _rows(cursor: Expressions) -> exp.Var | None:
     return None
 
 
-def _skip(cursor: Expressions) -> Skip | None:
+def _skip(cursor: RecursiveCursor) -> Skip | None:
     first = cursor.token
     if not cursor.take("AFTER"):
         return None
@@ -94,7 +90,7 @@ def _skip(cursor: Expressions) -> Skip | None:
     return mark(Skip(kind=kind, this=variable), first, cursor.previous)
 
 
-def _pattern_clause(cursor: Expressions, node: exp.MatchRecognize) -> None:
+def _pattern_clause(cursor: RecursiveCursor, node: exp.MatchRecognize) -> None:
     """PATTERN ([^] pattern [$])."""
     cursor.expect("PATTERN", "(")
     node.set("starts", cursor.take("^") or None)
@@ -103,7 +99,7 @@ def _pattern_clause(cursor: Expressions, node: exp.MatchRecognize) -> None:
     cursor.expect(")")
 
 
-def _choice(cursor: Expressions) -> exp.Expression:
+def _choice(cursor: RecursiveCursor) -> exp.Expression:
     depth = cursor.depth
     cursor.deeper()
     first = cursor.token
@@ -118,7 +114,7 @@ def _choice(cursor: Expressions) -> exp.Expression:
     )
 
 
-def _sequence(cursor: Expressions) -> exp.Expression:
+def _sequence(cursor: RecursiveCursor) -> exp.Expression:
     first = cursor.token
     items = [_factor(cursor)]
     while cursor.token.is_name or cursor.token.word in ("(", "{", "["):
@@ -130,7 +126,7 @@ def _sequence(cursor: Expressions) -> exp.Expression:
     )
 
 
-def _factor(cursor: Expressions) -> exp.Expression:
+def _factor(cursor: RecursiveCursor) -> exp.Expression:
     first = cursor.token
     item = _primary(cursor)
     token = cursor.token
@@ -153,7 +149,7 @@ def _factor(cursor: Expressions) -> exp.Expression:
     )
 
 
-def _braces(cursor: Expressions) -> tuple[exp.Expression | None, exp.Expression | None]:
+def _braces(cursor: RecursiveCursor) -> tuple[exp.Expression | None, exp.Expression | None]:
     """{n}, {n,}, {n,m}, {,m}."""
     cursor.advance()
     low = _count(cursor) if not cursor.at(",") else None
@@ -165,14 +161,14 @@ def _braces(cursor: Expressions) -> tuple[exp.Expression | None, exp.Expression 
     return low, high
 
 
-def _count(cursor: Expressions) -> exp.Literal:
+def _count(cursor: RecursiveCursor) -> exp.Literal:
     token = cursor.token
     if token.token_type is not TokenType.NUMBER:
         raise cursor.unexpected("expected a number")
     return mark(exp.Literal(this=str(cursor.integer("a number")), is_string=False), token)
 
 
-def _primary(cursor: Expressions) -> exp.Expression:
+def _primary(cursor: RecursiveCursor) -> exp.Expression:
     first = cursor.token
     if cursor.take("("):
         node: exp.Expression = exp.Paren(this=_choice(cursor))
@@ -192,7 +188,7 @@ def _primary(cursor: Expressions) -> exp.Expression:
     return mark(node, first, cursor.previous)
 
 
-def _subset(cursor: Expressions) -> PatternSubset:
+def _subset(cursor: RecursiveCursor) -> PatternSubset:
     token = cursor.token
     name = cursor.identifier("a variable")
     cursor.expect("=")

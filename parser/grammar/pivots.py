@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from parser.grammar.cursor import mark
+from parser.grammar.recursion import RecursiveCursor
 from parser.nodes import Pivot, Sample, Unpivot, UnpivotValue
 
-if TYPE_CHECKING:
-    from parser.grammar.relations import Relations
 
-
-def pivot(cursor: Relations) -> Pivot:
+def pivot(cursor: RecursiveCursor) -> Pivot:
     """PIVOT (aggregate [AS name], … FOR columns IN (value [AS name], …))."""
     first = cursor.expect("PIVOT")
     cursor.expect("(")
@@ -31,7 +27,7 @@ def pivot(cursor: Relations) -> Pivot:
     )
 
 
-def _named(cursor: Relations, value: exp.Expression) -> exp.Expression:
+def _named(cursor: RecursiveCursor, value: exp.Expression) -> exp.Expression:
     """`value` with the name behind it, if there is one; parentheses around one value say
     nothing."""
     inner = value.this if isinstance(value, exp.Paren) else value
@@ -40,14 +36,14 @@ def _named(cursor: Relations, value: exp.Expression) -> exp.Expression:
     return exp.Alias(this=inner, alias=cursor.identifier("a name"))
 
 
-def _columns(cursor: Relations) -> list[exp.Identifier]:
+def _columns(cursor: RecursiveCursor) -> list[exp.Identifier]:
     """One name, or several in parentheses."""
     if cursor.at("("):
         return cursor.wrapped(lambda: cursor.identifier("a column"))
     return [cursor.identifier("a column")]
 
 
-def unpivot(cursor: Relations) -> Unpivot:
+def unpivot(cursor: RecursiveCursor) -> Unpivot:
     """UNPIVOT [INCLUDE NULLS | EXCLUDE NULLS] (measures FOR axes IN (columns [AS values], …))."""
     first = cursor.expect("UNPIVOT")
     nulls = cursor.take_any("INCLUDE", "EXCLUDE")
@@ -67,7 +63,7 @@ def unpivot(cursor: Relations) -> Unpivot:
     )
 
 
-def _unpivoted(cursor: Relations) -> UnpivotValue:
+def _unpivoted(cursor: RecursiveCursor) -> UnpivotValue:
     columns = _columns(cursor)
     values: list[exp.Expression] | None = None
     if cursor.take("AS"):
@@ -77,7 +73,7 @@ def _unpivoted(cursor: Relations) -> UnpivotValue:
     return UnpivotValue(columns=columns, values=values)
 
 
-def sample(cursor: Relations) -> Sample:
+def sample(cursor: RecursiveCursor) -> Sample:
     """TABLESAMPLE BERNOULLI | SYSTEM (percentage) [REPEATABLE (seed)] | SUBSTITUTE ('name')."""
     first = cursor.expect("TABLESAMPLE")
     method = cursor.one_of("BERNOULLI", "SYSTEM", "SUBSTITUTE")
@@ -94,7 +90,7 @@ def sample(cursor: Relations) -> Sample:
     return mark(Sample(method=method, size=size, seed=seed), first, cursor.previous)
 
 
-def _literal(cursor: Relations, kind: TokenType) -> exp.Expression:
+def _literal(cursor: RecursiveCursor, kind: TokenType) -> exp.Expression:
     token = cursor.token
     if token.token_type is not kind:
         raise cursor.unexpected(

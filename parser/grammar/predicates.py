@@ -4,15 +4,12 @@ multisets and periods."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from parser.grammar.cursor import mark
+from parser.grammar.recursion import RecursiveCursor
 from parser.nodes import FormatJson, MemberOf, MultisetOperation, PeriodPredicate, SubmultisetOf
-
-if TYPE_CHECKING:
-    from parser.grammar.expressions import Expressions
 
 # How tightly operators bind; all but LIKE group from the left.
 NOT, IS, COMPARISON, RANGE = 26, 28, 30, 32
@@ -37,7 +34,7 @@ BINDS: dict[str, int] = {
 }
 
 
-def predicate(cursor: Expressions, left: exp.Expression, minimum: int) -> exp.Expression | None:
+def predicate(cursor: RecursiveCursor, left: exp.Expression, minimum: int) -> exp.Expression | None:
     """`left` with what follows it, or None where that binds less tightly than `minimum` or is no
     operator."""
     word = cursor.token.word
@@ -50,7 +47,7 @@ def predicate(cursor: Expressions, left: exp.Expression, minimum: int) -> exp.Ex
     return _PARSERS[word](cursor, left)
 
 
-def _is(cursor: Expressions, left: exp.Expression) -> exp.Expression:
+def _is(cursor: RecursiveCursor, left: exp.Expression) -> exp.Expression:
     cursor.advance()
     negated = cursor.take("NOT")
     if cursor.take("DISTINCT", "FROM"):
@@ -61,7 +58,7 @@ def _is(cursor: Expressions, left: exp.Expression) -> exp.Expression:
     return exp.Not(this=found) if negated else found
 
 
-def _state(cursor: Expressions) -> exp.Expression:
+def _state(cursor: RecursiveCursor) -> exp.Expression:
     """What follows IS: Null, Boolean, or a Var such as EMPTY, A_SET, JSON_OBJECT."""
     token = cursor.token
     if token.word in ("NULL", "UNKNOWN"):
@@ -82,7 +79,7 @@ def _state(cursor: Expressions) -> exp.Expression:
     )
 
 
-def _negatable(cursor: Expressions, left: exp.Expression) -> exp.Expression:
+def _negatable(cursor: RecursiveCursor, left: exp.Expression) -> exp.Expression:
     """[NOT] BETWEEN, IN, LIKE, ILIKE, RLIKE, SIMILAR TO, SUBMULTISET OF."""
     negated = cursor.take("NOT")
     token = cursor.token
@@ -100,7 +97,7 @@ def _negatable(cursor: Expressions, left: exp.Expression) -> exp.Expression:
     return exp.Not(this=found) if negated else found
 
 
-def _like(cursor: Expressions, left: exp.Expression) -> exp.Expression:
+def _like(cursor: RecursiveCursor, left: exp.Expression) -> exp.Expression:
     kind = _LIKES.get(cursor.advance().word, exp.SimilarTo)
     if kind is exp.SimilarTo:
         cursor.expect("TO")
@@ -110,7 +107,7 @@ def _like(cursor: Expressions, left: exp.Expression) -> exp.Expression:
     return exp.Escape(this=like, expression=cursor.expression(RANGE))
 
 
-def _between(cursor: Expressions, left: exp.Expression) -> exp.Expression:
+def _between(cursor: RecursiveCursor, left: exp.Expression) -> exp.Expression:
     cursor.advance()
     symmetric = cursor.take_any("SYMMETRIC", "ASYMMETRIC") == "SYMMETRIC"
     low = cursor.expression(NOT)
@@ -119,7 +116,7 @@ def _between(cursor: Expressions, left: exp.Expression) -> exp.Expression:
     return exp.Between(this=left, low=low, high=high, symmetric=symmetric or None)
 
 
-def _in(cursor: Expressions, left: exp.Expression) -> exp.Expression:
+def _in(cursor: RecursiveCursor, left: exp.Expression) -> exp.Expression:
     cursor.advance()
     first = cursor.expect("(")
     if cursor.at_query():
@@ -136,7 +133,7 @@ def _in(cursor: Expressions, left: exp.Expression) -> exp.Expression:
     return exp.In(this=left, expressions=operands)
 
 
-def _operand_of(cursor: Expressions, query: exp.Subquery) -> exp.Expression:
+def _operand_of(cursor: RecursiveCursor, query: exp.Subquery) -> exp.Expression:
     """The first value of `IN ((SELECT …) …, x)`: what began as a query is a scalar one in
     parentheses."""
     inner = query.this
@@ -145,7 +142,7 @@ def _operand_of(cursor: Expressions, query: exp.Subquery) -> exp.Expression:
     return cursor.rest_of(inner)
 
 
-def _multiset(cursor: Expressions, left: exp.Expression) -> exp.Expression:
+def _multiset(cursor: RecursiveCursor, left: exp.Expression) -> exp.Expression:
     cursor.advance()
     token = cursor.advance()
     distinct = cursor.take_any("ALL", "DISTINCT") == "DISTINCT"
@@ -156,14 +153,14 @@ def _multiset(cursor: Expressions, left: exp.Expression) -> exp.Expression:
     return mark(node, token)
 
 
-def _of(cursor: Expressions, left: exp.Expression) -> exp.Expression:
+def _of(cursor: RecursiveCursor, left: exp.Expression) -> exp.Expression:
     token = cursor.advance()
     cursor.expect("OF")
     kind = MemberOf if token.word == "MEMBER" else SubmultisetOf
     return mark(kind(this=left, expression=cursor.expression(COMPARISON + 1)), token)
 
 
-def _period(cursor: Expressions, left: exp.Expression) -> exp.Expression:
+def _period(cursor: RecursiveCursor, left: exp.Expression) -> exp.Expression:
     token = cursor.token
     immediately = "IMMEDIATELY_" if cursor.take("IMMEDIATELY") else ""
     kind = immediately + cursor.one_of(*(_PERIODS[2:] if immediately else _PERIODS))
@@ -171,7 +168,7 @@ def _period(cursor: Expressions, left: exp.Expression) -> exp.Expression:
     return mark(PeriodPredicate(this=left, expression=right, kind=kind), token)
 
 
-def _format(cursor: Expressions, left: exp.Expression) -> exp.Expression:
+def _format(cursor: RecursiveCursor, left: exp.Expression) -> exp.Expression:
     token = cursor.advance()
     cursor.expect("JSON")
     if cursor.take("ENCODING"):
@@ -182,7 +179,7 @@ def _format(cursor: Expressions, left: exp.Expression) -> exp.Expression:
 # Words that may be names: they are operators only in front of these.
 _WORD_PAIRS = {"FORMAT": ("JSON",), "IMMEDIATELY": ("PRECEDES", "SUCCEEDS")}
 
-_PARSERS: dict[str, Callable[[Expressions, exp.Expression], exp.Expression]] = {
+_PARSERS: dict[str, Callable[[RecursiveCursor, exp.Expression], exp.Expression]] = {
     "IS": _is,
     "FORMAT": _format,
     "MULTISET": _multiset,

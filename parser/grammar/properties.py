@@ -11,7 +11,7 @@ from parser.alterations import Partition, PartitionValue
 from parser.definitions import Distribution
 from parser.errors import ParseError, Position
 from parser.grammar.cursor import Cursor
-from parser.grammar.expressions import Expressions
+from parser.grammar.recursion import RecursiveCursor
 
 
 def if_not_exists(cursor: Cursor) -> bool:
@@ -76,12 +76,12 @@ def names(cursor: Cursor, what: str) -> tuple[str, ...]:
     return tuple(cursor.wrapped(lambda: cursor.name(what).text))
 
 
-def partition(cursor: Expressions, values: bool = True) -> Partition:
+def partition(cursor: RecursiveCursor, values: bool = True) -> Partition:
     """(name = literal, …); where `values` is False, a name alone is enough."""
     return tuple(cursor.wrapped(lambda: _partition_value(cursor, values)))
 
 
-def _partition_value(cursor: Expressions, needed: bool) -> PartitionValue:
+def _partition_value(cursor: RecursiveCursor, needed: bool) -> PartitionValue:
     name = cursor.name("a column").text
     if not needed and not cursor.at("="):
         return PartitionValue(name)

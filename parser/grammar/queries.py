@@ -7,7 +7,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from parser.grammar.cursor import mark
 from parser.grammar.lexer import Token
-from parser.grammar.relations import Relations
+from parser.grammar.relations import RelationParser
 
 _SET_OPERATIONS: dict[str, type[exp.SetOperation]] = {
     "UNION": exp.Union,
@@ -22,7 +22,7 @@ _GROUPINGS: dict[str, type[exp.Expression]] = {
 }
 
 
-class Queries(Relations):
+class QueryParser(RelationParser):
     """Parses queries. A `WITH`, `ORDER BY`, `LIMIT`, `OFFSET` or `FETCH` is an argument of the node
     that it stands at."""
 

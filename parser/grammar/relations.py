@@ -13,14 +13,14 @@ from parser.grammar.lexer import Token
 from parser.grammar.patterns import match_recognize
 from parser.grammar.pivots import pivot, sample, unpivot
 from parser.grammar.reserved import RESERVED
-from parser.grammar.windows import Windows
+from parser.grammar.windows import WindowParser
 from parser.nodes import Extension
 
 # Words that are not reserved and stand behind a value, so that they begin no type.
 _AFTER_OPERAND = ("FORMAT", "IMMEDIATELY", "RESPECT", "IGNORE")
 
 
-class Relations(Windows):
+class RelationParser(WindowParser):
     """Parses the FROM clause."""
 
     def values(self) -> exp.Values:

@@ -9,7 +9,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from parser.definitions import Kind
 from parser.grammar.properties import partition, with_options
-from parser.grammar.queries import Queries
+from parser.grammar.queries import QueryParser
 from parser.statements import (
     AddJar,
     Analyze,
@@ -52,7 +52,7 @@ _PLAIN: dict[tuple[str, ...], str] = {
 _SHOWN = "TABLES, VIEWS, FUNCTIONS, CATALOGS, DATABASES, JOBS, CURRENT, COLUMNS, CREATE"
 
 
-def _show(cursor: Queries) -> Statement:
+def _show(cursor: QueryParser) -> Statement:
     first = cursor.advance()
     if cursor.take("CREATE"):
         kind = _kind(cursor) or Kind(cursor.one_of("TABLE", "VIEW"))
@@ -84,7 +84,7 @@ def _show(cursor: Queries) -> Statement:
     raise cursor.unexpected(f"expected {_SHOWN}")
 
 
-def _pattern(cursor: Queries, ignoring: bool) -> tuple[str | None, bool, bool]:
+def _pattern(cursor: QueryParser, ignoring: bool) -> tuple[str | None, bool, bool]:
     """[[NOT] LIKE | ILIKE pattern]: the pattern, whether it is negated, whether case is ignored."""
     negated = cursor.take("NOT")
     ignore = ignoring and cursor.take("ILIKE")
@@ -95,7 +95,7 @@ def _pattern(cursor: Queries, ignoring: bool) -> tuple[str | None, bool, bool]:
     return cursor.string("a pattern"), negated, ignore
 
 
-def _kind(cursor: Queries) -> Kind | None:
+def _kind(cursor: QueryParser) -> Kind | None:
     """The kind of object whose name follows, if a word says it; such a word may also be the name of
     a table."""
     if cursor.take("MATERIALIZED", "TABLE"):
@@ -121,7 +121,7 @@ def _kind(cursor: Queries) -> Kind | None:
     return None
 
 
-def _describe(cursor: Queries) -> Describe:
+def _describe(cursor: QueryParser) -> Describe:
     first = cursor.advance()
     kind = Kind.TABLE if cursor.at("VIEW") else _kind(cursor) or Kind.TABLE
     if kind is Kind.JOB:
@@ -132,7 +132,7 @@ def _describe(cursor: Queries) -> Describe:
     return Describe(name, kind, extended, position=first.position, subject=cursor.span(named))
 
 
-def _use(cursor: Queries) -> Statement:
+def _use(cursor: QueryParser) -> Statement:
     first = cursor.advance()
     if cursor.take("MODULES"):
         names = cursor.list_of(lambda: cursor.name("the name of a module").text)
@@ -144,7 +144,7 @@ def _use(cursor: Queries) -> Statement:
     return Use(name, catalog, position=first.position)
 
 
-def _set(cursor: Queries) -> Set:
+def _set(cursor: QueryParser) -> Set:
     """SET, SET 'key' = 'value', and SET key = value as Flink's SQL client once had it."""
     first = cursor.advance()
     key = value = None
@@ -156,18 +156,18 @@ def _set(cursor: Queries) -> Set:
     return Set(key, value, position=first.position)
 
 
-def _reset(cursor: Queries) -> Reset:
+def _reset(cursor: QueryParser) -> Reset:
     first = cursor.advance()
     return Reset(None if cursor.at_end else _key(cursor), position=first.position)
 
 
-def _key(cursor: Queries) -> str:
+def _key(cursor: QueryParser) -> str:
     if not cursor.token.word or cursor.at("="):
         return cursor.string("the name of a setting")
     return _raw(cursor)
 
 
-def _raw(cursor: Queries) -> str:
+def _raw(cursor: QueryParser) -> str:
     """The text up to the next space, equals sign or end: a name with dots and hyphens."""
     first = cursor.advance()
     while (
@@ -177,34 +177,34 @@ def _raw(cursor: Queries) -> str:
     return cursor.text_from(first)
 
 
-def _load(cursor: Queries) -> LoadModule:
+def _load(cursor: QueryParser) -> LoadModule:
     first = cursor.advance()
     cursor.expect("MODULE")
     name = cursor.name("the name of a module").text
     return LoadModule(name, with_options(cursor), position=first.position)
 
 
-def _unload(cursor: Queries) -> UnloadModule:
+def _unload(cursor: QueryParser) -> UnloadModule:
     first = cursor.advance()
     cursor.expect("MODULE")
     return UnloadModule(cursor.name("the name of a module").text, position=first.position)
 
 
-def _jar(cursor: Queries) -> Statement:
+def _jar(cursor: QueryParser) -> Statement:
     first = cursor.advance()
     cursor.expect("JAR")
     kind = AddJar if first.word == "ADD" else RemoveJar
     return kind(cursor.string("the path of a jar"), position=first.position)
 
 
-def _call(cursor: Queries) -> Call:
+def _call(cursor: QueryParser) -> Call:
     first = cursor.advance()
     if not cursor.token.is_name:
         raise cursor.unexpected("expected the name of a procedure")
     return Call(cursor.routine(), position=first.position)
 
 
-def _stop(cursor: Queries) -> StopJob:
+def _stop(cursor: QueryParser) -> StopJob:
     first = cursor.advance()
     cursor.expect("JOB")
     job = cursor.string("the id of a job")
@@ -213,7 +213,7 @@ def _stop(cursor: Queries) -> StopJob:
     return StopJob(job, savepoint, drain, position=first.position)
 
 
-def _analyze(cursor: Queries) -> Analyze:
+def _analyze(cursor: QueryParser) -> Analyze:
     first = cursor.advance()
     cursor.expect("TABLE")
     name = cursor.path("the name of a table")
@@ -228,7 +228,7 @@ def _analyze(cursor: Queries) -> Analyze:
     return Analyze(name, values, tuple(columns), everything, position=first.position)
 
 
-SESSION: dict[str, Callable[[Queries], Statement]] = {
+SESSION: dict[str, Callable[[QueryParser], Statement]] = {
     "SHOW": _show,
     "DESCRIBE": _describe,
     "DESC": _describe,

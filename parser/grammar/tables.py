@@ -19,7 +19,7 @@ from parser.errors import ParseError, Position
 from parser.grammar.datatypes import begins_type, data_type
 from parser.grammar.lexer import Token
 from parser.grammar.properties import comment, distribution, if_not_exists, names, with_options
-from parser.grammar.queries import Queries
+from parser.grammar.queries import QueryParser
 
 _FEATURES = "ALL CONSTRAINTS DISTRIBUTION GENERATED METADATA OPTIONS PARTITIONS WATERMARKS".split()
 
@@ -48,7 +48,7 @@ class Elements:
 
 
 def create_table(
-    cursor: Queries, first: Token, temporary: bool, replaced: bool, created: bool = True
+    cursor: QueryParser, first: Token, temporary: bool, replaced: bool, created: bool = True
 ) -> CreateTable:
     """TABLE …, the rest of CREATE TABLE, CREATE OR REPLACE TABLE and REPLACE TABLE."""
     cursor.expect("TABLE")
@@ -77,7 +77,7 @@ def create_table(
     )
 
 
-def _derived(cursor: Queries, statement: CreateTable) -> CreateTable:
+def _derived(cursor: QueryParser, statement: CreateTable) -> CreateTable:
     """With LIKE or AS, if one of them follows."""
     if cursor.at("LIKE") and statement.create:
         return replace(statement, like=_like(cursor))
@@ -90,7 +90,7 @@ def _derived(cursor: Queries, statement: CreateTable) -> CreateTable:
     return statement
 
 
-def table_elements(cursor: Queries) -> Elements:
+def table_elements(cursor: QueryParser) -> Elements:
     """(column | watermark | constraint, …), or () where there is no parenthesis."""
     elements = Elements()
     if cursor.at("(") and _only_names(cursor):
@@ -100,7 +100,7 @@ def table_elements(cursor: Queries) -> Elements:
     return elements
 
 
-def _only_names(cursor: Queries) -> bool:
+def _only_names(cursor: QueryParser) -> bool:
     """Whether the parenthesis begins with a name that has no type."""
     ahead = 2
     while cursor.peek(ahead).word == ".":
@@ -108,7 +108,7 @@ def _only_names(cursor: Queries) -> bool:
     return cursor.peek(1).is_name and cursor.peek(ahead).word in (",", ")")
 
 
-def storage(cursor: Queries) -> tuple[Distribution | None, tuple[str, ...]]:
+def storage(cursor: QueryParser) -> tuple[Distribution | None, tuple[str, ...]]:
     """[DISTRIBUTED …] [PARTITIONED BY (…)]."""
     divided = distribution(cursor) if cursor.take("DISTRIBUTED") else None
     keys: tuple[str, ...] = ()
@@ -118,7 +118,7 @@ def storage(cursor: Queries) -> tuple[Distribution | None, tuple[str, ...]]:
     return divided, keys
 
 
-def _like(cursor: Queries) -> TableLike:
+def _like(cursor: QueryParser) -> TableLike:
     first = cursor.advance()
     table = cursor.path("the name of a table")
     options: list[LikeOption] = []
@@ -130,7 +130,7 @@ def _like(cursor: Queries) -> TableLike:
     return TableLike(table, tuple(options), first.position)
 
 
-def element(cursor: Queries, elements: Elements) -> ColumnDefinition | None:
+def element(cursor: QueryParser, elements: Elements) -> ColumnDefinition | None:
     """A column (which is given back), a watermark or a constraint of the table."""
     word = cursor.token.word
     if word == "WATERMARK":
@@ -146,7 +146,7 @@ def element(cursor: Queries, elements: Elements) -> ColumnDefinition | None:
     return None
 
 
-def _watermark(cursor: Queries) -> WatermarkDefinition:
+def _watermark(cursor: QueryParser) -> WatermarkDefinition:
     first = cursor.advance()
     name = cursor.name("FOR").text if not cursor.at("FOR") else None
     cursor.expect("FOR")
@@ -155,7 +155,7 @@ def _watermark(cursor: Queries) -> WatermarkDefinition:
     return WatermarkDefinition(column, cursor.expression(), name, first.position)
 
 
-def _constraint(cursor: Queries, column: str | None = None) -> Constraint:
+def _constraint(cursor: QueryParser, column: str | None = None) -> Constraint:
     """[CONSTRAINT name] PRIMARY KEY | UNIQUE [(columns)] [[NOT] ENFORCED]; behind a column that
     column is meant."""
     first = cursor.token
@@ -172,7 +172,7 @@ def _constraint(cursor: Queries, column: str | None = None) -> Constraint:
     return Constraint(columns, unique, name, enforced, first.position)
 
 
-def _column(cursor: Queries, elements: Elements) -> ColumnDefinition:
+def _column(cursor: QueryParser, elements: Elements) -> ColumnDefinition:
     token = cursor.token
     *path, name = cursor.field_path("a column, WATERMARK or PRIMARY KEY")
     elements.name((*path, name), token)
@@ -189,7 +189,7 @@ def _column(cursor: Queries, elements: Elements) -> ColumnDefinition:
 
 
 def _typed_column(
-    cursor: Queries, elements: Elements, name: str, path: Name, token: Token
+    cursor: QueryParser, elements: Elements, name: str, path: Name, token: Token
 ) -> ColumnDefinition:
     if not cursor.token.is_name or not begins_type(cursor.token.word):
         raise cursor.unexpected("expected a type")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
@@ -11,21 +10,19 @@ from sqlglot.tokenizer_core import TokenType
 from parser.errors import ParseError
 from parser.grammar.cursor import mark
 from parser.grammar.lexer import Token, decoded
-
-if TYPE_CHECKING:
-    from parser.grammar.expressions import Expressions
+from parser.grammar.recursion import RecursiveCursor
 
 _HEXADECIMAL = frozenset("0123456789abcdefABCDEF")
 
 
-def string_literal(cursor: Expressions) -> exp.Expression:
+def string_literal(cursor: RecursiveCursor) -> exp.Expression:
     """Strings that are separated by a line break are one string."""
     first = cursor.advance()
     text = first.text + _continued(cursor)
     return mark(exp.Literal(this=text, is_string=True), first, cursor.previous)
 
 
-def _continued(cursor: Expressions) -> str:
+def _continued(cursor: RecursiveCursor) -> str:
     text = ""
     while cursor.token.token_type is TokenType.STRING:
         if cursor.token.line == cursor.previous.line:
@@ -34,7 +31,7 @@ def _continued(cursor: Expressions) -> str:
     return text
 
 
-def bytes_literal(cursor: Expressions) -> exp.Expression:
+def bytes_literal(cursor: RecursiveCursor) -> exp.Expression:
     first = cursor.advance()
     text = first.text + _continued(cursor)
     if len(text) % 2 or not _HEXADECIMAL.issuperset(text):
@@ -44,13 +41,13 @@ def bytes_literal(cursor: Expressions) -> exp.Expression:
     return mark(exp.HexString(this=text.upper()), first, cursor.previous)
 
 
-def national_literal(cursor: Expressions) -> exp.Expression:
+def national_literal(cursor: RecursiveCursor) -> exp.Expression:
     """N'…'."""
     token = cursor.token
     return mark(exp.National(this=string_literal(cursor)), token, cursor.previous)
 
 
-def introduced_literal(cursor: Expressions) -> exp.Expression:
+def introduced_literal(cursor: RecursiveCursor) -> exp.Expression:
     """_charset'…'."""
     token = cursor.advance()
     try:
@@ -63,7 +60,7 @@ def introduced_literal(cursor: Expressions) -> exp.Expression:
     )
 
 
-def unicode_literal(cursor: Expressions) -> exp.Expression:
+def unicode_literal(cursor: RecursiveCursor) -> exp.Expression:
     """U&'…' [UESCAPE 'c']: a plain string of the characters that it stands for."""
     first = cursor.advance()
     text = first.text + _continued(cursor)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from sqlglot import exp
 
 from parser.grammar.cursor import mark
-from parser.grammar.expressions import Expressions
+from parser.grammar.expressions import ExpressionParser
 from parser.grammar.reserved import RESERVED
 
 
-class Windows(Expressions):
+class WindowParser(ExpressionParser):
     """Parses orders and window specifications. The current row is the bound CURRENT_ROW; a frame
     without an end ends there."""
 

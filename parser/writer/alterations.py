@@ -13,9 +13,8 @@ from parser.writer.definitions import (
     with_options,
     words,
 )
-from parser.writer.expressions import expression
+from parser.writer.dispatch import expression, query
 from parser.writer.names import name, options, path, quoted
-from parser.writer.queries import query
 
 
 def drop(s: a.Drop) -> str:

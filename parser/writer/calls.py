@@ -10,7 +10,8 @@ from parser import nodes
 from parser.grammar.datatypes import type_of
 from parser.grammar.json_calls import JSON_FUNCTIONS
 from parser.grammar.reserved import NILADIC
-from parser.writer import expressions as write_expressions
+from parser.writer.clauses import alias, order, ordered_items, parts
+from parser.writer.dispatch import expression, listed, query, register_expressions
 from parser.writer.names import backticked, data_type, identifier, name
 
 # (function, number of arguments) -> its form where that is not NAME(a, b). All are what Flink's
@@ -85,7 +86,7 @@ def _joined(items: list[exp.Expression], values: list[str]) -> str:
 
 def _collection(function: str, items: list[exp.Expression]) -> str:
     if len(items) == 1 and isinstance(items[0], exp.Select | exp.SetOperation | exp.Values):
-        return f"{function}({write_expressions.query(items[0])})"
+        return f"{function}({query(items[0])})"
     return f"{function}[{', '.join(map(argument, items))}]"
 
 
@@ -101,20 +102,20 @@ def argument(node: exp.Expression) -> str:
         case exp.Distinct():
             return "DISTINCT " + ", ".join(map(argument, node.expressions))
         case exp.Table():
-            return f"TABLE {write_expressions.parts(node)}{_set_semantics(node)}"
+            return f"TABLE {parts(node)}{_set_semantics(node)}"
         case exp.Subquery():
-            return f"({write_expressions.query(node.this)}){_set_semantics(node)}"
+            return f"({query(node.this)}){_set_semantics(node)}"
         case exp.Order():
-            return write_expressions.order(node)
-    return write_expressions.expression(node)
+            return order(node)
+    return expression(node)
 
 
 def _set_semantics(node: exp.Expression) -> str:
     text = ""
     if node.args.get("partition"):
-        text += f" PARTITION BY ({write_expressions.listed(node.args['partition'].expressions)})"
+        text += f" PARTITION BY ({listed(node.args['partition'].expressions)})"
     if node.args.get("order"):
-        text += f" ORDER BY ({write_expressions.ordered_items(node.args['order'])})"
+        text += f" ORDER BY ({ordered_items(node.args['order'])})"
     return text
 
 
@@ -127,7 +128,7 @@ def _json(function: str, items: list[exp.Expression]) -> Iterator[str]:
         yield ", ".join(f"KEY {argument(k)} VALUE {argument(v)}" for k, v in pairs)
     else:
         yield ", ".join(map(argument, values))
-    yield from (write_expressions.order(i) for i in items if isinstance(i, exp.Order))
+    yield from (order(i) for i in items if isinstance(i, exp.Order))
     yield from (_clause(str(c.this.name), c.args["expression"]) for c in clauses)
 
 
@@ -135,7 +136,7 @@ def _clause(key: str, value: exp.Expression) -> str:
     if key == "RETURNING":
         return f"RETURNING {data_type(type_of(value))}"
     if key == "PASSING":
-        return "PASSING " + ", ".join(map(write_expressions.alias, value.expressions))
+        return "PASSING " + ", ".join(map(alias, value.expressions))
     if key == "WRAPPER":
         return _WRAPPERS[str(value.name)]
     if key == "ON_NULL":
@@ -146,3 +147,6 @@ def _clause(key: str, value: exp.Expression) -> str:
         else f"DEFAULT {argument(value)}"
     )
     return f"{behaviour} {key.replace('_', ' ')}"
+
+
+register_expressions({exp.Anonymous: call})

@@ -22,9 +22,8 @@ from parser.definitions import (
     TableLike,
     WatermarkDefinition,
 )
-from parser.writer.expressions import expression
+from parser.writer.dispatch import expression, query
 from parser.writer.names import data_type, name, names, options, path, quoted
-from parser.writer.queries import query
 
 
 def words(*items: str | None) -> str:

@@ -3,21 +3,22 @@ are added."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 from sqlglot import exp
 
 from parser import nodes
 from parser.grammar.datatypes import type_of
 from parser.grammar.literals import is_typed_literal
 from parser.types import Root
-from parser.writer import queries as write_queries
-from parser.writer import windows as write_windows
-from parser.writer.calls import call
+from parser.writer.clauses import alias, interval, name_part, order, parts, unit
+from parser.writer.dispatch import (
+    Writer,
+    expression,
+    listed,
+    query,
+    register_expressions,
+    register_operators,
+)
 from parser.writer.names import data_type, identifier, quoted
-
-Writer: TypeAlias = Callable[[exp.Expression], str]
 
 _NOT = 26
 # Operator and how tightly it binds, as in `parser.grammar.expressions`.
@@ -56,25 +57,6 @@ _NEGATABLE: dict[type[exp.Expression], int] = {
 }
 
 
-def expression(node: exp.Expression, minimum: int = 0) -> str:
-    """The SQL of `node` at a place for operators that bind at least as tightly as `minimum`."""
-    kind = type(node)
-    if kind in BINARY:
-        return _chain(node)
-    if kind is exp.Not:
-        return _negated(node, minimum)
-    if kind in _LIKES or kind in _POSTFIX:
-        return _predicate(node, "")
-    writer = WRITERS.get(kind)
-    if writer is None:
-        raise TypeError(f"{kind.__name__} is no node of an expression")
-    return writer(node)
-
-
-def listed(items: list[exp.Expression]) -> str:
-    return ", ".join(map(expression, items))
-
-
 def _chain(node: exp.Expression) -> str:
     """Operators that group from the left; the way down to the first operand is a loop."""
     parts: list[str] = []
@@ -101,7 +83,7 @@ def _negated(node: exp.Expression, minimum: int) -> str:
     return f"NOT {expression(inner, _NOT)}"
 
 
-def _predicate(node: exp.Expression, negation: str) -> str:
+def _predicate(node: exp.Expression, negation: str = "") -> str:
     if isinstance(node, exp.Escape):
         return f"{_predicate(node.this, negation)} ESCAPE {expression(node.args['expression'], 32)}"
     left = expression(node.this)
@@ -127,21 +109,6 @@ def _state(node: exp.Expression) -> str:
     if isinstance(node, exp.Var):
         return str(node.name).replace("_", " ")
     return expression(node)
-
-
-def query(node: exp.Expression) -> str:
-    """A query without parentheses around it."""
-    return write_queries.query(node)
-
-
-def parts(node: exp.Expression) -> str:
-    """catalog.db.table.this, as far as they are given."""
-    keys = ("catalog", "db", "table", "this")
-    return ".".join(_part(node.args[k]) for k in keys if node.args.get(k) is not None)
-
-
-def _part(node: exp.Expression) -> str:
-    return "*" if isinstance(node, exp.Star) else identifier(node)
 
 
 def _literal(node: exp.Expression) -> str:
@@ -181,40 +148,14 @@ def _cast_or_literal(node: exp.Expression) -> str:
     return f"{word} {_literal(node.this)}"
 
 
-def unit(node: exp.Expression) -> str:
-    """The unit of an interval: DAY, DAY(3), DAY TO SECOND."""
-    if isinstance(node, exp.IntervalSpan):
-        return f"{unit(node.this)} TO {unit(node.args['expression'])}"
-    return call(node) if isinstance(node, exp.Anonymous) else str(node.name)
-
-
-def interval(node: exp.Expression) -> str:
-    value = node.this
-    sign = "-" if isinstance(value, exp.Neg) else ""
-    return f"INTERVAL {sign}{expression(value.this if sign else value)} {unit(node.args['unit'])}"
-
-
 def _dot(node: exp.Expression) -> str:
     right = node.args["expression"]
     left = expression(node.this) + (
         " " if isinstance(node.this, exp.Literal) else ""
     )  # 1 .a, for 1.a is 1. and a
-    return f"{left}." + (call(right) if isinstance(right, exp.Anonymous) else _part(right))
-
-
-def order(node: exp.Expression) -> str:
-    return f"ORDER BY {ordered_items(node)}"
-
-
-def ordered_items(node: exp.Expression) -> str:
-    return ", ".join(map(_ordered, node.expressions))
-
-
-def _ordered(node: exp.Expression) -> str:
-    """NULLS FIRST and LAST are written where they are not what Flink takes without them."""
-    descending, first = bool(node.args.get("desc")), bool(node.args.get("nulls_first"))
-    nulls = "" if first is not descending else " NULLS FIRST" if first else " NULLS LAST"
-    return expression(node.this) + (" DESC" if descending else "") + nulls
+    return f"{left}." + (
+        expression(right) if isinstance(right, exp.Anonymous) else name_part(right)
+    )
 
 
 def _within(node: exp.Expression) -> str:
@@ -237,13 +178,11 @@ def _difference(node: exp.Expression) -> str:
     return f"({expression(node.this)} - {right}) {unit(node.args['unit'])}"
 
 
-def alias(node: exp.Expression) -> str:
-    return f"{expression(node.this)} AS {identifier(node.args['alias'])}"
-
-
 _POSTFIX = (exp.Is, exp.In, exp.Between, exp.Escape)
 
-WRITERS: dict[type[exp.Expression], Writer] = {
+_WRITERS: dict[type[exp.Expression], Writer] = {
+    **dict.fromkeys(BINARY, _chain),
+    **dict.fromkeys((*_LIKES, *_POSTFIX), _predicate),
     exp.Column: parts,
     exp.Star: lambda n: "*",
     exp.Identifier: identifier,
@@ -260,7 +199,6 @@ WRITERS: dict[type[exp.Expression], Writer] = {
     exp.TryCast: _cast("TRY_CAST"),
     nodes.SafeCast: _cast("SAFE_CAST"),
     exp.Interval: interval,
-    exp.Anonymous: call,
     exp.Paren: lambda n: f"({expression(n.this)})",
     exp.Tuple: lambda n: f"({listed(n.expressions)})",
     exp.Bracket: lambda n: f"{expression(n.this)}[{listed(n.expressions)}]",
@@ -273,7 +211,6 @@ WRITERS: dict[type[exp.Expression], Writer] = {
     nodes.CursorOf: lambda n: f"CURSOR({query(n.this)})",
     exp.Subquery: lambda n: query(n),
     exp.Alias: alias,
-    exp.Window: write_windows.window,
     exp.Filter: lambda n: (
         f"{expression(n.this)} FILTER (WHERE {expression(n.args['expression'].this)})"
     ),
@@ -293,3 +230,6 @@ WRITERS: dict[type[exp.Expression], Writer] = {
     nodes.Model: lambda n: f"MODEL {parts(n)}",
     nodes.Separator: lambda n: f"SEPARATOR {_literal(n.this)}",
 }
+
+register_expressions(_WRITERS)
+register_operators({exp.Not: _negated})

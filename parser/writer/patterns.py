@@ -5,7 +5,8 @@ from __future__ import annotations
 from sqlglot import exp
 
 from parser import nodes
-from parser.writer import expressions as write_expressions
+from parser.writer.clauses import interval, order
+from parser.writer.dispatch import expression, listed
 from parser.writer.names import identifier
 
 _SKIPS = {"NEXT": "TO NEXT ROW", "PAST": "PAST LAST ROW", "FIRST": "TO FIRST", "LAST": "TO LAST"}
@@ -15,24 +16,21 @@ def match_recognize(node: exp.Expression) -> str:
     args = node.args
     words: list[str] = []
     if args.get("partition_by"):
-        words.append(f"PARTITION BY {write_expressions.listed(args['partition_by'])}")
+        words.append(f"PARTITION BY {listed(args['partition_by'])}")
     if args.get("order"):
-        words.append(write_expressions.order(args["order"]))
+        words.append(order(args["order"]))
     if args.get("measures"):
-        words.append(f"MEASURES {write_expressions.listed(args['measures'])}")
+        words.append(f"MEASURES {listed(args['measures'])}")
     if args.get("rows"):
         words.append("ONE ROW PER MATCH" if args["rows"].name == "ONE" else "ALL ROWS PER MATCH")
     if args.get("after"):
         words.append(_skip(args["after"]))
     words.append(_pattern_clause(node))
     if args.get("within"):
-        words.append(f"WITHIN {write_expressions.interval(args['within'])}")
+        words.append(f"WITHIN {interval(args['within'])}")
     if args.get("subset"):
         words.append("SUBSET " + ", ".join(map(_subset, args["subset"])))
-    definitions = (
-        f"{identifier(d.args['alias'])} AS {write_expressions.expression(d.this)}"
-        for d in args["define"]
-    )
+    definitions = (f"{identifier(d.args['alias'])} AS {expression(d.this)}" for d in args["define"])
     words.append(f"DEFINE {', '.join(definitions)}")
     return f"MATCH_RECOGNIZE ({' '.join(words)})"
 
@@ -83,4 +81,4 @@ def _bounds(node: exp.Expression) -> str:
 
 
 def _subset(node: exp.Expression) -> str:
-    return f"{identifier(node.this)} = ({write_expressions.listed(node.expressions)})"
+    return f"{identifier(node.this)} = ({listed(node.expressions)})"

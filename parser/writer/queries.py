@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sqlglot import exp
 
 from parser import nodes
 from parser.grammar.datatypes import type_of
-from parser.writer import expressions as write_expressions
-from parser.writer import windows as write_windows
+from parser.writer.clauses import order, parts
+from parser.writer.dispatch import Writer, expression, listed, query, register_queries
 from parser.writer.names import data_type, identifier
 from parser.writer.patterns import match_recognize
+from parser.writer.windows import window_specification
 
 _SET_OPERATIONS: dict[type[exp.Expression], str] = {
     exp.Union: "UNION",
@@ -20,28 +19,18 @@ _SET_OPERATIONS: dict[type[exp.Expression], str] = {
 }
 
 
-def query(node: exp.Expression) -> str:
-    """A query without parentheses around it."""
-    if isinstance(node, exp.SetOperation):
-        return _around(node, _set_operations(node))
-    body = _BODIES.get(type(node))
-    if body is None:
-        raise TypeError(f"{type(node).__name__} is no query")
-    return _around(node, body(node))
-
-
 def _around(node: exp.Expression, body: str) -> str:
     """WITH before it, ORDER BY, LIMIT and OFFSET behind it."""
     words = [_with(node.args["with_"])] if node.args.get("with_") else []
     words.append(body)
     if node.args.get("order"):
-        words.append(write_expressions.order(node.args["order"]))
+        words.append(order(node.args["order"]))
     counts = [
         (key, node.args[key].args["expression"])
         for key in ("limit", "offset")
         if node.args.get(key)
     ]
-    words += [f"{key.upper()} {write_expressions.expression(count)}" for key, count in counts]
+    words += [f"{key.upper()} {expression(count)}" for key, count in counts]
     return " ".join(words)
 
 
@@ -80,23 +69,20 @@ def _select(node: exp.Expression) -> str:
     if args.get("hint"):
         words.append(hint(args["hint"]))
     words += [word for word, key in (("STREAM", "kind"), ("DISTINCT", "distinct")) if args.get(key)]
-    words.append(write_expressions.listed(node.expressions))
+    words.append(listed(node.expressions))
     if args.get("from_"):
         words.append(f"FROM {sources(args['from_'].this, args.get('joins'))}")
     if args.get("where"):
-        words.append(f"WHERE {write_expressions.expression(args['where'].this)}")
+        words.append(f"WHERE {expression(args['where'].this)}")
     if args.get("group"):
         words.append(_group(args["group"]))
     if args.get("having"):
-        words.append(f"HAVING {write_expressions.expression(args['having'].this)}")
+        words.append(f"HAVING {expression(args['having'].this)}")
     if args.get("windows"):
-        windows = (
-            f"{identifier(w.this)} AS {write_windows.window_specification(w)}"
-            for w in args["windows"]
-        )
+        windows = (f"{identifier(w.this)} AS {window_specification(w)}" for w in args["windows"])
         words.append(f"WINDOW {', '.join(windows)}")
     if args.get("qualify"):
-        words.append(f"QUALIFY {write_expressions.expression(args['qualify'].this)}")
+        words.append(f"QUALIFY {expression(args['qualify'].this)}")
     return " ".join(words)
 
 
@@ -105,7 +91,7 @@ def hint(node: exp.Expression) -> str:
 
 
 def hints(items: list[exp.Expression]) -> str:
-    return ", ".join(f"{h.this}({write_expressions.listed(h.expressions)})" for h in items)
+    return ", ".join(f"{h.this}({listed(h.expressions)})" for h in items)
 
 
 def _group(node: exp.Expression) -> str:
@@ -116,7 +102,7 @@ def _group(node: exp.Expression) -> str:
 def _grouping(node: exp.Expression) -> str:
     word = _GROUPINGS.get(type(node))
     if word is None:
-        return write_expressions.expression(node)
+        return expression(node)
     return f"{word} ({', '.join(map(_grouping, node.expressions))})"
 
 
@@ -128,7 +114,7 @@ _GROUPINGS: dict[type[exp.Expression], str] = {
 
 
 def _values(node: exp.Expression) -> str:
-    return "VALUES " + write_expressions.listed(node.expressions)
+    return "VALUES " + listed(node.expressions)
 
 
 def sources(first: exp.Expression, joins: list[exp.Expression] | None) -> str:
@@ -143,7 +129,7 @@ def _join(node: exp.Expression) -> str:
     text = " ".join(str(w) for w in (args.get("method"), args.get("side"), kind, "JOIN") if w)
     text = f" {text} {relation(node.this)}"
     if args.get("on"):
-        return f"{text} ON {write_expressions.expression(args['on'])}"
+        return f"{text} ON {expression(args['on'])}"
     if args.get("using"):
         return f"{text} USING ({', '.join(map(identifier, args['using']))})"
     return text
@@ -163,20 +149,18 @@ def relation(node: exp.Expression) -> str:
 
 
 def _table(node: exp.Expression) -> str:
-    words = [write_expressions.parts(node)]
+    words = [parts(node)]
     words += map(hint, node.args.get("hints") or ())
     if node.args.get("extend"):
         words.append(extension(node.args["extend"]))
     if node.args.get("version"):
-        time = write_expressions.expression(node.args["version"].args["expression"])
+        time = expression(node.args["version"].args["expression"])
         words.append(f"FOR SYSTEM_TIME AS OF {time}")
     return " ".join(words)
 
 
 def extension(items: list[exp.Expression]) -> str:
-    columns = (
-        f"{write_expressions.expression(i.this)} {data_type(type_of(i.args['to']))}" for i in items
-    )
+    columns = (f"{expression(i.this)} {data_type(type_of(i.args['to']))}" for i in items)
     return f"EXTEND ({', '.join(columns)})"
 
 
@@ -195,11 +179,11 @@ def _parenthesised(node: exp.Expression) -> str:
 def _lateral(node: exp.Expression) -> str:
     if isinstance(node.this, exp.Subquery):
         return f"LATERAL {_parenthesised(node.this)}"
-    return f"LATERAL TABLE({write_expressions.expression(node.this)})"
+    return f"LATERAL TABLE({expression(node.this)})"
 
 
 def _unnest(node: exp.Expression) -> str:
-    text = f"UNNEST({write_expressions.listed(node.expressions)})"
+    text = f"UNNEST({listed(node.expressions)})"
     return f"{text} WITH ORDINALITY" if node.args.get("offset") else text
 
 
@@ -209,14 +193,14 @@ def _pivot(node: exp.Expression) -> str:
         nulls = f"{node.args['nulls']} NULLS " if node.args.get("nulls") else ""
         values = ", ".join(map(_unpivoted, node.args["values"]))
         return f"UNPIVOT {nulls}({_list_or_one(node.expressions)} FOR {columns} IN ({values}))"
-    values = write_expressions.listed(node.args["values"])
-    return f"PIVOT ({write_expressions.listed(node.expressions)} FOR {columns} IN ({values}))"
+    values = listed(node.args["values"])
+    return f"PIVOT ({listed(node.expressions)} FOR {columns} IN ({values}))"
 
 
 def _unpivoted(node: exp.Expression) -> str:
     values = node.args.get("values")
     columns = _list_or_one(node.args["columns"])
-    return columns + (f" AS ({write_expressions.listed(values)})" if values else "")
+    return columns + (f" AS ({listed(values)})" if values else "")
 
 
 def _list_or_one(items: list[exp.Expression]) -> str:
@@ -224,27 +208,28 @@ def _list_or_one(items: list[exp.Expression]) -> str:
 
 
 def _sample(node: exp.Expression) -> str:
-    seed = (
-        f" REPEATABLE ({write_expressions.expression(node.args['seed'])})"
-        if node.args.get("seed")
-        else ""
-    )
-    return (
-        f"TABLESAMPLE {node.args['method']}"
-        f" ({write_expressions.expression(node.args['size'])}){seed}"
-    )
+    seed = f" REPEATABLE ({expression(node.args['seed'])})" if node.args.get("seed") else ""
+    return f"TABLESAMPLE {node.args['method']} ({expression(node.args['size'])}){seed}"
 
 
-_BODIES: dict[type[exp.Expression], Callable[[exp.Expression], str]] = {
+_BODIES: dict[type[exp.Expression], Writer] = {
+    **dict.fromkeys(_SET_OPERATIONS, _set_operations),
     exp.Select: _select,
     exp.Values: _values,
     exp.Subquery: _parenthesised,
 }
-_RELATIONS: dict[type[exp.Expression], Callable[[exp.Expression], str]] = {
+_RELATIONS: dict[type[exp.Expression], Writer] = {
     exp.Table: _table,
     exp.Subquery: lambda n: _around(n, _parenthesised(n)),
-    exp.TableFromRows: lambda n: f"TABLE({write_expressions.expression(n.this)})",
+    exp.TableFromRows: lambda n: f"TABLE({expression(n.this)})",
     exp.Lateral: _lateral,
     exp.Unnest: _unnest,
     exp.Values: _values,
 }
+
+
+def _writer(body: Writer) -> Writer:
+    return lambda node: _around(node, body(node))
+
+
+register_queries({kind: _writer(body) for kind, body in _BODIES.items()})

@@ -9,7 +9,8 @@ from parser import nodes
 from parser.grammar.datatypes import type_of
 from parser.grammar.literals import is_typed_literal
 from parser.types import DataType, Root
-from parser.writer.expressions import BINARY, expression
+from parser.writer.dispatch import expression
+from parser.writer.expressions import BINARY
 from parser.writer.names import backticked, data_type
 
 # What Flink's catalog of functions defines; other functions are part of its grammar, and have no

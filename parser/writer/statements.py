@@ -26,9 +26,9 @@ from parser.writer.definitions import (
     with_options,
     words,
 )
-from parser.writer.expressions import expression
+from parser.writer.dispatch import expression, query
 from parser.writer.names import name, names, path, quoted
-from parser.writer.queries import extension, hints, query, relation
+from parser.writer.queries import extension, hints, relation
 
 __all__ = ["write", "write_tree"]
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from parser.writer import expressions as write_expressions
+from parser.writer.clauses import order
+from parser.writer.dispatch import expression, listed, register_expressions
 from parser.writer.names import identifier
 
 
 def window(node: exp.Expression) -> str:
-    function = write_expressions.expression(node.this)
+    function = expression(node.this)
     if not node.args.get("over"):
         return f"{function} OVER {identifier(node.args['alias'])}"
     return f"{function} OVER {window_specification(node)}"
@@ -19,9 +20,9 @@ def window_specification(node: exp.Expression) -> str:
     """([name] [PARTITION BY …] [ORDER BY …] [ROWS | RANGE …])"""
     words = [identifier(node.args["alias"])] if node.args.get("alias") else []
     if node.args.get("partition_by"):
-        words.append(f"PARTITION BY {write_expressions.listed(node.args['partition_by'])}")
+        words.append(f"PARTITION BY {listed(node.args['partition_by'])}")
     if node.args.get("order"):
-        words.append(write_expressions.order(node.args["order"]))
+        words.append(order(node.args["order"]))
     if node.args.get("spec"):
         words.append(_frame(node.args["spec"]))
     if node.args.get("partial"):
@@ -35,7 +36,8 @@ def _frame(node: exp.Expression) -> str:
 
 
 def _bound(value: exp.Expression | str, side: str | None) -> str:
-    text = (
-        value.replace("_", " ") if isinstance(value, str) else write_expressions.expression(value)
-    )
+    text = value.replace("_", " ") if isinstance(value, str) else expression(value)
     return f"{text} {side}" if side else text
+
+
+register_expressions({exp.Window: window})

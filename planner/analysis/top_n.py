@@ -24,7 +24,7 @@ from planner.passes.constant_folding import folded
 from planner.passes.push_down_filter import push_down_filter
 from planner.rewrite import conjunction, conjuncts, transform
 from planner.scalar import Call, ColumnRef, Literal, Scalar, walk
-from udf.aggregates.basic import is_aggregate
+from udf.aggregates.registry import is_aggregate
 
 P = TypeVar("P", bound=LogicalPlan)
 

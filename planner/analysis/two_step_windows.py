@@ -10,7 +10,7 @@ from typing import TypeVar
 from planner.logical import Cumulate, LogicalPlan, Tumble, WindowAggregate, windows_below
 from planner.rewrite import transform
 from planner.settings import AGG_PHASES, AGG_STRATEGIES, is_batch, one_of
-from udf.aggregates.basic import BUFFERED, aggregate_names
+from udf.aggregates.registry import BUFFERED, aggregate_names
 
 P = TypeVar("P", bound=LogicalPlan)
 

@@ -10,7 +10,7 @@ from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
 from parser.types import DataType, Root
 from planner.binder.queries.grouping_sets import FUNCTIONS
-from udf.aggregates.basic import aggregate_names
+from udf.aggregates.registry import aggregate_names
 
 APPROXIMATE = "APPROX_COUNT_DISTINCT"
 AGGREGATES = frozenset(n for n in aggregate_names() if " " not in n) | {APPROXIMATE}

@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import ClassVar, Self
 
 from parser.types import Column, Schema, TimeAttribute
-from planner.catalog import Table, Watermark
 from planner.logical import movement as moves
 from planner.logical.change_kinds import ModifyKindSet
 from planner.logical.node import LogicalPlan, Names, OneInput, renamed_keys
 from planner.scalar import Call, ColumnRef, Scalar, columns_of, digest_of, same_values, walk
+from planner.tables import Table, Watermark
 
 
 @dataclass(frozen=True)

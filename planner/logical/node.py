@@ -10,10 +10,10 @@ from functools import cached_property
 from typing import ClassVar, Self, TypeAlias
 
 from parser.types import Schema
-from planner.catalog import Table
 from planner.logical.change_kinds import ModifyKindSet
 from planner.logical.movement import Movement
 from planner.scalar import Call, Scalar, columns_of, digest_of, walk
+from planner.tables import Table
 
 Names: TypeAlias = frozenset[str]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from parser.types import BYTES, Column, Schema
-from planner.catalog import MetadataColumn, Table
 from planner.logical.core import Scan
 from planner.logical.node import LogicalPlan, OneInput
+from planner.tables import MetadataColumn, Table
 
 KEY = "key"
 # The output ports of rows that leave a part: those for other parts in parcels, those for itself as

@@ -12,7 +12,7 @@ from planner.logical import movement as moves
 from planner.logical.aggregates import GroupAggregate
 from planner.logical.node import Names, OneInput
 from planner.logical.windows import AggregateCall
-from udf.aggregates.basic import bind_aggregate
+from udf.aggregates.registry import bind_aggregate
 
 # How many rows stand behind one of these.
 ROWS: Final = "#rows"

@@ -102,7 +102,7 @@ class SessionAssign(OneInput, Stateful):
 
 @dataclass(frozen=True)
 class AggregateCall:
-    """`function` of `udf.aggregates.basic` over the input column `argument` (None for COUNT(*));
+    """`function` of `udf.aggregates.registry` over the input column `argument` (None for COUNT(*));
     `name` and `type` are those of the result column. `filter_column` names a BOOLEAN input column:
     only rows where it is TRUE count."""
 

@@ -30,7 +30,7 @@ _Held = list[bytes | None]
 
 
 class UserAggregate:
-    """An aggregate of a user as `udf.aggregates.basic.Aggregate` describes one. `types`: of its
+    """An aggregate of a user as `udf.aggregates.accumulators.Aggregate` describes one. `types`: of its
     argument, or of the one ROW of all its arguments. Rows with a NULL where the function takes none
     are not shown to it."""
 

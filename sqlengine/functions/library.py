@@ -18,7 +18,7 @@ from sqlengine.functions.limits import FunctionLimits
 from sqlengine.functions.pool import POOL
 from sqlengine.functions.sinks import register_sink
 from sqlengine.functions.store import ModuleStore, Sources, collect, inside, installed
-from udf.aggregates.basic import register_aggregate
+from udf.aggregates.registry import register_aggregate
 from udf.registry import register_user
 from udf.tables import register_table
 from udf.user import Kind, UserFunction, definition_of, type_named

@@ -28,7 +28,7 @@ from sqlengine.operators.base import ERROR_PORT, Operator
 from sqlengine.operators.watermark import WatermarkOperator
 from sqlengine.operators.windows.aggregate import WindowAggregateOperator
 from sqlengine.operators.windows.assign import WindowAssignOperator
-from udf.aggregates.basic import bind_aggregate
+from udf.aggregates.registry import bind_aggregate
 
 TUMBLE_FOLDER = Path(__file__).parent / "tumble"
 

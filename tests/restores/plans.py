@@ -43,7 +43,7 @@ from planner.logical import (
 )
 from planner.logical.windows import AggregateCall, EmittingAggregate
 from planner.scalar import is_deterministic
-from udf.aggregates.basic import BUFFERED
+from udf.aggregates.registry import BUFFERED
 
 # Sums, counts and extremes of these are the same in any order; those of binary fractions are
 # rounded at each step.

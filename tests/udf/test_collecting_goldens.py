@@ -23,8 +23,8 @@ from sqlengine.expressions import evaluate
 from sqlengine.formats.results import column_to_json
 from sqlengine.state.columns import to_arrow, to_numpy
 from tests.udf.golden import FOLDER, read_table
-from udf.aggregates.accumulators import Accumulator, empty_accumulator
-from udf.aggregates.basic import Aggregate, bind_aggregate
+from udf.aggregates.accumulators import Accumulator, Aggregate, empty_accumulator
+from udf.aggregates.registry import bind_aggregate
 
 CALLS = json.loads((FOLDER / "collecting.json").read_text())["calls"]
 TABLE = read_table()

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from parser.errors import PlanError
 from parser.types import BITMAP, DOUBLE, INT, STRING, DataType, array, decimal, row, timestamp
 from sqlengine.state.columns import to_arrow, to_numpy
-from udf.aggregates.accumulators import Accumulator, empty_accumulator
-from udf.aggregates.basic import Aggregate, bind_aggregate
+from udf.aggregates.accumulators import Accumulator, Aggregate, empty_accumulator
+from udf.aggregates.registry import bind_aggregate
 from udf.time.plain import from_plain, plain_type
 from udf.vector import Vector
 

@@ -23,7 +23,7 @@ from tests.udf.golden import (
     wanted,
 )
 from udf.aggregates.accumulators import empty_accumulator
-from udf.aggregates.basic import bind_aggregate
+from udf.aggregates.registry import bind_aggregate
 
 FILES = sorted(FOLDER.glob("*.jsonl"))
 

@@ -18,7 +18,7 @@ from parser.errors import PlanError
 from parser.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, DataType, decimal, timestamp
 from udf import registry
 from udf.aggregates.accumulators import empty_accumulator
-from udf.aggregates.basic import bind_aggregate
+from udf.aggregates.registry import bind_aggregate
 from udf.java.regex import translate
 from udf.numbers.rounding import _round_fast, _round_float
 from udf.registry import KernelContext, bind, call, lookup, names, suggest

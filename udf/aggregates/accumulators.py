@@ -1,9 +1,13 @@
-"""Columns of accumulators: NumPy arrays by slot, and their way from and to Arrow."""
+"""The contract of aggregate functions, and the columns of their accumulators.
+
+An accumulator is one NumPy array per column, indexed by slot (one per key): int64, float64, bool or
+object by the column's type, and for a nullable column a bool array `name + '?'` that is True where
+the value is not NULL. New slots are zero and not valid."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -11,12 +15,47 @@ import pyarrow as pa
 
 from parser.types import DataType
 from udf.arrays.arrays import valid
-from udf.vector import BoolArray
+from udf.vector import BoolArray, Errors, Vector
 
 Slots: TypeAlias = npt.NDArray[np.int64]
 # int64, float64, bool or object elements, by `numpy_type`.
 Column: TypeAlias = npt.NDArray[Any]
 Accumulator: TypeAlias = dict[str, Column]
+
+
+class Aggregate(Protocol):
+    """An aggregate function bound to its arguments' types.
+
+    `accumulators` names the columns that it keeps per key, with their types. `update` adds rows:
+    row i counts where `selected[i]` (FILTER, errors) and goes to `slots[i]`, which may repeat.
+    `retract` takes rows back; only where `retractable`. Of equal rows the first is taken back, so
+    that a batch may give its updates first and then all that it takes back. But for variances a row
+    may even be taken back before it comes. `merge` adds the accumulators of `other` at `others` to
+    those at `slots` (distinct). `result` gives one value per slot. An aggregate of a user may fail:
+    for a row, a pair or a slot, which then counts for nothing."""
+
+    @property
+    def result_type(self) -> DataType: ...
+
+    @property
+    def accumulators(self) -> tuple[tuple[str, DataType], ...]: ...
+
+    @property
+    def retractable(self) -> bool: ...
+
+    def update(
+        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
+    ) -> Errors | None: ...
+
+    def retract(
+        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
+    ) -> Errors | None: ...
+
+    def merge(
+        self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots
+    ) -> Errors | None: ...
+
+    def result(self, acc: Accumulator, slots: Slots) -> pa.Array | Vector: ...
 
 
 class RetractableAggregate(ABC):

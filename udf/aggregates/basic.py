@@ -1,24 +1,18 @@
-"""Aggregate functions over a keyed table: what they keep per key, and how rows change it, all in
-NumPy columns.
-
-An accumulator is one array per column, indexed by slot: int64, float64, bool or object by the
-column's type, and for a nullable column a bool array `name + '?'` that is True where the value is
-not NULL. New slots are zero and not valid."""
+"""COUNT, SUM and AVG."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from parser.errors import PlanError
 from parser.types import BIGINT, DataType, Root, TimeAttribute, decimal
 from udf.aggregates.accumulators import (
     Accumulator,
+    Aggregate,
     Column,
     RetractableAggregate,
     Slots,
@@ -27,50 +21,12 @@ from udf.aggregates.accumulators import (
     to_arrow_column,
     to_numpy,
 )
-from udf.aggregates.buffered import Buffered
-from udf.aggregates.distinct import Distinct
+from udf.aggregates.registry import define, refusal
 from udf.arrays.arrays import valid
 from udf.numbers.decimals import EXACT, fit
-from udf.vector import BoolArray, Errors, Vector
-
-__all__ = ["Accumulator", "Aggregate", "Slots", "aggregate_names", "bind_aggregate", "is_aggregate"]
+from udf.vector import BoolArray, Vector
 
 _BIGINT = BIGINT.with_nullable(False)
-
-
-class Aggregate(Protocol):
-    """An aggregate function bound to its arguments' types.
-
-    `accumulators` names the columns that it keeps per key, with their types. `update` adds rows:
-    row i counts where `selected[i]` (FILTER, errors) and goes to `slots[i]`, which may repeat.
-    `retract` takes rows back; only where `retractable`. Of equal rows the first is taken back, so
-    that a batch may give its updates first and then all that it takes back. But for variances a row
-    may even be taken back before it comes. `merge` adds the accumulators of `other` at `others` to
-    those at `slots` (distinct). `result` gives one value per slot. An aggregate of a user may fail:
-    for a row, a pair or a slot, which then counts for nothing."""
-
-    @property
-    def result_type(self) -> DataType: ...
-
-    @property
-    def accumulators(self) -> tuple[tuple[str, DataType], ...]: ...
-
-    @property
-    def retractable(self) -> bool: ...
-
-    def update(
-        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
-    ) -> Errors | None: ...
-
-    def retract(
-        self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
-    ) -> Errors | None: ...
-
-    def merge(
-        self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots
-    ) -> Errors | None: ...
-
-    def result(self, acc: Accumulator, slots: Slots) -> pa.Array | Vector: ...
 
 
 @dataclass(frozen=True)
@@ -232,10 +188,6 @@ def _add(sums: Column, slots: Slots, added: Column, kind: DataType) -> None:
     sums[distinct] = narrow
 
 
-# The aggregate for arguments of these types; where the flag says so, one that takes rows back.
-Factory: TypeAlias = Callable[[Sequence[DataType], bool], Aggregate]
-
-
 def _count(types: Sequence[DataType], retract: bool) -> Aggregate:
     if len(types) > 1:
         raise refusal("COUNT", types, "one value or * expected")
@@ -283,98 +235,25 @@ def _one_number(name: str, types: Sequence[DataType]) -> DataType:
     return types[0].as_attribute(TimeAttribute.NONE)
 
 
-def refusal(name: str, types: Sequence[DataType], detail: str) -> PlanError:
-    """The error for arguments that an aggregate does not take."""
-    return PlanError(
-        f"cannot apply '{name}' to arguments ({', '.join(map(str, types))})", detail=detail
-    )
-
-
-_AGGREGATES: dict[str, Factory] = {
-    "COUNT": _count,
-    "SUM": _sum,
-    "AVG": _avg,
-    "SUM SUMMED": _sum_summed,  # those that `planner.passes.share_sums` makes
-    "AVG SUMMED": _avg_summed,
-    "AVG DIVIDED": _avg_divided,
-}
-
-
-# What people read about each, by its names.
-_DOCS: dict[tuple[str, ...], str] = {
-    ("COUNT",): (
-        "COUNT(*), COUNT([DISTINCT] value): the number of rows, or of those whose value is not"
-        " NULL."
-    ),
-    ("SUM",): (
-        "SUM([DISTINCT] number): the sum of what is not NULL, in the type of the argument; NULL if"
-        " there is nothing."
-    ),
-    ("AVG",): (
-        "AVG([DISTINCT] number): the mean of what is not NULL; that of integers is cut to an"
-        " integer."
-    ),
-}
-
-
-def define(*names: str, factory: Factory, doc: str = "") -> None:
-    """Adds a built-in aggregate; `doc` begins with its usage and a colon, and is empty for a
-    variant of another."""
-    for name in names:
-        if name in _AGGREGATES:
-            raise ValueError(f"aggregate {name} is defined twice")
-        _AGGREGATES[name] = factory
-    if doc:
-        _DOCS[tuple(n for n in names if " " not in n)] = doc
-
-
-def documented() -> dict[tuple[str, ...], str]:
-    """The built-in aggregates' docs by their names."""
-    return dict(_DOCS)
-
-
-# Their results are typed by what they take, also where they are over no rows.
-_KEEPERS = frozenset({"COLLECT", "ARRAY_AGG", "LISTAGG"})
-
-# Behind the name of a DISTINCT one: as `udf.aggregates.buffered` has it.
-BUFFERED = " BUFFERED"
-
-# Aggregates of users, by an identity that no built-in name has.
-_USERS: dict[str, Factory] = {}
-
-
-def register_aggregate(name: str, factory: Factory) -> None:
-    """Makes a user's aggregate known by its identity, which stands for one content."""
-    _USERS[name] = factory
-
-
-def aggregate_names() -> list[str]:
-    return sorted(_AGGREGATES)
-
-
-def is_aggregate(name: str) -> bool:
-    return name in _AGGREGATES
-
-
-def bind_aggregate(
-    name: str, types: Sequence[DataType], *, grouped: bool = False, retract: bool = False
-) -> Aggregate:
-    """The aggregate `name` (upper case) for arguments of these types; no argument is COUNT(*); 'SUM
-    DISTINCT' is SUM of distinct values, 'LISTAGG DISTINCT BUFFERED' of those in the order of
-    Flink's windows. PlanError for types that it does not take, and for an aggregate of a user that
-    cannot retract. Only with GROUP BY and without FILTER (`grouped`) is the result NOT NULL where
-    the argument is: over no rows it is NULL. `retract`: one that takes rows back, for inputs that
-    are updated. It keeps more than the one that does not, and what the two keep differs."""
-    plain = name.removesuffix(BUFFERED)
-    base = plain.removesuffix(" DISTINCT")
-    nullable = [t if grouped or base in _KEEPERS else t.with_nullable(True) for t in types]
-    bound = (_AGGREGATES.get(base) or _USERS[base])(nullable, retract)
-    if retract and not bound.retractable:
-        raise PlanError(
-            f"'{base.partition('@')[0]}' cannot take rows back, but its input is updated",
-            hint="give it a method retract, or rows that are only added",
-        )
-    if base == plain:
-        return bound
-    once = Distinct(bound, nullable[0])
-    return once if plain == name else Buffered(once)
+define(
+    "COUNT",
+    factory=_count,
+    doc="COUNT(*), COUNT([DISTINCT] value): the number of rows, or of those whose value is not"
+    " NULL.",
+)
+define(
+    "SUM",
+    factory=_sum,
+    doc="SUM([DISTINCT] number): the sum of what is not NULL, in the type of the argument; NULL if"
+    " there is nothing.",
+)
+define(
+    "AVG",
+    factory=_avg,
+    doc="AVG([DISTINCT] number): the mean of what is not NULL; that of integers is cut to an"
+    " integer.",
+)
+# Variants that `planner.passes.share_sums` puts into plans.
+define("SUM SUMMED", factory=_sum_summed)
+define("AVG SUMMED", factory=_avg_summed)
+define("AVG DIVIDED", factory=_avg_divided)

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import BIGINT, BITMAP, DataType, Root
-from udf.aggregates.accumulators import Accumulator, RetractableAggregate, Slots
-from udf.aggregates.basic import Aggregate, Factory, define, refusal
+from udf.aggregates.accumulators import Accumulator, Aggregate, RetractableAggregate, Slots
+from udf.aggregates.registry import Factory, define, refusal
 from udf.aggregates.sorted_multiset import counted, entries, kept_type, merge_counts, shares
 from udf.arrays.arrays import valid
 from udf.numbers.bitmaps import read_bitmap, write_bitmap

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.types import BIGINT, DOUBLE, STRING, DataType, Root, TimeAttribute, array, row, varchar
-from udf.aggregates.accumulators import Accumulator, Slots, to_arrow_column, to_numpy
-from udf.aggregates.basic import Aggregate, Factory, define, refusal
+from udf.aggregates.accumulators import Accumulator, Aggregate, Slots, to_arrow_column, to_numpy
+from udf.aggregates.registry import Factory, define, refusal
 from udf.aggregates.sorted_multiset import (
     change_counts,
     entries,

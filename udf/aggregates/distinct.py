@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from parser.types import DataType
-from udf.aggregates.accumulators import Accumulator, Slots
+from udf.aggregates.accumulators import Accumulator, Aggregate, Slots
 from udf.aggregates.sorted_multiset import (
     counted,
     entries,
@@ -19,9 +18,6 @@ from udf.aggregates.sorted_multiset import (
     stored_type,
 )
 from udf.vector import BoolArray, Errors, Vector
-
-if TYPE_CHECKING:
-    from udf.aggregates.basic import Aggregate
 
 # The column of the values that have come, with their numbers.
 SEEN = "seen"

@@ -11,13 +11,14 @@ import pyarrow as pa
 from parser.types import DataType, Root, TimeAttribute
 from udf.aggregates.accumulators import (
     Accumulator,
+    Aggregate,
     Column,
     Slots,
     rows_that_count,
     to_arrow_column,
     to_numpy,
 )
-from udf.aggregates.basic import Aggregate, Factory, define, refusal
+from udf.aggregates.registry import Factory, define, refusal
 from udf.aggregates.sorted_multiset import (
     Counted,
     Entry,

@@ -10,8 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import BIGINT, DOUBLE, DataType, TimeAttribute
-from udf.aggregates.accumulators import Accumulator, RetractableAggregate, Slots, to_numpy
-from udf.aggregates.basic import Aggregate, Factory, define, refusal
+from udf.aggregates.accumulators import (
+    Accumulator,
+    Aggregate,
+    RetractableAggregate,
+    Slots,
+    to_numpy,
+)
+from udf.aggregates.registry import Factory, define, refusal
 from udf.arrays.arrays import valid
 from udf.casts.cast import convert
 from udf.vector import BoolArray, Vector

@@ -38,7 +38,7 @@ from planner.logical import (
 from planner.rewrite import replace_where
 from planner.scalar import Call, ColumnRef, Literal, Scalar, columns_of
 from planner.settings import late_table_name
-from udf.aggregates.basic import bind_aggregate
+from udf.aggregates.registry import bind_aggregate
 
 # GROUPING and the like.
 _MARK = BIGINT.with_nullable(False)

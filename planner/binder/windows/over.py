@@ -23,7 +23,7 @@ from planner.binder.windows.over_runs import by_frame
 from planner.logical import Frame, LogicalPlan, Over, OverCall, Project, SortKey
 from planner.passes.constant_folding import folded
 from planner.scalar import ColumnRef, Literal, Scalar
-from udf.aggregates.basic import bind_aggregate, is_aggregate
+from udf.aggregates.registry import bind_aggregate, is_aggregate
 
 Bind = Callable[[exp.Expression], Scalar]
 

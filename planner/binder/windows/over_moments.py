@@ -14,7 +14,7 @@ from planner.binder.expressions import literals
 from planner.binder.expressions.calls import function_call
 from planner.binder.expressions.casts import cast, implicit_cast
 from planner.scalar import Literal, Scalar
-from udf.aggregates.basic import bind_aggregate
+from udf.aggregates.registry import bind_aggregate
 
 # The column of SUM or COUNT of a value over the frame.
 Total: TypeAlias = Callable[[str, Scalar], Scalar]

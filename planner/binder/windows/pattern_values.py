@@ -25,7 +25,7 @@ from planner.binder.windows.over_moments import MOMENTS
 from planner.logical import PatternItem, PatternValue
 from planner.rewrite import replace_where
 from planner.scalar import Call, ColumnRef, Literal, Scalar, walk
-from udf.aggregates.basic import bind_aggregate
+from udf.aggregates.registry import bind_aggregate
 
 # Stands for the variables of a name alone; no variable is called so.
 _ALL = "*"

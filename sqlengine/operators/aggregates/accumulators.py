@@ -17,9 +17,10 @@ from sqlengine.operators.base import ERROR_PORT, Context, Output
 from sqlengine.operators.dead_letters import dead_letters
 from sqlengine.state.columns import BoolArray, SlotColumn
 from sqlengine.state.table import KeyedTable
-from udf.aggregates.accumulators import empty_accumulator
-from udf.aggregates.basic import Accumulator, Aggregate, Sum, bind_aggregate
+from udf.aggregates.accumulators import Accumulator, Aggregate, empty_accumulator
+from udf.aggregates.basic import Sum
 from udf.aggregates.buffered import Buffered
+from udf.aggregates.registry import bind_aggregate
 from udf.aggregates.statistics import Spread
 from udf.vector import Errors, Vector, merge_errors
 

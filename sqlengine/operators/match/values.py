@@ -10,8 +10,8 @@ import numpy as np
 from parser.types import Root
 from planner.logical import PatternItem, PatternValue
 from sqlengine.operators.match.conditions import RowError, arrow_values, python_values
-from udf.aggregates.accumulators import empty_accumulator
-from udf.aggregates.basic import Aggregate, bind_aggregate
+from udf.aggregates.accumulators import Aggregate, empty_accumulator
+from udf.aggregates.registry import bind_aggregate
 from udf.vector import Vector
 
 # How many rows each item has taken.

@@ -15,8 +15,8 @@ from sqlengine.batch import IntArray
 from sqlengine.operators.over.frames import NUMBERING, bound_of
 from sqlengine.operators.over.lag import Lag
 from sqlengine.state.columns import BoolArray, validity
-from udf.aggregates.accumulators import Accumulator, Column, empty_accumulator
-from udf.aggregates.basic import Aggregate, Count, Sum
+from udf.aggregates.accumulators import Accumulator, Aggregate, Column, empty_accumulator
+from udf.aggregates.basic import Count, Sum
 from udf.vector import Vector
 
 # As many rows take their values from one standing together: each is counted for all behind it.

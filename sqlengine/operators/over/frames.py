@@ -13,8 +13,9 @@ from parser.types import DataType
 from planner.logical import OverCall
 from sqlengine.batch import IntArray
 from sqlengine.state.columns import validity
-from udf.aggregates.accumulators import empty_accumulator, to_arrow_column
-from udf.aggregates.basic import Aggregate, Sum, bind_aggregate
+from udf.aggregates.accumulators import Aggregate, empty_accumulator, to_arrow_column
+from udf.aggregates.basic import Sum
+from udf.aggregates.registry import bind_aggregate
 from udf.vector import Vector
 
 # Frames may overlap: so many pairs of a row and its frame's rows are looked at in one go.

@@ -1,0 +1,67 @@
+"""Tables as CREATE TABLE declares them. The catalog and the nodes of plans both build on this."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from parser.types import Column, Schema
+from planner.logical.change_kinds import ModifyKindSet
+from planner.scalar import Scalar
+
+# Catalog, database and name.
+Identifier = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Watermark:
+    """Rows of `column` are late once the greatest value of `expression` so far has passed them;
+    `text` is its SQL."""
+
+    column: str
+    expression: Scalar
+    text: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class MetadataColumn:
+    """A column whose value the connector gives under `key`; `virtual` ones are not written."""
+
+    column: Column
+    key: str
+    virtual: bool
+
+
+# Before the name of a partition column whose values stand beside the records: its key of metadata.
+PARTITION: Final = "partition."
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as CREATE TABLE made it. `schema` is what a query sees, in the order of the
+    declaration; `physical` the columns that stand in the records; `computed` pairs of name and
+    expression over physical and metadata columns, whose SQL is in `texts`. `definition`: the whole
+    statement as SQL, with full types and without LIKE, for those that say LIKE or ALTER."""
+
+    name: Identifier
+    schema: Schema
+    physical: Schema
+    options: Mapping[str, str]
+    metadata: tuple[MetadataColumn, ...] = ()
+    computed: tuple[tuple[str, Scalar], ...] = ()
+    watermark: Watermark | None = None
+    primary_key: tuple[str, ...] = ()
+    temporary: bool = False
+    changes: ModifyKindSet = ModifyKindSet.NONE
+    partition_keys: tuple[str, ...] = ()
+    texts: Mapping[str, str] = field(default_factory=dict, compare=False)
+    definition: str = field(default="", compare=False)
+
+    @property
+    def display(self) -> str:
+        return self.name[2]
+
+    @property
+    def connector(self) -> str:
+        return self.options["connector"]
