@@ -55,8 +55,8 @@ class PatternValue:
     - FIRST, LAST: the value of the input's `column` in the first or last of them, `offset` rows
       away from there; NULL where there is no such row
     - ROWTIME: the time at which the match is known
-    - else an aggregate of `udf.aggregates.registry` over `column` (None for COUNT(*)), whose type is
-      `argument_type`.
+    - else an aggregate of `udf.aggregates.registry` over `column` (None for COUNT(*)), whose type
+      is `argument_type`.
 
     `variables` are names of items, all that there are for a name alone; `name` is the column that
     it is known by."""

@@ -30,9 +30,10 @@ _Held = list[bytes | None]
 
 
 class UserAggregate:
-    """An aggregate of a user as `udf.aggregates.accumulators.Aggregate` describes one. `types`: of its
-    argument, or of the one ROW of all its arguments. Rows with a NULL where the function takes none
-    are not shown to it."""
+    """A user's aggregate, behind the contract of `udf.aggregates.accumulators.Aggregate`.
+
+    `types` are those of its argument, or of the one ROW of all its arguments. Rows with a NULL
+    where the function takes none are not shown to it."""
 
     def __init__(
         self, function: UserFunction, types: Sequence[DataType], retract: bool = False
