@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from parser.errors import Position, ServiceError, SqlError
 from sqlengine.config import LOOPBACK, token_from
+from sqlengine.jobs.job import check_name
 
 Json = dict[str, object]
 DEFAULT_SERVER = "http://127.0.0.1:8083"
@@ -166,3 +167,8 @@ def default_client(server: str | None, token_file: str | None = None) -> Client:
 def quote(name: str) -> str:
     """A name as part of a path."""
     return urllib.parse.quote(name, safe="")
+
+
+def job_url(name: str) -> str:
+    """Returns the path of a job on the server. Raises JobError for what is no job name."""
+    return f"/api/v1/jobs/{quote(check_name(name))}"

@@ -15,8 +15,8 @@ import click
 from parser.errors import render
 from sqlengine.cli.tables import at_work, count, draw_table
 from sqlengine.cli.texts import Texts, job_texts
-from sqlengine.client import Client, Json, Refused, default_client, quote
-from sqlengine.jobs.job import MAIN, JobState, check_name
+from sqlengine.client import Client, Json, Refused, default_client, job_url
+from sqlengine.jobs.job import MAIN, JobState
 
 # So many outcomes are shown one by one.
 FEW = 20
@@ -192,11 +192,6 @@ def validate(
     )
 
 
-def job_url(name: str) -> str:
-    """The job's path on the server; JobError for what is no name."""
-    return f"/api/v1/jobs/{quote(check_name(name))}"
-
-
 @click.command(short_help="Show the plan of a file or of a job.")
 @click.argument("target", metavar="FILE|JOB")
 @define_option
@@ -341,6 +336,3 @@ def rollback(
     query: Json = {"version": version, "take_over": "true" if take_over else None}
     body = default_client(server, token_file).post(f"{job_url(name)}/rollback", b"", **query)
     show(body, output, draw_outcome)
-
-
-JOB_COMMANDS = (submit, validate, explain, jobs, remove, history, rollback)

@@ -9,7 +9,6 @@ import click
 from sqlengine.cli.jobs import (
     draw_outcome,
     items_of,
-    job_url,
     moment,
     path_for_server,
     savepoint_option,
@@ -17,7 +16,7 @@ from sqlengine.cli.jobs import (
     show,
 )
 from sqlengine.cli.tables import count, draw_table
-from sqlengine.client import Json, default_client, quote
+from sqlengine.client import Json, default_client, job_url, quote
 
 SAVEPOINTS = "/api/v1/savepoints"
 
@@ -257,6 +256,3 @@ def _draw_results(body: Json) -> None:
         assert isinstance(columns, list)
         assert isinstance(rows, list)
         draw_table(columns, rows)
-
-
-STATE_COMMANDS = (start, stop, isolate, merge, savepoint, state, execute)

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 
 def draw_table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -24,6 +22,9 @@ def draw_table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None
                 ).rstrip()
             )
         return
+    from rich.console import Console  # a tenth of a second, for people only
+    from rich.table import Table
+
     table = Table()
     for header in headers:
         table.add_column(header, overflow="fold")
@@ -40,9 +41,10 @@ def count(number: int, noun: str) -> str:
 @contextmanager
 def at_work(what: str) -> Iterator[None]:
     """Says on a terminal what takes its time."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
+    if not sys.stderr.isatty():
         yield
         return
-    with console.status(what):
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
         yield

@@ -9,10 +9,9 @@ from datetime import UTC, datetime
 import click
 
 from parser.errors import ExecutionError, Position, render
-from sqlengine.cli.jobs import job_url, server_options, show
+from sqlengine.cli.jobs import server_options, show
 from sqlengine.cli.tables import count
-from sqlengine.client import Client, Json, default_client
-from sqlengine.formats.options import duration
+from sqlengine.client import Client, Json, default_client, job_url
 
 LETTERS = "/api/v1/dead-letters"
 _PAYLOAD = 200
@@ -163,6 +162,8 @@ def _number(value: object) -> int:
 
 def _moment(text: str) -> int:
     """ms since 1970 of a time, or of so long ago."""
+    from sqlengine.formats.options import duration
+
     try:
         return time.time_ns() // 1_000_000 - duration(text)
     except ValueError:

@@ -1,0 +1,173 @@
+"""`sql serve`: the server, in this process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sqlengine.cli.values import SIZE
+from sqlengine.config import Config, data_folder, function_limits, token_from
+from sqlengine.system.durability import Checkpoints, Delivery, Fsync
+
+
+@click.command(short_help="Run the server.")
+@click.option("--data", help="Data folder (default: SQLENGINE_DATA, else ./data).")
+@click.option(
+    "--jobs",
+    type=click.Path(path_type=Path),
+    help="Watched folder of .sql files (default: DATA/jobs).",
+)
+@click.option(
+    "--functions",
+    type=click.Path(path_type=Path),
+    help="Folder of Python modules (default: DATA/functions).",
+)
+@click.option(
+    "--uploads", is_flag=True, help="Requests may bring Python modules with a job's text."
+)
+@click.option(
+    "--function-seconds",
+    type=click.FloatRange(0.01),
+    help="Time of a user's function for a row (default: 1).",
+)
+@click.option(
+    "--function-memory",
+    type=click.IntRange(1),
+    help="Memory of a module of users, in MB (default: 512).",
+)
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Others than this machine need a token."
+)
+@click.option(
+    "--port",
+    default=8083,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="0 takes a free one.",
+)
+@click.option(
+    "--token-file", help="File with the token that requests must carry (or SQLENGINE_TOKEN)."
+)
+@click.option(
+    "--fsync",
+    type=click.Choice(["none", "interval", "epoch"]),
+    default="none",
+    show_default=True,
+    help="When files are forced to disk: 'none' is safe while the machine has power.",
+)
+@click.option(
+    "--delivery",
+    type=click.Choice(["exactly-once", "at-least-once"]),
+    default="exactly-once",
+    show_default=True,
+    help="Whether a crash may give rows a second time.",
+)
+@click.option(
+    "--checkpoints",
+    type=click.Choice(["rocksdb", "topic"]),
+    default="rocksdb",
+    show_default=True,
+    help="Where checkpoints are kept.",
+)
+@click.option(
+    "--instances",
+    "processes",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Processes that run jobs in parts, where they can be divided.",
+)
+@click.option(
+    "--parts",
+    type=click.IntRange(1, 128),
+    help=(
+        "Parts that instances share out; fixed when they first start (default: one for each, two at"
+        " least)."
+    ),
+)
+@click.option(
+    "--batch-size", type=click.IntRange(1), default=4096, show_default=True, help="Rows a read."
+)
+@click.option(
+    "--client-rate",
+    type=SIZE,
+    help="What a client may append to topics a second, such as 10MB (default: any).",
+)
+@click.option(
+    "--volume",
+    "volumes",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Folder on another disk to which shards of topics may be moved; may be repeated.",
+)
+@click.option(
+    "--savepoints",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Folder in which savepoints may be, besides DATA/savepoints; may be repeated.",
+)
+@click.option(
+    "--memory-limit",
+    type=SIZE,
+    help="State of all jobs, such as 512MB: above it the largest job is stopped.",
+)
+@click.option(
+    "--isolation/--no-isolation",
+    default=True,
+    show_default=True,
+    help="Take jobs that hold others up into graphs of their own, and bring them back.",
+)
+def serve(
+    data: str | None,
+    jobs: Path | None,
+    functions: Path | None,
+    uploads: bool,
+    function_seconds: float | None,
+    function_memory: int | None,
+    host: str,
+    port: int,
+    token_file: str | None,
+    fsync: Fsync,
+    delivery: Delivery,
+    checkpoints: Checkpoints,
+    processes: int,
+    parts: int | None,
+    batch_size: int,
+    client_rate: int | None,
+    volumes: tuple[Path, ...],
+    savepoints: tuple[Path, ...],
+    memory_limit: int | None,
+    isolation: bool,
+) -> None:
+    """Run the server: REST, watched folder, command topic, embedded broker."""
+    from sqlengine.system.memory import forget_pandas, importing
+
+    forget_pandas()  # before the service's imports, which convert values
+    with importing():
+        from sqlengine.service import serve as run_server
+
+    token = token_from(token_file)
+    folder = data_folder(data)
+    config = Config(
+        data=folder,
+        jobs=jobs,
+        functions=functions,
+        uploads=uploads,
+        function_limits=function_limits(function_seconds, function_memory),
+        fsync=fsync,
+        delivery=delivery,
+        checkpoints=checkpoints,
+        instances=processes,
+        parts=parts,
+        host=host,
+        port=port,
+        token=token,
+        rows_per_read=batch_size,
+        client_rate=client_rate or None,
+        volumes=volumes,
+        savepoints=savepoints,
+        memory_limit=memory_limit or None,
+        isolation=isolation,
+    )
+    run_server(config)
