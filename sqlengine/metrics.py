@@ -19,7 +19,7 @@ from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.engine import Engine
 from sqlengine.engine.graph_manager import is_shared
 from sqlengine.executors.embedded import RunningNode
-from sqlengine.graphs.running import RunningGraph
+from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.jobs.job import MAIN, JobState
 from sqlengine.operators.rules import RulesOperator
 from sqlengine.system.memory import resident_bytes
@@ -64,7 +64,7 @@ class EngineCollector:
             family.add_metric([name], number)
         return family
 
-    def _graphs(self) -> list[RunningGraph]:
+    def _graphs(self) -> list[ManagedGraph]:
         return list(self._engine.fleet.graphs.values())
 
     def _nodes(self) -> list[RunningNode]:
@@ -156,7 +156,7 @@ class EngineCollector:
         )
         for graph in self._graphs():
             if isinstance(graph, DistributedGraph):
-                pauses = graph.gathering.pauses
+                pauses = graph.pauses.stats
                 family.add_metric([graph.name], pauses.count, pauses.seconds)
         return family
 

@@ -84,7 +84,7 @@ def ends_among(nodes: Iterable[str]) -> dict[str, tuple[str, int]]:
     return {end: (node, int(port)) for end, (node, port) in ends.items()}
 
 
-def why_not_divided(sink: Sink) -> str | None:
+def why_not_distributed(sink: Sink) -> str | None:
     """Why a statement cannot run in parts, in words that end a sentence; None where it can."""
     waiting: list[LogicalPlan] = [sink]
     while waiting:

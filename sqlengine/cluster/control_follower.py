@@ -166,7 +166,7 @@ class ControlLogFollower:
 def _change(part: Subtask, entry: Prepare | Switch) -> GraphChange:
     """The change for one part, made ready."""
     told = LoggedChange(entry.version, entry.jobs, {}, entry.renamed, entry.handover)
-    return part.graph.change_again(part.runner.graph, told)
+    return part.graph.prepare_logged_change(part.runner.graph, told)
 
 
 def _whole(part: Subtask, entry: Prepare) -> GraphChange:
@@ -175,10 +175,10 @@ def _whole(part: Subtask, entry: Prepare) -> GraphChange:
     for name, version in entry.jobs.items():
         if version and not change.jobs.get(name):
             change.abandon()
-            raise part.graph.lost[name]
+            raise part.graph.lost_jobs[name]
     if entry.handover:
         try:
-            part.graph.require_fit(change, entry.handover)
+            part.graph.check_attachable(change, entry.handover)
         except SqlError:
             change.abandon()
             raise

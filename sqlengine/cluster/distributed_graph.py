@@ -1,8 +1,11 @@
-"""A divided graph as the server sees it: a graph like others, whose rows are somewhere else.
+"""The leader of a distributed graph: its subtasks process the rows in other processes.
 
-The leader plans, merges and compiles each change as any graph does, so that what cannot run is
-refused here; it then has the instances prepare it, and writes the switch into the control topic,
-which is what counts. It never reads a row: its tables stay empty."""
+The leader plans, merges and compiles each change as any graph does, so that a change that cannot
+run is refused here. It then has all instances prepare the change, and appends the switch to the
+control log, which is the commit point. The leader never reads a row: its tables stay empty.
+
+People know a subtask as a part of the graph (`--parts`); options, topics, metrics and messages
+keep that word."""
 
 from __future__ import annotations
 
@@ -12,10 +15,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from parser.errors import JobError, ServiceError, SqlError
-from planner.graph.division import why_not_divided
+from planner.graph.division import why_not_distributed
 from planner.graph.merge import Graph
 from planner.logical import Scan, Sink
 from sqlengine.broker.errors import BrokerError, TopicNotFound
@@ -38,71 +41,117 @@ from sqlengine.cluster.subtask_stores import check_stores, remove_stores
 from sqlengine.cluster.worker_reports import WorkerReports
 from sqlengine.connectors.base import Source
 from sqlengine.connectors.shuffle import shuffle_topic
+from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import LoggedChange
 from sqlengine.executors.graph_change import GraphChange
+from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.sources import Positions
 from sqlengine.graphs.load_monitor import IsolationTrigger
 from sqlengine.graphs.loop import GraphLoop
 from sqlengine.graphs.running import Faults, GraphHost, NotTogether, PlanOf, RunningGraph
 from sqlengine.graphs.takeover import Takeover
 from sqlengine.jobs.planning import PlannedJob
+from sqlengine.snapshots.checkpoints import Checkpoints
 from sqlengine.snapshots.job_snapshot import JobSnapshot
 from sqlengine.snapshots.migrations import MigrationStore
 from sqlengine.snapshots.rescaling import merge_snapshots
 
+T = TypeVar("T")
 log = logging.getLogger("sqlengine")
 
-# An instance that lives and does not answer for so long has a change given up.
-PATIENCE_S = 300.0
-_LOOK_S = 0.05
-# So often the leader looks whether all parts are run.
-_LOOK_AFTER_S = 1.0
+# A change is abandoned if a living instance has not answered for this long.
+PREPARE_TIMEOUT_S = 300.0
+_POLL_INTERVAL_S = 0.05
+# How often the leader checks that all subtasks are owned by an instance.
+_HEALTH_INTERVAL_S = 1.0
 
 
-class DistributedGraph(RunningGraph):
-    """`parts` is fixed for the life of the graph; its instances are the members of `group`."""
+class DistributedGraph:
+    """A graph of `parallelism` subtasks, which is fixed for the life of the graph.
 
-    divided: ClassVar[bool] = True
+    Its instances are the members of `group`. `_replica` has the same jobs as the subtasks and
+    takes no rows: it compiles changes and keeps the leader's log and checkpoint.
+    """
+
+    distributed: ClassVar[bool] = True
 
     def __init__(
-        self, name: str, host: GraphHost, plan_of: PlanOf, without: Faults, parts: int
+        self, name: str, host: GraphHost, plan_of: PlanOf, without: Faults, parallelism: int
     ) -> None:
-        check_stores(host, name, parts)
-        self.group = create_subtasks(host.broker, name, parts)
-        self.parts = parts
+        self.name = name
+        check_stores(host, name, parallelism)
+        self.group = create_subtasks(host.broker, name, parallelism)
+        self.parallelism = parallelism
         self.control = ControlLog(host.broker, name)
-        self._threads = host.machine.threads
-        self.heard = WorkerReports(self._threads.promise)
+        self._host, self._broker, self._threads = host, host.broker, host.machine.threads
+        self.worker_reports = WorkerReports(self._threads.promise)
         self._reports = Reports(host.broker, name)
-        self._broker = host.broker
-        self._behind = False
-        self._written = plan_of
-        self.gathering = PauseCoordinator(
+        self._lags_control_log = False
+        self._logical_plan_of = plan_of
+        self.pauses = PauseCoordinator(
             self,
             host.broker,
             lambda: MigrationStore(host.broker, host.machine.clock),
             self._threads.now,
         )
         switches = [entry for _, entry in self.control.read() if isinstance(entry, Switch)]
-        self._handovers_of = {e.version: e.handover for e in switches}  # "" for most
-        for member in self.members():  # of the server's former life, with which they died
+        self._migration_by_version = {e.version: e.handover for e in switches}  # "" for most
+        for member in self.members():  # they died with the previous server process
             host.broker.leave(self.group, member)
-
-        def plans(versions: Mapping[str, int]) -> Mapping[str, PlannedJob | SqlError]:
-            return {
-                n: in_parts(p, parts) if isinstance(p, PlannedJob) else p
-                for n, p in plan_of(versions).items()
-            }
-
-        super().__init__(name, host, plans, without)
-        self.gathering.settle()
-        broken, problem = self.loop.broken, self.loop.problem
-        self.loop = _Listening(self, host)
-        self.loop.broken, self.loop.problem = broken, problem
-        if not broken:
+        self._replica = RunningGraph(name, host, self._distributed_plans, without)
+        self.pauses.resume_after_restart()
+        self.loop: GraphLoop = _LeaderLoop(self, self._replica.loop, host)
+        self._replica.loop = self.loop
+        if not self.loop.broken:
             self._catch_up()
 
+    def _distributed_plans(
+        self, versions: Mapping[str, int]
+    ) -> Mapping[str, PlannedJob | SqlError]:
+        return {
+            name: in_parts(plan, self.parallelism) if isinstance(plan, PlannedJob) else plan
+            for name, plan in self._logical_plan_of(versions).items()
+        }
+
+    @property
+    def executor(self) -> EmbeddedExecutor:
+        """The compiled operators, which process no rows here."""
+        return self._replica.executor
+
+    @property
+    def runner(self) -> GraphRunner:
+        """The jobs and the plan of the leader's version of the graph."""
+        return self._replica.runner
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        """The leader's checkpoints: the jobs and the version, without rows."""
+        return self._replica.checkpoints
+
+    @property
+    def lost_jobs(self) -> Mapping[str, SqlError]:
+        """The jobs that could not be recovered, with the reason."""
+        return self._replica.lost_jobs
+
+    def call(self, work: Callable[[], T], timeout: float | None = 60) -> T:
+        """Runs `work` in the leader's thread (`timeout` in s)."""
+        return self._replica.call(work, timeout)
+
+    def close(self) -> None:
+        """Stops the leader's loop and writes its checkpoint. Instances are stopped elsewhere."""
+        self._replica.close()
+
     # ---- changes ---------------------------------------------------------------------------------
+
+    def change(
+        self,
+        graph: Graph,
+        plans: Mapping[str, PlannedJob],
+        jobs: Mapping[str, int],
+        renamed: Mapping[str, str],
+    ) -> GraphChange:
+        """Prepares a change of jobs in the leader."""
+        return self.plan_change(graph, plans, jobs, renamed)[0]
 
     def plan_change(
         self,
@@ -111,141 +160,140 @@ class DistributedGraph(RunningGraph):
         jobs: Mapping[str, int],
         renamed: Mapping[str, str],
     ) -> tuple[GraphChange, Takeover]:
-        """The operations are those of the parts."""
-        if self._behind:
+        """Prepares a change with the operations that the subtasks run, and reports on its state."""
+        if self._lags_control_log:
             self._catch_up()
             graph = self.runner.graph
-        return super().plan_change(
-            graph, {n: in_parts(p, self.parts) for n, p in plans.items()}, jobs, renamed
-        )
+        distributed = {n: in_parts(p, self.parallelism) for n, p in plans.items()}
+        return self._replica.plan_change(graph, distributed, jobs, renamed)
 
     def switch(self, change: GraphChange, first: Callable[[], None] | None = None) -> None:
-        """Has all instances prepare the change, does something `first`, and then makes it. Raises
-        what keeps one of them from it; nothing has changed then."""
-        self.hand_over(change, "", {}, first)
+        """Has all instances prepare the change, calls `first`, and then commits it.
 
-    def hand_over(
+        Raises the error of an instance that cannot prepare it; nothing has changed then."""
+        self.switch_with_migration(change, "", {}, first)
+
+    def switch_with_migration(
         self,
         change: GraphChange,
-        handover: str,
+        migration: str,
         positions: Positions,
         first: Callable[[], None] | None = None,
     ) -> None:
-        """The same; what a job has that comes from another graph is written down under that name,
-        and its sources are read up to these positions."""
+        """Switches as `switch` does, with a job that comes from another graph.
+
+        The job's snapshot is stored under the name `migration`, and its sources are read up to
+        `positions`."""
         version, jobs, renamed = change.graph.version, dict(change.jobs), dict(change.renamed)
-        number = self.control.append(Prepare(version, jobs, renamed, handover), self.now())
+        number = self.control.append(Prepare(version, jobs, renamed, migration), self.now())
         try:
-            self._agree(number, jobs)
+            self._await_prepared(number, jobs)
             if first is not None:
                 first()
             starts = {
                 name: source.begin(positions.get(name, {}))
                 for name, source in change.sources.items()
             }
-            self.control.append(
-                Switch(version, jobs, renamed, starts, handover, change.moved), self.now()
-            )
-            self._handovers_of[version] = handover
+            switch = Switch(version, jobs, renamed, starts, migration, change.moved)
+            self.control.append(switch, self.now())  # the commit point
+            self._migration_by_version[version] = migration
         except BaseException:
             change.abandon()
-            with suppress(BrokerError):  # a full disk: the next change takes its place
+            with suppress(BrokerError):  # a full disk: the next change replaces this one
                 self.control.append(Abandon(version), self.now())
             raise
         try:
-            super().switch(replace(change, starts=starts))
-        except SqlError as error:  # it is made all the same
+            self._replica.switch(replace(change, starts=starts))
+        except SqlError as error:  # the instances have switched all the same
             log.warning("graph %s writes version %d down later: %s", self.name, version, error)
-            self._behind = True
+            self._lags_control_log = True
 
-    def _agree(self, number: int, jobs: Collection[str]) -> None:
-        """Returns once all members of the group have prepared. One that dies is none any more."""
-        deadline = self._threads.now() + PATIENCE_S
+    def _await_prepared(self, number: int, jobs: Collection[str]) -> None:
+        """Returns once all members of the group have prepared. An instance that dies leaves the
+        group, and is not waited for."""
+        deadline = self._threads.now() + PREPARE_TIMEOUT_S
         wait = 0.0
         while True:
-            answers = self.heard.answers(number, wait)
-            for instance, problem in answers.items():
+            acks = self.worker_reports.acks(number, wait)
+            for instance, problem in acks.items():
                 if problem is not None and problem.passes:
                     raise NotTogether(jobs, self.name, problem.detail or problem.message)
                 if problem is not None:
                     raise _refused(instance, problem)
-            silent = self.members() - answers.keys()
+            silent = self.members() - acks.keys()
             if not silent:
                 return
             if self._threads.now() > deadline:
+                timeout = f"{PREPARE_TIMEOUT_S:.0f} s"
                 raise ServiceError(
-                    f"instance {min(silent)} has not prepared the change for {PATIENCE_S:.0f} s",
+                    f"instance {min(silent)} has not prepared the change for {timeout}",
                     hint="nothing was changed; 'sql instances' shows what it does",
                 )
-            wait = _LOOK_S
+            wait = _POLL_INTERVAL_S
 
     def _catch_up(self) -> None:
-        """Makes the switches that the control topic tells of and this graph has not made: the
-        server died between, or its disk was full."""
-        self._behind = False
+        """Applies the switches of the control log that the leader has not applied: the server died
+        between the two, or its disk was full."""
+        self._lags_control_log = False
         for entry in self.control.switches(self.runner.graph.version, sys.maxsize):
-            change = self.change_again(
-                self.runner.graph,
-                LoggedChange(entry.version, entry.jobs, entry.starts, entry.renamed),
-            )
+            logged = LoggedChange(entry.version, entry.jobs, entry.starts, entry.renamed)
+            change = self._replica.prepare_logged_change(self.runner.graph, logged)
             try:
-                super().switch(replace(change, starts=entry.starts))
+                self._replica.switch(replace(change, starts=entry.starts))
             except BaseException:
-                self._behind = True
+                self._lags_control_log = True
                 raise
 
-    # ---- what jobs have --------------------------------------------------------------------------
+    # ---- snapshots and migrations ----------------------------------------------------------------
 
     def plan_of(self, job: str) -> PlannedJob:
-        """A job that runs, as it is written: without what parts need."""
-        plan = self._written({job: self.runner.jobs[job]})[job]
+        """Returns the plan of a running job as written, before it is distributed."""
+        plan = self._logical_plan_of({job: self.runner.jobs[job]})[job]
         if isinstance(plan, SqlError):
             raise plan
         return plan
 
-    def has(self, job: str) -> JobSnapshot:
-        """What a job has in all parts, at a standstill, as a graph has it that is not divided."""
-        return named_as_written(
-            merge_snapshots(self.gathering.pieces(job), self.runner.graph),
-            self.plan_of(job),
-            self.parts,
-        )
+    def snapshot(self, job: str) -> JobSnapshot:
+        """Returns the job's snapshot, merged over all subtasks, which must be quiesced."""
+        merged = merge_snapshots(self.pauses.collect_snapshots(job), self.runner.graph)
+        return named_as_written(merged, self.plan_of(job), self.parallelism)
 
-    def needs(self) -> set[str]:
-        """The handovers of changes that are not in the checkpoints of all parts, as far as they
-        have told."""
-        return {name for name in list(self._handovers_of.values()) if name}
+    def needed_migrations(self) -> set[str]:
+        """Returns the migrations that are not in the checkpoints of all subtasks, as far as these
+        have reported."""
+        return {name for name in list(self._migration_by_version.values()) if name}
 
-    def forget(self) -> None:
-        """Lets go of changes that no part will ask for: they are in the checkpoints of all, and of
-        this graph."""
-        parts = self.heard.parts()
-        if len(parts) < self.parts:
+    def forget_switches(self) -> None:
+        """Deletes switches that no subtask will replay: the checkpoints of all subtasks and of the
+        leader are past them."""
+        subtasks = self.worker_reports.subtasks()
+        if len(subtasks) < self.parallelism:
             return
-        stored = min(self.checkpoints.stored_version, *(part.stored for part in parts.values()))
-        passed = sorted(version for version in list(self._handovers_of) if version <= stored)
-        self._handovers_of |= dict.fromkeys(passed, "")
-        if len(passed) > 1:
-            self.control.forget(
-                passed[:-1], self.now()
-            )  # with the last one gone nobody would miss any
-            for version in passed[:-1]:
-                del self._handovers_of[version]
+        stored = min(
+            self.checkpoints.stored_version, *(report.stored for report in subtasks.values())
+        )
+        passed = sorted(version for version in self._migration_by_version if version <= stored)
+        self._migration_by_version |= dict.fromkeys(passed, "")
+        obsolete = passed[:-1]  # without the last one a reader would not notice a gap
+        if obsolete:
+            self.control.forget(obsolete, self.now())
+            for version in obsolete:
+                del self._migration_by_version[version]
 
-    # ---- what instances tell ---------------------------------------------------------------------
+    # ---- instances -------------------------------------------------------------------------------
 
     def owned(self) -> dict[str, tuple[int, ...]]:
-        """The instances that live, each with its parts."""
+        """Returns the living instances, each with the numbers of its subtasks."""
         members = [m for g in self._broker.groups() if g.name == self.group for m in g.members]
         return {m.name: m.shards.get(self.group, ()) for m in members}
 
     def members(self) -> set[str]:
-        """The instances that live."""
+        """Returns the living instances."""
         return set(self.owned())
 
-    def trouble(self) -> str | None:
-        """Why rows of the graph are not processed, if they are not."""
-        owned, latest = self.owned(), self.heard.latest()
+    def problem(self) -> str | None:
+        """Returns why rows of the graph are not processed; None if they are."""
+        owned, latest = self.owned(), self.worker_reports.latest()
         if not owned:
             return f"no instance runs the parts of graph '{self.name}' at the moment"
         return next(
@@ -253,111 +301,116 @@ class DistributedGraph(RunningGraph):
         )
 
     def expel(self, instance: str) -> None:
-        """The instance has died: its parts go to the others."""
+        """Removes a dead instance from the group: its subtasks go to the others."""
         self._broker.leave(self.group, instance)
 
-    def listen(self) -> bool:
-        """Takes up what instances have told (in the graph's thread)."""
-        told = self._reports.read()
-        for entry in told:
-            match entry:
+    def process_reports(self) -> bool:
+        """Processes new reports of instances (graph thread). True if there were any."""
+        reports = self._reports.read()
+        for report in reports:
+            match report:
                 case InstanceReport():
-                    self.heard.take(entry)
+                    self.worker_reports.record_report(report)
                 case Failed(jobs=jobs, reason=reason):
                     self._host.on_failure(frozenset(jobs) & self.runner.jobs.keys(), reason)
                 case Done():
-                    self.heard.did(entry)
+                    self.worker_reports.record_done(report)
                 case Answer():
-                    self.heard.answered(entry)
-        if told:
-            self._count()
-        return bool(told)
+                    self.worker_reports.record_ack(report)
+        if reports:
+            self._update_progress()
+        return bool(reports)
 
-    def _count(self) -> None:
-        """The graph's progress is that of all instances."""
-        totals, progress = self.heard.totals(), self.runner.progress
+    def _update_progress(self) -> None:
+        totals, progress = self.worker_reports.totals(), self.runner.progress
         progress.rows_in, progress.epochs = totals.rows_in, totals.epochs
         progress.dead_letters, progress.rows_out = totals.dead_letters, totals.sinks
         progress.letters = totals.letters
 
-    def troubles(self) -> list[IsolationTrigger]:
-        """Of jobs in the instances that live, as these have told last."""
+    def poll_reports(self) -> None:
+        """Processes reports if the graph's loop, which does so otherwise, is not running."""
+        if not self.loop.running:
+            self.process_reports()
+
+    def isolation_triggers(self) -> list[IsolationTrigger]:
+        """Returns the triggers in the last reports of the living instances."""
         owned = self.owned()
-        told = (
-            t
-            for name, report in self.heard.latest().items()
+        triggers = (
+            trigger
+            for name, report in self.worker_reports.latest().items()
             if name in owned
-            for t in report.troubles
+            for trigger in report.troubles
         )
-        return [t for t in told if t.job in self.runner.jobs]
+        return [trigger for trigger in triggers if trigger.job in self.runner.jobs]
 
-    def obstacle(self, plans: Iterable[Sink]) -> str | None:
-        return next(filter(None, map(why_not_divided, plans)), None)
-
-    def fail(self, reason: str) -> None:
-        """Nobody can run the graph: its jobs fail."""
+    def fail_jobs(self, reason: str) -> None:
+        """Fails all jobs of the graph, which no instance can run."""
         self._host.on_failure(frozenset(self.runner.jobs), reason)
 
     def remove(self) -> None:
-        """Nothing is left of it, once it is closed and its instances have ended."""
+        """Deletes topics and checkpoints of the graph, once it and its instances are closed."""
         for topic in (
             self.group,
             self.control.topic,
             self._reports.topic,
             shuffle_topic(self.name),
         ):
-            with suppress(TopicNotFound):  # no part was ever opened
+            with suppress(TopicNotFound):  # no subtask was ever opened
                 self._broker.delete_topic(topic)
-        remove_stores(self._host, self.name, self.parts)
+        remove_stores(self._host, self.name, self.parallelism)
 
-    def read_to(self, scan: str) -> Mapping[str, int] | None:
-        """What parts have reported last, which is a second old."""
+    # ---- what the engine asks --------------------------------------------------------------------
+
+    def why_unsupported(self, plans: Iterable[Sink]) -> str | None:
+        """Returns why the statements cannot run in subtasks; None if they can."""
+        return next(filter(None, map(why_not_distributed, plans)), None)
+
+    def read_positions(self, scan: str) -> Mapping[str, int] | None:
+        """Returns the offsets in the last reports, at most about a second old."""
         running = self.runner.inputs.running.get(scan)
         if running is None:
             return None
         topic = running.scan.table.options["topic"]
         return {
             shard: at
-            for part in self.heard.parts().values()
-            for shard, at in part.positions.get(topic, {}).items()
+            for report in self.worker_reports.subtasks().values()
+            for shard, at in report.positions.get(topic, {}).items()
         }
 
-    def passed(self, scan: Scan, source: Source) -> bool:
-        """Instances read on while a change is made: whoever wants what is there already does not
-        join them."""
+    def has_passed_start(self, scan: Scan, source: Source) -> bool:
+        """True if the source has records at all: subtasks read on while a change is prepared, so a
+        job that asks for records which are there already cannot join them."""
         return any(source.start(shard) < (source.end(shard) or 0) for shard in source.shards())
 
     def rows_by_job(self) -> Counter[str]:
-        return self.heard.totals().jobs
+        """Returns the rows that each job has emitted in all subtasks."""
+        return self.worker_reports.totals().jobs
 
     def now(self) -> int:
+        """Returns the machine's time in ms."""
         return self._host.machine.clock()
 
-    def attend(self) -> None:
-        """Hears what instances tell where the graph's loop does not run."""
-        if not self.loop.running:
-            self.listen()
 
+class _LeaderLoop(GraphLoop):
+    """The loop of a graph that reads no rows: each step processes the reports of instances."""
 
-class _Listening(GraphLoop):
-    """The loop of a graph that reads no rows: what there is to do is to listen."""
-
-    def __init__(self, graph: DistributedGraph, host: GraphHost) -> None:
+    def __init__(self, graph: DistributedGraph, recovered: GraphLoop, host: GraphHost) -> None:
         super().__init__(graph.runner, host.broker, host.on_failure, host.machine.threads)
+        self.broken, self.problem = recovered.broken, recovered.problem
         self._graph = graph
         self._now = host.machine.threads.now
-        self._looked = 0.0
+        self._checked_at = 0.0
 
     def _step(self) -> bool:
         try:
             self.runner.checkpoint_when_due()
-            self._graph.gathering.go_again()
-            heard = self._graph.listen()
-            if self._now() - self._looked > _LOOK_AFTER_S:
-                self._looked = self._now()
-                self.problem = self._graph.trouble()
-                self._graph.forget()
-            return heard
+            self._graph.pauses.retry_resume()
+            busy = self._graph.process_reports()
+            if self._now() - self._checked_at > _HEALTH_INTERVAL_S:
+                self._checked_at = self._now()
+                self.problem = self._graph.problem()
+                self._graph.forget_switches()
+            return busy
         except ServiceError as error:
             self._pause(str(error), 1.0)
             return False

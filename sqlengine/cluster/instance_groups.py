@@ -59,7 +59,7 @@ class InstanceGroups:
         if self._door is None:
             self._door = self._machine.door(self._broker)
         config = self._config
-        count = min(max(config.instances, 1), graph.parts)
+        count = min(max(config.instances, 1), graph.parallelism)
         most = None if group_of(graph.name) is None else _MOST_DEATHS
         held = ProcessSupervisor(graph, config, self._door.path, count, self._machine, most)
         self._processes[graph.name] = held
@@ -83,7 +83,11 @@ class InstanceGroups:
 
     def _of(self, held: ProcessSupervisor) -> Iterator[InstanceView]:
         graph = held.graph
-        owned, latest, parts = graph.owned(), graph.heard.latest(), graph.heard.parts()
+        owned, latest, parts = (
+            graph.owned(),
+            graph.worker_reports.latest(),
+            graph.worker_reports.subtasks(),
+        )
         for child in held.children:
             report = latest.get(child.name)
             mine = {p: parts[p] for p in owned.get(child.name, ()) if p in parts}
@@ -99,6 +103,8 @@ class InstanceGroups:
         report: InstanceReport | None,
         parts: dict[int, SubtaskReport],
     ) -> InstanceView:
+        now_ms = self._machine.clock()
+        rate = graph.worker_reports.rate(child.name, now_ms) if report else 0.0
         return InstanceView(
             graph=graph.name,
             instance=child.name,
@@ -106,9 +112,7 @@ class InstanceGroups:
             pid=child.pid,
             parts=owned or (),
             rows=report.rows_in if report else 0,
-            rows_per_s=(
-                round(graph.heard.rate(child.name, self._machine.clock()), 1) if report else 0.0
-            ),
+            rows_per_s=round(rate, 1),
             lag=sum(map(self._lag, parts.values())),
             memory=report.memory if report else 0,
             cpu_s=round(report.cpu_s, 2) if report else 0.0,

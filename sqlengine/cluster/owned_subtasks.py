@@ -74,7 +74,7 @@ class OwnedSubtasks:
     def reopen_those_before(self, version: int) -> None:
         """A part that did not make a change of the graph makes it when it is opened."""
         for index, part in self.parts.items():
-            if part.runner.graph.version < version and not part.lost:
+            if part.runner.graph.version < version and not part.fenced:
                 self._again(index, f"it has not switched to version {version}")
 
     @property
@@ -138,7 +138,7 @@ class OwnedSubtasks:
             return False
         part = held.part
         busy = part.step()
-        if part.lost:
+        if part.fenced:
             self.drop(index, "it belongs to another instance")
             self._member.ask()
         elif part.runner.broken:

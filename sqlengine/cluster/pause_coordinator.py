@@ -34,18 +34,20 @@ class CoordinatedGraph(Protocol):
     """What is asked of the divided graph."""
 
     name: str
-    parts: int
+
+    parallelism: int
     control: ControlLog
-    heard: WorkerReports
+
+    worker_reports: WorkerReports
 
     def now(self) -> int: ...
 
-    def attend(self) -> None:
+    def poll_reports(self) -> None:
         """Hears what instances tell, where nobody else does."""
 
 
 @dataclass
-class Pauses:
+class PauseStats:
     """How often all parts have stood still since the server started, and how long in all, in s:
     from when they are told to until they are told to go on."""
 
@@ -69,21 +71,21 @@ class PauseCoordinator:
         self._owed = False
         self._broker = broker
         self._pieces = pieces
-        self.pauses = Pauses()
+        self.stats = PauseStats()
 
     @contextmanager
-    def standstill(self) -> Iterator[Positions]:
+    def quiesce(self) -> Iterator[Positions]:
         """All parts read no source and nothing is on its way between them: how far each source is
         read. ServiceError where they do not come to rest."""
         began = self._clock()
         try:
-            yield self.reach({})
+            yield self.advance_to({})
         finally:
-            self.go()
-            self.pauses.count += 1
-            self.pauses.seconds += self._clock() - began
+            self.resume()
+            self.stats.count += 1
+            self.stats.seconds += self._clock() - began
 
-    def reach(self, bounds: Positions) -> Positions:
+    def advance_to(self, bounds: Positions) -> Positions:
         """The same for parts that stand, once they have read up to these offsets."""
         self._owed = False
         entry = Pause({name: dict(shards) for name, shards in bounds.items()})
@@ -95,7 +97,7 @@ class PauseCoordinator:
                 positions.setdefault(name, {}).update(shards)
         return positions
 
-    def settle(self) -> None:
+    def resume_after_restart(self) -> None:
         """Lets go on what a former life of the server held."""
         told = [
             entry
@@ -103,9 +105,9 @@ class PauseCoordinator:
             if isinstance(entry, Pause | CollectState | Resume)
         ]
         if told and not isinstance(told[-1], Resume):
-            self.go()
+            self.resume()
 
-    def go(self) -> None:
+    def resume(self) -> None:
         """Lets all go on."""
         try:
             self._graph.control.append(Resume(), self._graph.now())
@@ -113,28 +115,32 @@ class PauseCoordinator:
         except BrokerError:  # a full disk
             self._owed = True
 
-    def go_again(self) -> None:
+    def retry_resume(self) -> None:
         """Lets all go on who stand still only because there was no space to tell them."""
         if self._owed:
-            self.go()
+            self.resume()
 
-    def pieces(self, job: str) -> list[JobSnapshot]:
+    def collect_snapshots(self, job: str) -> list[JobSnapshot]:
         """What a job has in each part, at a standstill."""
         number = self._graph.control.append(CollectState(job), self._graph.now())
         found = self._wait(number, lambda done: True)
         handovers = self._pieces()
         try:
-            pieces = [handovers.get(found[part].piece) for part in range(self._graph.parts)]
+            pieces = [handovers.get(found[part].piece) for part in range(self._graph.parallelism)]
         finally:
             for done in found.values():
                 handovers.remove(done.piece)
         return [piece for piece in pieces if piece is not None]
 
-    def look(self, job: str, operation: int, limit: int) -> list[StateView]:
+    def inspect_state(self, job: str, operation: int, limit: int) -> list[StateView]:
         """What the operations of a job keep in each part, between two epochs of it."""
         number = self._graph.control.append(InspectState(job, operation, limit), self._graph.now())
         found = self._wait(number, lambda done: True)
-        return [seen for part in range(self._graph.parts) if (seen := found[part].seen) is not None]
+        return [
+            seen
+            for part in range(self._graph.parallelism)
+            if (seen := found[part].seen) is not None
+        ]
 
     def _nothing_on_its_way(self, found: dict[int, Done]) -> bool:
         """What a part sends is there before it tells that it stands. So where each has read all,
@@ -145,16 +151,16 @@ class PauseCoordinator:
     def _wait(self, number: int, enough: Callable[[dict[int, Done]], bool]) -> dict[int, Done]:
         deadline, wait = self._clock() + PATIENCE_S, 0.0
         while True:
-            found = self._graph.heard.done(number, wait)
+            found = self._graph.worker_reports.done(number, wait)
             for done in found.values():
                 if done.problem is not None:
                     raise JobError(
                         done.problem.message, detail=done.problem.detail, hint=done.problem.hint
                     )
-            if len(found) == self._graph.parts and enough(found):
+            if len(found) == self._graph.parallelism and enough(found):
                 return found
             if self._clock() > deadline:
-                missing = sorted(set(range(self._graph.parts)) - found.keys())
+                missing = sorted(set(range(self._graph.parallelism)) - found.keys())
                 raise ServiceError(
                     f"the parts of graph '{self._graph.name}' are busy",
                     detail=f"part {missing[0]} does not answer"
@@ -162,5 +168,5 @@ class PauseCoordinator:
                     else "rows are on their way all the time",
                     hint="nothing was changed; 'sql instances' shows what they do",
                 )
-            self._graph.attend()
+            self._graph.poll_reports()
             wait = _LOOK_S

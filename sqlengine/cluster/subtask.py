@@ -81,8 +81,8 @@ class Subtask:
         return self.graph.loop
 
     @property
-    def lost(self) -> bool:
-        return self._epochs.lost
+    def fenced(self) -> bool:
+        return self._epochs.fenced
 
     def fence(self) -> Fence | None:
         """The proof of owning it."""
@@ -91,7 +91,7 @@ class Subtask:
     def step(self) -> bool:
         """What others want between two epochs, then an epoch. False when there was nothing to
         do."""
-        return not self.lost and self.loop.turn()
+        return not self.fenced and self.loop.turn()
 
     def prepare(
         self,
@@ -114,7 +114,7 @@ class Subtask:
         try:
             self.graph.switch(change)
         except Fenced:
-            if not self.lost:
+            if not self.fenced:
                 raise
 
     def close(self) -> None:

@@ -52,7 +52,7 @@ class SubtaskLog:
         self._topic = topic
         self._index = index
         self.fence = fence
-        self.lost = False
+        self.fenced = False
 
     def append(self, record: EpochRecord) -> int:
         """Raises Fenced when the part belongs to somebody else by now."""
@@ -62,7 +62,7 @@ class SubtaskLog:
                 self._topic, self._index, [value], timestamp_ms=record.proctime, fence=self.fence()
             )
         except Fenced:
-            self.lost = True
+            self.fenced = True
             raise
         return done.next_offset
 

@@ -112,7 +112,7 @@ class ProcessSupervisor:
             self._bury(child)
             if child.deaths == self._most:
                 child.again_at = math.inf
-                self.graph.fail(
+                self.graph.fail_jobs(
                     f"the process of graph '{self.graph.name}' died {child.deaths} times in a row"
                     f" (code {code})"
                 )

@@ -42,7 +42,7 @@ class WorkerReports:
         self._rates: dict[str, float] = {}
         self._before: list[InstanceReport] = []
 
-    def take(self, report: InstanceReport) -> None:
+    def record_report(self, report: InstanceReport) -> None:
         with self._lock:
             held = self._latest.get(report.instance)
             if held is not None and held.pid != report.pid:
@@ -53,20 +53,20 @@ class WorkerReports:
             self._rates[report.instance] = rows / seconds if seconds > 0 else 0.0
             self._latest[report.instance] = report
 
-    def answered(self, answer: Answer) -> None:
+    def record_ack(self, answer: Answer) -> None:
         with self._lock:
             for old in [n for n in self._answers if n < answer.number]:
                 del self._answers[old]
             self._answers.setdefault(answer.number, {})[answer.instance] = answer.problem
         self._wake()
 
-    def answers(self, number: int, timeout_s: float) -> dict[str, Problem | None]:
+    def acks(self, number: int, timeout_s: float) -> dict[str, Problem | None]:
         """The answers to a change so far, by instance; waits for the next one at most so long."""
         self._wait(timeout_s)
         with self._lock:
             return dict(self._answers.get(number, {}))
 
-    def did(self, done: Done) -> None:
+    def record_done(self, done: Done) -> None:
         with self._lock:
             for old in [n for n in self._done if n < done.number]:
                 del self._done[old]
@@ -101,7 +101,7 @@ class WorkerReports:
         fresh = held is not None and now_ms - held.now_ms <= _FRESH_MS
         return self._rates.get(instance, 0.0) if fresh else 0.0
 
-    def parts(self) -> dict[int, SubtaskReport]:
+    def subtasks(self) -> dict[int, SubtaskReport]:
         """The last report of each part."""
         reports = sorted(self.latest().values(), key=lambda r: r.now_ms)
         return {index: part for report in reports for index, part in report.parts.items()}

@@ -16,7 +16,8 @@ from planner.logical import Scan
 from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.sources import Positions
-from sqlengine.graphs.running import NotTogether, RunningGraph
+from sqlengine.graphs.managed import ManagedGraph
+from sqlengine.graphs.running import NotTogether
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.snapshots.job_snapshot import JobSnapshot, nodes_of, snapshot
 from sqlengine.snapshots.migrations import MigrationStore
@@ -46,8 +47,8 @@ def out_of_parts(leaving: Leaving, source: DistributedGraph) -> JobSnapshot:
     (job,) = leaving.jobs
     change = source.change(source.runner.graph, {}, leaving.going, {})
     try:
-        with source.gathering.standstill():
-            belongings = source.has(job)
+        with source.pauses.quiesce():
+            belongings = source.snapshot(job)
             leaving.begin()
             leaving.handovers.put(leaving.handover, belongings)
             source.switch(replace(change, moved=True))
@@ -57,22 +58,22 @@ def out_of_parts(leaving: Leaving, source: DistributedGraph) -> JobSnapshot:
     return belongings
 
 
-def into_parts(leaving: Leaving, source: RunningGraph, target: DistributedGraph) -> None:
+def into_parts(leaving: Leaving, source: ManagedGraph, target: DistributedGraph) -> None:
     """The jobs go over. NotTogether where they do not stand near enough to the others: nothing has
     changed."""
     inputs = source.runner.inputs
     mine = (node.id for node in nodes_of(source.runner.graph, leaving.jobs))
-    common = [name for name in mine if target.read_to(name) is not None]
+    common = [name for name in mine if target.read_positions(name) is not None]
 
     def hold() -> None:
         inputs.bounds = {name: dict(inputs.running[name].positions) for name in common}
 
     source.loop.call(hold)
     try:
-        with target.gathering.standstill() as there:
+        with target.pauses.quiesce() as there:
             meeting = _meeting(leaving.jobs, source, target, {name: there[name] for name in common})
             if any(there[name] != at for name, at in meeting.items()):
-                target.gathering.reach(meeting)
+                target.pauses.advance_to(meeting)
             going = source.change(source.runner.graph, {}, leaving.going, {})
             coming = target.change(target.runner.graph, leaving.plans, leaving.jobs, {})
             source.call(
@@ -83,7 +84,7 @@ def into_parts(leaving: Leaving, source: RunningGraph, target: DistributedGraph)
 
 
 def _meeting(
-    jobs: Collection[str], source: RunningGraph, target: DistributedGraph, theirs: Positions
+    jobs: Collection[str], source: ManagedGraph, target: DistributedGraph, theirs: Positions
 ) -> Positions:
     """Where both have read to when the jobs go over."""
     meeting = {}
@@ -106,7 +107,7 @@ class _Ready:
     coming: GraphChange
 
 
-def _give(leaving: Leaving, source: RunningGraph, target: DistributedGraph, ready: _Ready) -> None:
+def _give(leaving: Leaving, source: ManagedGraph, target: DistributedGraph, ready: _Ready) -> None:
     """In the thread of the graph that the jobs leave, which waits until all parts have prepared."""
     try:
         belongings = _belongings(leaving.jobs, source, target, ready.meeting)
@@ -116,13 +117,13 @@ def _give(leaving: Leaving, source: RunningGraph, target: DistributedGraph, read
         ready.coming.abandon()
         raise
     positions = _positions(belongings, ready.coming.graph)
-    target.hand_over(
+    target.switch_with_migration(
         ready.coming, leaving.handover, positions, lambda: source.runner.apply(ready.going)
     )
 
 
 def _belongings(
-    jobs: Collection[str], source: RunningGraph, target: DistributedGraph, meeting: Positions
+    jobs: Collection[str], source: ManagedGraph, target: DistributedGraph, meeting: Positions
 ) -> JobSnapshot:
     if not source.runner.reach(meeting, EPOCHS):
         raise NotTogether(jobs, target.name, "its sources are not read as far")

@@ -14,7 +14,7 @@ from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.requests import Outcome, Request
 from sqlengine.engine.savepoints import Savepoints
 from sqlengine.executors.graph_change import GraphChange
-from sqlengine.graphs.running import RunningGraph
+from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.graphs.takeover import StateReport, Takeover, report
 from sqlengine.jobs.job import JobVersion
 from sqlengine.jobs.log import PendingChange
@@ -84,7 +84,7 @@ class Deployment:
         self,
         change: PendingChange,
         versions: Collection[JobVersion],
-        prepared: Sequence[tuple[RunningGraph, GraphChange]],
+        prepared: Sequence[tuple[ManagedGraph, GraphChange]],
         restored: Mapping[str, Restoration],
     ) -> None:
         """Writes the change down and makes it. Where a graph does not take its part, none has taken
@@ -112,7 +112,7 @@ class Deployment:
     def _refuse_undividable(self, work: Work) -> None:
         """A job that runs in parts stays there."""
         for name, plan in list(work.ready.items()):
-            why = self._fleet.of(work.kept.get(name, name)).obstacle(plan.sinks)
+            why = self._fleet.of(work.kept.get(name, name)).why_unsupported(plan.sinks)
             if why is not None:
                 reason = f"job '{name}' runs in parts, and this text cannot"
                 work.refuse(
@@ -174,7 +174,7 @@ class Deployment:
                 restoration = self._savepoints.restoration(name, plans[name], path)
                 self._fleet.restore(change.graphs[name], name, change.jobs[name], restoration)
 
-    def _place(self, work: Work, name: str, version: JobVersion) -> RunningGraph:
+    def _place(self, work: Work, name: str, version: JobVersion) -> ManagedGraph:
         """A job that runs stays where it is; a new one goes where its position is."""
         held = work.kept.get(name, name)
         if self._fleet.runs(held):
@@ -184,10 +184,10 @@ class Deployment:
     def _prepare(
         self,
         work: Work,
-        graphs: Mapping[str, RunningGraph],
+        graphs: Mapping[str, ManagedGraph],
         versions: Mapping[str, int],
         gone: Collection[str],
-    ) -> list[tuple[RunningGraph, GraphChange]]:
+    ) -> list[tuple[ManagedGraph, GraphChange]]:
         prepared = []
         for graph in dict.fromkeys((*graphs.values(), *map(self._fleet.of, gone))):
             mine = {n: work.ready[n] for n in work.ready if graphs.get(n) is graph}
@@ -220,7 +220,7 @@ class Deployment:
 
     def _change_of(
         self,
-        graph: RunningGraph,
+        graph: ManagedGraph,
         plans: Mapping[str, PlannedJob],
         versions: Mapping[str, int],
         leaving: Sequence[str],
@@ -238,7 +238,7 @@ class Deployment:
         taken = {new: old for new, old in kept.items() if numbers.get(new)}
         return graph.plan_change(graph.runner.graph, plans, numbers, taken)
 
-    def _unfit(self, graph: RunningGraph, plans: Mapping[str, PlannedJob]) -> dict[str, SqlError]:
+    def _unfit(self, graph: ManagedGraph, plans: Mapping[str, PlannedJob]) -> dict[str, SqlError]:
         """Jobs that planning accepts and running does not (a pattern that cannot compile, a topic
         that is missing), found by halving."""
         runnable = {n: p for n, p in plans.items() if p.sinks}

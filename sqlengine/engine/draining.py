@@ -46,7 +46,7 @@ class Draining:
             )
         self._savepoints.check(job, folder)
         graph = self._fleet.of(name)
-        if graph.divided or len(graph.runner.jobs) > 1:
+        if graph.distributed or len(graph.runner.jobs) > 1:
             self._moves.to_own(job, Cause.NONE, _LEAVES)
         change = PendingChange(
             {name: job.version}, {name: self._fleet.of(name).name}, drains=True, folder=folder

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from parser.errors import JobError, SqlError
-from planner.graph.division import why_not_divided
+from planner.graph.division import why_not_distributed
 from planner.logical import LogicalPlan, Scan, Sink
 from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.cluster.instance_groups import InstanceGroups
@@ -21,6 +21,7 @@ from sqlengine.cluster.subtask_log import subtask_count
 from sqlengine.connectors.base import Environment, Forgetting, Reloading
 from sqlengine.connectors.registry import open_scan, open_source
 from sqlengine.executors.epochs import EPOCHS, TopicEpochLog
+from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.graphs.running import Faults, GraphHost, PlanOf, RunningGraph, open_graph
 from sqlengine.jobs.isolation_settings import graph_of, group_of, limits_in
 from sqlengine.jobs.job import MAIN, Job
@@ -50,7 +51,7 @@ class GraphManager:
         self._children = children
         self._started = False
         self._in_parts: dict[tuple[str, int], bool] = {}
-        self.graphs: dict[str, RunningGraph] = {}
+        self.graphs: dict[str, ManagedGraph] = {}
 
     def recover(self, names: Iterable[str]) -> None:
         """Brings back the graphs that ran: those that jobs name, and those that have a checkpoint
@@ -68,7 +69,7 @@ class GraphManager:
         shared = () if self._shared is None else (self._shared,)
         for name in dict.fromkeys((MAIN, *shared, *names, *(n for n in stored if n not in left))):
             self.graphs[name] = self._open(
-                name, divided=name in shared or subtask_count(broker, name) is not None
+                name, distributed=name in shared or subtask_count(broker, name) is not None
             )
 
     def _choose_shared(self) -> None:
@@ -89,21 +90,23 @@ class GraphManager:
                     *most,
                 )
 
-    def _open(self, name: str, *, divided: bool, without: Faults | None = None) -> RunningGraph:
-        if not divided:
+    def _open(self, name: str, *, distributed: bool, without: Faults | None = None) -> ManagedGraph:
+        if not distributed:
             return open_graph(name, self._host, self._plan_of, without)
         parts = self._parts if name == self._shared else subtask_count(self._host.broker, name) or 1
         return DistributedGraph(name, self._host, self._plan_of, without or {}, parts)
 
     def lost(self) -> dict[str, SqlError]:
         """Jobs that ran and cannot be planned any more, or whose operators raise."""
-        return {name: error for g in self.graphs.values() for name, error in g.lost.items()}
+        return {name: error for g in self.graphs.values() for name, error in g.lost_jobs.items()}
 
     @property
     def main(self) -> RunningGraph:
-        return self.graphs[MAIN]
+        main = self.graphs[MAIN]
+        assert isinstance(main, RunningGraph)
+        return main
 
-    def of(self, job: str) -> RunningGraph:
+    def of(self, job: str) -> ManagedGraph:
         """The graph in which the job runs; MAIN for a job that does not."""
         for graph in list(self.graphs.values()):
             if job in graph.runner.jobs:
@@ -122,25 +125,27 @@ class GraphManager:
         """Behind the last record of all graphs' epochs."""
         return self._host.broker.end_offset(EPOCHS, 0)
 
-    def place(self, plan: PlannedJob, name: str) -> RunningGraph:
+    def place(self, plan: PlannedJob, name: str) -> ManagedGraph:
         """Where a new job runs: with its group, in parts if it can, else in the main graph; or
         alone under `name` when it asks for records that these have read already, or cannot run
         where its group does."""
         home = self._home(plan.settings, plan.sinks)
         if group_of(home.name) is not None:
             return (
-                self.graph(name) if home.obstacle(plan.sinks) or self._passed(home, plan) else home
+                self.graph(name)
+                if home.why_unsupported(plan.sinks) or self._passed(home, plan)
+                else home
             )
         if home is not self.main and not self._passed(home, plan):
             return home
         return self.graph(name) if self._passed(self.main, plan) else self.main
 
     @property
-    def shared(self) -> RunningGraph | None:
+    def shared(self) -> ManagedGraph | None:
         """The graph in parts that all jobs share which can run there; None without instances."""
         return None if self._shared is None else self.graphs[self._shared]
 
-    def home(self, job: Job) -> RunningGraph:
+    def home(self, job: Job) -> ManagedGraph:
         """The graph that a job which runs shares with others, or would."""
         return self._home(job.settings, self.sinks(job.name))
 
@@ -149,7 +154,7 @@ class GraphManager:
         key = job.name, job.version
         if key not in self._in_parts:
             self._in_parts[key] = all(
-                why_not_divided(sink) is None for sink in self.sinks(job.name)
+                why_not_distributed(sink) is None for sink in self.sinks(job.name)
             )
         return self._in_parts[key]
 
@@ -162,7 +167,7 @@ class GraphManager:
             if isinstance(n.plan, Sink)
         ]
 
-    def _home(self, settings: Mapping[str, str], sinks: Sequence[Sink]) -> RunningGraph:
+    def _home(self, settings: Mapping[str, str], sinks: Sequence[Sink]) -> ManagedGraph:
         """That of its isolation group, which has a process of its own; the one in parts if there is
         one and the job can run there; or the main one."""
         group = limits_in(settings).group
@@ -170,30 +175,30 @@ class GraphManager:
             shared = self.shared
             return (
                 shared
-                if shared is not None and sinks and shared.obstacle(sinks) is None
+                if shared is not None and sinks and shared.why_unsupported(sinks) is None
                 else self.main
             )
         held = next((name for name in self.graphs if group_of(name) == group), None)
         if held is not None:
             return self.graph(held)
         name = graph_of(group, f"{self._host.machine.clock()}-{self.log_end}")
-        return self.graph(name, divided=True)
+        return self.graph(name, distributed=True)
 
-    def graph(self, name: str, *, divided: bool = False) -> RunningGraph:
+    def graph(self, name: str, *, distributed: bool = False) -> ManagedGraph:
         """The graph of that name, made if there is none."""
         if name not in self.graphs:
-            self.graphs[name] = self._open(name, divided=divided)
+            self.graphs[name] = self._open(name, distributed=distributed)
             self._run(self.graphs[name])
         return self.graphs[name]
 
-    def _run(self, graph: RunningGraph) -> None:
+    def _run(self, graph: ManagedGraph) -> None:
         """Starts it, and the processes that run its parts, once all are started."""
         if self._started:
             graph.loop.start()
             if isinstance(graph, DistributedGraph):
                 self._children.run(graph)
 
-    def restore(self, name: str, job: str, version: int, restoration: Restoration) -> RunningGraph:
+    def restore(self, name: str, job: str, version: int, restoration: Restoration) -> ManagedGraph:
         """A graph of its own for a job that goes on from a savepoint. The checkpoint that it begins
         with is written whole or not at all; where it cannot be opened nothing is left of it."""
         if name in self.graphs:  # a crash came before its checkpoint
@@ -249,15 +254,17 @@ class GraphManager:
             source.close()
         return None
 
-    def reopen(self, graph: RunningGraph, without: Faults) -> None:
+    def reopen(self, graph: ManagedGraph, without: Faults) -> None:
         """Recovers a graph that stands still from what is on disk, without jobs that are at
         fault."""
         self._children.end(graph.name)
         graph.close()
-        self.graphs[graph.name] = self._open(graph.name, divided=graph.divided, without=without)
+        self.graphs[graph.name] = self._open(
+            graph.name, distributed=graph.distributed, without=without
+        )
         self._run(self.graphs[graph.name])
 
-    def _passed(self, graph: RunningGraph, plan: PlannedJob) -> bool:
+    def _passed(self, graph: ManagedGraph, plan: PlannedJob) -> bool:
         """Whether a graph reads a source of the plan and is behind the place where a new job would
         begin."""
         found = {scan.digest: scan for sink in plan.sinks for scan in scans(sink)}
@@ -266,7 +273,7 @@ class GraphManager:
                 scan.table, Environment(self._host.broker, self._host.machine.clock, graph.name)
             )
             try:
-                if graph.passed(scan, source):
+                if graph.has_passed_start(scan, source):
                     return True
             finally:
                 source.close()
@@ -276,11 +283,15 @@ class GraphManager:
         """Where a job runs, and why there."""
         graph = self.of(job.name)
         if isinstance(graph, DistributedGraph):
-            parts = f"in {graph.parts} parts" if graph.parts > 1 else "in a process of its own"
+            parts = (
+                f"in {graph.parallelism} parts"
+                if graph.parallelism > 1
+                else "in a process of its own"
+            )
             return f"in graph '{graph.name}', {parts}" + (f": {job.reason}" if job.reason else "")
         why = (
             job.reason
-            or (self.shared and self.shared.obstacle(plans))
+            or (self.shared and self.shared.why_unsupported(plans))
             or "it reads from another position than the others"
         )
         return f"in graph '{graph.name}', in the server's process: {why}"
@@ -289,7 +300,7 @@ class GraphManager:
         """The graph in which the job runs, in this process; JobError says that `what` is asked for
         is not possible where it is in others."""
         graph = self.of(job)
-        if graph.divided:
+        if not isinstance(graph, RunningGraph):
             raise JobError(
                 f"{what} is not possible: job '{job}' runs in instances",
                 detail=f"its rows and its state are in the parts of graph '{graph.name}'",

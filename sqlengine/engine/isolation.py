@@ -17,7 +17,8 @@ from sqlengine.engine.job_changes import JobChanges
 from sqlengine.engine.migration import Migrations
 from sqlengine.graphs.load_monitor import IsolationTrigger, LoadMonitor
 from sqlengine.graphs.loop import CatchUpScheduler
-from sqlengine.graphs.running import NotTogether, RunningGraph
+from sqlengine.graphs.managed import ManagedGraph
+from sqlengine.graphs.running import NotTogether
 from sqlengine.jobs.isolation_settings import ISOLATION, IsolationLimits, group_of, limits_in
 from sqlengine.jobs.job import MAIN, Cause, Job, JobState
 from sqlengine.registry import Registry
@@ -97,13 +98,13 @@ class Isolation:
             graph.loop.turns = self._turns if self._catches_up(graph) else None
             troubles = list(self._gauges[graph.name].look(now, self._limits_of))
             if isinstance(graph, DistributedGraph):
-                troubles += graph.troubles()
+                troubles += graph.isolation_triggers()
             self._trouble_at |= dict.fromkeys((t.job for t in troubles), now)
             self._take_out(graph, troubles, now)
         into_parts: dict[str, list[Job]] = {}
         for job in self._elsewhere():
             home = self._home(job, now)
-            if home is not None and home.divided and not self._fleet.of(job.name).divided:
+            if home is not None and home.distributed and not self._fleet.of(job.name).distributed:
                 into_parts.setdefault(home.name, []).append(job)
             elif home is not None and not self._is_late(now):
                 self._bring_home(job, now)
@@ -128,12 +129,12 @@ class Isolation:
     def _may_divide(self, job: Job) -> bool:
         return job.graph != MAIN or ISOLATION in job.settings or self._fleet.divides(job)
 
-    def _gauge(self, graph: RunningGraph) -> LoadMonitor:
+    def _gauge(self, graph: ManagedGraph) -> LoadMonitor:
         held = self._gauges.get(graph.name)
         return held if held is not None and held.graph is graph else LoadMonitor(graph)
 
-    def _catches_up(self, graph: RunningGraph) -> bool:
-        if graph.divided or graph.name == MAIN or group_of(graph.name) is not None:
+    def _catches_up(self, graph: ManagedGraph) -> bool:
+        if graph.distributed or graph.name == MAIN or group_of(graph.name) is not None:
             return False
         jobs = self._registry.log.jobs
         return all(jobs[n].cause is Cause.NONE for n in list(graph.runner.jobs) if n in jobs)
@@ -146,13 +147,13 @@ class Isolation:
             self._limits[name] = job.version, limits
         return limits
 
-    def _take_out(self, graph: RunningGraph, troubles: list[IsolationTrigger], now: float) -> None:
+    def _take_out(self, graph: ManagedGraph, troubles: list[IsolationTrigger], now: float) -> None:
         """One job at a time: with it gone the others may be well."""
-        shared = graph.divided or graph.name == MAIN or group_of(graph.name) is not None
+        shared = graph.distributed or graph.name == MAIN or group_of(graph.name) is not None
         if not shared or len(graph.runner.jobs) < 2:
             return
         for trouble in (t for t in troubles if self._limits_of(t.job).moves):
-            if graph.divided and not self._may_try(trouble.job, now):
+            if graph.distributed and not self._may_try(trouble.job, now):
                 continue
             try:
                 self._changes.isolate(trouble.job, trouble.cause, trouble.reason)
@@ -160,7 +161,7 @@ class Isolation:
                 log.warning(
                     "job %s stays where it is for now (%s): %s", trouble.job, trouble.reason, error
                 )
-                if graph.divided:
+                if graph.distributed:
                     self._try_later(trouble.job, now)
             else:
                 log.warning("job %s is in a graph of its own: %s", trouble.job, trouble.reason)
@@ -177,14 +178,14 @@ class Isolation:
         _, pause = self._again.get(job, (now, _AGAIN_S))
         self._again[job] = now + pause, min(2 * pause, _LONGEST_AGAIN_S)
 
-    def _home(self, job: Job, now: float) -> RunningGraph | None:
+    def _home(self, job: Job, now: float) -> ManagedGraph | None:
         """The graph to which a job is to go that it shares with others, if it can go now."""
         if job.cause in _PASSING and self._is_well(job, now):
             log.info("job %s is well again", job.name)
             self._registry.stay(job, Cause.NONE, _CATCHING_UP)
             job = self._registry.job(job.name)
         home = self._fleet.home(job)
-        if home.divided and not self._fleet.divides(
+        if home.distributed and not self._fleet.divides(
             job
         ):  # what it is asked to share is in a process that cannot run it
             if job.cause is Cause.NONE:
@@ -193,17 +194,19 @@ class Isolation:
             return None
         if job.cause not in (Cause.NONE, Cause.GROUP) or home.name == job.graph:
             return None
-        if job.graph == MAIN and home.divided and not self._limits_of(job.name).moves:
+        if job.graph == MAIN and home.distributed and not self._limits_of(job.name).moves:
             return None
         if job.reason is None and job.graph != MAIN:
             self._registry.stay(job, Cause.NONE, _CATCHING_UP)
         if not self._moves.is_near(job):
             return None
-        if (home.divided or self._fleet.of(job.name).divided) and not self._may_try(job.name, now):
+        if (home.distributed or self._fleet.of(job.name).distributed) and not self._may_try(
+            job.name, now
+        ):
             return None
         return home
 
-    def _into_parts(self, jobs: list[Job], home: RunningGraph, now: float) -> None:
+    def _into_parts(self, jobs: list[Job], home: ManagedGraph, now: float) -> None:
         """As many at once as can be: each time all parts stand still. Where one cannot come, half
         as many are tried."""
         assert isinstance(home, DistributedGraph)
@@ -232,7 +235,7 @@ class Isolation:
             late = self._is_late(now)
 
     def _bring_home(self, job: Job, now: float) -> None:
-        parts = self._fleet.of(job.name).divided
+        parts = self._fleet.of(job.name).distributed
         try:
             self._moves.to_home(job)
         except SqlError as error:

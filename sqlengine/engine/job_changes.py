@@ -156,7 +156,7 @@ class JobChanges:
         job = self._registry.job(name)
         reason = reason or "isolated by a command"
         graph = self._fleet.of(name)
-        shared = graph is self._fleet.main or graph.divided or group_of(graph.name) is not None
+        shared = graph is self._fleet.main or graph.distributed or group_of(graph.name) is not None
         if shared or len(graph.runner.jobs) > 1:
             self._moves.to_own(job, cause, reason)
         else:

@@ -23,6 +23,7 @@ from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.recovery import recovering
 from sqlengine.executors.sources import Positions, RunningSource
+from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.graphs.running import NotTogether, RunningGraph
 from sqlengine.jobs.isolation_settings import group_of
 from sqlengine.jobs.job import Cause, Job
@@ -54,7 +55,7 @@ class _Migration:
     """One move on its way: both graphs, and the change of each."""
 
     job: str
-    source: RunningGraph
+    source: ManagedGraph
     target: RunningGraph
     leaving: GraphChange
     coming: GraphChange
@@ -76,7 +77,7 @@ class Migrations:
     def to_home(self, job: Job) -> None:
         """Into the graph that the job shares with others. NotTogether where the two do not stand
         near enough to each other: nothing has changed."""
-        if self._fleet.of(job.name).divided:  # it goes on from there once it has left the parts
+        if self._fleet.of(job.name).distributed:  # it goes on from there once it has left the parts
             self.to_own(job, Cause.NONE, "it leaves its parts for others")
             return
         home = self._fleet.home(job)
@@ -125,10 +126,10 @@ class Migrations:
         where what only the job reads ends."""
         held, home = self._fleet.of(job.name), self._fleet.home(job)
         if any(
-            g.divided and g.loop.problem for g in (held, home)
+            g.distributed and g.loop.problem for g in (held, home)
         ):  # parts that nobody runs do not answer
             return False
-        if held.divided:
+        if held.distributed:
             return True
         mine = held.runner.graph.jobs[job.name]
         for name, source in [
@@ -137,7 +138,7 @@ class Migrations:
             if source.reloading is not None:
                 continue
             at, near = dict(source.positions), _near(source)
-            theirs = home.read_to(name)
+            theirs = home.read_positions(name)
             if theirs is not None:
                 there = theirs
             elif source.scan.table.connector == "topic":
@@ -176,7 +177,7 @@ class Migrations:
     def tidy(self) -> None:
         """Removes what no recovery needs any more."""
         pending = self._registry.log.pending
-        needed = {n for g in self._fleet.graphs.values() for n in g.needs()} | (
+        needed = {n for g in self._fleet.graphs.values() for n in g.needed_migrations()} | (
             {pending.handover} if pending else set()
         )
         for name in self._handovers.names - needed:
@@ -190,7 +191,7 @@ class Migrations:
     def _move(
         self,
         jobs: Sequence[Job],
-        target: RunningGraph,
+        target: ManagedGraph,
         cause: Cause,
         reason: str | None,
         patience_s: float | None,
@@ -212,10 +213,12 @@ class Migrations:
             if isinstance(target, DistributedGraph):
                 into_parts(parts, source, target)
             elif isinstance(source, DistributedGraph):
+                assert isinstance(target, RunningGraph)
                 with _prepared(target, plans, versions) as coming:
                     has = out_of_parts(parts, source)
-                    target.call(lambda: target.take(coming, has, handover))
+                    target.call(lambda: target.attach(coming, has, handover))
             else:
+                assert isinstance(target, RunningGraph)
                 with _prepared(target, plans, versions) as coming:
                     leaving = source.change(source.runner.graph, {}, parts.going, {})
                     move = _Migration(first, source, target, leaving, coming, handover)
@@ -259,7 +262,7 @@ class Migrations:
         plans = self._plans(change.jobs)
         try:
             target = self._fleet.graph(name)
-            if target.divided:
+            if not isinstance(target, RunningGraph):
                 raise NotTogether(jobs, name, "the move was interrupted")
             self._take(target, plans, belongings, change.handover)
         except SqlError as error:
@@ -268,9 +271,9 @@ class Migrations:
             change = replace(change, graphs=dict.fromkeys(jobs, own))
             self._registry.log.begin(change, (), self._registry.clock())
             target = self._fleet.graph(own)
-            with recovering(
-                target.runner
-            ):  # what it cannot open any more it fails with, as after a restart
+            assert isinstance(target, RunningGraph)
+            # Jobs whose connectors cannot be opened any more fail, as after a restart.
+            with recovering(target.runner):
                 self._take(target, plans, belongings, change.handover)
         return change
 
@@ -282,7 +285,7 @@ class Migrations:
         handover: str,
     ) -> None:
         with _prepared(target, plans, belongings.jobs) as coming:
-            target.call(lambda: target.take(coming, belongings, handover))
+            target.call(lambda: target.attach(coming, belongings, handover))
 
 
 @contextmanager
@@ -290,7 +293,7 @@ def _prepared(
     target: RunningGraph, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int]
 ) -> Iterator[GraphChange]:
     """The change that brings jobs to a graph; abandoned where they did not come."""
-    coming = target.prepare_taking(plans, jobs)
+    coming = target.prepare_attach(plans, jobs)
     try:
         yield coming
     except BaseException:
@@ -310,7 +313,7 @@ def _attach(move: _Migration, handovers: MigrationStore, patience_s: float | Non
         belongings = move.source.call(lambda: _detach(move, meeting, handovers), patience_s)
     finally:
         move.source.runner.inputs.bounds = {}
-    move.target.take(move.coming, belongings, move.handover)
+    move.target.attach(move.coming, belongings, move.handover)
 
 
 def _align_offsets(move: _Migration) -> Positions:
@@ -331,7 +334,7 @@ def _align_offsets(move: _Migration) -> Positions:
     return meeting
 
 
-def _rows(graph: RunningGraph, nodes: Iterable[str]) -> int:
+def _rows(graph: ManagedGraph, nodes: Iterable[str]) -> int:
     """Of state that these nodes keep."""
     return sum(len(table) for name in nodes for table in graph.executor.tables_of(name).values())
 

@@ -94,8 +94,8 @@ class Savepoints:
     ) -> Savepoint:
         """The parts stand still until it is written; it says nothing of them."""
         plan = graph.plan_of(job.name)
-        with graph.gathering.standstill():
-            has = graph.has(job.name)
+        with graph.pauses.quiesce():
+            has = graph.snapshot(job.name)
             if has.unsent:
                 raise JobError(
                     f"job '{job.name}' has rows for which there is no space: a savepoint would not"

@@ -13,7 +13,7 @@ from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.executors.memory_limits import OperationState
 from sqlengine.executors.state_inspection import StateView, inspect_state, merge_views, rows_of
 from sqlengine.formats.results import JsonValue, column_to_json
-from sqlengine.graphs.running import RunningGraph
+from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.jobs.job import JobState
 from sqlengine.registry import Registry
 
@@ -59,12 +59,12 @@ class StateViews:
         schemas = {name: Schema((*t.keys, *t.values)) for name, t in tables.items()}
         return [_view(t.name, schemas[t.name], rows_of(t), t.total) for t in seen.tables]
 
-    def _seen(self, graph: RunningGraph, job: str, number: int, limit: int) -> StateView:
+    def _seen(self, graph: ManagedGraph, job: str, number: int, limit: int) -> StateView:
         if isinstance(graph, DistributedGraph):
-            return merge_views(graph.gathering.look(job, number, limit), limit)
+            return merge_views(graph.pauses.inspect_state(job, number, limit), limit)
         return graph.loop.call(lambda: inspect_state(graph.runner, job, number, limit))()
 
-    def _graph(self, job: str) -> RunningGraph:
+    def _graph(self, job: str) -> ManagedGraph:
         held = self._registry.job(job)
         if held.state is not JobState.RUNNING:
             raise JobError(

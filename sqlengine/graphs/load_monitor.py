@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from sqlengine.broker.errors import TopicFull
-from sqlengine.graphs.running import RunningGraph
+from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.jobs.isolation_settings import IsolationLimits
 from sqlengine.jobs.job import Cause
 from sqlengine.operators.rules import RulesOperator
@@ -46,7 +46,7 @@ class LoadMonitor:
     """Of one graph. `look` is called again and again; it takes what has happened in the last
     seconds."""
 
-    graph: RunningGraph
+    graph: ManagedGraph
     _readings: deque[_Reading] = field(default_factory=deque)
     _jobs: dict[str, float] = field(default_factory=dict)  # seconds so far
     _spent: dict[str, float] = field(default_factory=dict)  # by node, when it was looked at last

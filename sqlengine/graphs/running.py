@@ -100,7 +100,7 @@ class RunningGraph:
     recovered without them. `portion`: it is a part of a divided graph. `divided`: its rows and its
     state are in parts, which are elsewhere."""
 
-    divided: ClassVar[bool] = False
+    distributed: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class RunningGraph:
         self._host = host
         self._plan_of = plan_of
         self._without = without
-        self.lost: dict[str, SqlError] = {}
+        self.lost_jobs: dict[str, SqlError] = {}
         self._handovers: dict[
             str, tuple[int, int]
         ] = {}  # epoch and offset behind it of what took each
@@ -166,7 +166,7 @@ class RunningGraph:
             if position is not None:
                 self._restore(position)
             self.runner.inputs.tolerates_lost_records = self._syncs_late
-            repeat_epochs(self.runner, self.change_again)
+            repeat_epochs(self.runner, self.prepare_logged_change)
             logged = self.runner.log.keeps_every_epoch and (position is None or position.logged)
             if self._syncs_late or not logged:
                 skip_unlogged_epochs(self.runner, logged=logged)
@@ -198,11 +198,11 @@ class RunningGraph:
         plans = {}
         faulty = {n: self._without[n, v] for n, v in jobs.items() if (n, v) in self._without}
         for name, plan in {**self._plan_of(jobs), **faulty}.items():
-            self.lost.pop(name, None)
+            self.lost_jobs.pop(name, None)
             if isinstance(plan, PlannedJob):
                 plans[name] = plan
             else:
-                self.lost[name] = plan
+                self.lost_jobs[name] = plan
         return plans
 
     def change(
@@ -237,12 +237,12 @@ class RunningGraph:
             raise
         return replace(change, inherited=takeover.inherited), takeover
 
-    def change_again(self, graph: Graph, change: LoggedChange) -> GraphChange:
+    def prepare_logged_change(self, graph: Graph, change: LoggedChange) -> GraphChange:
         """The change that an entry of the log tells of, made ready; without jobs that cannot be
         planned any more."""
         plans = self._plans({n: v for n, v in change.jobs.items() if v})
         for name in [n for n, v in change.jobs.items() if not v]:
-            self.lost.pop(name, None)
+            self.lost_jobs.pop(name, None)
         jobs = {n: v if n in plans else 0 for n, v in change.jobs.items()}
         if change.handover and plans:
             belongings = self._host.belongings(change.handover)
@@ -251,7 +251,7 @@ class RunningGraph:
             gone = ServiceError(
                 f"what it brought to graph '{self.name}' is gone: '{change.handover}'"
             )
-            self.lost |= dict.fromkeys(plans, gone)
+            self.lost_jobs |= dict.fromkeys(plans, gone)
             jobs, plans = dict.fromkeys(plans, 0), {}
         return self.change(
             graph, plans, jobs, {new: old for new, old in change.renamed.items() if new in plans}
@@ -270,7 +270,7 @@ class RunningGraph:
         ends = times_at_ends(belongings, change.graph, change.prepared.operators)
         return replace(change, restored=bind(belongings, change.graph, self.runner, handover, ends))
 
-    def require_fit(self, change: GraphChange, handover: str) -> None:
+    def check_attachable(self, change: GraphChange, handover: str) -> None:
         """NotTogether where the job that brings this does not fit in between two epochs now."""
         belongings = self._host.belongings(handover)
         why_not = (
@@ -281,7 +281,7 @@ class RunningGraph:
         if why_not is not None:
             raise NotTogether(change.jobs, self.name, why_not)
 
-    def prepare_taking(
+    def prepare_attach(
         self, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int]
     ) -> GraphChange:
         """Makes a change ready that brings jobs from another graph; what they bring is still to
@@ -291,7 +291,7 @@ class RunningGraph:
                 merge(self.runner.graph, {n: p.sinks for n, p in plans.items()}), jobs
             )
 
-    def take(self, change: GraphChange, belongings: JobSnapshot, handover: str) -> None:
+    def attach(self, change: GraphChange, belongings: JobSnapshot, handover: str) -> None:
         """Puts jobs in place that come from another graph (in the graph's thread). NotTogether
         where they do not fit between two epochs; the change is the caller's to abandon."""
         why_not = next(obstacles(belongings, change.graph, self.runner), None)
@@ -311,7 +311,7 @@ class RunningGraph:
     def _remember(self, handover: str) -> None:
         self._handovers[handover] = (self.runner.epoch, self.runner.log_offset)
 
-    def needs(self) -> set[str]:
+    def needed_migrations(self) -> set[str]:
         """The handovers that a recovery would need: those which no checkpoint has passed, and where
         power may be lost, and the last checkpoints with it, those that the log of epochs still
         tells of."""
@@ -344,16 +344,16 @@ class RunningGraph:
         """Rows that each job has given to sinks since the graph was opened."""
         return self.executor.rows_by_job()
 
-    def obstacle(self, plans: Iterable[Sink]) -> str | None:
+    def why_unsupported(self, plans: Iterable[Sink]) -> str | None:
         """Why such statements cannot run in this graph; None where they can."""
         return None
 
-    def read_to(self, scan: str) -> Mapping[str, int] | None:
+    def read_positions(self, scan: str) -> Mapping[str, int] | None:
         """How far a source is read, by shard; None where the graph does not read it."""
         running = self.runner.inputs.running.get(scan)
         return None if running is None else dict(running.positions)
 
-    def passed(self, scan: Scan, source: Source) -> bool:
+    def has_passed_start(self, scan: Scan, source: Source) -> bool:
         """Whether it is behind the place where a new job would begin in a source that it reads."""
         positions = dict(self.runner.inputs.running[scan.digest].positions)
         return any(positions.values()) and any(

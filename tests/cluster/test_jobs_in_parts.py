@@ -89,7 +89,7 @@ def test_a_job_leaves_its_parts_and_comes_back_with_its_state(tmp_path: Path) ->
         group.engine.submit("count", COUNTS)
         written(group, *range(6))
         assert group.engine.isolate("count").status == "isolated"
-        assert not group.engine.fleet.of("count").divided
+        assert not group.engine.fleet.of("count").distributed
         written(group, 1, 2)
         group.engine.merge("count")
         moved(group, SHARED)
@@ -109,7 +109,7 @@ def test_jobs_that_ran_before_there_were_instances_go_into_parts_and_back(tmp_pa
                 held.prepare(tmp_path)
                 held.engine.broker.create_topic("counts", compacted=True)
                 held.engine.submit("count", COUNTS)
-            for graph in [g.name for g in held.engine.fleet.graphs.values() if g.divided]:
+            for graph in [g.name for g in held.engine.fleet.graphs.values() if g.distributed]:
                 held.start(f"one of {graph}", graph=graph)
             shared = held.engine.fleet.shared
             home = "main" if shared is None else shared.name

@@ -48,7 +48,8 @@ def test_what_one_instance_refuses_none_makes(tmp_path: Path) -> None:
         )  # it has not the sources of the function
         eventually(
             lambda: (
-                "poor" in group.graph.heard.latest() and group.graph.heard.latest()["poor"].parts
+                "poor" in group.graph.worker_reports.latest()
+                and group.graph.worker_reports.latest()["poor"].parts
             )
         )
         with pytest.raises(SqlError) as refused:

@@ -91,7 +91,7 @@ def test_hundreds_of_jobs_go_into_parts_in_few_steps(tmp_path: Path) -> None:
         _wait_for_parts(held)
         eventually(lambda: in_parts(held))
         assert held.graph.runner.graph.version <= STEPS, "each version is one change of all parts"
-        assert held.graph.gathering.pauses.count <= STEPS
+        assert held.graph.pauses.stats.count <= STEPS
         written(held, *range(RULES))
     finally:
         held.close()
@@ -143,7 +143,8 @@ def _wait_for_parts(held: Led) -> None:
     looks at later."""
     eventually(
         lambda: (
-            len(held.graph.heard.parts()) == held.graph.parts and held.graph.loop.problem is None
+            len(held.graph.worker_reports.subtasks()) == held.graph.parallelism
+            and held.graph.loop.problem is None
         )
     )
 

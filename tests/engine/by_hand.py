@@ -6,9 +6,11 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.config import Config
 from sqlengine.engine import Engine
 from sqlengine.functions.pool import POOL
+from sqlengine.graphs.running import RunningGraph
 
 EVENTS = """
 CREATE TABLE events (id BIGINT, ms BIGINT, host STRING, ts AS TO_TIMESTAMP_LTZ(ms, 3), WATERMARK FOR ts AS ts)
@@ -63,7 +65,9 @@ def of_job(engine: Engine, job: str) -> list[object]:
 
 def die(engine: Engine) -> None:
     """As if the process had died: no last epoch, no checkpoint, no more threads."""
-    for graph in engine.fleet.graphs.values():
+    for managed in engine.fleet.graphs.values():
+        graph = managed._replica if isinstance(managed, DistributedGraph) else managed
+        assert isinstance(graph, RunningGraph)
         graph.store.close()
         graph.runner.outputs.close()
         graph._writer.shutdown(wait=False)

@@ -170,7 +170,7 @@ def test_jobs_of_a_group_share_a_process_if_they_can_and_else_run_alone(engine: 
     isolation.look()
     files, one, two = (engine.job(n) for n in ("files", "one", "two"))
     assert one.graph == two.graph
-    assert engine.fleet.graphs[one.graph].divided
+    assert engine.fleet.graphs[one.graph].distributed
     assert MAIN != files.graph != one.graph
     assert one.reason == "isolation group 'error-sensitive'"
     assert files.reason == "isolation group 'error-sensitive', in the server's process"

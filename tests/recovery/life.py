@@ -14,7 +14,7 @@ from importlib import import_module
 from planner.catalog import Catalog
 from planner.codec import classes
 from sqlengine.engine import Engine
-from sqlengine.graphs.running import RunningGraph
+from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.jobs.planning import JobText, PlannedJob, plan_jobs
 from sqlengine.machine import THIS
 from tests.recovery import workload
@@ -104,7 +104,7 @@ class _CrewAlone(Crew):
         """Twice, since what comes out of one job is read by another."""
         graphs = list(self.engine.fleet.graphs.values())
 
-        def at_end(graph: RunningGraph) -> bool:
+        def at_end(graph: ManagedGraph) -> bool:
             sources = graph.runner.inputs.running.values()
             return all(
                 at >= (s.source.end(shard) or 0)

@@ -214,9 +214,11 @@ class Node:
         engine = self.engine
         shared = None if engine is None else engine.fleet.graphs.get(SHARED)
         if isinstance(shared, DistributedGraph):
-            parts = [p for process in self.processes for p in process.parts.values() if not p.lost]
+            parts = [
+                p for process in self.processes for p in process.parts.values() if not p.fenced
+            ]
             busy.append(
-                len({p.name for p in parts}) < shared.parts
+                len({p.name for p in parts}) < shared.parallelism
                 or any(p.runner.graph.version != shared.runner.graph.version for p in parts)
             )
         return self.threads.settle() or any(busy) or len(self.world.trace) > before

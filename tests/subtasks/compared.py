@@ -13,7 +13,7 @@ from random import Random
 from typing import Final, TypeAlias
 
 from parser.errors import SqlError
-from planner.graph.division import WATERMARK, why_not_divided
+from planner.graph.division import WATERMARK, why_not_distributed
 from planner.logical import Sink
 from sqlengine.batch import Batch
 from sqlengine.jobs.planning import PlannedJob
@@ -100,7 +100,7 @@ class InParts:
         with self.report.failing(f"{shards} shards"), broker_in(place) as broker:
             try:
                 sinks = Topics(broker, shards).over(statement.sinks)
-                if why := _first(lambda sink: why_not_divided(sink) or "", sinks):
+                if why := _first(lambda sink: why_not_distributed(sink) or "", sinks):
                     self._leave_out("undivided", why)
                 else:
                     expected = _left(

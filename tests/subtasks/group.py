@@ -135,8 +135,8 @@ class Group:
         for part in self.open.values():
             graph = part.runner.graph
             told = LoggedChange(graph.version + 1, {job.name: 1}, {}, {}, handover)
-            change = part.graph.change_again(graph, told)
-            part.graph.require_fit(change, handover)
+            change = part.graph.prepare_logged_change(graph, told)
+            part.graph.check_attachable(change, handover)
             assert change.restored is not None
             part.switch(replace(change, starts=change.restored.positions))
 
@@ -158,7 +158,7 @@ class Group:
         assert self.steps < STEPS, "it never ends"
         self.now += self.tick_ms
         busy = part.step()
-        assert part.lost or part.loop.problem is None, part.loop.problem
+        assert part.fenced or part.loop.problem is None, part.loop.problem
         return busy
 
     def kill(self, index: int) -> None:
@@ -240,7 +240,7 @@ def undivided(
     if takes is None:
         graph.switch(graph.change(graph.runner.graph, {job.name: job}, {job.name: 1}, {}))
     else:
-        graph.take(graph.prepare_taking({job.name: job}, {job.name: 1}), takes, "handover")
+        graph.attach(graph.prepare_attach({job.name: job}, {job.name: 1}), takes, "handover")
     return to_its_end(group, graph)
 
 

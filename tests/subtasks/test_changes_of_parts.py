@@ -109,12 +109,12 @@ def test_who_lost_a_part_writes_nothing_more(broker: EmbeddedBroker, does: str) 
         assert old.runner.jobs == {"a": 1}
     else:
         assert not old.step()
-    assert old.lost
+    assert old.fenced
     assert not old.step()
     assert len(values_of(broker, "_shuffle_g")) == written
     old.abandon()
     members.heartbeat("one")
     group.run()
-    assert not new.lost
+    assert not new.fenced
     assert left(broker, "a") == sums(range(40))
     group.close()
