@@ -56,7 +56,6 @@ from sqlengine.executors.build_windows import window_operator
 from sqlengine.executors.wire import decode_batch, encode_batch
 from sqlengine.expressions import evaluate
 from sqlengine.formats.registry import decoder_for, value_metadata
-from sqlengine.operators.absent import AbsentOperator
 from sqlengine.operators.aggregates.expand import ExpandOperator
 from sqlengine.operators.aggregates.group_aggregate import GroupAggregateOperator
 from sqlengine.operators.aggregates.two_phases import (
@@ -64,7 +63,7 @@ from sqlengine.operators.aggregates.two_phases import (
     LocalAggregateOperator,
 )
 from sqlengine.operators.base import Operator
-from sqlengine.operators.changelog.constrain import ConstrainOperator
+from sqlengine.operators.changelog.constraint_enforcer import ConstraintEnforcerOperator
 from sqlengine.operators.changelog.materialize import MaterializeOperator
 from sqlengine.operators.changelog.normalize import NormalizeOperator
 from sqlengine.operators.changelog.resolve_conflicts import ResolveConflictsOperator
@@ -74,6 +73,7 @@ from sqlengine.operators.changelog.rows import (
     ToChangelogOperator,
 )
 from sqlengine.operators.changelog.upsert_materialize import UpsertMaterializeOperator
+from sqlengine.operators.forward_watermarks import ForwardWatermarksOperator
 from sqlengine.operators.joins.interval import IntervalJoinOperator
 from sqlengine.operators.joins.lookup import LookupJoinOperator
 from sqlengine.operators.joins.regular import JoinOperator
@@ -128,7 +128,7 @@ class OperatorFactory:
         operator = _BUILDERS[type(plan)](node)
         if isinstance(plan, Stateful) and plan.row_by_row:
             operator = RowByRowOperator(operator)
-        return AbsentOperator(operator) if node.absent else operator
+        return ForwardWatermarksOperator(operator) if node.absent else operator
 
     def _compile(self, plan: RulesPlan, previous: Operator | None) -> CompiledRules:
         held = previous.compiled if isinstance(previous, RulesOperator) else None
@@ -223,7 +223,7 @@ _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
         _entry(LookupJoin, lambda plan, node: LookupJoinOperator(plan, _owner(node))),
         _entry(TemporalJoin, lambda plan, node: TemporalJoinOperator(plan, _owner(node))),
         _entry(Join, lambda plan, node: JoinOperator(plan, _owner(node))),
-        _entry(Constrain, lambda plan, node: ConstrainOperator(plan, _owner(node))),
+        _entry(Constrain, lambda plan, node: ConstraintEnforcerOperator(plan, _owner(node))),
         _entry(Normalize, lambda plan, node: NormalizeOperator(plan, _owner(node))),
         _entry(UpsertMaterialize, _upsert_materialize),
         _entry(DropUpdateBefore, lambda plan, node: DropUpdateBeforeOperator(plan)),

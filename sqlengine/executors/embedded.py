@@ -185,7 +185,7 @@ class EmbeddedExecutor:
             if inherited
             else ()
         ):
-            heir.inherit(inherited or {}, plan.version)
+            heir.on_state_takeover(inherited or {}, plan.version)
 
     def _context(
         self,

@@ -66,7 +66,7 @@ class Timed(Protocol):
 class StateSuccessor(Protocol):
     """An operator that must know which nodes take up the state of others."""
 
-    def inherit(self, nodes: Mapping[str, str], version: int) -> None:
+    def on_state_takeover(self, nodes: Mapping[str, str], version: int) -> None:
         """With `version` of the graph those nodes take up the state of these (by id)."""
 
 
@@ -74,7 +74,7 @@ class StateSuccessor(Protocol):
 class BatchedInput(Protocol):
     """An operator for which it matters that batches of its inputs came together."""
 
-    def gather(self, parts: Sequence[tuple[int, Batch]]) -> Output:
+    def process_many(self, parts: Sequence[tuple[int, Batch]]) -> Output:
         """What `process` gives for all of these batches, by input port."""
 
 
@@ -97,7 +97,7 @@ def outputs(operator: Operator, parts: Sequence[tuple[int, Batch]]) -> Iterator[
     """What comes of the batches that wait for an operator, by input port: one after the other or,
     for what can, together."""
     if len(parts) > 1 and isinstance(operator, BatchedInput):  # which is slow to ask
-        yield operator.gather(parts)
+        yield operator.process_many(parts)
         return
     for port, part in parts:
         yield operator.process(port, part)

@@ -77,7 +77,7 @@ class ShuffleOutOperator:
     def process(self, port: int, batch: Batch) -> Output:
         return self._send(batch, self._told.news(batch.watermark, batch.idle))
 
-    def gather(self, parts: Sequence[tuple[int, Batch]]) -> Output:
+    def process_many(self, parts: Sequence[tuple[int, Batch]]) -> Output:
         """What came in one epoch crosses together."""
         news = [(b, self._told.news(b.watermark, b.idle)) for _, b in parts]
         told = any(moved for _, moved in news)
@@ -148,7 +148,7 @@ class ShuffleScanOperator:
         self._senders = _Senders(context)
         self._heirs = _Heirs(context)
 
-    def inherit(self, nodes: Mapping[str, str], version: int) -> None:
+    def on_state_takeover(self, nodes: Mapping[str, str], version: int) -> None:
         """See `Heir`: what was sent to the others before, and comes later, is for those, too."""
         for crossing in self._ports:
             node, port = crossing.rsplit(".", 1)
@@ -259,7 +259,7 @@ class ShuffleInOperator:
     def process(self, port: int, batch: Batch) -> Output:
         return [(0, made) for made in _in_time(self._aligned(batch))]
 
-    def gather(self, parts: Sequence[tuple[int, Batch]]) -> Output:
+    def process_many(self, parts: Sequence[tuple[int, Batch]]) -> Output:
         """What several parts sent, or one in several epochs, goes on together: an operation takes
         one batch of many rows in less time than many of few."""
         came = [self._aligned(batch) for _, batch in parts]

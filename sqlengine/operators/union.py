@@ -19,7 +19,7 @@ class UnionOperator:
 
     `aligned` inputs come from one source, batch for batch: what held before a row there holds for
     all of them. Only the time behind the last row waits until every input has had its part of the
-    batch. `gather` takes these parts together and puts their rows in the order of the source: no
+    batch. `process_many` takes these parts together and puts their rows in the order of the source: no
     window is over before all inputs have given it their rows."""
 
     def __init__(self, schema: Schema, inputs: int, aligned: bool) -> None:
@@ -36,7 +36,7 @@ class UnionOperator:
         result = timed.result(self.schema, batch.columns, batch.num_rows)
         return [(0, replace(result, row_watermarks=before, kinds=batch.kinds))]
 
-    def gather(self, parts: Sequence[tuple[int, Batch]]) -> Output:
+    def process_many(self, parts: Sequence[tuple[int, Batch]]) -> Output:
         """What `process` gives for all of them; as one batch where they are the parts of one."""
         output = [told for port, batch in parts for told in self.process(port, batch)]
         if not self._aligned or len({port for port, _ in parts}) < len(parts):

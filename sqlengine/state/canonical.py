@@ -1,26 +1,37 @@
-"""The canonical form of values as keys: equal values have equal bytes, on every machine and in
-every version to come. Part of what `keys.BUCKET_HASH_VERSION` numbers. Version 1: a tag byte and a
-payload; integers are little-endian.
+"""The canonical form of values as keys: equal values have equal bytes.
 
-    00                                  NULL, of any type 01 u8
-    BOOLEAN 02 i64                              exact number without a fraction that fits 64 bits:
-    TINYINT to BIGINT, DECIMAL 03 u8 scale, u8 length, i(length)   any other DECIMAL: unscaled value
-    without trailing zeros, shortest two's complement 04 f64                              FLOAT
-    (widened) and DOUBLE; -0.0 is not 0.0, as in Flink, and there is one NaN (7ff8…) 05 u32 length,
-    UTF-8                CHAR and VARCHAR, as the text is: Flink tells CHAR(3) 'a' from 'a  ' too 06
-    u32 length, bytes                BINARY and VARBINARY 07 i32                              DATE,
-    days 08 i64                              TIME, nanoseconds 09 i64 seconds, u32 nanoseconds
-    TIMESTAMP 0a i64 seconds, u32 nanoseconds     TIMESTAMP_LTZ 0b i64
-    INTERVAL SECOND, milliseconds 0c i64                              INTERVAL MONTH, months 0d u32
-    count, elements              ARRAY 0e u32 count, keys with values      MAP, and MULTISET with
-    the number of each; in the order of the keys' bytes 0f u32 count, fields                ROW and
-    STRUCTURED, without the fields' names 10 u32 length, UTF-8                VARIANT, in its
-    written form 11 u32 length, UTF-8                BITMAP, in its written form
+The form is the same on every machine and in every version to come; `keys.BUCKET_HASH_VERSION`
+numbers it. Version 1: a tag byte and a payload; integers are little-endian.
 
-What is within a nested value has the same form, NULL included. So INT 1, BIGINT 1 and DECIMAL 1.00
-are one key, ARRAY[1] and ARRAY[1.00] too, and equal maps are one key in whatever order their
-entries came. An exact and an approximate number are never compared without a cast, which the
-planner makes; nor are two different times of the list."""
+    00                                  NULL, of any type
+    01 u8                               BOOLEAN
+    02 i64                              exact number without a fraction that fits 64 bits: TINYINT
+                                        to BIGINT, DECIMAL
+    03 u8 scale, u8 length, i(length)   any other DECIMAL: unscaled value without trailing zeros,
+                                        shortest two's complement
+    04 f64                              FLOAT (widened) and DOUBLE; -0.0 is not 0.0, as in Flink,
+                                        and there is one NaN (7ff8…)
+    05 u32 length, UTF-8                CHAR and VARCHAR, as the text is: Flink tells CHAR(3) 'a'
+                                        from 'a  ' too
+    06 u32 length, bytes                BINARY and VARBINARY
+    07 i32                              DATE, days
+    08 i64                              TIME, nanoseconds
+    09 i64 seconds, u32 nanoseconds     TIMESTAMP
+    0a i64 seconds, u32 nanoseconds     TIMESTAMP_LTZ
+    0b i64                              INTERVAL SECOND, milliseconds
+    0c i64                              INTERVAL MONTH, months
+    0d u32 count, elements              ARRAY
+    0e u32 count, keys with values      MAP, and MULTISET with the number of each; in the order of
+                                        the keys' bytes
+    0f u32 count, fields                ROW and STRUCTURED, without the fields' names
+    10 u32 length, UTF-8                VARIANT, in its written form
+    11 u32 length, UTF-8                BITMAP, in its written form
+
+Values within a nested value have the same form, NULL included. So INT 1, BIGINT 1 and DECIMAL 1.00
+are one key, ARRAY[1] and ARRAY[1.00] too, and equal maps are one key whatever the order of their
+entries. The planner never compares an exact and an approximate number, nor two different time
+types, without a cast.
+"""
 
 from __future__ import annotations
 
@@ -55,13 +66,15 @@ _instant = struct.Struct("<BqI").pack
 
 
 def has_form(kind: DataType) -> bool:
-    """Whether values of the type can be keys."""
+    """True if values of the type can be keys."""
     known = kind.root in _ENCODERS or kind.root in _TIMES or kind.root in NESTED
     return known and all(map(has_form, kind.children))
 
 
 def distinct_forms(kind: DataType, column: pa.Array) -> tuple[pa.Array, list[bytes], IntArray]:
-    """Distinct values (NULL among them), their canonical bytes, and each row's index into them."""
+    """Returns the distinct values (NULL among them), their canonical bytes, and each row's index
+    into them.
+    """
     if kind.root not in NESTED:
         dictionary, codes = dictionary_of(column)
         return dictionary, _encode_values(kind, dictionary), codes
@@ -75,18 +88,20 @@ def distinct_forms(kind: DataType, column: pa.Array) -> tuple[pa.Array, list[byt
 
 
 def comparable(kind: DataType, values: pa.Array) -> tuple[SlotColumn, BoolArray]:
-    """Values as `to_numpy` gives them, but such that `==` tells equal ones also where they are
-    nested: entries of maps in the order of their keys' bytes, and one NaN. Nested zeros of both
-    signs differ by their hash alone."""
-    ordered = _in_order(kind, values) if _holds(kind, _ENTRIES) else values
+    """Returns values as `to_numpy` does, but in a form in which `==` is the equality of keys.
+
+    The entries of nested maps are in the order of their keys' bytes, and there is one NaN. Nested
+    zeros of both signs differ by their hash alone.
+    """
+    ordered = _sorted_maps(kind, values) if _contains(kind, _ENTRIES) else values
     items, valid = to_numpy(kind, ordered)
-    if kind.root in NESTED and _holds(kind, _FLOATS):
+    if kind.root in NESTED and _contains(kind, _FLOATS):
         items = objects((_one_nan(v) for v in items.tolist()), len(items))
     return items, valid
 
 
 def dictionary_of(column: pa.Array) -> tuple[pa.Array, IntArray]:
-    """Distinct values (NULL among them) and each row's index into them."""
+    """Returns the distinct values (NULL among them), and each row's index into them."""
     if pa.types.is_null(column.type):
         return column.slice(0, 1), np.zeros(len(column), np.int64)
     encoded = column.dictionary_encode("encode")
@@ -94,7 +109,7 @@ def dictionary_of(column: pa.Array) -> tuple[pa.Array, IntArray]:
 
 
 def _encode_values(kind: DataType, values: pa.Array) -> list[bytes]:
-    """Canonical bytes of each value of one column."""
+    """Returns the canonical bytes of each value of one column."""
     if kind.root is Root.NULL:
         return [_NULL] * len(values)
     one = _encoder(kind, values.type)
@@ -103,7 +118,7 @@ def _encode_values(kind: DataType, values: pa.Array) -> list[bytes]:
 
 
 def _encoder(kind: DataType, arrow: pa.DataType) -> _Encoder:
-    """A function that encodes one value that is not NULL, as `to_numpy` gives it."""
+    """Returns a function that encodes one value other than NULL, as `to_numpy` gives it."""
     match kind.root:
         case Root.TIME:
             return lambda v: _int(8, v * (_UNITS["ns"] // _UNITS[arrow.unit]))
@@ -166,7 +181,7 @@ _ENCODERS: dict[Root, _Encoder] = {
 
 
 def _encode_all(kind: DataType, column: pa.Array) -> list[bytes]:
-    """Canonical bytes of each value."""
+    """Returns the canonical bytes of each value."""
     if kind.root in NESTED:
         return _encode_nested(kind, column)
     dictionary, codes = dictionary_of(column)
@@ -175,7 +190,7 @@ def _encode_all(kind: DataType, column: pa.Array) -> list[bytes]:
 
 
 def _encode_nested(kind: DataType, column: pa.Array) -> list[bytes]:
-    """Canonical bytes of each nested value, part by part."""
+    """Returns the canonical bytes of each nested value, encoded part by part."""
     present, kinds = validity(column).tolist(), parts_of(kind)
     if kind.root in RECORDS:
         fields = [_encode_all(k, pc.struct_field(column, i)) for i, k in enumerate(kinds)]
@@ -196,7 +211,7 @@ def _encode_nested(kind: DataType, column: pa.Array) -> list[bytes]:
 
 
 def _elements(kind: DataType, values: pa.Array, lists: Lists) -> Iterator[list[bytes]]:
-    """The canonical bytes of each row's elements."""
+    """Yields the canonical bytes of each row's elements."""
     encoded = _encode_all(kind, values.take(pa.array(elements_in(lists))))
     ends = np.cumsum(lists.lengths).tolist()
     return (
@@ -204,17 +219,18 @@ def _elements(kind: DataType, values: pa.Array, lists: Lists) -> Iterator[list[b
     )
 
 
-def _holds(kind: DataType, roots: tuple[Root, ...]) -> bool:
-    return kind.root in roots or any(_holds(child, roots) for child in kind.children)
+def _contains(kind: DataType, roots: tuple[Root, ...]) -> bool:
+    """True if the type or a type within it has one of these roots."""
+    return kind.root in roots or any(_contains(child, roots) for child in kind.children)
 
 
-def _in_order(kind: DataType, column: pa.Array) -> pa.Array:
-    """The column with the entries of all maps in it in the order of their keys' bytes."""
+def _sorted_maps(kind: DataType, column: pa.Array) -> pa.Array:
+    """Returns the column with the entries of all its maps in the order of their keys' bytes."""
     kinds = parts_of(kind)
     if kind.root not in NESTED:
         return column
     if kind.root in RECORDS:
-        fields = [_in_order(k, pc.struct_field(column, i)) for i, k in enumerate(kinds)]
+        fields = [_sorted_maps(k, pc.struct_field(column, i)) for i, k in enumerate(kinds)]
         return pa.StructArray.from_arrays(fields, fields=list(column.type), mask=column.is_null())
     lists = lists_of(column, len(column))
     places = elements_in(lists)
@@ -223,12 +239,12 @@ def _in_order(kind: DataType, column: pa.Array) -> pa.Array:
         rows = np.repeat(np.arange(len(column)), lists.lengths).tolist()
         places = places[sorted(range(len(keys)), key=lambda i: (rows[i], keys[i]))]
     parts = (column.keys, column.items) if kind.root in _ENTRIES else (column.values,)
-    chosen = [_in_order(k, p.take(pa.array(places))) for k, p in zip(kinds, parts, strict=True)]
+    chosen = [_sorted_maps(k, p.take(pa.array(places))) for k, p in zip(kinds, parts, strict=True)]
     return rebuilt(chosen, lists, kind.root is Root.ARRAY, column.type)
 
 
 def _one_nan(value: Any) -> Any:
-    """Within one object NaN equals itself: Python asks for identity first."""
+    """Replaces every NaN by one object, since containers compare their parts by identity first."""
     match value:
         case float():
             return _NAN if value != value else value

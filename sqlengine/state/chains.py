@@ -1,5 +1,4 @@
-"""Which rows of a table have some of its key columns in common: an index in memory, beside the
-table."""
+"""A secondary index in memory over some of the key columns of a table."""
 
 from __future__ import annotations
 
@@ -19,9 +18,12 @@ _NONE = -1
 
 
 class KeyChains:
-    """Groups the rows of `table` by the key columns `names`. A group has a number while it has
-    rows; it is an affair of memory, and no result may depend on it. Who adds or removes rows of the
-    table says so (`enter`, `leave`); rows that come or go otherwise are noticed (`refresh`)."""
+    """Groups the rows of `table` by the key columns `names`, as linked lists of slots.
+
+    A group has a number while it has rows; the numbers are local to this process, and no result may
+    depend on them. Whoever adds or removes rows calls `enter` or `leave`; `refresh` notices rows
+    that were loaded or dropped from outside.
+    """
 
     def __init__(self, table: KeyedTable, names: Sequence[str]) -> None:
         self._table = table
@@ -39,26 +41,28 @@ class KeyChains:
         self._load()
 
     def refresh(self) -> None:
-        """To be called before anything else in a step: makes the index anew where the table was
-        filled from outside."""
+        """Rebuilds the index if the table was loaded from outside; call it first in each step."""
         if self._generation != self._table.generation:
             self._load()
 
     def groups(self, keys: Sequence[pa.Array], num_rows: int) -> IntArray:
-        """The group of each row's key, -1 where the key has no rows."""
+        """Returns the group of each row's key, -1 where the key has no rows."""
         columns = self._columns(keys)
         return self._index.find(hash_rows(columns, num_rows), self._same(columns))[0]
 
     def of(self, slots: IntArray) -> IntArray:
-        """The group of each row of the table."""
-        found: IntArray = self._group[slots]
-        return found
+        """Returns the group of each row of the table."""
+        groups: IntArray = self._group[slots]
+        return groups
 
     def members(self, groups: IntArray) -> tuple[IntArray, IntArray]:
-        """All pairs of one of the `groups` (by its place there) and a row of it, in no order."""
+        """Returns all pairs of one of the `groups` (its index in the argument) and a row of it, in
+        no order.
+        """
         which, slots = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         at = np.flatnonzero(groups >= 0)
         current = self._head[groups[at]]
+        # All lists are followed in step: as many iterations as the longest list has rows.
         while len(at):
             which.append(at)
             slots.append(current)
@@ -68,7 +72,7 @@ class KeyChains:
         return np.concatenate(which), np.concatenate(slots)
 
     def enter(self, slots: IntArray, keys: Sequence[pa.Array]) -> None:
-        """Rows that have come into the table, each named once, and their keys."""
+        """Adds rows that have come into the table, each once, with their keys."""
         if not len(slots):
             return
         columns = self._columns(keys)
@@ -86,13 +90,15 @@ class KeyChains:
         self._link(slots, groups)
 
     def leave(self, slots: IntArray) -> None:
-        """Rows that are about to be removed from the table, each named once."""
+        """Removes rows that are about to leave the table, each once."""
         if not len(slots):
             return
         groups = np.unique(self._group[slots])
         _, members = self.members(groups)
         leaving = np.zeros(len(self._group), np.bool_)
         leaving[slots] = True
+        # A singly linked list cannot drop a row by itself: the groups concerned are linked anew
+        # from the rows that stay.
         kept = members[~leaving[members]]
         self._head[groups] = _NONE
         self._link(kept, self._group[kept])
@@ -114,7 +120,7 @@ class KeyChains:
         self.enter(live, [self._table.array(n, live) for n in self._names])
 
     def _begin(self, slots: IntArray, hashes: npt.NDArray[np.uint64]) -> IntArray:
-        """New groups."""
+        """Allocates groups."""
         reused = min(len(self._free), len(slots))
         fresh = len(slots) - reused
         groups = np.concatenate(
@@ -132,7 +138,7 @@ class KeyChains:
         return groups
 
     def _link(self, slots: IntArray, groups: IntArray) -> None:
-        """Puts rows before those that their groups have."""
+        """Prepends rows to the lists of their groups."""
         if not len(slots):
             return
         order = np.argsort(groups, kind="stable")
@@ -140,6 +146,8 @@ class KeyChains:
         first = np.ones(len(slots), np.bool_)
         first[1:] = groups[1:] != groups[:-1]
         last = np.roll(first, -1)
+        # Sorted by group, each row points to the one after it; the last of each group is then
+        # redirected to the group's former head.
         self._next[slots[:-1]] = slots[1:]
         self._next[slots[last]] = self._head[groups[last]]
         self._head[groups[first]] = slots[first]
@@ -148,14 +156,16 @@ class KeyChains:
         return [key_column(t, k) for t, k in zip(self._types, keys, strict=True)]
 
     def _same(self, columns: Sequence[KeyColumn]) -> Same:
-        """Compares keys with those of groups."""
+        """Returns a function that compares the keys of rows with those of groups."""
 
         def same(rows: IntArray, groups: IntArray) -> BoolArray:
-            slots, held = self._first[groups], self._table.columns
+            slots, stored = self._first[groups], self._table.columns
             result = np.ones(len(rows), np.bool_)
             for name, column in zip(self._names, columns, strict=True):
                 result &= column.same(
-                    rows, held[name][slots], held[name + "?"][slots].astype(np.bool_, copy=False)
+                    rows,
+                    stored[name][slots],
+                    stored[name + "?"][slots].astype(np.bool_, copy=False),
                 )
             return result
 
@@ -165,8 +175,9 @@ class KeyChains:
 def distinct_keys(
     types: Sequence[DataType], keys: Sequence[pa.Array], num_rows: int
 ) -> tuple[IntArray, IntArray]:
-    """The number of each row's key among the distinct ones, and the first row of each of these, in
-    their order."""
+    """Numbers the distinct keys in order of arrival: returns each row's number, and the first row
+    of each key.
+    """
     columns = [key_column(t, k) for t, k in zip(types, keys, strict=True)]
 
     def same(rows: IntArray, firsts: IntArray) -> BoolArray:

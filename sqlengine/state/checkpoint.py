@@ -1,5 +1,6 @@
-"""Checkpoints beside the stream: changed rows are copied between two epochs, and written while the
-next ones run."""
+"""Asynchronous checkpoints: changed rows are copied between two epochs, and written while the next
+epochs run.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from typing import Final
 from sqlengine.state.store import CheckpointStore, Position
 from sqlengine.state.table import KeyedTable, TableDelta
 
-# What `Checkpointer.counters` counts; the pause is what the stream waits for.
+# The counters in `Checkpointer.counters`; the stream waits for the pause only.
 CHECKPOINTS: Final = "checkpoints"
 CHECKPOINT_ROWS: Final = "checkpoint_rows"
 CHECKPOINT_PAUSE_US: Final = "checkpoint_pause_us"
@@ -20,11 +21,12 @@ CHECKPOINT_WRITE_US: Final = "checkpoint_write_us"
 
 
 class Checkpointer:
-    """Writes the tables of one graph into one store; at most one write is in flight. All methods
-    are called from the graph's thread. `writer` runs the writes, None in the calling thread
-    (simulated runs). A write that failed raises its error once, from the next call; what it did not
-    write is part of the next checkpoint. `before` is done before each write, beside the stream,
-    too."""
+    """Writes the tables of one graph into one store; at most one write is in flight.
+
+    Graph thread only. `writer` runs the writes; None: they run in the calling thread (simulated
+    runs). A failed write raises its error once, from the next call; its changes become part of the
+    next checkpoint. `before` runs before each write, in the writer's thread.
+    """
 
     def __init__(
         self,
@@ -44,18 +46,23 @@ class Checkpointer:
         self._flight: tuple[Future[None], Position, dict[str, TableDelta]] | None = None
 
     def adopt(self, position: Position, tables: Mapping[str, KeyedTable]) -> None:
-        """After a recovery: the store holds these tables as they are now."""
+        """Takes the tables as equal to what the store holds, after a recovery."""
         self.stored = position
         self._since = {name: table.version for name, table in tables.items()}
         self._writes = {name: table.writes for name, table in tables.items()}
 
     def changed_rows(self, tables: Mapping[str, KeyedTable]) -> int:
-        """Rows written since the last checkpoint was begun; a row written twice counts twice."""
+        """The number of row writes since the last checkpoint began; a row written twice counts
+        twice.
+        """
         return sum(table.writes - self._writes.get(name, 0) for name, table in tables.items())
 
     def begin(self, position: Position, tables: Mapping[str, KeyedTable]) -> bool:
-        """Copies what changed and starts to write it with `position`. Tables that are no longer
-        given are dropped. False, and nothing happens, while another write is in flight."""
+        """Copies the changes and starts to write them with `position`; tables not given are
+        dropped.
+
+        Returns False, and does nothing, while another write is in flight.
+        """
         if not self.finished():
             return False
         started = self._clock()
@@ -78,7 +85,7 @@ class Checkpointer:
         return True
 
     def wait(self) -> None:
-        """Returns when nothing is in flight."""
+        """Waits until no write is in flight."""
         if self._flight is not None:
             self._flight[0].exception()
             self.finished()
@@ -93,7 +100,7 @@ class Checkpointer:
         self.counters[CHECKPOINT_WRITE_US] += int((self._clock() - started) * 1e6)
 
     def finished(self) -> bool:
-        """Takes note of a write that has ended; False when one has not."""
+        """Completes a write that has ended; returns False while one is running."""
         if self._flight is None:
             return True
         future, position, changes = self._flight
@@ -106,5 +113,7 @@ class Checkpointer:
 
     def _note(self, position: Position, changes: dict[str, TableDelta]) -> None:
         self.stored = position
+        # Only now: had the write failed, the next checkpoint would have to contain these changes
+        # too.
         self._since = {name: change.version for name, change in changes.items()}
         self.counters[CHECKPOINTS] += 1

@@ -1,4 +1,4 @@
-"""Arrow columns as NumPy columns by slot, and back: what a state table keeps its values in."""
+"""Conversion between Arrow columns and NumPy columns by slot, in which state tables keep values."""
 
 from __future__ import annotations
 
@@ -35,9 +35,12 @@ _INTEGERS = (
 
 
 def storage(kind: DataType) -> np.dtype[np.generic]:
-    """The NumPy type that holds values of `kind`: int64 for integers, dates, times and intervals
-    (in the unit of their Arrow type), float64, bool, and objects (`as_py` values) for all others;
-    within those, too, dates and times are integers, since Python has no nanoseconds."""
+    """Returns the NumPy type that holds values of `kind`.
+
+    int64 for integers, dates, times and intervals (in the unit of their Arrow type), float64, bool,
+    and objects (`as_py` values) for all other types. Dates and times within such objects are
+    integers too, since Python has no nanoseconds.
+    """
     if kind.root in _INTEGERS:
         return np.dtype(np.int64)
     if kind.root in _FLOATS:
@@ -46,12 +49,12 @@ def storage(kind: DataType) -> np.dtype[np.generic]:
 
 
 def objects(values: Iterable[object], count: int) -> npt.NDArray[np.object_]:
-    """Python values as an array of objects, lists among them kept whole."""
+    """Returns Python values as an array of objects; lists among them stay whole."""
     return np.fromiter(values, np.dtype(np.object_), count)
 
 
 def blank(kind: DataType, count: int) -> SlotColumn:
-    """What new rows hold: 0, 0.0, False or None."""
+    """Returns the values of new rows: 0, 0.0, False or None."""
     return (
         objects(repeat(None, count), count)
         if storage(kind).kind == "O"
@@ -60,7 +63,7 @@ def blank(kind: DataType, count: int) -> SlotColumn:
 
 
 def longer(array: npt.NDArray[Kind], more: int) -> npt.NDArray[Kind]:
-    """The array with so many zeros behind it. (`np.pad` takes ten times as long.)"""
+    """Returns the array with `more` zeros appended. (`np.pad` takes ten times as long.)"""
     return np.concatenate([array, np.zeros(more, array.dtype)])
 
 
@@ -72,8 +75,10 @@ def validity(array: pa.Array) -> BoolArray:
 
 
 def to_numpy(kind: DataType, array: pa.Array) -> tuple[SlotColumn, BoolArray]:
-    """Values in `storage(kind)` and where they are not NULL; the value of a NULL is 0, 0.0, False
-    or None."""
+    """Returns the values in `storage(kind)`, and True where they are not NULL.
+
+    The value of a NULL is 0, 0.0, False or None.
+    """
     valid = validity(array)
     dtype = storage(kind)
     if dtype.kind == "O":
@@ -85,20 +90,20 @@ def to_numpy(kind: DataType, array: pa.Array) -> tuple[SlotColumn, BoolArray]:
 
 
 def as_integers(array: pa.Array) -> pa.Array:
-    """An array of integers, dates, times or timestamps as BIGINT, in the unit of its type."""
+    """Returns integers, dates, times or timestamps as BIGINT, in the unit of their type."""
     if pa.types.is_temporal(array.type):
         array = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
     return array.cast(pa.int64())
 
 
 def to_arrow(kind: DataType, values: SlotColumn, valid: BoolArray | None = None) -> pa.Array:
-    """The reverse of `to_numpy`; `valid` None means that no value is NULL (objects: None is)."""
+    """Reverses `to_numpy`; `valid` None means that no value is NULL (of objects: None is NULL)."""
     arrow = kind.arrow
     mask = None if valid is None or valid.all() else ~valid
     if not pa.types.is_temporal(arrow):
         if values.dtype.kind == "O":
-            held = as_stored(values) if kind.root is Root.ARRAY else values
-            return from_plain(pa.array(held, plain_type(arrow), mask=mask), arrow)
+            plain = as_stored(values) if kind.root is Root.ARRAY else values
+            return from_plain(pa.array(plain, plain_type(arrow), mask=mask), arrow)
         return pa.array(values, mask=mask).cast(arrow)
     integers = pa.array(values, mask=mask)
     return integers.cast(pa.int32()).view(arrow) if arrow.bit_width == 32 else integers.view(arrow)
@@ -108,7 +113,7 @@ _PER_MS = {"ns": 10**6, "us": 10**3, "ms": 1}
 
 
 def milliseconds(array: pa.Array) -> tuple[IntArray, BoolArray]:
-    """Timestamps in ms, rounded down, and where they are not NULL (NULL is 0)."""
+    """Returns timestamps in ms, rounded down, and True where they are not NULL (NULL is 0)."""
     integers = as_integers(array)
     if integers.null_count:
         integers = integers.fill_null(0)

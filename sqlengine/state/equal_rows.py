@@ -1,4 +1,4 @@
-"""Keyed state: several rows per key, of which equal ones each have a place of their own."""
+"""Keyed state: several rows per key, in which equal rows each have a place of their own."""
 
 from __future__ import annotations
 
@@ -16,20 +16,23 @@ from sqlengine.state.table import KeyedTable
 
 @dataclass(frozen=True)
 class _Given:
-    """Gives a table that is there."""
+    """Gives an operator a table that exists already."""
 
-    held: KeyedTable
+    existing: KeyedTable
 
     def table(
         self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...]
     ) -> KeyedTable:
-        return self.held
+        return self.existing
 
 
 class EqualRows(RowsTable):
-    """A `RowsTable` whose rows are taken back by what they hold, `content`: of equal ones the first
-    that came. Each keeps the place in the order with which it came, where a `RowsTable` has one row
-    with a count for them all."""
+    """A `RowsTable` whose rows are retracted by value (`content`); of equal rows the first to
+    arrive goes first.
+
+    Each row keeps the place in the order that it had at its arrival, where a `RowsTable` has one
+    row with a count for all equal ones.
+    """
 
     def __init__(
         self,
@@ -70,8 +73,9 @@ class EqualRows(RowsTable):
     def take(
         self, key: Sequence[pa.Array], identity: Sequence[pa.Array], num_rows: int
     ) -> IntArray:
-        """Takes rows back: the slot of each, -1 where no such row is left. They are there until
-        `drop`."""
+        """Retracts rows: returns the slot of each, -1 where no such row is left. They stay until
+        `drop`.
+        """
         self._check()
         counts = self.table.columns[COUNT]
         copies: dict[int, Iterator[int]] = {}

@@ -1,4 +1,4 @@
-"""An open-addressing index from 64-bit hashes to slots, over whole batches at once."""
+"""An open-addressing hash index from 64-bit hashes to slots, which works on whole batches."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ _SMALLEST = 64
 
 
 class HashIndex:
-    """Maps keys to slots by linear probing; at least half of the cells are free. It knows hashes
-    only: `same` compares the keys themselves on every hit, so that equal hashes of different keys
-    are kept apart."""
+    """Maps keys to slots by linear probing; at least half of the cells are free.
+
+    The index stores hashes only: the callback `same` compares the keys on every hit, so that
+    different keys with equal hashes are kept apart.
+    """
 
     def __init__(self) -> None:
         self._slots = np.full(_SMALLEST, _FREE, np.int64)
@@ -43,12 +45,15 @@ class HashIndex:
     def find(
         self, hashes: HashArray, same: Same, create: Create | None = None
     ) -> tuple[SlotArray, BoolArray]:
-        """The slot of each row, and which rows created theirs: of several rows with one new key,
-        the first. Without `create`, rows whose key is not there have slot -1.
+        """Returns the slot of each row, and True at rows that created theirs: the first row of each
+        new key.
 
-        All rows probe in step. Where several meet at a free cell the first takes it, and the others
-        compare with what it put there. Rows with one key have one hash, so they meet at the same
-        cells until one of them is served."""
+        Without `create`, rows whose key is absent have slot -1.
+
+        All rows probe in step. Where several rows meet at a free cell, the first claims it, and the
+        others compare with the key that it put there. Rows with equal keys have equal hashes, so
+        they visit the same cells until one of them is placed.
+        """
         if create is not None:
             self._reserve(len(hashes))
         slots = np.full(len(hashes), -1, np.int64)
@@ -56,28 +61,33 @@ class HashIndex:
         rows = np.arange(len(hashes))
         cells = self._first_cells(hashes)
         while len(rows):
+            # A cell of a removed key (_GONE) is not free: the key looked for may lie behind it.
             free = self._slots[cells] == _FREE
             if create is not None and free.any():
                 first = self._claim(rows[free], cells[free], hashes, create)
                 is_new[first] = True
+                # The winners find their own key in the comparison below. The losers of a cell
+                # compare with the winner's key: they hit it or go on to the next cell.
                 free[:] = False
-            held = self._slots[cells]
-            hit = (held >= 0) & (self._hashes[cells] == hashes[rows])
+            stored = self._slots[cells]
+            hit = (stored >= 0) & (self._hashes[cells] == hashes[rows])
             at = np.flatnonzero(hit)
-            hit[at] = same(rows[at], held[at])
-            slots[rows[hit]] = held[hit]
+            hit[at] = same(rows[at], stored[at])
+            slots[rows[hit]] = stored[hit]
             remain = ~(hit | free)
             rows, cells = rows[remain], self._next(cells[remain])
         return slots, is_new
 
     def remove(self, hashes: HashArray, slots: SlotArray) -> None:
-        """Forgets slots that `find` gave, each once; `hashes` are those of their keys."""
-        left, cells = slots, self._first_cells(hashes)
-        while len(left):
-            found = self._slots[cells] == left
-            self._slots[cells[found]] = _GONE
-            left, cells = left[~found], self._next(cells[~found])
+        """Removes slots that `find` returned, each given once; `hashes` are those of their keys."""
+        remaining, cells = slots, self._first_cells(hashes)
+        while len(remaining):
+            hit = self._slots[cells] == remaining
+            self._slots[cells[hit]] = _GONE
+            remaining, cells = remaining[~hit], self._next(cells[~hit])
         self._live -= len(slots)
+        # Tombstones make probing longer. An empty index needs none of them; otherwise the next
+        # rehash drops them.
         if self._live == 0:
             self._slots[:] = _FREE
             self._used = 0
@@ -93,11 +103,11 @@ class HashIndex:
     def _claim(
         self, rows: SlotArray, cells: SlotArray, hashes: HashArray, create: Create
     ) -> SlotArray:
-        """Gives each of the free `cells` to the first of the `rows` that ask for it; returns those
-        rows."""
-        self._slots[cells[::-1]] = rows[
-            ::-1
-        ]  # of repeated indices the last written stays: the first row
+        """Gives each of the free `cells` to the first of the `rows` that claim it; returns these
+        rows.
+        """
+        # Of repeated indices NumPy keeps the last value written: written backwards, the first row.
+        self._slots[cells[::-1]] = rows[::-1]
         won = self._slots[cells] == rows
         first: SlotArray = rows[won]
         cells = cells[won]
@@ -108,9 +118,10 @@ class HashIndex:
         return first
 
     def _reserve(self, more: int) -> None:
-        """Makes room for so many new keys; clears away what removal left behind."""
+        """Makes room for `more` new keys; rehashes without the tombstones where cells get short."""
         if 2 * (self._used + more) <= len(self._slots):
             return
+        # With many tombstones and few keys the size stays, and the rehash alone makes room.
         size = len(self._slots)
         while size < 4 * (self._live + more):
             size *= 2
@@ -122,11 +133,12 @@ class HashIndex:
         self._place(slots, hashes)
 
     def _place(self, slots: SlotArray, hashes: HashArray) -> None:
-        """Puts slots of distinct keys into a table that has none of them."""
+        """Inserts slots of distinct keys that the index does not have."""
         cells = self._first_cells(hashes)
         while len(slots):
             free = self._slots[cells] == _FREE
             self._slots[cells[free]] = slots[free]
+            # As in `_claim`, one of several slots for a cell stays there; the others go on.
             placed = self._slots[cells] == slots
             self._hashes[cells[placed]] = hashes[placed]
             slots, hashes, cells = slots[~placed], hashes[~placed], self._next(cells[~placed])

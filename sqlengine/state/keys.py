@@ -1,8 +1,9 @@
 """Keys: their canonical bytes, their bucket, and how a table compares them.
 
 A key is the concatenation of its columns in canonical form (`sqlengine.state.canonical`). The form
-and the hash over it have one version number, `BUCKET_HASH_VERSION`, which stands in all that is
-stored by bucket."""
+and the hash over it have one version number, `BUCKET_HASH_VERSION`, which is part of everything
+that is stored by bucket.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ BUCKET_HASH_VERSION: Final = 1
 
 
 def check_keys(keys: Schema) -> None:
-    """UnsupportedError when a column is of a type that has no canonical form."""
+    """Raises UnsupportedError when the type of a column has no canonical form."""
     for column in keys:
         if not has_form(column.type):
             raise UnsupportedError(
@@ -35,12 +36,16 @@ def check_keys(keys: Schema) -> None:
 
 
 def bucket_of(key: bytes) -> int:
-    """The bucket of a key in canonical bytes, 0 to 127; a key of no columns is in bucket 0."""
+    """Returns the bucket, 0 to 127, of a key in canonical bytes; a key of no columns is in bucket
+    0.
+    """
     return xxh64_intdigest(key, 0) % BUCKETS if key else 0
 
 
 def encode(types: Sequence[DataType], columns: Sequence[pa.Array], num_rows: int) -> list[bytes]:
-    """Canonical bytes of each row's key. Only distinct values and distinct rows are encoded."""
+    """Returns the canonical bytes of each row's key; encodes distinct values and distinct rows
+    only.
+    """
     rows, codes = _distinct(types, columns)
     if not columns:
         return [b""] * num_rows
@@ -50,7 +55,7 @@ def encode(types: Sequence[DataType], columns: Sequence[pa.Array], num_rows: int
 def buckets_of(
     types: Sequence[DataType], columns: Sequence[pa.Array], num_rows: int
 ) -> npt.NDArray[np.uint8]:
-    """The bucket of each row."""
+    """Returns the bucket of each row."""
     if not columns:
         return np.zeros(num_rows, np.uint8)
     rows, codes = _distinct(types, columns)
@@ -60,7 +65,7 @@ def buckets_of(
 def _distinct(
     types: Sequence[DataType], columns: Sequence[pa.Array]
 ) -> tuple[list[bytes], IntArray]:
-    """The encoded distinct keys, and for each row its number among them."""
+    """Returns the encoded distinct keys, and for each row the number of its key among them."""
     rows: list[bytes] = []
     codes = np.zeros(0, np.int64)
     for i, (kind, column) in enumerate(zip(types, columns, strict=True)):
@@ -68,6 +73,8 @@ def _distinct(
         if i == 0:
             rows, codes = values, own
             continue
+        # One column more: the pairs (key so far, value) are numbered anew, so that codes stay below
+        # the number of rows and the product cannot overflow.
         pairs, codes = np.unique(codes * len(values) + own, return_inverse=True)
         rows = [rows[p // len(values)] + values[p % len(values)] for p in pairs.tolist()]
     return rows, codes
@@ -75,15 +82,18 @@ def _distinct(
 
 @dataclass(frozen=True, slots=True)
 class KeyColumn:
-    """One key column of a batch as a table compares it: equal keys have equal `values` (floats:
-    equal bits), where `valid`; and each row's part of the hash."""
+    """One key column of a batch in the form in which a table compares it.
+
+    Equal keys have equal `values` (floats: equal bits) where `valid`; `hashes` is each row's part
+    of the hash.
+    """
 
     values: SlotColumn
     valid: BoolArray
     hashes: npt.NDArray[np.uint64]
 
     def same(self, rows: IntArray, values: SlotColumn, valid: BoolArray) -> BoolArray:
-        """Whether each of `rows` equals the key beside it; two NULLs do."""
+        """Returns True where a row's key equals the key beside it; NULL equals NULL."""
         mine = self.values[rows]
         if mine.dtype.kind == "f":
             mine, values = mine.view(np.int64), values.view(np.int64)
@@ -99,7 +109,7 @@ _SHIFT = np.uint64(32)
 
 
 def key_column(kind: DataType, column: pa.Array) -> KeyColumn:
-    """Objects are made, and hashed, for distinct values only."""
+    """Converts one key column; objects are made and hashed for distinct values only."""
     if storage(kind).kind == "O":
         dictionary, encoded, codes = distinct_forms(kind, column)
         distinct, valid = comparable(kind, dictionary)
@@ -107,6 +117,7 @@ def key_column(kind: DataType, column: pa.Array) -> KeyColumn:
         return KeyColumn(distinct[codes], valid[codes], hashes[codes])
     values, valid = to_numpy(kind, column)
     if values.dtype == np.float64:
+        # There are many NaN bit patterns: keys know one.
         values = np.where(np.isnan(values.astype(np.float64, copy=False)), np.nan, values)
     bits = values.astype(np.uint64) if values.dtype.kind == "b" else values.view(np.uint64)
     bits = bits * _PHI
@@ -115,7 +126,7 @@ def key_column(kind: DataType, column: pa.Array) -> KeyColumn:
 
 
 def hash_rows(columns: Sequence[KeyColumn], num_rows: int) -> npt.NDArray[np.uint64]:
-    """A 64-bit hash of each row's key. It serves the index in memory and is never stored."""
+    """Returns a 64-bit hash of each row's key, for the index in memory; it is never stored."""
     result = np.full(num_rows, _PHI, np.uint64)
     for column in columns:
         result = (result ^ column.hashes) * _MIX

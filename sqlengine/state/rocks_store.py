@@ -1,4 +1,4 @@
-"""Checkpoints in folders of RocksDB."""
+"""Checkpoint stores in RocksDB folders."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 
 class RocksStore(BlobStore):
-    """Checkpoints in a RocksDB folder.
+    """Keeps checkpoints in a RocksDB folder.
 
-    `fsync`: 'none' is safe against the death of the process, the others against power loss too."""
+    With `fsync` 'none' they survive the death of the process, otherwise a power loss too.
+    """
 
     def __init__(self, folder: Path, fsync: Fsync = "none") -> None:
         self._folder = folder
@@ -32,21 +33,20 @@ class RocksStore(BlobStore):
             raise
 
     def close(self) -> None:
-        with (
-            nullcontext() if self._sound else suppress(Exception)
-        ):  # it tells of the failed write once more
+        # After a failed write RocksDB raises its error once more when it is closed.
+        with nullcontext() if self._sound else suppress(Exception):
             self._db.close()
 
     def _get(self, key: bytes) -> bytes | None:
         data: bytes | None = self._db.get(key)
         return data
 
-    def _write(self, puts: Mapping[bytes, bytes], gone: Collection[bytes]) -> None:
+    def _write(self, puts: Mapping[bytes, bytes], deletes: Collection[bytes]) -> None:
         from rocksdict import WriteBatch, WriteOptions
 
         self._revive()
         batch = WriteBatch(raw_mode=True)
-        for key in gone:
+        for key in deletes:
             batch.delete(key)
         for key, data in puts.items():
             batch.put(key, data)
@@ -54,16 +54,17 @@ class RocksStore(BlobStore):
         options.sync = self._sync
         try:
             self._db.write(batch, options)
-        except Exception as error:  # the library has no class of its own for what the disk says
+        except Exception as error:  # the library has no exception class for disk errors
             self._sound = False
-            hint = "where the disk is full, free some space: it is tried again"
+            hint = "if the disk is full, free some space: the write is repeated"
             raise ServiceError(
                 "the checkpoint could not be written", detail=str(error), hint=hint
             ) from error
 
     def _revive(self) -> None:
-        """After a write that failed RocksDB takes no other, even with space again, until it is
-        opened anew."""
+        """Opens the database anew after a failed write: until then RocksDB accepts no other, even
+        with free space.
+        """
         if self._sound:
             return
         self.close()

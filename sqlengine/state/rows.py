@@ -1,8 +1,8 @@
 """Keyed state: several rows per key, in an order.
 
-The second of the two forms of state. A `KeyedTable` holds the rows, each known by its key and what
-tells it from the other rows of that key; beside it, in memory, an index leads from a key to its
-rows."""
+The second of the two forms of state. A `KeyedTable` holds the rows, each identified by its key and
+by columns that tell it from the key's other rows. An index in memory leads from a key to its rows.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from sqlengine.state.index import HashIndex, Same
 from sqlengine.state.keys import KeyColumn, hash_rows, key_column
 from sqlengine.state.table import KeyedTable
 
-# How often a row is there: equal rows of a key are one.
+# The multiplicity of a row: equal rows of a key are stored once.
 COUNT = "#count"
-# Tells rows apart that nothing else does: the number of their arrival.
+# The arrival number, which identifies rows where no other column does.
 ARRIVAL = "#arrival"
 
 COUNTED = BIGINT.with_nullable(False)
@@ -32,15 +32,17 @@ COUNTED = BIGINT.with_nullable(False)
 _Rank: TypeAlias = tuple[object, int]
 
 
-# In a list up to this length it is quicker to look for a slot than to ask for its place.
+# In lists up to this length a linear search for a slot is faster than a binary search by rank.
 _SHORT = 256
 
 
 @dataclass(frozen=True)
 class Sorting:
-    """The order of a key's rows by several columns: `keys` makes of their values one for each row
-    that compares as the order wants. Of rows with equal ones the first that came is first, or the
-    last with `latest_first`."""
+    """The order of a key's rows by several columns.
+
+    `keys` encodes the columns as one sort key for each row. Of rows with equal sort keys the first
+    to arrive is first, or the last with `latest_first`.
+    """
 
     columns: tuple[str, ...]
     keys: Callable[[Sequence[pa.Array], int], list[bytes]]
@@ -48,7 +50,7 @@ class Sorting:
 
 
 class Tables(Protocol):
-    """Gives an operator its tables; what `operators.base.Context` does."""
+    """Gives an operator its tables; `operators.base.Context` implements it."""
 
     def table(
         self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...]
@@ -56,16 +58,17 @@ class Tables(Protocol):
 
 
 class RowsTable:
-    """`key` columns -> rows of `identity` and `values` columns, in the order of the column
-    `order_by` (not NULL; a value never changes) and then of arrival; or in that of several columns.
+    """Maps `key` columns to rows of `identity` and `values` columns, in order.
 
-    `identity` tells rows of a key apart: columns that are unique there, all columns where rows are
-    taken back by what they hold, none where rows are never taken back: then each has a number of
-    its own. Rows that are equal in key and identity are one row with a count, and the last `values`
-    win.
+    The order is that of the column `order_by` (NOT NULL; its value never changes), then arrival; or
+    that of several columns (`Sorting`). `identity` tells the rows of a key apart: columns that are
+    unique within the key; all columns, where rows are retracted by value; none, where rows are
+    never retracted: then each row gets an arrival number. Rows that are equal in key and identity
+    are one row with a count, and the last `values` win.
 
-    `table` holds it all: operators read and write `table.columns` by slot, and `table.mark` what
-    they wrote. A key with NULL is a key like others: who joins by it leaves it out."""
+    `table` holds the rows: operators read and write `table.columns` by slot, and call `table.mark`
+    for what they wrote. A key with NULL is a key like others: a join leaves it out itself.
+    """
 
     def __init__(
         self,
@@ -86,7 +89,7 @@ class RowsTable:
         self._load()
 
     def __len__(self) -> int:
-        """Rows, equal ones counted once."""
+        """The number of rows; equal rows count once."""
         return len(self.table)
 
     # ---- writing ---------------------------------------------------------------------------------
@@ -98,7 +101,7 @@ class RowsTable:
         values: Sequence[pa.Array],
         num_rows: int,
     ) -> tuple[IntArray, BoolArray]:
-        """Adds rows; their slots, and which of them were not there."""
+        """Adds rows; returns their slots, and True where the row is new."""
         self._check()
         if self._numbered:
             identity = [pa.array(np.arange(self._next, self._next + num_rows))]
@@ -115,8 +118,11 @@ class RowsTable:
     def take(
         self, key: Sequence[pa.Array], identity: Sequence[pa.Array], num_rows: int
     ) -> IntArray:
-        """Takes rows back, one of each count. The slot of each, -1 where there is no such row;
-        slots whose count is 0 then still hold the row until `drop` is called with them."""
+        """Retracts rows, each lowering one count; returns the slot of each, -1 where there is no
+        such row.
+
+        A slot whose count fell to 0 still holds its row until `drop` is called with it.
+        """
         self._check()
         slots, _ = self.table.slots_for([*key, *identity], num_rows, insert=False)
         counts = self.table.columns[COUNT]
@@ -129,12 +135,12 @@ class RowsTable:
         return slots
 
     def drop(self, slots: IntArray) -> None:
-        """Removes rows, each named once."""
+        """Removes rows; each slot is given once."""
         self.leave(slots)
         self.table.remove(slots)
 
     def leave(self, slots: IntArray) -> None:
-        """Takes rows out of the index; they are still in the table."""
+        """Removes rows from the index; they stay in the table."""
         empty: list[int] = []
         for slot, group in zip(slots.tolist(), self._group_of[slots].tolist(), strict=True):
             members = self._members[group]
@@ -142,6 +148,8 @@ class RowsTable:
             self._keys.pop(slot, None)
             if not members:
                 empty.append(slot)
+            # The index compares keys with those of a row of the group, which must be one that
+            # stays.
             elif self._first[group] == slot:
                 self._first[group] = members[0]
         if empty:
@@ -157,53 +165,58 @@ class RowsTable:
     def find(
         self, key: Sequence[pa.Array], identity: Sequence[pa.Array], num_rows: int
     ) -> IntArray:
-        """The slot of each row, -1 where it is not there."""
+        """Returns the slot of each row, -1 where it is absent."""
         self._check()
         return self.table.slots_for([*key, *identity], num_rows, insert=False)[0]
 
     def groups(self, key: Sequence[pa.Array], num_rows: int) -> IntArray:
-        """A number for each row's key, -1 where the key has no rows. It holds until the next `put`
-        or `drop`."""
+        """Returns the number of each row's key, -1 where the key has no rows; valid until the next
+        `put` or `drop`.
+        """
         self._check()
         columns = self._columns(key)
         return self._index.find(hash_rows(columns, num_rows), self._same(columns))[0]
 
     def slots(self, group: int) -> IntArray:
-        """The slots of a key's rows, in order."""
+        """Returns the slots of a key's rows, in order."""
         return np.array(self._members[group], np.int64)
 
     def each(self, group: int) -> Iterator[int]:
-        """The slots of a key's rows, in order, for as long as none comes or goes."""
+        """Iterates over the slots of a key's rows, in order; invalid once a row is added or
+        removed.
+        """
         return iter(self._members[group])
 
     def first(self, group: int, count: int) -> list[int]:
-        """The slots of a key's first rows in order, one as often as the row is there, `count` at
-        most."""
-        held = self._members[group]
+        """Returns the slots of a key's first rows in order, at most `count`; a slot occurs as often
+        as its row's multiplicity.
+        """
+        members = self._members[group]
         if self._numbered:
-            return held[:count]
-        found: list[int] = []
+            return members[:count]
+        slots: list[int] = []
         counts = self.table.columns[COUNT]
-        for slot in held:
-            if len(found) >= count:
+        for slot in members:
+            if len(slots) >= count:
                 break
-            found += [slot] * int(counts[slot])
-        return found[:count]
+            slots += [slot] * int(counts[slot])
+        return slots[:count]
 
     def last_until(self, group: int, value: int) -> int | None:
-        """The greatest value of the column that orders a key's rows which is not above `value`;
-        None if all are."""
+        """Returns the greatest value of the order column among a key's rows that is at most
+        `value`; None if there is none.
+        """
         assert isinstance(self._order_by, str)
-        held, column = self._members[group], self.table.columns[self._order_by]
-        at = bisect_right(held, value, key=column.__getitem__)
-        return int(column[held[at - 1]]) if at else None
+        members, column = self._members[group], self.table.columns[self._order_by]
+        at = bisect_right(members, value, key=column.__getitem__)
+        return int(column[members[at - 1]]) if at else None
 
     def beyond(self, group: int, count: int) -> list[int]:
-        """The slots of a key's rows behind the first `count`."""
+        """Returns the slots of a key's rows after the first `count`."""
         return self._members[group][count:]
 
     def places(self, slots: IntArray) -> list[tuple[int, int]]:
-        """The group of each row, and its place in the order there."""
+        """Returns the group of each row, and its place in the group's order."""
         groups = self._group_of[slots].tolist()
         return [
             (g, self._place(self._members[g], s))
@@ -211,37 +224,39 @@ class RowsTable:
         ]
 
     def between(self, group: int, start: int, end: int) -> list[int]:
-        """The slots of a key's rows from the place `start` to `end` (excluded)."""
+        """Returns the slots of a key's rows from place `start` to `end` (exclusive)."""
         return self._members[group][start:end]
 
     def back_from(self, group: int, place: int) -> Iterator[int]:
-        """The slots of a key's rows before a place, the nearest first."""
+        """Iterates over the slots of a key's rows before a place, backwards."""
         members = self._members[group]
         return (members[p] for p in range(place - 1, -1, -1))
 
     def peers(self, group: int, place: int) -> tuple[int, int]:
-        """The places of the rows that `Sorting.keys` makes equal to the one at this place: the
-        first, and that behind the last."""
+        """Returns the places of the rows whose sort key equals that at `place`: the first, and one
+        past the last.
+        """
         members, keys = self._members[group], self._keys
         key = keys[members[place]]
         first = bisect_left(members, key, 0, place, key=keys.__getitem__)
         return first, bisect_right(members, key, place, key=keys.__getitem__)
 
     def key_at(self, group: int, place: int) -> bytes:
-        """What `Sorting.keys` made of the row at this place of a key's order."""
+        """Returns the sort key of the row at this place in a key's order."""
         return self._keys[self._members[group][place]]
 
     def sort_key(self, slot: int) -> bytes:
-        """What `Sorting.keys` made of a row."""
+        """Returns the sort key of a row."""
         return self._keys[slot]
 
     def size(self, group: int) -> int:
-        """How many rows a key has, equal ones counted once."""
+        """Returns the number of a key's rows; equal rows count once."""
         return len(self._members[group])
 
     def beside(self, slots: IntArray) -> tuple[IntArray, IntArray]:
-        """The slots before and behind each of these in the order of their key; -1 where there is
-        none."""
+        """Returns the slots directly before and after each row in the order of its key; -1 where
+        there is none.
+        """
         before, behind = np.full(len(slots), -1), np.full(len(slots), -1)
         for i, (slot, group) in enumerate(
             zip(slots.tolist(), self._group_of[slots].tolist(), strict=True)
@@ -255,37 +270,42 @@ class RowsTable:
         return before, behind
 
     def matches(self, key: Sequence[pa.Array], num_rows: int) -> tuple[IntArray, IntArray]:
-        """All pairs of one of the `num_rows` keys and a row that it has: the key's number and the
-        row's slot, in the order of the keys, then of the rows."""
+        """Returns all pairs of one of the `num_rows` keys and a row of that key.
+
+        Arrays of the key's number and the row's slot, in the order of the keys, then of the rows.
+        """
         numbers, slots, _ = self.first_matches(key, num_rows, None)
         return numbers, slots
 
     def first_matches(
         self, key: Sequence[pa.Array], num_rows: int, most: int | None
     ) -> tuple[IntArray, IntArray, int]:
-        """The pairs of the first keys, no more than `most` (but all of one key), and of how many
-        keys they are."""
+        """Returns the pairs of the first keys, at most `most`, and how many keys are covered; never
+        splits a key.
+        """
         groups = self.groups(key, num_rows)
-        found = np.flatnonzero(groups >= 0)
-        lists = [self._members[g] for g in groups[found].tolist()]
+        matched = np.flatnonzero(groups >= 0)
+        lists = [self._members[g] for g in groups[matched].tolist()]
         counts = np.fromiter(map(len, lists), np.int64, len(lists))
         total, covered = int(counts.sum()), num_rows
         if most is not None and total > most:
+            # At least one key with all its pairs, however many these are: else a join would never
+            # get past it.
             fit = max(1, int(np.searchsorted(np.cumsum(counts), most, side="right")))
-            covered = int(found[fit]) if fit < len(found) else num_rows
-            found, lists, counts = found[:fit], lists[:fit], counts[:fit]
+            covered = int(matched[fit]) if fit < len(matched) else num_rows
+            matched, lists, counts = matched[:fit], lists[:fit], counts[:fit]
             total = int(counts.sum())
         slots = np.fromiter(chain.from_iterable(lists), np.int64, total)
-        return np.repeat(found, counts), slots, covered
+        return np.repeat(matched, counts), slots, covered
 
     def arrays(self, names: Sequence[str], slots: IntArray) -> list[pa.Array]:
-        """Columns of the rows at `slots`."""
+        """Returns columns of the rows at `slots`."""
         return [self._array(name, slots) for name in names]
 
     # ---- the index -------------------------------------------------------------------------------
 
     def _check(self) -> None:
-        """The table was filled or emptied from outside: the index is made anew."""
+        """Rebuilds the index if the table was loaded or dropped from outside."""
         if self._generation != self.table.generation:
             self._load()
 
@@ -296,7 +316,7 @@ class RowsTable:
         self._first: IntArray = np.empty(0, np.int64)  # by group, the slot of one of its rows
         self._free: list[int] = []
         self._group_of: IntArray = np.empty(0, np.int64)  # by slot
-        self._keys: dict[int, bytes] = {}  # by slot, what `Sorting.keys` made of the row
+        self._keys: dict[int, bytes] = {}  # by slot, the sort key of the row
         live = self.table.live()
         self._next = (
             1 + int(self.table.columns[ARRIVAL][live].max(initial=-1)) if self._numbered else 0
@@ -305,7 +325,7 @@ class RowsTable:
             self.enter(self.table.in_order(live))
 
     def enter(self, slots: IntArray) -> None:
-        """Puts rows into the index, in order of arrival."""
+        """Adds rows to the index; they are given in order of arrival."""
         columns = self._columns([self._array(n, slots) for n in self.key.names])
         hashes = hash_rows(columns, len(slots))
         groups, _ = self._index.find(
@@ -330,14 +350,15 @@ class RowsTable:
                 zip(slots.tolist(), self._order_by.keys(columns, len(slots)), strict=True)
             )
         for group, slot in zip(groups.tolist(), slots.tolist(), strict=True):
-            held = self._members[group]
-            if held and self._rank(slot) < self._rank(held[-1]):
-                insort(held, slot, key=self._rank)
+            members = self._members[group]
+            # Most rows come in order: they are appended without a search.
+            if members and self._rank(slot) < self._rank(members[-1]):
+                insort(members, slot, key=self._rank)
             else:
-                held.append(slot)
+                members.append(slot)
 
     def _begin(self, slots: IntArray) -> IntArray:
-        """New groups for the keys of these rows."""
+        """Allocates groups for the keys of these rows."""
         reused = [self._free.pop() for _ in range(min(len(self._free), len(slots)))]
         more = len(slots) - len(reused)
         start = len(self._members)
@@ -351,7 +372,7 @@ class RowsTable:
         return groups
 
     def _forget(self, slots: IntArray) -> None:
-        """Groups that have no rows any more; `slots` still hold the last of each."""
+        """Frees groups without rows; the table still has the last row of each at `slots`."""
         columns = self._columns([self._array(name, slots) for name in self.key.names])
         groups = self._group_of[slots]
         self._index.remove(hash_rows(columns, len(slots)), groups)
@@ -373,14 +394,16 @@ class RowsTable:
         return [key_column(c.type, k) for c, k in zip(self.key, key, strict=True)]
 
     def _same(self, columns: Sequence[KeyColumn]) -> Same:
-        """Compares keys with those of groups."""
+        """Returns a function that compares the keys of rows with those of groups."""
 
         def same(rows: IntArray, groups: IntArray) -> BoolArray:
-            slots, held = self._first[groups], self.table.columns
+            slots, stored = self._first[groups], self.table.columns
             result = np.ones(len(rows), np.bool_)
             for name, column in zip(self.key.names, columns, strict=True):
                 result &= column.same(
-                    rows, held[name][slots], held[name + "?"][slots].astype(np.bool_, copy=False)
+                    rows,
+                    stored[name][slots],
+                    stored[name + "?"][slots].astype(np.bool_, copy=False),
                 )
             return result
 

@@ -20,11 +20,11 @@ from sqlengine.system.format_numbers import check_number
 
 STORE_FORMAT: Final = 1
 
-# Anything that JSON can say; the store does not look into it.
+# Any JSON value; opaque to the store.
 Position: TypeAlias = Mapping[str, object]
 
-# Below so many rows a table's deltas are not worth folding; so many there are at most, whatever
-# they weigh: each is read on its own, and told of with each checkpoint.
+# A table is folded once its deltas have more rows than its base, and more than _FOLD_AT_LEAST. It
+# has at most _MOST_DELTAS deltas, however small: each is a blob of its own, listed in every head.
 _FOLD_AT_LEAST = 4096
 _MOST_DELTAS = 16
 _ROWS_PER_BLOB = 65536
@@ -32,67 +32,79 @@ _ROWS_PER_BLOB = 65536
 
 @dataclass(frozen=True)
 class Loaded:
-    """A checkpoint: where it stood, and the rows of every table in order of arrival, ready for
-    `KeyedTable.load`."""
+    """A checkpoint: its position, and the rows of every table in order of arrival for
+    `KeyedTable.load`.
+    """
 
     position: Position
     tables: Mapping[str, pa.Table]
 
 
 class CheckpointStore(Protocol):
-    """Keeps the newest checkpoint. `put` and `drop` come from one thread at a time; `load` before
-    the first of them."""
+    """Keeps the newest checkpoint.
+
+    `load` comes before the first `put` or `drop`, which come from one thread at a time.
+    """
 
     def put(self, position: Position, changes: Mapping[str, TableDelta]) -> None:
-        """Adds what changed since the last `put`, by table. It takes effect together with the
-        position or not at all, and is safe against the death of the process when this returns.
-        ServiceError when it cannot be written."""
+        """Stores the position and what changed in each table since the last `put`, atomically.
+
+        When this returns, the checkpoint survives the death of the process. ServiceError when it
+        cannot be written.
+        """
 
     def load(self) -> Loaded | None:
-        """The checkpoint that was put last; None when there is none."""
+        """Returns the checkpoint that was put last; None when there is none."""
 
     def drop(self, table: str) -> None:
-        """Forgets a table. One that is not there is no error."""
+        """Deletes a table; an unknown one is no error."""
 
     def close(self) -> None: ...
 
 
 @dataclass(frozen=True)
 class _Part:
-    """One addition to a table: keys removed, then rows put."""
+    """One delta of a table: keys to remove, then rows to put."""
 
     puts: pa.Table
     removed: pa.Table
 
 
 def fold(parts: Sequence[_Part]) -> pa.Table:
-    """The rows that are left of a table's parts, in order of arrival: of each identity what was
-    said last, one sort for all."""
+    """Returns the rows that remain after a table's parts were applied in order, in order of
+    arrival.
+    """
     puts = pa.concat_tables([part.puts for part in parts]).combine_chunks()
-    said: list[IntArray] = []
+    identities: list[IntArray] = []
     rows: list[IntArray] = []  # where the row is, -1 for one that is gone
     start = 0
     for part in parts:
-        said += [_ids(part.removed), _ids(part.puts)]
+        identities += [_ids(part.removed), _ids(part.puts)]
         rows += [np.full(part.removed.num_rows, -1), np.arange(start, start + part.puts.num_rows)]
         start += part.puts.num_rows
-    ids = np.concatenate(said)
+    # A stable sort by identity puts a row's versions beside each other in the order of the parts:
+    # the last one decides whether the row exists, and where its values are. Identities begin with
+    # the arrival number, so the sorted rows are in order of arrival.
+    ids = np.concatenate(identities)
     order = np.argsort(ids, kind="stable")
     last = np.ones(len(ids), np.bool_)
     last[:-1] = np.diff(ids[order]) != 0
-    left = np.concatenate(rows)[order[last]]
-    return puts.take(pa.array(left[left >= 0]))
+    remaining = np.concatenate(rows)[order[last]]
+    return puts.take(pa.array(remaining[remaining >= 0]))
 
 
-def together(parts: Sequence[_Part]) -> _Part:
-    """Parts that follow each other as one."""
+def merge_parts(parts: Sequence[_Part]) -> _Part:
+    """Merges consecutive parts into one."""
     removed = pa.concat_tables([part.removed for part in parts])
     return _Part(fold(parts), removed.group_by(removed.column_names).aggregate([]))
 
 
-def latest(rows: Sequence[int], own: int) -> int:
-    """How many of additions with so many rows become one with that which comes: half of them, and
-    then each that is no larger than all behind it. So a row is written again only a few times."""
+def deltas_to_merge(rows: Sequence[int], own: int) -> int:
+    """Returns how many of the last deltas, with these numbers of rows, are merged with a new one.
+
+    Half of them, and further each one that is no larger than all after it together. As in a
+    log-structured merge tree, a row is rewritten only a few times.
+    """
     count = len(rows) // 2
     total = own + sum(rows[len(rows) - count :])
     while count < len(rows) and rows[-count - 1] <= total:
@@ -102,18 +114,18 @@ def latest(rows: Sequence[int], own: int) -> int:
 
 
 def _ids(rows: pa.Table) -> IntArray:
-    """A row's identity in its table: its arrival number and its bucket."""
+    """Returns the identity of each row in its table: its arrival number and its bucket."""
     ids: IntArray = rows[SEQUENCE].to_numpy() * 256 + rows[BUCKET].to_numpy()
     return ids
 
 
-def outgrown(base_rows: int, delta_rows: int) -> bool:
-    """Whether additions weigh more than what they were added to."""
+def should_fold(base_rows: int, delta_rows: int) -> bool:
+    """True if the deltas have more rows than their base."""
     return delta_rows > max(base_rows, _FOLD_AT_LEAST)
 
 
 class MemoryStore:
-    """A store for simulated runs: as long as the object lives, so do its checkpoints."""
+    """A store in memory for simulated runs; checkpoints live as long as the object."""
 
     def __init__(self) -> None:
         self._position: str | None = None
@@ -126,7 +138,7 @@ class MemoryStore:
             parts.append(
                 _Part(pa.Table.from_batches([change.puts]), pa.Table.from_batches([change.removed]))
             )
-            if outgrown(
+            if should_fold(
                 parts[0].puts.num_rows, sum(p.puts.num_rows + p.removed.num_rows for p in parts[1:])
             ):
                 self._parts[name] = [_Part(fold(parts), parts[0].removed.slice(0, 0))]
@@ -146,7 +158,7 @@ class MemoryStore:
 
 @dataclass
 class _Blob:
-    """A stored part: `base` ones hold what was left when the table was folded."""
+    """A stored part of a table: its base (the rows at the last fold), or a delta."""
 
     number: int
     rows: int
@@ -155,7 +167,7 @@ class _Blob:
 
 @dataclass
 class _Head:
-    """The one record that makes a checkpoint: all else is found from it."""
+    """The record that makes a checkpoint valid: it lists the blobs of every table."""
 
     position: Position | None = None
     tables: dict[str, list[_Blob]] = field(default_factory=dict)
@@ -163,12 +175,12 @@ class _Head:
 
 
 class _Writes:
-    """What one checkpoint writes, and the head that it leaves."""
+    """The blobs that one checkpoint writes and deletes, and its new head."""
 
     def __init__(self, head: _Head) -> None:
         self.head = head
         self.puts: dict[bytes, bytes] = {}
-        self.gone: list[bytes] = []
+        self.deletes: list[bytes] = []
 
     def put(self, part: _Part, *, base: bool) -> _Blob:
         blob = _Blob(self.head.next_number, part.puts.num_rows + part.removed.num_rows, base)
@@ -176,15 +188,17 @@ class _Writes:
         self.puts[_key(blob.number)] = _encode(part)
         return blob
 
-    def forget(self, blobs: Sequence[_Blob]) -> None:
-        self.gone += [_key(blob.number) for blob in blobs]
+    def delete(self, blobs: Sequence[_Blob]) -> None:
+        self.deletes += [_key(blob.number) for blob in blobs]
 
 
 class BlobStore(ABC):
-    """Checkpoints as blobs of Arrow data under keys, one or more per checkpoint and table, beside
-    one head that tells of all; when a table's additions outgrow its rows they are folded into a new
-    base, in the same atomic write. What keeps the blobs implements `_get`, `_write` and `close`.
-    `name` is what errors call it."""
+    """Keeps checkpoints as blobs of Arrow data under keys, and one head that lists them.
+
+    Each checkpoint adds one or more blobs for each changed table. When a table's deltas outgrow its
+    base, they are folded into a new base in the same atomic write. Subclasses implement `_get`,
+    `_write` and `close` over a key-value store; `name` is the store's name in errors.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -192,39 +206,40 @@ class BlobStore(ABC):
 
     @abstractmethod
     def _get(self, key: bytes) -> bytes | None:
-        """What stands under a key."""
+        """Returns the value of a key; None when there is none."""
 
     @abstractmethod
-    def _write(self, puts: Mapping[bytes, bytes], gone: Collection[bytes]) -> None:
-        """Puts some and forgets others, together or not at all. ServiceError when it cannot be
-        written."""
+    def _write(self, puts: Mapping[bytes, bytes], deletes: Collection[bytes]) -> None:
+        """Puts and deletes keys, atomically. ServiceError when it cannot be written."""
 
     @abstractmethod
     def close(self) -> None: ...
 
     @property
     def head_bytes(self) -> int:
-        """How much each checkpoint writes besides what has changed."""
+        """The bytes that each checkpoint writes besides its changes."""
         return len(_encode_head(self._head))
 
     def put(self, position: Position, changes: Mapping[str, TableDelta]) -> None:
         tables = dict(self._head.tables)
         work = _Writes(_Head(position, tables, self._head.next_number))
         for name, change in changes.items():
-            held = tables.get(name, [])
-            if held and not change.puts.num_rows and not change.removed.num_rows:
+            blobs = tables.get(name, [])
+            if blobs and not change.puts.num_rows and not change.removed.num_rows:
                 continue
             part = _Part(
                 pa.Table.from_batches([change.puts]), pa.Table.from_batches([change.removed])
             )
-            base = sum(b.rows for b in held if b.base)
+            base = sum(b.rows for b in blobs if b.base)
             added = (
-                sum(b.rows for b in held if not b.base) + part.puts.num_rows + part.removed.num_rows
+                sum(b.rows for b in blobs if not b.base)
+                + part.puts.num_rows
+                + part.removed.num_rows
             )
-            if held and outgrown(base, added):
-                tables[name] = self._fold(work, held, part)
+            if blobs and should_fold(base, added):
+                tables[name] = self._fold(work, blobs, part)
             else:
-                tables[name] = self._add(work, held, part)
+                tables[name] = self._add(work, blobs, part)
         self._commit(work)
 
     def load(self) -> Loaded | None:
@@ -237,29 +252,34 @@ class BlobStore(ABC):
         if table not in self._head.tables:
             return
         tables = dict(self._head.tables)
-        gone = tables.pop(table)
+        blobs = tables.pop(table)
         work = _Writes(_Head(self._head.position, tables, self._head.next_number))
-        work.forget(gone)
+        work.delete(blobs)
         self._commit(work)
 
-    def _add(self, work: _Writes, held: Sequence[_Blob], part: _Part) -> list[_Blob]:
-        deltas = [blob for blob in held if not blob.base]
+    def _add(self, work: _Writes, blobs: Sequence[_Blob], part: _Part) -> list[_Blob]:
+        """Adds a part as a delta; merges it with the last deltas where there are too many."""
+        deltas = [blob for blob in blobs if not blob.base]
         if len(deltas) < _MOST_DELTAS:
-            return [*held, work.put(part, base=not held)]
-        count = latest([blob.rows for blob in deltas], part.puts.num_rows + part.removed.num_rows)
-        work.forget(deltas[-count:])
-        whole = together([*self._parts(deltas[-count:]), part])
-        return [*held[:-count], work.put(whole, base=False)]
+            return [*blobs, work.put(part, base=not blobs)]
+        count = deltas_to_merge(
+            [blob.rows for blob in deltas], part.puts.num_rows + part.removed.num_rows
+        )
+        work.delete(deltas[-count:])
+        merged = merge_parts([*self._parts(deltas[-count:]), part])
+        return [*blobs[:-count], work.put(merged, base=False)]
 
-    def _fold(self, work: _Writes, held: Sequence[_Blob], part: _Part) -> list[_Blob]:
-        rows = fold([*self._parts(held), part])
+    def _fold(self, work: _Writes, blobs: Sequence[_Blob], part: _Part) -> list[_Blob]:
+        """Replaces the base and all deltas by a new base."""
+        rows = fold([*self._parts(blobs), part])
         nothing = part.removed.slice(0, 0)
-        work.forget(held)
+        work.delete(blobs)
         starts = range(0, max(rows.num_rows, 1), _ROWS_PER_BLOB)
         return [work.put(_Part(rows.slice(s, _ROWS_PER_BLOB), nothing), base=True) for s in starts]
 
     def _commit(self, work: _Writes) -> None:
-        self._write({**work.puts, _HEAD: _encode_head(work.head)}, work.gone)
+        self._write({**work.puts, _HEAD: _encode_head(work.head)}, work.deletes)
+        # After a write that failed, the old head and its blobs are still what is stored.
         self._head = work.head
 
     def _parts(self, blobs: Sequence[_Blob]) -> Iterator[_Part]:

@@ -1,4 +1,4 @@
-"""Where the checkpoints of all graphs are: a store for each."""
+"""The checkpoint stores of all graphs, one for each."""
 
 from __future__ import annotations
 
@@ -13,26 +13,30 @@ from sqlengine.system.durability import Fsync
 
 
 class CheckpointStores(Protocol):
-    """Stores by the names of their graphs."""
+    """Opens and removes the stores of graphs, by name."""
 
     def names(self) -> list[str]:
-        """Those that there are, in order."""
+        """Returns the names of the existing stores, sorted."""
 
     def open(self, name: str) -> CheckpointStore:
-        """The store of that name, made if there is none. ServiceError when it cannot be opened."""
+        """Opens the store of that name, and creates it if absent. ServiceError when it cannot be
+        opened.
+        """
 
     def remove(self, name: str) -> None:
-        """Removes a store that is closed, if it is there."""
+        """Removes a closed store, if it exists."""
 
 
-# What begins so is being removed: no store has such a name.
+# The prefix of folders that are being removed; no store has such a name.
 _GONE = ".gone-"
 
 
 class RocksStores:
-    """A RocksDB folder for each, in `folder`; `fsync` as for `RocksStore`. One that is removed
-    loses its name first: what a death leaves of a folder is no store, and goes with the next
-    start."""
+    """Keeps each store in a RocksDB folder below `folder`; `fsync` as for `RocksStore`.
+
+    A store is removed by renaming its folder first: what a crash leaves of it is not a store, and
+    is deleted by the next start.
+    """
 
     def __init__(self, folder: Path, fsync: Fsync = "none") -> None:
         self._folder = folder

@@ -1,8 +1,9 @@
-"""Keyed state: one row per key, in columns.
+"""Keyed state: one row per key, stored in columns.
 
-A table holds all buckets that its operator owns. Slots are an affair of memory: a slot is used
-again after its row was removed, and no result may depend on its number. The order of rows is that
-of their keys' arrival."""
+A table holds the rows of all buckets that its operator owns. A slot is a position in the arrays in
+memory: it is reused after its row was removed, and no result may depend on its number. Rows are
+ordered by the arrival of their keys.
+"""
 
 from __future__ import annotations
 
@@ -56,8 +57,11 @@ _SAMPLE, _OBJECT = 256, 48
 
 @dataclass(frozen=True)
 class TableDelta:
-    """What happened to a table since a version: first forget the keys of `removed`, then store
-    `puts` (both with the hidden columns). `version` is the next question's `since`."""
+    """The changes of a table since a version.
+
+    A reader first deletes the keys in `removed`, then stores `puts` (both have the hidden columns).
+    `version` is the `since` of the next call of `KeyedTable.changes`.
+    """
 
     puts: pa.RecordBatch
     removed: pa.RecordBatch
@@ -65,17 +69,18 @@ class TableDelta:
 
 
 class KeyedTable:
-    """Key columns -> a row of value columns.
+    """Maps key columns to one row of value columns.
 
     `columns` has one array per key and value column, indexed by slot, in the NumPy type that
-    `storage` gives for its type; beside a key column and a nullable value column `x` the bool array
-    `x?` is True where the value is not NULL. New rows have 0, 0.0, False or None, NULL where
-    nullable. Operators write value columns in place and then `mark` the slots. The arrays are
-    replaced when the table grows: fetch them after `slots_for`.
+    `storage` gives for its type. Beside a key column and a nullable value column `x`, the bool
+    array `x?` is True where the value is not NULL. New rows have 0, 0.0, False or None, NULL where
+    nullable. Operators write value columns in place and then call `mark` for the slots. The arrays
+    are replaced when the table grows: fetch them after `slots_for`.
 
-    `exchange` are the key columns whose hash is a row's bucket. Without any all rows are in bucket
-    0; None: they belong to no bucket (`everywhere`), and each instance of the operator has them
-    all."""
+    `exchange` are the key columns whose hash is a row's bucket. Without any, all rows are in bucket
+    0. None: the rows belong to no bucket (`everywhere`), and each instance of the operator has all
+    of them.
+    """
 
     def __init__(
         self, name: str, keys: Schema, values: Schema, exchange: Sequence[str] | None = ()
@@ -112,7 +117,7 @@ class KeyedTable:
 
     @property
     def layout(self) -> str:
-        """Its columns in words: what another table must have in common with it to hold its rows."""
+        """The columns as text: two tables with equal layouts can load each other's rows."""
         keys, values = (
             ", ".join(f"{c.name} {c.type}" for c in schema) for schema in (self.keys, self.values)
         )
@@ -123,8 +128,10 @@ class KeyedTable:
 
     @property
     def bytes(self) -> int:
-        """What its arrays take in memory; text, lists and the like estimated from some of the
-        rows."""
+        """The size of the arrays in memory, in bytes.
+
+        The size of texts, lists and other objects is estimated from a sample of the rows.
+        """
         fixed = (self._alive, self._hash, self._sequence, self._bucket, self._modified)
         total = sum(a.nbytes for a in (*self.columns.values(), *fixed)) + self._index.nbytes
         some = self.live()[:: max(1, len(self) // _SAMPLE)]
@@ -135,11 +142,11 @@ class KeyedTable:
         return total
 
     def head(self, limit: int) -> pa.RecordBatch:
-        """The rows of the keys that came first, in their order, with the hidden columns."""
+        """Returns the rows of the first keys in order of arrival, with the hidden columns."""
         return self._rows(self.in_order(self.live())[:limit])
 
     def copy(self) -> KeyedTable:
-        """Another table of the same rows."""
+        """Returns another table with equal rows."""
         other = KeyedTable(
             self.name, self.keys, self.values, None if self.everywhere else self.exchange
         )
@@ -153,13 +160,17 @@ class KeyedTable:
         insert: bool = True,
         buckets: IntArray | None = None,
     ) -> tuple[IntArray, BoolArray]:
-        """The slot of each row's key, and True at the first row of each key that was inserted. Keys
-        are arrays by the key schema. Without `insert`, -1 for keys that are not there. `buckets`:
-        those of the rows, where the columns of the exchange are not among the keys."""
+        """Returns the slot of each row's key, and True at the first row of each key that was
+        inserted.
+
+        `keys` are arrays by the key schema. Without `insert`, keys that are absent have slot -1.
+        `buckets` are the buckets of the rows, for tables whose exchange columns are not among their
+        keys.
+        """
         columns = [key_column(c.type, k) for c, k in zip(self.keys, keys, strict=True)]
         hashes = hash_rows(columns, num_rows)
 
-        def same(rows: IntArray, slots: IntArray) -> BoolArray:
+        def equals(rows: IntArray, slots: IntArray) -> BoolArray:
             result = np.ones(len(rows), np.bool_)
             for name, column in zip(self.keys.names, columns, strict=True):
                 result &= column.same(rows, self.columns[name][slots], self._valid(name)[slots])
@@ -168,49 +179,55 @@ class KeyedTable:
         def create(rows: IntArray) -> IntArray:
             return self._create(columns, hashes, rows)
 
-        slots, is_new = self._index.find(hashes, same, create if insert else None)
+        slots, is_new = self._index.find(hashes, equals, create if insert else None)
         if insert:
             self._register(keys, slots, np.flatnonzero(is_new), buckets)
         return slots, is_new
 
     def key_arrays(self, slots: IntArray) -> list[pa.Array]:
-        """The keys at `slots`, an array per key column."""
+        """Returns the keys at `slots`, one array per key column."""
         return [self._column(c, slots) for c in self.keys]
 
     @property
     def arrivals(self) -> IntArray:
-        """By slot, the arrival number of its key."""
+        """The arrival number of each key, by slot."""
         return self._sequence
 
     def identities(self, slots: IntArray) -> tuple[IntArray, IntArray]:
-        """A number that each of the rows keeps as long as it is there, wherever it is loaded, and
-        its bucket: what rows of another table name it by."""
+        """Returns a permanent number for each row, and the row's bucket.
+
+        A row keeps the number as long as it exists, wherever it is loaded: rows of another table
+        refer to it by this number.
+        """
         buckets = self._bucket[slots].astype(np.int64)
         return self._sequence[slots] * 256 + buckets, buckets
 
     def array(self, name: str, slots: IntArray) -> pa.Array:
-        """A key or value column at `slots`."""
+        """Returns a key or value column at `slots`."""
         schema = self.keys if name in self.keys else self.values
         return self._column(Column(name, schema.type(name)), slots)
 
     def write(self, slots: IntArray, columns: Mapping[str, pa.Array]) -> None:
-        """Writes value columns by name; of a slot that is named twice the last row stays. `mark` is
-        still to come."""
+        """Writes value columns by name; of rows with one slot, the last one wins. The caller has to
+        call `mark` afterwards.
+        """
         for name, array in columns.items():
             self._write(Column(name, self.values.type(name)), slots, array)
 
     def mark(self, slots: IntArray) -> None:
-        """Says that value columns at `slots` were written."""
+        """Records that value columns at `slots` were written: checkpoint, counters, timers."""
         self._touch(slots)
         for name in self._timers:
             self._schedule(name, slots)
 
     def remove(self, slots: IntArray) -> None:
-        """Removes rows, each named once. Their slots may be used again by the next `slots_for`."""
+        """Removes rows; each slot is given once. The next `slots_for` may reuse the slots."""
         if len(slots) == 0:
             return
         self.version += 1
         self.writes += len(slots)
+        # A row that came and went between two checkpoints was never in the store: only rows that
+        # `changes` has returned need a deletion there.
         reported = slots[self._sequence[slots] < self._reported]
         if len(reported):
             self._removed.append((self.version, self._records(self.keys, reported)))
@@ -222,26 +239,32 @@ class KeyedTable:
                 self.columns[column.name][slots] = blank(column.type, 1)
 
     def live(self) -> IntArray:
-        """The slots of all rows, in no order."""
+        """Returns the slots of all rows, in no order."""
         return np.flatnonzero(self._alive[: self._high])
 
     def in_order(self, slots: IntArray, *by: str) -> IntArray:
-        """`slots` sorted by NOT NULL columns, then by the arrival of the keys. Keys that arrived
-        elsewhere (`load`) may have one arrival number in several buckets; then the bucket
-        decides."""
+        """Returns `slots` sorted by NOT NULL columns, then by the arrival of the keys.
+
+        Keys that arrived in another instance (`load`) may have equal arrival numbers in several
+        buckets; the bucket breaks the tie.
+        """
         arrival: list[SlotColumn] = [self._bucket[slots], self._sequence[slots]]
+        # np.lexsort takes the most significant key last.
         return slots[np.lexsort([*arrival, *(self.columns[b][slots] for b in reversed(by))])]
 
     def due(self, column: str, upto: int) -> IntArray:
-        """The slots whose value in `column`, a date, time or integer, is not NULL and at most
-        `upto` (in the unit of the column's type), in no order. Costs next to nothing when there are
-        none."""
+        """Returns the slots whose value in `column` is at most `upto`, in no order; NULL is never
+        due.
+
+        `column` is a date, time or integer, `upto` in its unit. Costs next to nothing where no row
+        is due.
+        """
         timers = self._timed(column)
         slots = self._schedule(column, timers.take(upto))
         return slots[self.columns[column][slots].astype(np.int64, copy=False) <= upto]
 
     def earliest(self, column: str) -> int | None:
-        """The least value of a column that `due` could be asked for; None where no row has one."""
+        """Returns the least value of a column that has timers; None where no row has one."""
         timers = self._timed(column)
         while (end := timers.first_end()) is not None:
             times = self.columns[column][self._present(column, timers.first())].astype(
@@ -249,15 +272,16 @@ class KeyedTable:
             )
             if (least := int(times.min(initial=end))) < end:
                 return least
-            self._schedule(
-                column, timers.take(end - 1)
-            )  # all have gone or moved on to later buckets
+            # All slots of this bucket were removed or have later times now: file them again.
+            self._schedule(column, timers.take(end - 1))
         return None
 
     def changes(self, since: int) -> TableDelta:
-        """Copies the rows put and the keys removed after version `since`; 0 is the beginning, and
-        after a recovery `version` is what the store holds. What was removed up to `since` is
-        forgotten: one reader only."""
+        """Returns the rows put and the keys removed after version `since`.
+
+        0 is the beginning; after a recovery, `version` is what the store holds. There may be one
+        reader only: removals up to `since` are forgotten.
+        """
         put = np.flatnonzero(self._alive[: self._high] & (self._modified[: self._high] > since))
         self._removed = [entry for entry in self._removed if entry[0] > since]
         self._reported = self._next_sequence
@@ -268,17 +292,24 @@ class KeyedTable:
         return TableDelta(self._rows(put), (removed.to_batches() or [empty])[0], self.version)
 
     def dump(self, buckets: Collection[int] | None = None) -> pa.Table:
-        """All rows, or those of `buckets`, in order of arrival, with the hidden columns and a
-        description of the table in the schema's metadata. Equal tables give equal dumps, whatever
-        their slots."""
+        """Returns all rows, or those of `buckets`, in order of arrival, with the hidden columns.
+
+        The schema's metadata describe the table. Equal tables give equal dumps, whatever their
+        slots.
+        """
         return pa.Table.from_batches([self._rows(self.in_order(self._of(buckets)))])
 
     def load(self, dump: pa.Table | pa.RecordBatch) -> None:
-        """Adds the rows of a dump, whose buckets must have none here, with their arrival numbers.
-        ServiceError if it is not a dump of a table such as this one."""
+        """Adds the rows of a dump with their arrival numbers; the table must have no rows of their
+        buckets.
+
+        ServiceError if the dump is of a table with another layout, or was loaded already.
+        """
         self._check(dump)
         batches = dump.to_batches() if isinstance(dump, pa.Table) else [dump]
         for batch in batches:
+            # `slots_for` gives new arrival numbers, which the stored ones replace below; the
+            # counter goes on behind the greatest of both, so that no number is given twice.
             following = self._next_sequence
             buckets = batch.column(BUCKET).to_numpy().astype(np.int64)
             keys = [batch.column(c) for c in self.keys.names]
@@ -297,7 +328,7 @@ class KeyedTable:
         self.generation += 1
 
     def drop(self, buckets: Collection[int]) -> None:
-        """Removes all rows of `buckets`: another instance has them now."""
+        """Removes all rows of `buckets`, which another instance owns now."""
         self.remove(self._of(buckets))
         self.generation += 1
 
@@ -312,7 +343,7 @@ class KeyedTable:
     def _create(
         self, columns: Sequence[KeyColumn], hashes: npt.NDArray[np.uint64], rows: IntArray
     ) -> IntArray:
-        """Slots for the keys of `rows`, written."""
+        """Allocates slots for new keys, and writes the keys of `rows` there."""
         reused = min(len(self._free), len(rows))
         fresh = len(rows) - reused
         self._grow(self._high + fresh)
@@ -325,6 +356,7 @@ class KeyedTable:
             self.columns[name][slots] = column.values[rows]
             self._valid(name)[slots] = column.valid[rows]
         for value in self.values:
+            # A reused slot still has the values of its former row.
             self.columns[value.name][slots] = blank(value.type, 1)
             if value.type.nullable:
                 self._valid(value.name)[slots] = False
@@ -350,9 +382,8 @@ class KeyedTable:
         self._sequence[new] = np.arange(self._next_sequence, self._next_sequence + len(first))
         self._next_sequence += len(first)
         self._touch(new)
-        for name in self._timers.keys() & set(
-            self.keys.names
-        ):  # value columns are still to be written
+        # Timers over value columns follow with `mark`, when the operator has written the values.
+        for name in self._timers.keys() & set(self.keys.names):
             self._schedule(name, new)
 
     def _touch(self, slots: IntArray) -> None:
@@ -383,8 +414,9 @@ class KeyedTable:
         return self._timers[column]
 
     def _schedule(self, name: str, slots: IntArray) -> IntArray:
-        """Puts the slots into the index of the column by their values of now; those that are there
-        and not NULL."""
+        """Files the slots in the timers of a column under their present values; returns those that
+        exist and are not NULL.
+        """
         slots = self._present(name, slots)
         self._timers[name].put(slots, self.columns[name][slots].astype(np.int64, copy=False))
         return slots

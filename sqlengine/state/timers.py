@@ -1,5 +1,6 @@
-"""When rows of a table are due: an index over a time column, so that asking costs what is due and
-not what is there."""
+"""Timers of a table: an index over a time column, whose cost depends on the rows due, not on the
+rows stored.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +16,11 @@ _NEVER = 2**62
 
 
 class Timers:
-    """Slots in buckets of time. A slot stands in one bucket, at or before its time: one whose time
-    has moved on is put again when its bucket is looked at, so that touching a row again and again
-    costs no memory."""
+    """Files slots in buckets of time; a slot is in at most one bucket, at or before its time.
+
+    A slot whose time moved on stays where it is, and is filed again when its bucket comes due. So a
+    row that is touched again and again costs no memory.
+    """
 
     def __init__(self) -> None:
         self._buckets: dict[int, list[IntArray]] = {}
@@ -25,9 +28,11 @@ class Timers:
         self._bucket_of: IntArray = np.empty(0, np.int64)  # by slot; _NEVER where it stands in none
 
     def put(self, slots: IntArray, times: IntArray) -> None:
-        """Slots are due at these times."""
+        """Files slots under these times, unless they are in an earlier bucket already."""
         self._reach(int(slots.max(initial=-1)) + 1)
         at = times >> _SHIFT
+        # A slot in an earlier bucket is found there in time. One that moves to an earlier time gets
+        # a second entry; the stale one is harmless, since `take` returns candidates only.
         sooner = at < self._bucket_of[slots]
         slots, at = slots[sooner], at[sooner]
         if not len(slots):
@@ -40,23 +45,26 @@ class Timers:
             self._add(int(at[start]), slots[start:end])
 
     def take(self, upto: int) -> IntArray:
-        """Slots that may be due at `upto`, each once; they stand in no bucket any more."""
-        found: list[IntArray] = []
+        """Removes and returns the slots that may be due at `upto`, each once; the caller compares
+        their times.
+        """
+        parts: list[IntArray] = []
         while self._heap and self._heap[0] <= upto >> _SHIFT:
-            found += self._buckets.pop(heapq.heappop(self._heap))
-        if not found:
+            parts += self._buckets.pop(heapq.heappop(self._heap))
+        if not parts:
             return np.empty(0, np.int64)
-        slots = np.unique(np.concatenate(found))
+        slots = np.unique(np.concatenate(parts))
         self._bucket_of[slots] = _NEVER
         return slots
 
     def first_end(self) -> int | None:
-        """The end of the first bucket that has slots: those of others are due then or later."""
+        """Returns the end of the first bucket: slots in other buckets are due then or later."""
         return (self._heap[0] + 1) << _SHIFT if self._heap else None
 
     def first(self) -> IntArray:
-        """The slots of the first bucket, where there is one; they stay there. Some may have gone or
-        moved on."""
+        """Returns the slots of the first bucket, which stay there; some may be removed rows or have
+        later times now.
+        """
         parts = self._buckets[self._heap[0]]
         if len(parts) > 1:
             parts[:] = [np.concatenate(parts)]

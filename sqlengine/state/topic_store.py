@@ -1,5 +1,4 @@
-"""Checkpoints in a compacted topic of the broker: where the broker is, they are, and nothing else
-needs a disk."""
+"""Checkpoint stores in a compacted topic of the broker, for engines without a disk of their own."""
 
 from __future__ import annotations
 
@@ -17,10 +16,12 @@ _HEAD: Final = b"/head"
 
 
 class TopicStore(BlobStore):
-    """The store of one graph in a shard of `topic`. Its records have the graph's name and the
-    blob's key as theirs; those of one checkpoint are one batch of the topic, which is there whole
-    or not at all. In memory it has the offset of each of them. `fence` proves that the graph is run
-    here: who lost it writes nothing more."""
+    """Keeps the checkpoints of one graph in a shard of `topic`.
+
+    The key of a record is the graph's name and the blob's key. The records of one checkpoint are
+    one batch of the topic, which is atomic. Offsets by key are in memory. `fence` proves the
+    ownership of the graph: after losing it, writes fail.
+    """
 
     def __init__(
         self,
@@ -43,7 +44,7 @@ class TopicStore(BlobStore):
     def close(self) -> None: ...
 
     def clear(self) -> None:
-        """Forgets all of it."""
+        """Deletes all blobs of the graph."""
         self._write({}, [key.removeprefix(self._prefix) for key in self._offsets])
 
     def _get(self, key: bytes) -> bytes | None:
@@ -56,13 +57,13 @@ class TopicStore(BlobStore):
         data: bytes | None = records.values[0].as_py()
         return data
 
-    def _write(self, puts: Mapping[bytes, bytes], gone: Collection[bytes]) -> None:
-        keys = [self._prefix + key for key in (*puts, *gone)]
+    def _write(self, puts: Mapping[bytes, bytes], deletes: Collection[bytes]) -> None:
+        keys = [self._prefix + key for key in (*puts, *deletes)]
         if not keys:
             return
         try:
-            values = [*puts.values(), *([None] * len(gone))]
-            done = self._broker.append(
+            values = [*puts.values(), *([None] * len(deletes))]
+            appended = self._broker.append(
                 self._topic,
                 self._shard,
                 values,
@@ -75,7 +76,7 @@ class TopicStore(BlobStore):
                 "the checkpoint could not be written", detail=str(error), hint=error.hint
             ) from error
         self._offsets |= zip(
-            keys[: len(puts)], range(done.first_offset, done.next_offset), strict=False
+            keys[: len(puts)], range(appended.first_offset, appended.next_offset), strict=False
         )
         for key in keys[len(puts) :]:
             self._offsets.pop(key, None)
@@ -102,26 +103,26 @@ class TopicStores:
 
 
 def has_topic(broker: Broker) -> bool:
-    """Whether there are checkpoints in the topic, or were."""
+    """True if the topic of checkpoints exists."""
     return any(topic.name == CHECKPOINTS for topic in broker.topics())
 
 
 def _offsets(broker: Broker, topic: str, prefix: bytes, shard: int = 0) -> dict[bytes, int]:
-    """Where the last value of each key is that begins so."""
-    found: dict[bytes, int] = {}
+    """Returns the offset of the last value of each key with this prefix."""
+    offsets: dict[bytes, int] = {}
     offset = broker.begin_offset(topic, shard)
     while (records := broker.read(topic, shard, offset)) is not None:
         assert records.keys is not None or not records.num_rows
-        kept = records.values.is_valid().to_pylist()
-        for key, at, there in zip(
+        present = records.values.is_valid().to_pylist()
+        for key, key_offset, is_present in zip(
             records.keys.to_pylist() if records.keys is not None else (),
             records.offsets.tolist(),
-            kept,
+            present,
             strict=True,
         ):
             if key.startswith(prefix):
-                found.pop(key, None)
-                if there:
-                    found[key] = at
+                offsets.pop(key, None)
+                if is_present:
+                    offsets[key] = key_offset
         offset = records.next_offset
-    return found
+    return offsets

@@ -121,7 +121,7 @@ def test_without_state_it_costs_the_row_at_fault(
 def test_a_fault_where_inputs_come_together_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def gather(self: UnionOperator, parts: Sequence[tuple[int, Batch]]) -> Output:
+    def process_many(self: UnionOperator, parts: Sequence[tuple[int, Batch]]) -> Output:
         raise ZeroDivisionError("put there by hand")
 
     engine = open_engine(tmp_path)
@@ -132,7 +132,7 @@ def test_a_fault_where_inputs_come_together_is_named(
     engine.start()
     append(engine, 0, 999, 1000)
     _wait_for(engine, "bad", 6)
-    monkeypatch.setattr(UnionOperator, "gather", gather)
+    monkeypatch.setattr(UnionOperator, "process_many", process_many)
     append(engine, 1001, 2001)
     _wait_for(engine, "good", 2)
     eventually(lambda: engine.job("bad").state is JobState.FAILED)

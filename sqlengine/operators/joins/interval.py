@@ -13,15 +13,15 @@ from planner.logical import IntervalJoin
 from planner.rewrite import conjunction
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, IntArray, concat
 from sqlengine.operators.base import Context, Output, Stream
-from sqlengine.operators.in_turn import in_turn
+from sqlengine.operators.interleave import interleave_late_rows
 from sqlengine.operators.joins.rows import (
+    MatchedPiece,
+    OutputRows,
     PairCondition,
-    Piece,
-    Told,
-    assembled,
-    in_pieces,
+    assemble,
     keys_of,
-    none_like,
+    match_in_pieces,
+    null_slots,
 )
 from sqlengine.operators.ports import PortTimes
 from sqlengine.state.columns import BoolArray, milliseconds
@@ -94,24 +94,26 @@ class IntervalJoinOperator:
             self._residual.open(context)
 
     def process(self, port: int, batch: Batch) -> Stream:
-        for piece in in_pieces(
+        for piece in match_in_pieces(
             batch, self._sides[port].keys, self._strict, self._sides[1 - port].rows
         ):
             yield from self._process(port, piece)
 
-    def gather(self, parts: Sequence[tuple[int, Batch]]) -> Output:
+    def process_many(self, parts: Sequence[tuple[int, Batch]]) -> Output:
         """What `process` gives for all of them; for the parts of one batch in the order of the
         source."""
         if self._aligned and [port for port, _ in parts] == [0, 1]:
             batches = [batch for _, batch in parts]
-            parts = list(in_turn(batches, [self._late(port, batch) for port, batch in parts]))
+            parts = list(
+                interleave_late_rows(batches, [self._late(port, batch) for port, batch in parts])
+            )
         return [told for port, batch in parts for told in self.process(port, batch)]
 
     def _late(self, port: int, batch: Batch) -> BoolArray:
         times, _ = milliseconds(batch.column(self._sides[port].time_column))
         return times <= batch.watermarks()
 
-    def _process(self, port: int, piece: Piece) -> Output:
+    def _process(self, port: int, piece: MatchedPiece) -> Output:
         batch = self._times.advance(port, piece.batch)
         output: Output = []
         made = [self._met(port, replace(piece, batch=batch), output)] if batch.num_rows else []
@@ -147,7 +149,7 @@ class IntervalJoinOperator:
         )
         return np.where(moves, watermarks - np.where(moves, self._node.delay_ms, 0), watermarks)
 
-    def _met(self, port: int, piece: Piece, output: Output) -> Batch:
+    def _met(self, port: int, piece: MatchedPiece, output: Output) -> Batch:
         batch, this, other = piece.batch, self._sides[port], self._sides[1 - port]
         clock = batch.watermarks()
         if self._node.proctime:
@@ -164,16 +166,18 @@ class IntervalJoinOperator:
         other.rows.table.columns[_MET][seen] = True
         other.rows.table.mark(seen)
         held = self._hold(port, batch, times, clock, met)
-        told = [Told(rows, 1, rows, slots, np.zeros(len(rows), np.int8))]
+        told = [OutputRows(rows, 1, rows, slots, np.zeros(len(rows), np.int8))]
         if self._node.kind.keeps(port):
             alone = np.flatnonzero(~met & ~held)
-            told.append(Told(alone, 1, alone, none_like(alone), np.zeros(len(alone), np.int8)))
-        columns, by, _ = assembled(port, batch, other, told)
+            told.append(
+                OutputRows(alone, 1, alone, null_slots(alone), np.zeros(len(alone), np.int8))
+            )
+        columns, by, _ = assemble(port, batch, other, told)
         before = batch.row_watermarks
         return self._told(batch, columns, len(by), None if before is None else before[by])
 
     def _near(
-        self, port: int, piece: Piece, times: IntArray, clock: IntArray
+        self, port: int, piece: MatchedPiece, times: IntArray, clock: IntArray
     ) -> tuple[IntArray, IntArray]:
         """The pairs that are near, and of which the other side's row was held when this one
         came."""

@@ -16,12 +16,12 @@ from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output, Stream
 from sqlengine.operators.changelog.row_kinds import Kinds, kinds_of, plain, takes_back
 from sqlengine.operators.joins.rows import (
+    MatchedPiece,
+    OutputRows,
     PairCondition,
-    Piece,
-    Told,
-    assembled,
-    in_pieces,
-    none_like,
+    assemble,
+    match_in_pieces,
+    null_slots,
 )
 from sqlengine.state.keys import encode
 from sqlengine.state.rows import COUNT, RowsTable
@@ -189,21 +189,21 @@ class LookupJoinOperator:
     def close(self) -> None: ...
 
     def _met(self, batch: Batch) -> Stream:
-        for piece in in_pieces(batch, self._keys, self._strict, self._table.rows):
+        for piece in match_in_pieces(batch, self._keys, self._strict, self._table.rows):
             yield from self._meet(piece)
 
-    def _meet(self, piece: Piece) -> Output:
+    def _meet(self, piece: MatchedPiece) -> Output:
         output: Output = []
         batch, rows, slots = piece.batch, piece.rows, piece.slots
         if self._residual is not None and len(rows):
             holds = self._residual.holds(0, batch, rows, self._table, slots, output)
             rows, slots = rows[holds], slots[holds]
         kinds = kinds_of(batch)
-        told = [Told(rows, 1, rows, slots, kinds[rows])]
+        told = [OutputRows(rows, 1, rows, slots, kinds[rows])]
         if self._node.kind.keeps(0):
             alone = np.setdiff1d(np.arange(batch.num_rows), rows)
-            told.append(Told(alone, 1, alone, none_like(alone), kinds[alone]))
-        columns, by, kinds = assembled(0, batch, self._table, told)
+            told.append(OutputRows(alone, 1, alone, null_slots(alone), kinds[alone]))
+        columns, by, kinds = assemble(0, batch, self._table, told)
         if self._sent is not None:
             self._sent.put(columns, by)
         return [*output, self._told(batch, columns, by, kinds)]

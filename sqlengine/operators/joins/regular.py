@@ -19,7 +19,13 @@ from sqlengine.operators.changelog.row_kinds import (
     plain,
     takes_back,
 )
-from sqlengine.operators.joins.rows import PairCondition, Piece, Told, assembled, none_like
+from sqlengine.operators.joins.rows import (
+    MatchedPiece,
+    OutputRows,
+    PairCondition,
+    assemble,
+    null_slots,
+)
 from sqlengine.operators.joins.state import JoinSide
 from sqlengine.operators.ports import PortTimes
 from sqlengine.state.columns import BoolArray
@@ -54,7 +60,7 @@ class JoinOperator:
         for piece in self._sides[1 - port].matches(batch, self._node.keys(port)):
             yield from self._process(port, piece)
 
-    def _process(self, port: int, piece: Piece) -> Output:
+    def _process(self, port: int, piece: MatchedPiece) -> Output:
         batch = piece.batch
         timed = self._times.advance(port, batch)
         output: Output = []
@@ -69,7 +75,7 @@ class JoinOperator:
     def close(self) -> None: ...
 
     def _change(
-        self, port: int, piece: Piece, output: Output
+        self, port: int, piece: MatchedPiece, output: Output
     ) -> tuple[list[pa.Array], IntArray, Kinds]:
         this, other = self._sides[port], self._sides[1 - port]
         batch, rows, slots = piece.batch, piece.rows, piece.slots
@@ -81,7 +87,7 @@ class JoinOperator:
         matches = np.bincount(rows, counts, batch.num_rows).astype(np.int64)
         told = self._told(port, batch, back, (rows, slots, counts), matches)
         this.take_in(batch, back, matches)
-        return assembled(port, batch, other, told, left_only=self._node.kind.is_semi)
+        return assemble(port, batch, other, told, left_only=self._node.kind.is_semi)
 
     def _told(
         self,
@@ -90,7 +96,7 @@ class JoinOperator:
         back: BoolArray | None,
         pairs: tuple[IntArray, IntArray, IntArray],
         matches: IntArray,
-    ) -> list[Told]:
+    ) -> list[OutputRows]:
         rows, slots, counts = pairs
         kind, kinds = self._node.kind, kinds_of(batch)
         whole = (
@@ -102,7 +108,7 @@ class JoinOperator:
         if kind.is_semi:
             return self._semi(port, kinds, matches, pairs, turned)
         told = [
-            Told(rows[at], part, none_like(at), slots[at], _kind(part, len(at)))
+            OutputRows(rows[at], part, null_slots(at), slots[at], _kind(part, len(at)))
             for part, at in _each(turned, counts)
         ]
         at = np.repeat(np.arange(len(rows)), counts)
@@ -112,10 +118,10 @@ class JoinOperator:
             1 - port
         ):  # as in Flink, which tells +I of what comes back, but -U of what goes
             kinds = np.where(whole == INSERT, INSERT, kinds)
-        told.append(Told(rows[at], _MAKES, rows[at], slots[at], kinds[rows[at]]))
+        told.append(OutputRows(rows[at], _MAKES, rows[at], slots[at], kinds[rows[at]]))
         if kind.keeps(port):
             alone = np.flatnonzero(matches == 0)
-            told.append(Told(alone, _MAKES, alone, none_like(alone), whole[alone]))
+            told.append(OutputRows(alone, _MAKES, alone, null_slots(alone), whole[alone]))
         return told
 
     def _turned(
@@ -137,17 +143,17 @@ class JoinOperator:
         matches: IntArray,
         pairs: tuple[IntArray, IntArray, IntArray],
         turned: tuple[BoolArray, BoolArray] | None,
-    ) -> list[Told]:
+    ) -> list[OutputRows]:
         rows, slots, counts = pairs
         anti = self._node.kind is JoinKind.ANTI
         if port == 0:
             own = np.flatnonzero((matches == 0) == anti)
-            return [Told(own, _MAKES, own, none_like(own), kinds[own])]
+            return [OutputRows(own, _MAKES, own, null_slots(own), kinds[own])]
         return [
-            Told(
+            OutputRows(
                 rows[at],
                 _MAKES,
-                none_like(at),
+                null_slots(at),
                 slots[at],
                 _kind(part, len(at)) if anti else kinds[rows[at]],
             )

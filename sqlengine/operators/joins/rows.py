@@ -25,20 +25,20 @@ from sqlengine.state.rows import RowsTable
 MOST_PAIRS = 1 << 19
 
 
-class Held(Protocol):
+class StoredRows(Protocol):
     """Rows that are held, by slot."""
 
     def column(self, name: str, slots: IntArray) -> pa.Array: ...
 
 
-class HeldSide(Held, Protocol):
+class StoredSide(StoredRows, Protocol):
     """Rows of one side of a join."""
 
     schema: Schema
 
 
 @dataclass(frozen=True)
-class Piece:
+class MatchedPiece:
     """Some rows of a batch, and their pairs with what the other side holds: numbers of rows and
     slots."""
 
@@ -48,7 +48,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Told:
+class OutputRows:
     """Rows to tell: by which row of the batch, in which part of its changes, the batch's row and
     the slot of the other side that they are made of (-1: NULL), and their kinds."""
 
@@ -75,9 +75,9 @@ def keys_of(
     return [a.take(pa.array(rows)) for a in arrays], rows
 
 
-def in_pieces(
+def match_in_pieces(
     batch: Batch, keys: Sequence[str], strict: Sequence[int], held: RowsTable
-) -> Iterator[Piece]:
+) -> Iterator[MatchedPiece]:
     """A batch in pieces of no more than `MOST_PAIRS` pairs (or one row), each looked up when those
     before it are done: a key with many rows must not cost memory for its rows times those of the
     batch."""
@@ -85,19 +85,19 @@ def in_pieces(
         arrays, numbers = keys_of(batch, keys, strict)
         rows, slots, covered = held.first_matches(arrays, len(numbers), MOST_PAIRS)
         if covered == len(numbers):
-            yield Piece(batch, numbers[rows], slots)
+            yield MatchedPiece(batch, numbers[rows], slots)
             return
         end = int(numbers[covered])
-        yield Piece(batch.slice(0, end), numbers[rows], slots)
+        yield MatchedPiece(batch.slice(0, end), numbers[rows], slots)
         batch = batch.slice(end, batch.num_rows - end)
 
 
-def few(pairs: int) -> bool:
+def fits_at_once(pairs: int) -> bool:
     """Whether so many pairs can be held at once."""
     return pairs <= MOST_PAIRS
 
 
-def cuts(counts: IntArray) -> Iterator[tuple[int, int]]:
+def pair_ranges(counts: IntArray) -> Iterator[tuple[int, int]]:
     """Rows with so many pairs each, in consecutive ranges of no more than `MOST_PAIRS` pairs (or
     one row)."""
     ends, start = np.cumsum(counts), 0
@@ -108,7 +108,7 @@ def cuts(counts: IntArray) -> Iterator[tuple[int, int]]:
         start = end
 
 
-def keyed_pieces(
+def match_key_ranges(
     keys: list[pa.Array], num_rows: int, held: RowsTable
 ) -> Iterator[tuple[int, int, IntArray, IntArray]]:
     """Keys in ranges of no more than `MOST_PAIRS` pairs (or one key): where each begins and ends,
@@ -122,13 +122,18 @@ def keyed_pieces(
         start += covered
 
 
-def none_like(rows: IntArray) -> IntArray:
+def null_slots(rows: IntArray) -> IntArray:
     """As many places where there is no row."""
     return np.full(len(rows), -1)
 
 
-def assembled(
-    port: int, batch: Batch, other: HeldSide, told: Sequence[Told], *, left_only: bool = False
+def assemble(
+    port: int,
+    batch: Batch,
+    other: StoredSide,
+    told: Sequence[OutputRows],
+    *,
+    left_only: bool = False,
 ) -> tuple[list[pa.Array], IntArray, Kinds]:
     """The columns of both sides (or of the left one), what told each row, and the kinds, in
     order."""
@@ -149,7 +154,7 @@ def _taken(batch: Batch, rows: IntArray) -> list[pa.Array]:
     return [c.take(index) for c in batch.columns]
 
 
-def _held(side: HeldSide, slots: IntArray) -> list[pa.Array]:
+def _held(side: StoredSide, slots: IntArray) -> list[pa.Array]:
     there = slots >= 0
     if there.all():
         return [side.column(n, slots) for n in side.schema.names]
@@ -174,7 +179,13 @@ class PairCondition:
         self._counters = context.counters
 
     def holds(
-        self, port: int, batch: Batch, rows: IntArray, other: Held, slots: IntArray, output: Output
+        self,
+        port: int,
+        batch: Batch,
+        rows: IntArray,
+        other: StoredRows,
+        slots: IntArray,
+        output: Output,
     ) -> BoolArray:
         """Where the condition is TRUE; errors go to `output`."""
         own, held = self._schemas[port], self._schemas[1 - port]

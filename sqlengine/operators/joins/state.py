@@ -13,7 +13,7 @@ from parser.types import BIGINT, INT, Column, Schema
 from planner.logical import Join
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context
-from sqlengine.operators.joins.rows import Piece, in_pieces, keys_of
+from sqlengine.operators.joins.rows import MatchedPiece, keys_of, match_in_pieces
 from sqlengine.state.columns import BoolArray
 from sqlengine.state.rows import COUNT, RowsTable
 
@@ -25,7 +25,7 @@ _NUMBER = BIGINT.with_nullable(False)
 
 
 @dataclass(frozen=True)
-class SideForm:
+class SideLayout:
     """How one side's rows are told apart. `unique`: a row replaces the one of the same identity;
     otherwise rows that are taken back are found by all that they hold, and rows that never are need
     no identity."""
@@ -36,7 +36,7 @@ class SideForm:
     unique: bool
 
     @classmethod
-    def of(cls, node: Join, port: int) -> SideForm:
+    def of(cls, node: Join, port: int) -> SideLayout:
         source = node.inputs[port]
         key, unique = node.keys(port), node.row_key(port)
         rest = tuple(n for n in source.schema.names if n not in key)
@@ -60,7 +60,7 @@ class JoinSide:
 
     def __init__(self, node: Join, port: int) -> None:
         self._name = ("left", "right")[port]
-        self._form = SideForm.of(node, port)
+        self._form = SideLayout.of(node, port)
         self._keys = node.keys(port)
         self._strict = [i for i, e in enumerate(node.equalities) if not e.null_safe]
         self._ttl_ms = node.ttl_of(port)
@@ -82,10 +82,10 @@ class JoinSide:
         if self._ttl_ms:
             self.rows.drop(self.rows.table.due(_TOUCHED, proctime - self._ttl_ms))
 
-    def matches(self, batch: Batch, keys: tuple[str, ...]) -> Iterator[Piece]:
+    def matches(self, batch: Batch, keys: tuple[str, ...]) -> Iterator[MatchedPiece]:
         """Pairs of a row of the other side's batch and a slot of this side, in order of the
         rows."""
-        return in_pieces(batch, keys, self._strict, self.rows)
+        return match_in_pieces(batch, keys, self._strict, self.rows)
 
     def counts(self, slots: IntArray) -> IntArray:
         """How often each row is there."""

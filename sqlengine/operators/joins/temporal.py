@@ -13,7 +13,13 @@ from planner.rewrite import conjunction
 from sqlengine.batch import MAX_WATERMARK, Batch, IntArray
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.changelog.row_kinds import DELETE, UPDATE_BEFORE, kinds_of, plain
-from sqlengine.operators.joins.rows import PairCondition, Told, assembled, keyed_pieces, none_like
+from sqlengine.operators.joins.rows import (
+    OutputRows,
+    PairCondition,
+    assemble,
+    match_key_ranges,
+    null_slots,
+)
 from sqlengine.operators.ports import PortTimes
 from sqlengine.state.columns import milliseconds
 from sqlengine.state.rows import RowsTable
@@ -71,7 +77,7 @@ class _Versions:
     def found(self, keys: list[pa.Array], times: IntArray, reached: IntArray) -> IntArray:
         """The slot of the version that held at each time; -1 where there was none, or where none is
         known any more because a later one had held already when the row came."""
-        parts = keyed_pieces(keys, len(times), self.rows)
+        parts = match_key_ranges(keys, len(times), self.rows)
         found = [self._latest(times[a:b], reached[a:b], rows, slots) for a, b, rows, slots in parts]
         return np.concatenate(found) if found else np.empty(0, np.int64)
 
@@ -182,11 +188,11 @@ class TemporalJoinOperator:
         rows = np.flatnonzero(slots >= 0)
         if self._residual is not None and len(rows):
             rows = rows[self._residual.holds(0, left, rows, self._versions, slots[rows], output)]
-        told = [Told(rows, 1, rows, slots[rows], kinds[rows])]
+        told = [OutputRows(rows, 1, rows, slots[rows], kinds[rows])]
         if self._node.kind.keeps(0):
             alone = np.setdiff1d(np.arange(len(due)), rows)
-            told.append(Told(alone, 1, alone, none_like(alone), kinds[alone]))
-        columns, by, kinds = assembled(0, left, self._versions, told)
+            told.append(OutputRows(alone, 1, alone, null_slots(alone), kinds[alone]))
+        columns, by, kinds = assemble(0, left, self._versions, told)
         self._waiting.drop(due)
         if len(by):
             made = left.result(self._node.schema, columns, len(by))

@@ -13,7 +13,7 @@ from planner.logical import JoinKind, WindowJoin
 from planner.rewrite import conjunction
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output, Stream
-from sqlengine.operators.joins.rows import PairCondition, cuts, few
+from sqlengine.operators.joins.rows import PairCondition, fits_at_once, pair_ranges
 from sqlengine.operators.late_rows import LateGate
 from sqlengine.operators.ports import PortTimes
 from sqlengine.operators.windows.rows import WindowRows
@@ -91,7 +91,7 @@ class WindowJoinOperator:
         pairs."""
         fires = [side.fires(slots) for side, slots in zip(self._sides, due, strict=True)]
         times = np.unique(np.concatenate(fires))
-        if few(len(due[0]) * len(due[1])):
+        if fits_at_once(len(due[0]) * len(due[1])):
             times = times[-1:]
         start = [0, 0]
         for time in times.tolist():
@@ -105,7 +105,7 @@ class WindowJoinOperator:
         lasting = replace(batch, watermark=batch.since)
         order, first, counts = self._matches(due)
         met = np.zeros(len(due[1]), np.bool_)
-        for start, end in list(cuts(counts)) or [(0, 0)]:
+        for start, end in list(pair_ranges(counts)) or [(0, 0)]:
             output: Output = []
             part = counts[start:end]
             nth = np.arange(int(part.sum())) - np.repeat(np.cumsum(part) - part, part)

@@ -16,7 +16,9 @@ from sqlengine.batch import NO_OFFSET, Batch, IntArray
 from sqlengine.state.columns import BoolArray
 
 
-def in_turn(batches: Sequence[Batch], late: Sequence[BoolArray]) -> Iterator[tuple[int, Batch]]:
+def interleave_late_rows(
+    batches: Sequence[Batch], late: Sequence[BoolArray]
+) -> Iterator[tuple[int, Batch]]:
     """The parts of one batch of the source, by port, in pieces of which each late row is one; whole
     where no row is late, or where nobody knows which rows of the source they were."""
     places = _places(batches)

@@ -30,7 +30,7 @@ class _Bad(Exception):
     """The row is an error."""
 
 
-class ConstrainOperator:
+class ConstraintEnforcerOperator:
     """Looks at the columns of which something is demanded, value by value; what comes of the others
     is what came."""
 

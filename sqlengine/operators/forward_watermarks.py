@@ -6,7 +6,7 @@ from sqlengine.batch import Batch
 from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Context, Operator, Stream
 
 
-class AbsentOperator:
+class ForwardWatermarksOperator:
     """What it would say of no rows at all (as that their number is 0) is said where its rows
     are."""
 
