@@ -1,9 +1,10 @@
-"""The one form of an operator, for every way of running it.
+"""The interface of operators, the same for every way of running them.
 
-An operator does no I/O, starts no thread, reads no clock, no random source and no `hash`: all that
-it depends on is in its arguments and in the tables that its context gave it. So the embedded loop
-calls it in process, a Spark task calls it on its buckets, an instance on its shards, a simulation
-on a clock of its own."""
+An operator does no I/O, starts no thread, reads no clock, no random source and no `hash`:
+everything it depends on is in its arguments and in its state tables. So the embedded loop calls it
+in process, a Spark task on its buckets, an instance on its shards, a simulation on a clock of its
+own.
+"""
 
 from __future__ import annotations
 
@@ -15,76 +16,78 @@ from parser.types import BIGINT, STRING, Column, Schema
 from sqlengine.batch import Batch
 from sqlengine.state.table import KeyedTable
 
-# Rows that could not be processed leave by this port, as `DEAD_LETTER` rows; all other ports count
-# from 0.
+# The port of rows that could not be processed, as `DEAD_LETTER` rows; all other ports count from 0.
 ERROR_PORT = -1
-# By this one leave rows of the same form for which a job cannot go on; they are among the dead
-# letters, too.
+# The port of rows for which a job must stop, in the same schema; they are dead letters, too.
 GIVE_UP_PORT = -2
 
 # owner: the job, or '' for a table's records that all its jobs read; place: line:column in the
-# job's text, or shard@offset; subject: the expression or the table; reason: in words; payload: the
+# job's text, or shard@offset; subject: the expression or the table; reason: a text; payload: the
 # row's values as JSON, or the record. shard, offset: the record that the row came from, NULL where
-# nobody knows. The executor adds what it knows besides: the table in full, its topic or path, and
-# the scan's id in the graph.
-_SAID = ("owner", "place", "subject", "reason", "payload")
-_FROM = (Column("shard", STRING), Column("offset", BIGINT))
-_ADDRESS = ("table", "stored", "source")
+# unknown. The executor fills in the rest: the qualified table, its topic or path, and the id of the
+# scan in the graph.
+_DESCRIPTION = ("owner", "place", "subject", "reason", "payload")
+_RECORD = (Column("shard", STRING), Column("offset", BIGINT))
+_SOURCE = ("table", "stored", "source")
 DEAD_LETTER = Schema(
-    (*(Column(n, STRING) for n in _SAID), *_FROM, *(Column(n, STRING) for n in _ADDRESS))
+    (*(Column(n, STRING) for n in _DESCRIPTION), *_RECORD, *(Column(n, STRING) for n in _SOURCE))
 )
 
 Output = list[tuple[int, Batch]]
-# The same, made as it is asked for: who asks takes all of it before it gives the operator the next
-# batch.
+# Lazy output: the caller consumes all of it before it passes the next batch to the operator.
 Stream = Iterable[tuple[int, Batch]]
 
 
 class Context(Protocol):
-    """What an operator may use besides its arguments."""
+    """The counters and state tables of one operator."""
 
     counters: Counter[str]
 
     def table(
         self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...] | None
     ) -> KeyedTable:
-        """The operator's state under `name`, filled from a checkpoint when there is one. `exchange`
-        are the key columns whose hash is the row's bucket; none means bucket 0. None itself: the
-        rows belong to no bucket, and every instance of the operator has them all (how far the time
-        is)."""
+        """Returns the operator's state table `name`, restored from the checkpoint if there is one.
+
+        `exchange` are the key columns whose hash is the row's bucket; without any, all rows are in
+        bucket 0. None: the rows belong to no bucket, and every instance of the operator has all of
+        them (watermarks, for example).
+        """
 
 
 @runtime_checkable
 class Timed(Protocol):
-    """An operator that waits for processing time."""
+    """An operator with processing-time timers."""
 
     def timer(self) -> int | None:
-        """The processing time (ms) at which it wants a tick; None where it waits for nothing."""
+        """Returns the processing time (ms) of the next timer; None where there is none."""
 
 
 @runtime_checkable
 class StateSuccessor(Protocol):
-    """An operator that must know which nodes take up the state of others."""
+    """An operator that is notified when nodes of a new graph take over the state of others."""
 
     def on_state_takeover(self, nodes: Mapping[str, str], version: int) -> None:
-        """With `version` of the graph those nodes take up the state of these (by id)."""
+        """Notifies that the nodes `nodes` (old id -> new id) take over state at `version` of the
+        graph."""
 
 
 @runtime_checkable
 class BatchedInput(Protocol):
-    """An operator for which it matters that batches of its inputs came together."""
+    """An operator that treats batches of several inputs together."""
 
     def process_many(self, parts: Sequence[tuple[int, Batch]]) -> Output:
-        """What `process` gives for all of these batches, by input port."""
+        """Processes all of these batches, given by input port, as one call of `process` would one
+        of them."""
 
 
 class Operator(Protocol):
-    """`open` comes once, before anything else; `process` any number of times from one thread;
+    """A streaming operator. One thread calls `open` once, then `process` any number of times, then
     `close` once.
 
-    `process` takes a batch of input `port` and gives batches by output port, in order. It never
-    raises for data: such rows leave by `ERROR_PORT`. A batch without rows that carries time is a
-    tick: there is no other entry point."""
+    `process` takes a batch of input `port`, and returns batches by output port, in order. It never
+    raises for data: failing rows leave by `ERROR_PORT`. A batch without rows that carries time is a
+    tick: there is no other entry point for watermarks and timers.
+    """
 
     def open(self, context: Context) -> None: ...
 
@@ -94,9 +97,9 @@ class Operator(Protocol):
 
 
 def outputs(operator: Operator, parts: Sequence[tuple[int, Batch]]) -> Iterator[Stream]:
-    """What comes of the batches that wait for an operator, by input port: one after the other or,
-    for what can, together."""
-    if len(parts) > 1 and isinstance(operator, BatchedInput):  # which is slow to ask
+    """Yields the output for the batches that wait for an operator: one by one, or together for a
+    `BatchedInput`."""
+    if len(parts) > 1 and isinstance(operator, BatchedInput):  # the slow check comes last
         yield operator.process_many(parts)
         return
     for port, part in parts:

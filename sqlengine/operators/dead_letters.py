@@ -1,4 +1,4 @@
-"""Rows that could not be processed, as the rows of a dead-letter table."""
+"""Builds dead letters: rows that could not be processed, as rows of a dead-letter table."""
 
 from __future__ import annotations
 
@@ -22,8 +22,11 @@ def dead_letters(
     subject: str | Sequence[str],
     reason: str | Sequence[str],
 ) -> Batch:
-    """One dead letter per row of `rows`, with the row's values as JSON (cut at 64 KiB). A text
-    alone holds for all rows."""
+    """Returns one dead letter for each row of `rows`, with the row's values as JSON (cut at 64
+    KiB).
+
+    A single text applies to all rows.
+    """
     return letters(
         rows,
         owner,
@@ -44,8 +47,10 @@ def letters(
     payload: Sequence[str],
     offsets: IntArray | None = None,
 ) -> Batch:
-    """A DEAD_LETTER batch at the time of `like`; `offsets` are those of the records in the shard
-    that `like` is from."""
+    """Returns a DEAD_LETTER batch at the time of `like`.
+
+    `offsets` are those of the records in the shard that `like` comes from.
+    """
     count = len(payload)
     known = (
         np.zeros(count, np.bool_) if offsets is None or not like.origin else offsets != NO_OFFSET
@@ -55,21 +60,22 @@ def letters(
     texts = (
         [t] * count if isinstance(t, str) else t for t in (owner, place, subject, reason, payload)
     )
-    said = [pa.array(t, pa.string()) for t in texts]
-    address = [pa.array([""] * count, pa.string())] * 3
+    descriptions = [pa.array(t, pa.string()) for t in texts]
+    source = [pa.array([""] * count, pa.string())] * 3
     return Batch(
-        DEAD_LETTER, (*said, shard, offset, *address), count, like.proctime, like.watermark
+        DEAD_LETTER, (*descriptions, shard, offset, *source), count, like.proctime, like.watermark
     )
 
 
 def describe(batch: Batch, row: int) -> str:
-    """The row as a JSON object; values without a JSON form as text."""
+    """Returns the row as a JSON object; values without a JSON form become text."""
     values = {c.name: _plain(batch.columns[i].slice(row, 1)) for i, c in enumerate(batch.schema)}
     return json.dumps(values, default=str, ensure_ascii=False)[:MAX_PAYLOAD]
 
 
 def _plain(one: pa.Array) -> object:
-    """The single value as Python has it; Arrow's text where Python cannot hold it (nanoseconds)."""
+    """Returns the single value as a Python object; as Arrow's text where Python has no such value
+    (nanoseconds)."""
     try:
         return one[0].as_py()
     except ValueError:

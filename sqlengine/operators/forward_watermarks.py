@@ -1,4 +1,4 @@
-"""An operator whose rows are all in another part of a divided graph: here time alone passes it."""
+"""Stands for an operator whose data belong to another subtask: forwards watermarks only."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Context, Operator
 
 
 class ForwardWatermarksOperator:
-    """What it would say of no rows at all (as that their number is 0) is said where its rows
-    are."""
+    """Forwards watermarks and drops rows: another subtask owns this operator's data, and emits its
+    empty-input result.
+
+    Keeps the state tables of the operator it wraps, without rows. Errors are dropped, too.
+    """
 
     def __init__(self, operator: Operator) -> None:
         self.operator = operator

@@ -1,4 +1,4 @@
-"""Rows that came too late: when their window was over, or behind what has left already."""
+"""Late rows: counters, dead letters, and the side output for a late-row table."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ BEHIND = "late: it came behind the watermark"
 
 
 class LateGate:
-    """Counts late rows of input `port` (`late_rows`); where the job asks for them, they leave as
-    its dead letters, or by a port of their own for the table that takes them."""
+    """Drops and counts the late rows of input `port` (counter `late_rows`).
+
+    Where the job asks for them, they leave as its dead letters, or by a port of their own to the
+    table of late rows.
+    """
 
     def __init__(self, node: Stateful, owner: str, port: int = 0, reason: str = REASON) -> None:
         self._letters = node.tells_late
@@ -32,7 +35,7 @@ class LateGate:
         self._counters = context.counters
 
     def drop(self, batch: Batch, rows: IntArray, output: Output) -> None:
-        """These rows of the batch are late."""
+        """Drops these rows of the batch; appends what is to be emitted of them to `output`."""
         count = len(rows)
         self._counters["late_rows"] += count
         if not count:
@@ -51,8 +54,10 @@ class LateGate:
 
 
 class LateRowsOperator:
-    """Late rows on their way to their table, with what had passed before each of them and who
-    dropped it."""
+    """Adds to late rows the watermark before each of them and the operation that dropped it.
+
+    Stateless; Flink has no counterpart.
+    """
 
     def __init__(self, node: LateRows, columns: Sequence[str]) -> None:
         self._schema = node.schema.select(tuple(columns))
@@ -63,16 +68,16 @@ class LateRowsOperator:
 
     def process(self, port: int, batch: Batch) -> Output:
         columns = [
-            batch.column(n) if n in self._known else self._told(n, batch)
+            batch.column(n) if n in self._known else self._metadata(n, batch)
             for n in self._schema.names
         ]
         return [(0, batch.with_columns(self._schema, columns))]
 
     def close(self) -> None: ...
 
-    def _told(self, name: str, batch: Batch) -> pa.Array:
+    def _metadata(self, name: str, batch: Batch) -> pa.Array:
         if name == LATE_COLUMNS[1].name:
             return pa.array([self._operation] * batch.num_rows, pa.string())
         before = batch.watermarks()
-        passed = pa.array(before, mask=np.asarray(before == MIN_WATERMARK))
-        return passed.view(LATE_COLUMNS[0].type.arrow)
+        watermarks = pa.array(before, mask=np.asarray(before == MIN_WATERMARK))
+        return watermarks.view(LATE_COLUMNS[0].type.arrow)

@@ -1,4 +1,4 @@
-"""What operators of several inputs share: the time that all inputs together have reached."""
+"""The combined watermark of operators with several inputs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,17 @@ _NUMBER = BIGINT.with_nullable(False)
 _KEYS = Schema.of(port=INT)
 _VALUES = Schema.of(watermark=_NUMBER, idle=_NUMBER)
 WATERMARKS: Final = "watermarks"  # the name of the table
-ALL: Final = -1  # the key of what all inputs have reached together
+ALL: Final = -1  # the key of the combined watermark
 
 
 class PortTimes:
-    """The watermark of each input, and of the operator: the least of those that are not idle, which
-    never falls. The state is one table."""
+    """Combines the watermarks of all inputs: the least of those that are not idle, which never
+    falls.
+
+    As Flink's StatusWatermarkValve and CombinedWatermarkStatus. State: table `watermarks`, input
+    port -> its watermark (ms) and idleness, with the combination under -1; the rows belong to no
+    bucket.
+    """
 
     def __init__(self, context: Context, inputs: int) -> None:
         self._table: KeyedTable = context.table(WATERMARKS, _KEYS, _VALUES, None)
@@ -39,28 +44,33 @@ class PortTimes:
 
     @property
     def reached(self) -> int:
-        """The watermark of all inputs so far."""
+        """The combined watermark (ms) so far."""
         return int(self._table.columns["watermark"][self._all])
 
     @property
     def idle(self) -> bool:
-        """Whether nothing comes from any input for now."""
+        """True if all inputs are idle."""
         return bool(self._table.columns["idle"][self._all])
 
     def advance(self, port: int, batch: Batch) -> Batch:
-        """Takes the time of a batch. It comes back with the operator's: its watermark behind the
-        batch, before each row, and before the batch. When all inputs are idle, time stands still
-        and the operator is idle, too."""
+        """Records the watermark of a batch of input `port`; returns the batch with the combined
+        watermark.
+
+        It is set after the batch, before each row, and before the batch. When all inputs are idle,
+        the watermark stays and the operator is idle, too.
+        """
         since = self.reached
         self._write(self._slots[port], batch.watermark, batch.idle)
         times, idle = self._table.columns["watermark"], self._table.columns["idle"]
         others = [int(times[s]) for s in self._slots if s != self._slots[port] and not idle[s]]
         least = min(others, default=MAX_WATERMARK)
-        own = MAX_WATERMARK if batch.idle else batch.watermark
+        batch_watermark = MAX_WATERMARK if batch.idle else batch.watermark
         all_idle = batch.idle and not others
-        watermark = since if all_idle else max(since, min(own, least))
+        watermark = since if all_idle else max(since, min(batch_watermark, least))
         self._write(self._all, watermark, all_idle)
         rows = batch.row_watermarks
+        # The combination is monotone: a row cannot have a watermark below the one before the batch,
+        # nor above that of the slowest other input.
         before = None if rows is None else np.maximum(np.minimum(rows, least), since)
         steps = None if batch.steps is None else np.maximum(np.minimum(batch.steps, least), since)
         return replace(
@@ -80,8 +90,8 @@ class PortTimes:
 
 
 def reached(watermark: int) -> pa.Table:
-    """The table of an operator whose inputs have reached that together, and none of which has said
-    anything since."""
+    """Returns a table of combined watermark `watermark`, from no input of which anything has
+    arrived since."""
     table = KeyedTable(WATERMARKS, _KEYS, _VALUES, None)
     slots, _ = table.slots_for([pa.array([ALL], pa.int32())], 1)
     table.columns["watermark"][slots] = watermark

@@ -1,4 +1,4 @@
-"""One row for each input row: named expressions over it."""
+"""Projection: one output row for each input row."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ from udf.vector import Errors, merge_errors
 
 
 class ProjectOperator:
-    """Computes those items of the projection that somebody reads (`columns`). A row in which one of
-    them has no value leaves by the error port and has no other output."""
+    """Computes the items of the projection that are read downstream (`columns`).
+
+    Stateless; Flink's StreamExecCalc without a condition. A row in which an expression fails leaves
+    by the error port and has no other output.
+    """
 
     def __init__(self, node: Project, columns: Sequence[str], owner: str = "") -> None:
         items = [(n, e) for n, e in node.items if n in set(columns)]
@@ -71,11 +74,12 @@ def _fails(vector: object, row: int) -> bool:
 
 
 def _plain(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Kernels may answer in a wider type (NULL literals, int64 lengths): the schema decides."""
+    """Casts to the type of the schema: kernels may return a wider one (NULL literals, int64
+    lengths)."""
     return array if array.type.equals(kind) else array.cast(kind, safe=False)
 
 
 def drop_rows(batch: Batch, mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Batch:
-    """Without the rows of `mask`; the time after the last row stays what it was."""
+    """Drops the rows of `mask`; the watermark after the last row stays."""
     kept = batch.take(np.flatnonzero(~mask))
     return replace(kept, watermark=batch.watermark)

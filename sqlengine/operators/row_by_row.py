@@ -1,4 +1,4 @@
-"""Feeds an operator one row at a time: what a query does where mini-batch is off."""
+"""Feeds an operator one row at a time: queries without mini-batch."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ import numpy as np
 from sqlengine.batch import Batch, concat
 from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Context, Operator, Output, Stream
 
-# As many rows may be held before they go on.
+# The number of output rows to buffer before they are emitted.
 _ROWS = 1 << 16
 
 
 class RowByRowOperator:
-    """The same operator, so that its rows come as they would if each batch had one. What comes out
-    for a batch is one batch again, unless it is long."""
+    """Runs an operator as if each row were a batch of its own.
+
+    The output for a batch is one batch for each port again, or several where it is long. State and
+    timers are those of the wrapped operator.
+    """
 
     def __init__(self, operator: Operator) -> None:
         self.operator = operator
@@ -31,9 +34,9 @@ class RowByRowOperator:
         output: Output = []
         rows = 0
         for i in range(batch.num_rows):
-            for to, made in self.operator.process(port, batch.slice(i, 1)):
-                output.append((to, _as_of(made, int(before[i]))))
-                rows += made.num_rows
+            for to, part in self.operator.process(port, batch.slice(i, 1)):
+                output.append((to, _as_of(part, int(before[i]))))
+                rows += part.num_rows
                 if rows >= _ROWS:
                     yield from joined(output)
                     output, rows = [], 0
@@ -43,16 +46,17 @@ class RowByRowOperator:
         self.operator.close()
 
 
-def _as_of(made: Batch, before: int) -> Batch:
-    """What one row made comes before the time that the row brings."""
-    if made.row_watermarks is not None or not made.num_rows or made.watermark <= before:
-        return made
-    return replace(made, row_watermarks=np.full(made.num_rows, before))
+def _as_of(part: Batch, before: int) -> Batch:
+    """Sets the watermark of a row's output to the one before the row, which the row itself advances
+    afterwards."""
+    if part.row_watermarks is not None or not part.num_rows or part.watermark <= before:
+        return part
+    return replace(part, row_watermarks=np.full(part.num_rows, before))
 
 
 def joined(output: Output) -> Output:
-    """The batches of each output port as one, errors first. Ticks between rows go: the last time
-    stays."""
+    """Concatenates the batches of each output port, errors first; of ticks between rows the last
+    watermark stays."""
     by_port: dict[int, list[Batch]] = {}
     for port, batch in output:
         by_port.setdefault(port, []).append(batch)

@@ -1,4 +1,4 @@
-"""INTERSECT and EXCEPT: how often each row is in either input, and what follows from that."""
+"""INTERSECT and EXCEPT, with and without ALL."""
 
 from __future__ import annotations
 
@@ -21,8 +21,13 @@ _COUNTS = Schema.of(left=BIGINT.with_nullable(False), right=BIGINT.with_nullable
 
 
 class SetOperationOperator:
-    """For each batch and row value, +I or -D as often as the result has the row more or less often
-    than before."""
+    """Emits +I or -D for each batch and row value, as often as the multiplicity in the result
+    changed.
+
+    Inputs: left (0) and right (1), with changes. State: table `rows`, all columns -> number of
+    equal rows on the left and on the right; a row without either is removed. Flink rewrites these
+    to GROUP BY or joins; here they are one operator.
+    """
 
     def __init__(self, node: SetOperation) -> None:
         self._node = node
@@ -40,39 +45,41 @@ class SetOperationOperator:
     def close(self) -> None: ...
 
     def _change(self, port: int, batch: Batch) -> Batch | None:
-        back, columns = (
+        retracts, columns = (
             takes_back(batch),
             [batch.column(n) for n in self._node.inputs[port].schema.names],
         )
         slots, _ = self._table.slots_for(columns, batch.num_rows)
         touched = first_seen(slots)
-        before = self._times_there(touched)
+        before = self._multiplicity(touched)
         np.add.at(
-            self._table.columns[_SIDES[port]], slots, 1 if back is None else np.where(back, -1, 1)
+            self._table.columns[_SIDES[port]],
+            slots,
+            1 if retracts is None else np.where(retracts, -1, 1),
         )
         self._table.mark(touched)
-        more = self._times_there(touched) - before
-        result = self._told(batch, touched, more) if more.any() else None
-        self._table.remove(touched[self._gone(touched)])
+        difference = self._multiplicity(touched) - before
+        result = self._changes(batch, touched, difference) if difference.any() else None
+        self._table.remove(touched[self._is_empty(touched)])
         return result
 
-    def _times_there(self, slots: IntArray) -> IntArray:
-        """How often the result has each row."""
+    def _multiplicity(self, slots: IntArray) -> IntArray:
+        """Returns how often the result contains each row."""
         left, right = (self._table.columns[side][slots].astype(np.int64) for side in _SIDES)
         if self._node.all:
             return np.maximum(left - right, 0) if self._node.is_except else np.minimum(left, right)
-        found: BoolArray = (left > 0) & ((right > 0) != self._node.is_except)
-        return found.astype(np.int64)
+        contained: BoolArray = (left > 0) & ((right > 0) != self._node.is_except)
+        return contained.astype(np.int64)
 
-    def _gone(self, slots: IntArray) -> BoolArray:
-        gone: BoolArray = (self._table.columns["left"][slots] == 0) & (
+    def _is_empty(self, slots: IntArray) -> BoolArray:
+        empty: BoolArray = (self._table.columns["left"][slots] == 0) & (
             self._table.columns["right"][slots] == 0
         )
-        return gone
+        return empty
 
-    def _told(self, batch: Batch, touched: IntArray, more: IntArray) -> Batch:
-        which = np.repeat(np.arange(len(touched)), np.abs(more))
-        kinds = np.where(more[which] > 0, INSERT, DELETE).astype(np.int8)
-        columns = [c.take(pa.array(which)) for c in self._table.key_arrays(touched)]
+    def _changes(self, batch: Batch, touched: IntArray, difference: IntArray) -> Batch:
+        index = np.repeat(np.arange(len(touched)), np.abs(difference))
+        kinds = np.where(difference[index] > 0, INSERT, DELETE).astype(np.int8)
+        columns = [c.take(pa.array(index)) for c in self._table.key_arrays(touched)]
         tick = batch.tick(self._node.schema)
-        return replace(tick, columns=tuple(columns), num_rows=len(which), kinds=plain(kinds))
+        return replace(tick, columns=tuple(columns), num_rows=len(index), kinds=plain(kinds))

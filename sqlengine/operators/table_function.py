@@ -1,4 +1,4 @@
-"""For each row, the rows that a table function gives for it."""
+"""LATERAL TABLE: the rows that a table function returns for each input row."""
 
 from __future__ import annotations
 
@@ -21,9 +21,12 @@ from udf.vector import BoolArray, Errors, merge_errors
 
 
 class TableFunctionOperator:
-    """Gives the columns that somebody reads (`columns`). A row for which the function fails leaves
-    by the error port and has no other output. Rows of one input row come in the order in which the
-    function gave them."""
+    """Joins each row with the rows that the table function returns for it.
+
+    Emits the columns that are read downstream (`columns`). Stateless; Flink's StreamExecCorrelate.
+    A row for which the function fails leaves by the error port and has no other output. The rows of
+    one input row are in the order in which the function returned them.
+    """
 
     def __init__(self, node: TableFunction, columns: Sequence[str], owner: str = "") -> None:
         bind = lookup_table(node.call.function)
@@ -38,10 +41,12 @@ class TableFunctionOperator:
         self._kernel = bind([a.type for a in node.call.args])
         self._condition = None if node.condition is None else compile_expression(node.condition)
         read = frozenset[str]() if node.condition is None else columns_of(node.condition)
-        self._seen = Schema(tuple(c for c in (*node.input.schema, *node.columns) if c.name in read))
+        self._condition_schema = Schema(
+            tuple(c for c in (*node.input.schema, *node.columns) if c.name in read)
+        )
         made = {c.name: i for i, c in enumerate(node.columns)}
-        self._places = made
-        self._made = [made.get(name) for name in columns]
+        self._result_places = made
+        self._result_of_column = [made.get(name) for name in columns]
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
@@ -51,45 +56,48 @@ class TableFunctionOperator:
             return [(0, replace(batch.tick(self.schema), origin=batch.origin))]
         arguments = [a(batch) for a in self._arguments]
         # The function does not see rows whose arguments failed; what failed there stands first.
+        # Errors of arguments come first in the merge: they are the reason where both fail.
         expanded = self._kernel(arguments, batch.num_rows)
-        expanded, failed = self._chosen(batch, expanded)
+        expanded, failed = self._filtered(batch, expanded)
         errors = merge_errors([*(a.errors for a in arguments), expanded.errors, failed])
         rows, index = self._rows(expanded, batch.num_rows, errors)
         result = [(0, self._result(batch, expanded, rows, index))]
         return result if errors is None else [(ERROR_PORT, self._failed(batch, errors)), *result]
 
-    def _chosen(self, batch: Batch, expanded: Expanded) -> tuple[Expanded, Errors | None]:
-        """Those for which the condition is TRUE, and the errors of input rows for which it has no
-        value."""
+    def _filtered(self, batch: Batch, expanded: Expanded) -> tuple[Expanded, Errors | None]:
+        """Returns the rows for which the condition is TRUE, and the errors of input rows for which
+        it fails."""
         if self._condition is None:
             return expanded, None
         count = len(expanded.rows)
-        taken = batch.take(expanded.rows, [n for n in self._seen.names if n not in self._places])
+        taken = batch.take(
+            expanded.rows, [n for n in self._condition_schema.names if n not in self._result_places]
+        )
         columns = [
             taken.column(c.name)
-            if c.name not in self._places
-            else _typed(expanded.columns[self._places[c.name]], c.type.arrow)
-            for c in self._seen
+            if c.name not in self._result_places
+            else _typed(expanded.columns[self._result_places[c.name]], c.type.arrow)
+            for c in self._condition_schema
         ]
-        found = self._condition(
-            replace(taken, schema=self._seen, columns=tuple(columns), num_rows=count)
+        condition = self._condition(
+            replace(taken, schema=self._condition_schema, columns=tuple(columns), num_rows=count)
         )
-        chosen = np.flatnonzero(truth(found, count))
-        kept = pa.array(chosen)
+        chosen = np.flatnonzero(truth(condition, count))
+        index = pa.array(chosen)
         narrowed = replace(
             expanded,
             rows=expanded.rows[chosen],
-            columns=tuple(c.take(kept) for c in expanded.columns),
+            columns=tuple(c.take(index) for c in expanded.columns),
         )
-        return narrowed, None if found.errors is None else _by_row(
-            found.errors, expanded.rows, batch.num_rows
+        return narrowed, None if condition.errors is None else _by_row(
+            condition.errors, expanded.rows, batch.num_rows
         )
 
     def _rows(
         self, expanded: Expanded, count: int, errors: Errors | None
     ) -> tuple[IntArray, IntArray]:
-        """For each output row its input row, and its place in what the function gave (-1: nothing,
-        in an outer join)."""
+        """Returns for each output row its input row, and its place among the function's rows (-1:
+        none, of an outer join)."""
         rows, index = expanded.rows, np.arange(len(expanded.rows))
         if errors is not None and len(rows):
             good = ~errors.mask[rows]
@@ -112,7 +120,7 @@ class TableFunctionOperator:
             taken.column(c.name)
             if made is None
             else _typed(expanded.columns[made].take(places), c.type.arrow)
-            for c, made in zip(self.schema, self._made, strict=True)
+            for c, made in zip(self.schema, self._result_of_column, strict=True)
         ]
         return replace(taken.with_columns(self.schema, columns), watermark=batch.watermark)
 
@@ -132,7 +140,7 @@ class TableFunctionOperator:
 
 
 def _by_row(errors: Errors, rows: IntArray, count: int) -> Errors:
-    """Errors of what the function gave as those of the rows that it gave it for."""
+    """Maps errors of the function's rows to the input rows."""
     mask, codes = np.zeros(count, np.bool_), np.zeros(count, np.int32)
     at = np.flatnonzero(errors.mask)[::-1]  # the first stays
     mask[rows[at]], codes[rows[at]] = True, errors.codes[at]

@@ -1,4 +1,4 @@
-"""Projections that differ in their literals only, computed together."""
+"""Templates: projections that differ in their literals only, computed together."""
 
 from __future__ import annotations
 
@@ -24,8 +24,11 @@ Index: TypeAlias = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Template:
-    """What routes of one `shape` have in common: `items[i]` is an evaluator over the input's
-    columns `reads`, or the type of a literal that each route has of its own."""
+    """The common part of all routes of one `shape`.
+
+    `items[i]` is an evaluator over the input's columns `reads`, or the type of a literal that
+    differs by route.
+    """
 
     shape: str
     target: str
@@ -37,8 +40,8 @@ class Template:
     def build(
         self, batch: Batch, rows: Index, routes: Sequence[PlacedRoute], which: Index
     ) -> tuple[Batch, Errors | None]:
-        """One output row per pair of an input row and the place in `routes` of the route that wants
-        it."""
+        """Returns one output row for each pair of an input row and a route, given by its place in
+        `routes`."""
         part = batch.take(rows, self.reads)
         part = replace(part, seed=part.seed ^ self.seed)
         columns, errors = [], []
@@ -59,8 +62,10 @@ class Template:
 
 @dataclass(frozen=True, eq=False)
 class PlacedRoute:
-    """A route, and the literals that it puts into its template. An event's rows come in the order
-    of `order`."""
+    """A route with its template and the literals that it puts there.
+
+    The output rows of an event are in the order of `order`.
+    """
 
     route: Route
     template: Template
@@ -69,7 +74,7 @@ class PlacedRoute:
 
 
 def place(route: Route) -> PlacedRoute:
-    """The route with its template, the same object for all routes of one shape."""
+    """Returns the route with its template, which is one object for all routes of a shape."""
     shape = _shape(route)
     template = _templates.get(shape)
     if template is None:
@@ -78,12 +83,12 @@ def place(route: Route) -> PlacedRoute:
     return PlacedRoute(route, template, literals, (route.job, route.place, route.rule))
 
 
-# As long as a route needs them.
+# A template lives as long as a route refers to it.
 _templates: WeakValueDictionary[str, Template] = WeakValueDictionary()
 
 
 def _shape(route: Route) -> str:
-    """Equal for routes whose rows can be built together."""
+    """Returns a key that is equal for routes whose rows can be built together."""
     parts = [route.target]
     for name, e in route.items:
         parts += (name, f"literal {e.type.arrow}" if isinstance(e, Literal) else e.digest)
@@ -100,7 +105,8 @@ def _template(shape: str, route: Route) -> Template:
 
 
 def _column(values: Sequence[LiteralValue], kind: pa.DataType) -> pa.Array:
-    """Literals of one type as a column; integers stand for dates and times in their Arrow unit."""
+    """Returns literals of one type as a column; integers are dates and times in their Arrow
+    unit."""
     if not pa.types.is_temporal(kind):
         return pa.array(values, kind)
     return pa.array(values, pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)

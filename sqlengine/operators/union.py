@@ -1,4 +1,4 @@
-"""All rows of all inputs; the time of the result is that of the slowest input."""
+"""UNION ALL: the rows of all inputs, under the combined watermark."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from sqlengine.operators.ports import PortTimes
 
 
 class UnionOperator:
-    """Renames columns by position. The watermark of each input is state: a row's watermark is the
-    least of them.
+    """Forwards the rows of all inputs, columns renamed by position.
 
-    `aligned` inputs come from one source, batch for batch: what held before a row there holds for
-    all of them. Only the time behind the last row waits until every input has had its part of the
-    batch. `process_many` takes these parts together and puts their rows in the order of the source: no
-    window is over before all inputs have given it their rows."""
+    State: the watermark of each input (`PortTimes`); a row's watermark is the least of them.
+
+    `aligned` inputs come from one source, batch for batch: the watermark before a row in the source
+    applies to all of them, and only the watermark after the last row waits until every input has
+    had its part of the batch. `process_many` takes these parts together and restores the order of
+    the source: no window fires before all inputs have delivered their rows.
+    """
 
     def __init__(self, schema: Schema, inputs: int, aligned: bool) -> None:
         self.schema = schema
@@ -37,17 +39,17 @@ class UnionOperator:
         return [(0, replace(result, row_watermarks=before, kinds=batch.kinds))]
 
     def process_many(self, parts: Sequence[tuple[int, Batch]]) -> Output:
-        """What `process` gives for all of them; as one batch where they are the parts of one."""
-        output = [told for port, batch in parts for told in self.process(port, batch)]
+        """Processes the batches in turn; where they are the parts of one source batch, returns one
+        batch."""
+        output = [result for port, batch in parts for result in self.process(port, batch)]
         if not self._aligned or len({port for port, _ in parts}) < len(parts):
             return output
-        made = [batch for _, batch in output]
-        together, times = concat(made), [b.watermarks() for b in made]
+        batches = [batch for _, batch in output]
+        together, times = concat(batches), [b.watermarks() for b in batches]
         order = np.argsort(together.watermarks(), kind="stable")
-        if len(times[0]) and all(
-            np.array_equal(times[0], t) for t in times
-        ):  # each row has become one in every part
-            order = np.arange(together.num_rows).reshape(len(made), -1).T.ravel()
+        # Equal watermarks everywhere: each source row became one row in every part.
+        if len(times[0]) and all(np.array_equal(times[0], t) for t in times):
+            order = np.arange(together.num_rows).reshape(len(batches), -1).T.ravel()
         return [(0, replace(together.take(order), watermark=together.watermark))]
 
     def close(self) -> None: ...

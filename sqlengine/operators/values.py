@@ -1,4 +1,4 @@
-"""Constant rows, given once when the first tick arrives; their end is the end of time."""
+"""VALUES: constant rows, emitted at the first tick, followed by the end of input."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ _ONE = Schema(())
 
 
 class ValuesOperator:
-    """A source without shards: the executor sends one tick, which becomes the rows. A row in which
-    an expression has no value leaves by the error port."""
+    """A source without shards: the executor sends one tick, for which it emits the rows.
+
+    Stateless. A row in which an expression fails leaves by the error port.
+    """
 
     def __init__(self, node: Values, owner: str = "") -> None:
         self._node = node
@@ -73,7 +75,7 @@ def _column(cells: list[Vector], kind: pa.DataType) -> pa.Array:
 def _first_error(
     expressions: Sequence[Scalar], cells: Sequence[Vector]
 ) -> list[tuple[Scalar, str]]:
-    """The first expression of a row that has no value, and why; empty where all have one."""
+    """Returns the first failing expression of a row with the reason; empty where none fails."""
     return [
         (e, v.errors.reason(0))
         for e, v in zip(expressions, cells, strict=True)

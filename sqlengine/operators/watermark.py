@@ -1,5 +1,5 @@
-"""Gives rows the watermark before them, row by row, so that no result depends on where a batch
-ends."""
+"""Watermark assignment: gives each row the watermark before it, so that no result depends on where
+a batch ends."""
 
 from __future__ import annotations
 
@@ -29,15 +29,19 @@ NULL_ROWTIME: Final = "row time is NULL"
 _KEYS = Schema.of(shard=STRING)
 _NUMBER = BIGINT.with_nullable(False)
 _VALUES = Schema.of(watermark=_NUMBER, active=_NUMBER)
-_COMBINED = None  # the key of what all shards have reached together
+_COMBINED = None  # the key of the combined watermark of all shards
 _NONE: Final[IntArray] = np.empty(0, np.int64)
 
 
 class ShardTimes:
-    """The watermark of each shard, and of all of them together: the least of them, which never
-    falls, not even when a shard appears. A shard that is known but silent holds the others back,
-    for `idle_ms` of processing time where that is not 0; when all are silent, time stands still.
-    The state is one table."""
+    """Combines the watermarks of all shards: their minimum, which never falls, not even when a
+    shard appears.
+
+    A known shard without records holds the others back; with `idle_ms`, for that much processing
+    time only (`table.exec.source.idle-timeout`). When all shards are idle, the watermark stays.
+    State: table `watermarks`, shard -> watermark (ms) and time of the last activity (ms); belongs
+    to no bucket.
+    """
 
     def __init__(self, context: Context, idle_ms: int = 0) -> None:
         self._table: KeyedTable = context.table(WATERMARKS, _KEYS, _VALUES, None)
@@ -46,17 +50,21 @@ class ShardTimes:
     def advance(
         self, shard: str, before: IntArray, after: int, now: int = 0
     ) -> tuple[IntArray, int]:
-        """Takes what rows of one shard, in order, say about its watermark at the processing time
-        `now`: before each row, and `after` the last. Returns the watermark of all shards before
-        each row, and after the last."""
+        """Advances one shard at the processing time `now`; returns the combined watermark before
+        each row, and after the last.
+
+        `before` is the shard's own watermark before each row, `after` the one after the last row.
+        """
         table = self._table
         slots, is_new = table.slots_for([pa.array([shard, _COMBINED], pa.string())], 2)
         times = table.columns["watermark"]
         times[slots[is_new]] = MIN_WATERMARK
         table.columns["active"][slots[is_new]] = 0
-        awake = self._awake(slots, now, stirs=len(before) > 0)
+        awake = self._active_shards(slots, now, stirs=len(before) > 0)
         own, combined = (int(t) for t in times[slots])
         least = int(times[awake[awake != slots[0]]].min(initial=MAX_WATERMARK))
+        # Three bounds for each row: the shard's own watermark, the slowest other shard, and the
+        # combined watermark so far, below which it never falls.
         rows = np.maximum(np.minimum(np.maximum(before, own), least), combined)
         own = max(own, after)
         if len(awake):
@@ -66,9 +74,12 @@ class ShardTimes:
             table.mark(slots)
         return rows, combined
 
-    def _awake(self, slots: IntArray, now: int, *, stirs: bool) -> IntArray:
-        """The slots of the shards for which the others wait. Where nobody looked for twice that
-        time (the process was not running), counting begins anew."""
+    def _active_shards(self, slots: IntArray, now: int, *, stirs: bool) -> IntArray:
+        """Returns the slots of the shards that hold the watermark back.
+
+        If this was not called for twice the idle timeout (the process was down), the timeout starts
+        anew.
+        """
         live = self._table.live()
         shards: IntArray = live[live != slots[1]]
         if not self._idle_ms:
@@ -78,16 +89,17 @@ class ShardTimes:
             active[shards] = now
         active[slots if stirs else slots[1:]] = now
         self._table.mark(live)
-        awake: IntArray = shards[active[shards] + self._idle_ms > now]
-        return awake
+        waiting_for: IntArray = shards[active[shards] + self._idle_ms > now]
+        return waiting_for
 
     @property
     def idle(self) -> bool:
-        """Whether all shards are silent."""
+        """True if all shards are idle."""
         return bool(self._idle_ms) and self.next_idle() is None
 
     def next_idle(self) -> int | None:
-        """The processing time at which one more shard counts as silent."""
+        """Returns the processing time (ms) at which the next shard becomes idle; None where there
+        is none."""
         if not self._idle_ms:
             return None
         slots, _ = self._table.slots_for([pa.array([_COMBINED], pa.string())], 1, insert=False)
@@ -97,12 +109,12 @@ class ShardTimes:
 
     @property
     def watermark(self) -> int:
-        """What all shards have reached together so far."""
+        """The combined watermark (ms) so far."""
         slots, _ = self._table.slots_for([pa.array([_COMBINED], pa.string())], 1, insert=False)
         return int(self._table.columns["watermark"][slots[0]]) if slots[0] >= 0 else MIN_WATERMARK
 
     def finish(self) -> int:
-        """The end of bounded input: everything has happened."""
+        """Raises all watermarks to the end of time, at the end of bounded input."""
         slots = self._table.live()
         self._table.columns["watermark"][slots] = MAX_WATERMARK
         self._table.mark(slots)
@@ -110,11 +122,16 @@ class ShardTimes:
 
 
 class WatermarkOperator:
-    """`batch.origin` is the shard of its rows; a tick from a shard makes the shard known, a tick
-    with the greatest watermark is the end of input. NULL does not advance a watermark. Rows without
-    a row time, or for which the watermark's expression fails, leave by the error port; they belong
-    to the table, not to one job. With `at_end` only the end of input is told, and every row goes
-    on."""
+    """Assigns row times and watermarks, as Flink's WatermarkAssignerOperator.
+
+    `batch.origin` is the shard of the rows; a tick from a shard registers it, a tick with the
+    greatest watermark is the end of input. NULL does not advance a watermark. Rows without a row
+    time, or for which the watermark expression fails, leave by the error port; they belong to the
+    table, not to one job. With `at_end` only the end of input is signalled, and every row passes.
+
+    State: `ShardTimes`, and `WatermarkPace` with an interval. Timers: the next idle shard, the next
+    periodic watermark.
+    """
 
     def __init__(self, node: AssignWatermark, evaluate: Evaluate) -> None:
         self._node = node
@@ -180,11 +197,11 @@ class WatermarkOperator:
         )
 
     def _schema(self, batch: Batch) -> Schema:
-        """The columns that came, the row time as an attribute."""
+        """Returns the columns of the batch, with the row time as a time attribute."""
         return self._node.schema.select(batch.schema.names)
 
     def _without(self, batch: Batch, missing: BoolArray, errors: Errors | None) -> Output:
-        """Sends rows without a row time away; the watermark behind the last row stays."""
+        """Drops rows without a row time; the watermark after the last row stays."""
         bad = missing if errors is None else missing | errors.mask
         if not bad.any():
             return [(0, batch)]

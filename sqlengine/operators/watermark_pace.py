@@ -1,4 +1,4 @@
-"""Watermarks that go on at intervals: `pipeline.auto-watermark-interval`."""
+"""Periodic watermarks: `pipeline.auto-watermark-interval`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, IntArray
 from sqlengine.operators.base import Context
 from sqlengine.state.table import KeyedTable
 
-# As in Flink there is no watermark until it lies behind the beginning of 1970.
+# As in Flink, no watermark is emitted until it is after the beginning of 1970.
 BEGINNING: Final = 0
 
 PACE: Final = "pace"  # the name of the table
@@ -22,9 +22,12 @@ _VALUES = Schema.of(told=_NUMBER, reached=_NUMBER, since=_NUMBER)
 
 
 class WatermarkPace:
-    """As in Flink a watermark goes on at once where it is more than the interval ahead of the one
-    that went on before, and otherwise when it has waited for the interval. The state is one row:
-    what was told, what was reached, and the processing time since which that waits."""
+    """Limits how often the watermark advances.
+
+    As in Flink a watermark is emitted at once if it is more than the interval ahead of the last one
+    emitted, and otherwise after the interval. State: table `pace`, one row: the watermark emitted
+    (`told`), the watermark reached (ms), and the processing time (ms) since which it waits.
+    """
 
     def __init__(self, context: Context, interval_ms: int) -> None:
         self._interval_ms = interval_ms
@@ -35,31 +38,33 @@ class WatermarkPace:
             self._write(BEGINNING, BEGINNING, 0)
 
     def advance(self, before: IntArray, after: int, now: int) -> tuple[int, IntArray, int]:
-        """Takes the watermark before each row, and after the last. Returns what was told before
-        this, before each row, and after the last."""
-        told, reached, since = self._read()
-        first = told
+        """Takes the watermark before each row and after the last; returns those emitted before the
+        batch, before each row, after the last."""
+        emitted, reached, since = self._read()
+        first = emitted
         if (due := self.timer()) is not None and due <= now:
-            told = reached
+            emitted = reached
         series = np.append(before, after)
         paced = np.empty_like(series)
         at = 0
+        # The series ascends: each step covers the rows up to the next jump beyond the interval.
         while at < len(series):
-            limit = min(told + self._interval_ms, MAX_WATERMARK)
+            limit = min(emitted + self._interval_ms, MAX_WATERMARK)
             end = at + int(np.searchsorted(series[at:], limit, side="right"))
-            paced[at:end] = told
+            paced[at:end] = emitted
             if end < len(series):
-                told = int(series[end])
+                emitted = int(series[end])
             at = end
-        waited = reached > told == first
-        self._write(told, max(reached, after), since if waited else now)
+        waited = reached > emitted == first
+        self._write(emitted, max(reached, after), since if waited else now)
         paced[paced == BEGINNING] = MIN_WATERMARK
         return first if first > BEGINNING else MIN_WATERMARK, paced[:-1], int(paced[-1])
 
     def timer(self) -> int | None:
-        """The processing time at which what waits goes on."""
-        told, reached, since = self._read()
-        return since + self._interval_ms if reached > told else None
+        """Returns the processing time (ms) at which the waiting watermark is emitted; None where
+        none waits."""
+        emitted, reached, since = self._read()
+        return since + self._interval_ms if reached > emitted else None
 
     def _read(self) -> tuple[int, int, int]:
         columns = self._table.columns

@@ -1,5 +1,5 @@
-"""Local time and instants, by Flink's rules for the hours that a clock shows twice or not at
-all."""
+"""Conversion between local time and instants, by Flink's rules for hours that a clock repeats or
+skips."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ _HOUR_MS = 3_600_000
 
 
 def to_local(instants: IntArray, zone: str) -> IntArray:
-    """What a clock in `zone` shows at these instants (ms), as ms of a day in UTC."""
+    """Returns the local time in `zone` at these instants (ms), as ms of a day in UTC."""
     if zone == "UTC":
         return instants
     local = pc.local_timestamp(pa.array(instants).cast(pa.timestamp("ms", zone)))
-    shown: IntArray = local.view(pa.int64()).to_numpy(zero_copy_only=False)
-    return shown
+    milliseconds: IntArray = local.view(pa.int64()).to_numpy(zero_copy_only=False)
+    return milliseconds
 
 
 def to_instants(local: IntArray, zone: str) -> IntArray:
-    """The instants (ms) at which a clock in `zone` shows `local`: the first of two, and where the
-    clock skips them, as many ms after the skip as `local` lies in it."""
+    """Returns the instants (ms) of local times in `zone`.
+
+    Of a repeated hour the first; a time within a skipped hour lies as many ms after the skip as it
+    lies in the hour.
+    """
     if zone == "UTC":
         return local
     shown = pa.array(local).view(pa.timestamp("ms"))
@@ -34,8 +37,10 @@ def to_instants(local: IntArray, zone: str) -> IntArray:
 
 
 def timer_instants(local: IntArray, zone: str) -> IntArray:
-    """The instants at which a timer for `local` goes off: the last of two, and where the clock
-    skips them, the hour in which it does."""
+    """Returns the instants at which a timer for `local` fires.
+
+    Of a repeated hour the last; for a time within a skipped hour, the beginning of that hour.
+    """
     first = to_instants(local, zone)
     if zone == "UTC":
         return first
