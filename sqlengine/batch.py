@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from parser.types import Column, Schema
+from planner.logical.change_kinds import RowKind as RowKind
 
 # Before the first row of a source nothing is late; after its last one everything has happened.
 MIN_WATERMARK = -(2**63)
@@ -20,19 +20,6 @@ MAX_WATERMARK = 2**63 - 1
 NO_OFFSET = -1
 
 IntArray = npt.NDArray[np.int64]
-
-
-class RowKind(IntEnum):
-    """What a row does to the result so far, by Flink's names."""
-
-    INSERT = 0
-    UPDATE_BEFORE = 1
-    UPDATE_AFTER = 2
-    DELETE = 3
-
-    @property
-    def short(self) -> str:
-        return ("+I", "-U", "+U", "-D")[self]
 
 
 @dataclass(frozen=True, slots=True)

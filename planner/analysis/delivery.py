@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from enum import Enum
 from typing import Final
 
 from parser.errors import PlanError, UnsupportedError
+from planner.capabilities import Overwrite, SinkCapabilities
 from planner.catalog import Table
 from planner.logical import (
     Constrain,
@@ -19,9 +19,9 @@ from planner.logical import (
     Sink,
     UpsertMaterialize,
 )
-from planner.logical.change_kinds import ModifyKindSet
+from planner.logical.change_kinds import INSERT_ONLY, ChangelogMode, ModifyKindSet
 from planner.logical.constraints import has_length, parts
-from planner.settings import NOT_NULL, flag, one_of
+from planner.settings import NOT_NULL, RUNTIME_MODE, flag, is_batch, one_of
 
 MATERIALIZE: Final = "table.exec.sink.upsert-materialize"
 REQUIRE_CONFLICT: Final = "table.exec.sink.require-on-conflict"
@@ -30,39 +30,56 @@ NESTED: Final = "table.exec.sink.nested-constraint-enforcer"
 MATERIALIZE_VALUES = ("AUTO", "NONE", "FORCE")
 
 
-class AcceptedChanges(Enum):
-    """Which changes a table takes: new rows only; also +U and -D by its primary key; all of them,
-    and it needs -U; or whatever comes."""
-
-    APPEND = "append"
-    UPSERT = "upsert"
-    RETRACT = "retract"
-    ANY = "any"
-
-
-def deliver(sink: Sink, takes: AcceptedChanges, deletes: bool, settings: Mapping[str, str]) -> Sink:
-    """The sink with all that stands between the query and its table. `deletes`: the table takes -D.
-    UnsupportedError when it does not take what the query gives, PlanError when ON CONFLICT is
-    missing or has no place."""
+def deliver(sink: Sink, capabilities: SinkCapabilities | None, settings: Mapping[str, str]) -> Sink:
+    """The sink with all that stands between the query and its table, by what the table can do as a
+    sink (None: it cannot be written). UnsupportedError when it does not take what the query gives,
+    PlanError when ON CONFLICT is missing or has no place, or OVERWRITE needs batch mode."""
     table = sink.table
     if table is None:
         return sink
-    if takes is AcceptedChanges.ANY and not sink.input.changes:
-        takes = AcceptedChanges.APPEND  # it is what the query makes of it
-    _check_conflict(sink, table, takes)
-    _check_taken(sink.input, table, takes, deletes)
+    if capabilities is None:
+        raise cannot_be_written(table)
+    if sink.overwrite:
+        _check_overwrite(table, capabilities.overwrite, settings)
+    mode = capabilities.changelog
+    if mode.as_requested and not sink.input.changes:
+        mode = INSERT_ONLY  # the query makes it one
+    _check_conflict(sink, table, mode)
+    _check_taken(sink.input, table, mode, capabilities.changelog.has_delete)
     plan = constrained(sink.input, table, settings)
-    if _is_materialized(sink, table, takes, settings):
+    if _is_materialized(sink, table, mode, settings):
         key = upsert_key(plan, frozenset(table.primary_key)) or ()
         plan = UpsertMaterialize(plan, table.primary_key, key, sink.conflict or "DEDUPLICATE")
-        return replace(sink, input=plan, conflict="")
-    if (
-        takes is AcceptedChanges.UPSERT
+    elif (
+        mode.is_upsert
+        and not mode.as_requested
         and ModifyKindSet.UPDATES in plan.changes
         and _can_drop(plan, table)
     ):
         plan = DropUpdateBefore(plan)
-    return replace(sink, input=plan, conflict="")
+    return replace(sink, input=plan, conflict="", apart=capabilities.isolated_jobs)
+
+
+def cannot_be_written(table: Table) -> UnsupportedError:
+    """The error for a table whose connector has no sink."""
+    return UnsupportedError(
+        f"table '{table.display}' with connector '{table.connector}' cannot be written"
+    )
+
+
+def _check_overwrite(table: Table, overwrite: Overwrite, settings: Mapping[str, str]) -> None:
+    if overwrite is Overwrite.UNSUPPORTED:
+        raise UnsupportedError(
+            f"INSERT OVERWRITE of table '{table.display}' is not supported",
+            detail=f"connector '{table.connector}' only adds rows",
+            hint="write INSERT INTO",
+        )
+    if overwrite is Overwrite.BATCH and not is_batch(settings):
+        raise PlanError(
+            f"INSERT OVERWRITE of table '{table.display}' needs batch mode",
+            detail="a stream has no end at which its rows could replace the others",
+            hint=f"SET '{RUNTIME_MODE}' = 'batch'",
+        )
 
 
 def constrained(plan: LogicalPlan, table: Table, settings: Mapping[str, str]) -> LogicalPlan:
@@ -101,14 +118,10 @@ def _can_drop(plan: LogicalPlan, table: Table) -> bool:
 
 
 def _is_materialized(
-    sink: Sink, table: Table, takes: AcceptedChanges, settings: Mapping[str, str]
+    sink: Sink, table: Table, mode: ChangelogMode, settings: Mapping[str, str]
 ) -> bool:
     how = one_of(settings, MATERIALIZE, MATERIALIZE_VALUES)
-    if (
-        takes not in (AcceptedChanges.UPSERT, AcceptedChanges.ANY)
-        or not table.primary_key
-        or how == "NONE"
-    ):
+    if not mode.is_upsert or not table.primary_key or how == "NONE":
         return False
     if how == "FORCE":
         return True
@@ -138,17 +151,16 @@ def _missing_conflict(plan: LogicalPlan, table: Table) -> PlanError:
     )
 
 
-def _check_conflict(sink: Sink, table: Table, takes: AcceptedChanges) -> None:
+def _check_conflict(sink: Sink, table: Table, mode: ChangelogMode) -> None:
     if not sink.conflict:
         return
-    if takes not in (AcceptedChanges.UPSERT, AcceptedChanges.ANY):
-        append = takes is AcceptedChanges.APPEND
+    if not mode.is_upsert:
         raise PlanError(
             "ON CONFLICT clause is only allowed for upsert sinks; the sink"
             f" '{'.'.join(table.name)}' is not an upsert "
             + (
                 "sink because it only takes new rows"
-                if append
+                if mode.is_insert_only
                 else "sink because it requires UPDATE_BEFORE (retract mode)"
             )
         )
@@ -170,10 +182,10 @@ def _scans(plan: LogicalPlan) -> Iterator[Scan]:
             yield node
 
 
-def _check_taken(plan: LogicalPlan, table: Table, takes: AcceptedChanges, deletes: bool) -> None:
+def _check_taken(plan: LogicalPlan, table: Table, mode: ChangelogMode, deletes: bool) -> None:
     """UnsupportedError when a query changes rows that it has written in a way that its table does
     not take."""
-    if takes is AcceptedChanges.APPEND and plan.changes:
+    if mode.is_insert_only and plan.changes:
         raise UnsupportedError(
             f"table '{table.display}' takes new rows only, but the query updates or deletes rows"
             " that it has written",

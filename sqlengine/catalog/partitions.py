@@ -9,7 +9,6 @@ from parser.statements import Show
 from planner.catalog import Catalog, Table
 from sqlengine.batch import Batch
 from sqlengine.catalog.describe import held_object, one_column
-from sqlengine.connectors.base import Partitioning
 from sqlengine.connectors.registry import connector_of
 
 
@@ -19,9 +18,11 @@ def show_partitions(catalog: Catalog, statement: Show) -> Batch:
     table = held_object(catalog, statement.name or (), statement.position)
     if not isinstance(table, Table) or not table.partition_keys:
         raise PlanError(f"'{table.name[2]}' has no partitions", position=statement.position)
-    found = connector_of(table)
-    if not isinstance(found, Partitioning):
-        raise PlanError(f"connector '{found.name}' has no partitions", position=statement.position)
+    connector = connector_of(table)
+    if not connector.capabilities.partitioning:
+        raise PlanError(
+            f"connector '{connector.name}' has no partitions", position=statement.position
+        )
     wanted: dict[str, str] = {}
     for part in statement.partition:
         if part.name not in table.partition_keys:
@@ -30,4 +31,4 @@ def show_partitions(catalog: Catalog, statement: Show) -> Batch:
             raise PlanError(message, hint=hint, position=statement.position)
         literal = part.value.find(exp.Literal) if part.value is not None else None
         wanted[part.name] = literal.name if literal is not None else ""
-    return one_column("partition name", found.partitions(table, wanted))
+    return one_column("partition name", connector.partitions(table, wanted))

@@ -1,12 +1,13 @@
-"""What a connector is: sources made of shards that are read by offset, and sinks that take an epoch
-at a time."""
+"""The interfaces of connectors: sources made of shards that are read by offset, and sinks that
+commit an epoch at a time."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +16,11 @@ from xxhash import xxh64_hexdigest
 
 from parser.errors import TryAgain
 from parser.types import DataType
+from planner.capabilities import Capabilities
 from planner.catalog import Table
 from planner.graph.division import WHOLE, SubtaskAssignment
 from planner.scalar import Scalar
-from sqlengine.batch import Batch, RowKind
+from sqlengine.batch import Batch
 from sqlengine.broker.base import Broker
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.formats.base import Option as Option
@@ -46,59 +48,120 @@ class Chunk:
     kinds: npt.NDArray[np.int8] | None = None
 
 
-class Source(Protocol):
+class FullCache(ABC):
+    """Rows of a lookup table kept as a whole, and loaded again when they change (Flink's
+    `FullCachingLookupProvider`). Each version is a range of offsets of the topic `topic`, which
+    several sources of a graph may share. Graph thread only."""
+
+    topic: str
+
+    @abstractmethod
+    def reload(self) -> bool:
+        """Looks for a new version now and then; True if there is one to read."""
+
+    @abstractmethod
+    def lines_at(self, offset: int) -> pa.Array:
+        """The lines that a reader has that has read up to `offset`: binary, each line as often as
+        it occurs, in any order."""
+
+    @abstractmethod
+    def restore(self, lines: pa.Array, *, exclusive: bool) -> int | None:
+        """The offset at which a reader goes on that has these lines from another topic.
+
+        None where the last version differs and other sources read this topic. A reader that has the
+        topic to itself (`exclusive`) gets its lines as a new version instead."""
+
+    @abstractmethod
+    def discard_before(self, offset: int) -> None:
+        """Removes versions that end before `offset`: no source and no recovery reads them."""
+
+
+class Source(ABC):
     """A table's records. Offsets are integers that only grow within a shard; what they count is the
     connector's business (records, bytes). Everything is called from the graph's thread and must not
-    block."""
+    block. Methods with a body belong to a declared capability (`planner.capabilities`)."""
+
+    # How lookup joins see new versions of the table; None for a table that is read once.
+    full_cache: FullCache | None = None
 
     @property
+    @abstractmethod
     def bounded(self) -> bool:
-        """Whether it ends where `end` says now."""
+        """True if the source ends where `end` is now."""
 
+    @abstractmethod
     def shards(self) -> list[str]:
-        """All shards there are now; more may appear later, none disappears."""
+        """Returns the shards that exist now; more may appear later, none disappears."""
 
+    @abstractmethod
     def start(self, shard: str) -> int:
         """The offset at which a new job begins, by the table's startup mode."""
 
+    @abstractmethod
     def end(self, shard: str) -> int | None:
-        """The offset after the last record there is now. None when the source cannot know."""
+        """The offset after the last record that exists now. None when the source cannot know."""
 
+    @abstractmethod
     def read(
         self, shard: str, offset: int, *, max_rows: int, until: int | None = None
     ) -> Chunk | None:
-        """Records from `offset` on, at most `max_rows`; None when there are none now. With `until`,
-        exactly the records before that offset and no others, however many: a replay reads the
-        ranges that its epochs recorded. What was read once can be read again with equal bytes."""
+        """Returns records from `offset` on, at most `max_rows`; None when there are none now.
 
-    def passed(self, positions: Mapping[str, int]) -> None:
-        """Told now and then, after a checkpoint, how far the graph is: for others who want to know.
-        The graph itself goes on from its checkpoint."""
+        With `until` it returns exactly the records before that offset, however many: a replay reads
+        the ranges that its epochs recorded. Where the source is `replayable`, records that were
+        read once come again with equal bytes."""
 
+    def notify_checkpoint(self, positions: Mapping[str, int]) -> None:  # noqa: B027
+        """Tells after a checkpoint, now and then, which offset each shard has reached: for
+        consumers outside. The graph itself goes on from its checkpoint."""
+
+    def expired(self, shard: str, offset: int) -> str | None:
+        """Why records from `offset` on are no longer complete (capability `expires`); None where
+        they are."""
+        return None
+
+    def apply_partitions(self, where: Scalar) -> None:
+        """Restricts reading to partitions whose columns fulfil `where` (capability
+        `partition_push_down`). Called before anything else."""
+        raise NotImplementedError(f"{type(self).__name__} has no partitions")
+
+    @abstractmethod
     def close(self) -> None: ...
 
 
-class Sink(Protocol):
-    """Where a table's rows go. One sink per table and graph; the graph's id is the `writer` it was
-    opened with.
+class Sink(ABC):
+    """The writer of a table's rows. There is one sink per table and graph; the graph's id is the
+    `writer` it was opened with. Graph thread only.
 
     Exactly once: `write` any number of times, then `commit(epoch)`: all rows since the last commit
     become visible together, once, even if the same epoch is committed again after a crash.
-    `last_epoch` is what it knows of that."""
+    `last_epoch` is what it knows of that. Methods with a body belong to a declared capability
+    (`planner.capabilities`)."""
 
-    guarantee: ClassVar[str]  # 'exactly-once' or 'at-least-once', shown by EXPLAIN
-
+    @abstractmethod
     def last_epoch(self) -> int | None:
         """The last epoch that this writer committed, over restarts; None when there is none."""
 
+    @abstractmethod
     def write(self, batch: Batch) -> None:
-        """Takes rows of the table's schema. May fail with SqlError; the job that writes is then at
-        fault."""
+        """Accepts rows of the table's schema. May fail with SqlError; the job that writes is then
+        at fault."""
 
+    @abstractmethod
     def commit(self, epoch: int) -> int:
-        """Makes the rows visible, and gives their number. An epoch that was committed before adds
-        nothing."""
+        """Makes the rows visible and returns their number. An epoch that was committed before adds
+        nothing. Raises `TryAgain` where there is no space, or another one holds the table: the
+        rows stay, and the same commit is called again."""
 
+    def roll(self, *, end: bool = False) -> None:  # noqa: B027
+        """Makes complete files visible (capability `rolling`). Called between two epochs, often;
+        with `end` all files, since no more rows come. Raises as `commit` does."""
+
+    def publish_overwrite(self) -> None:  # noqa: B027
+        """Replaces the table's rows by those that were committed (capability `overwrite`). Called
+        once, when the statement has succeeded."""
+
+    @abstractmethod
     def close(self) -> None: ...
 
 
@@ -137,139 +200,45 @@ def writer_of(graph: str, table: Table, *definition: str) -> str:
     return f"{graph}/{xxh64_hexdigest(text.encode())}"
 
 
-class Connector(Protocol):
-    """One file in this folder defines one of these and registers it with `@connector('name')`."""
+class Connector(ABC):
+    """Opens the tables of one kind of system. A subclass stands in a file of its own, and is found
+    by its entry point in the group 'sqlengine.connectors' (`sqlengine.system.plugins`): ours are in
+    pyproject.toml, those of other distributions in theirs. It is made without arguments, when its
+    name is first used.
+
+    `options`: besides 'connector', 'format' and those of the format; # in a name stands for any
+    column. `metadata`: the types of metadata columns by key. `capabilities`: what its tables can
+    do at most; `capabilities_of` says what one table can do."""
 
     name: ClassVar[str]
-    options: ClassVar[
-        Mapping[str, Option]
-    ]  # besides 'connector', 'format' and the format's own; # is any column
-    metadata: ClassVar[Mapping[str, DataType]]  # by metadata key
-    needs_format: ClassVar[bool]
-    accepts_updates: ClassVar[bool]  # whether its sink takes other rows than +I
+    capabilities: ClassVar[Capabilities]
+    options: ClassVar[Mapping[str, Option]] = {}
+    metadata: ClassVar[Mapping[str, DataType]] = {}
+
+    def capabilities_of(self, table: Table) -> Capabilities:
+        """What the table can do with its options. PlanError where these contradict each other."""
+        return self.capabilities
 
     def source(self, table: Table, environment: Environment) -> Source:
-        """Opens the table for reading; UnsupportedError if it can only be written."""
+        """Opens the table for reading. Called if it has capabilities as a source."""
+        raise NotImplementedError(f"connector '{self.name}' cannot read")
+
+    def lookup_source(self, table: Table, environment: Environment) -> Source:
+        """Opens the table for lookup joins that see later versions of it; the source has a
+        `full_cache`. Called if `lookup` is RELOADED."""
+        raise NotImplementedError(f"connector '{self.name}' cannot reload")
 
     def sink(self, table: Table, environment: Environment) -> Sink:
-        """Opens the table for writing; UnsupportedError if it can only be read."""
-
-
-@runtime_checkable
-class Changing(Protocol):
-    """What a connector has besides, where rows come or go with kinds and no format says which."""
-
-    keeps_rows: ClassVar[
-        bool
-    ]  # rows are kept as they are: metadata may have any key, and tables partitions
-
-    def brings(self, table: Table) -> frozenset[RowKind]:
-        """The kinds of rows that the table may give."""
-
-    def takes(self, table: Table) -> frozenset[RowKind]:
-        """The kinds of rows that can be written to the table."""
-
-
-@runtime_checkable
-class Partitioning(Protocol):
-    """What a connector has besides, where the values of partition columns do not stand in records:
-    to it they are metadata, by `planner.catalog.PARTITION` and the column's name."""
-
-    has_partitions: ClassVar[bool]
-
-    def partitions(self, table: Table, values: Mapping[str, str]) -> list[str]:
-        """Those there are with these values of columns ('' for NULL), as SHOW PARTITIONS names
-        them: `dt=2024-05-01/hr=7`."""
-
-
-@runtime_checkable
-class Filing(Protocol):
-    """What a connector has besides that takes formats of whole files."""
-
-    keeps_files: ClassVar[bool]
-
-
-@runtime_checkable
-class Repeating(Protocol):
-    """What a connector has besides whose sinks take rows again after a crash. `apart`: what takes
-    them may fail for the rows of one job, so that each job has a sink of its own."""
-
-    apart: ClassVar[bool]
-
-
-@runtime_checkable
-class Pruning(Protocol):
-    """What a source has besides that can leave partitions out."""
-
-    def keep(self, where: Scalar) -> None:
-        """Reads only partitions whose columns fulfil this. Called before anything else."""
-
-
-@runtime_checkable
-class Forgetting(Protocol):
-    """What a source has besides whose records may be gone."""
-
-    def gone(self, shard: str, offset: int) -> str | None:
-        """Why records from `offset` on are not all there any more; None where they are."""
-
-
-@runtime_checkable
-class Reloaded(Protocol):
-    """What a connector has besides that can read a table again."""
-
-    def reloaded_source(self, table: Table, environment: Environment) -> Source:
-        """Opens a table in which rows are looked up; the source is a `Reloading` one."""
-
-
-@runtime_checkable
-class Reloading(Protocol):
-    """What a source has besides whose rows are looked up and read again when they change. It has an
-    end when nothing else is read any more. `versions`: the topic that keeps them; sources of a
-    graph may have it in common."""
-
-    versions: str
-
-    def forget(self, before: int) -> None:
-        """No source reads what stands before that offset of the topic, also after a crash."""
-
-    def renew(self) -> bool:
-        """Looks for another version, now and then; whether there is one to read."""
-
-    def lines(self, before: int) -> pa.Array:
-        """What a reader has who has read up to that offset: binary, each line as often as it is
-        there, in any order."""
-
-    def take_up(self, lines: pa.Array, *, alone: bool) -> int | None:
-        """The offset at which a reader goes on who has these lines from another topic of versions.
-        None where the last version is another one, and others read this topic: only for a reader
-        who is `alone` it is changed to them."""
-
-
-@runtime_checkable
-class Overwriting(Protocol):
-    """What a connector has besides, where INSERT OVERWRITE can put new rows in the place of those
-    that a table holds."""
-
-    overwrites_streams: ClassVar[bool]  # also where the input may have no end
+        """Opens the table for writing. Called if it has capabilities as a sink."""
+        raise NotImplementedError(f"connector '{self.name}' cannot write")
 
     def overwriting_sink(self, table: Table, environment: Environment) -> Sink:
-        """Opens the table for writing; its rows show once the sink `takes_place`."""
+        """Opens the table for INSERT OVERWRITE: its rows are visible after `publish_overwrite`.
+        Called if `overwrite` is supported."""
+        raise NotImplementedError(f"connector '{self.name}' cannot overwrite")
 
-
-@runtime_checkable
-class Replacing(Protocol):
-    """What the sink of INSERT OVERWRITE has besides."""
-
-    def take_place(self) -> None:
-        """Puts all rows that were committed in the place of those that were there. Called once,
-        when the statement has succeeded."""
-
-
-@runtime_checkable
-class Rolling(Protocol):
-    """What a sink has besides whose rows show some time after their commit, in files that are
-    complete then."""
-
-    def roll(self, *, end: bool = False) -> None:
-        """Called between two epochs, often: lets show what is due by now; with `end` all, since no
-        more rows come. As `commit` raises, and is called again after TryAgain."""
+    def partitions(self, table: Table, values: Mapping[str, str]) -> list[str]:
+        """Returns the partitions with these values of columns ('' for NULL), as SHOW PARTITIONS
+        names them: `dt=2024-05-01/hr=7`. Called if `partitioning` is supported. To such a connector
+        partition columns are metadata, by `planner.catalog.PARTITION` and the column's name."""
+        raise NotImplementedError(f"connector '{self.name}' has no partitions")

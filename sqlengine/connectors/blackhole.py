@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar
 
-from parser.errors import UnsupportedError
-from parser.types import DataType
+from planner.capabilities import Capabilities, SinkCapabilities
 from planner.catalog import Table
-from sqlengine.batch import Batch, RowKind
-from sqlengine.connectors.base import Environment, Option, Sink, Source
-from sqlengine.connectors.registry import connector
+from planner.logical.change_kinds import UPSERT
+from sqlengine.batch import Batch
+from sqlengine.connectors.base import Connector, Environment, Sink
 
 
-@connector("blackhole")
-class BlackholeConnector:
+class BlackholeConnector(Connector):
+    """Opens sinks that count rows. They accept +U without -U."""
+
     name: ClassVar[str] = "blackhole"
-    options: ClassVar[Mapping[str, Option]] = {}
-    metadata: ClassVar[Mapping[str, DataType]] = {}
-    needs_format: ClassVar[bool] = False
-    accepts_updates: ClassVar[bool] = True
-    keeps_rows: ClassVar[bool] = False
-
-    def brings(self, table: Table) -> frozenset[RowKind]:
-        return frozenset({RowKind.INSERT})
-
-    def takes(self, table: Table) -> frozenset[RowKind]:
-        """It needs no -U."""
-        return frozenset(RowKind) - {RowKind.UPDATE_BEFORE}
-
-    def source(self, table: Table, environment: Environment) -> Source:
-        raise UnsupportedError(f"table '{table.display}' with connector 'blackhole' cannot be read")
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        sink=SinkCapabilities(changelog=UPSERT, condition="no row is kept")
+    )
 
     def sink(self, table: Table, environment: Environment) -> Sink:
         return BlackholeSink()
 
 
-class BlackholeSink:
-    guarantee: ClassVar[str] = "exactly-once"
+class BlackholeSink(Sink):
+    """Counts rows and drops them."""
 
     def __init__(self) -> None:
         self._rows = 0

@@ -22,13 +22,13 @@ from parser.errors import (
     PlanError,
     SqlError,
     UnknownObject,
-    UnsupportedError,
 )
-from parser.types import STRING, DataType
+from parser.types import STRING
+from planner.capabilities import Capabilities, DeliveryGuarantee, SinkCapabilities
 from planner.catalog import Catalog, Function, Table
+from planner.logical.change_kinds import ALL_CHANGES, INSERT_ONLY, UPSERT
 from sqlengine.batch import Batch, RowKind, concat
-from sqlengine.connectors.base import Environment, Option, Sink, Source
-from sqlengine.connectors.registry import connector
+from sqlengine.connectors.base import Connector, Environment, Option, Sink
 from sqlengine.functions.sinks import SinkFunction
 from udf.user import Kind, coerce, is_user, takes_changes
 
@@ -42,30 +42,30 @@ _OP: Final = "op"
 Deliver: TypeAlias = Callable[[Batch], None]
 
 
-@connector("python")
-class PythonConnector:
+class PythonConnector(Connector):
     name: ClassVar[str] = "python"
     options: ClassVar[Mapping[str, Option]] = {
         _FUNCTION: Option(doc="a function declared with @sqlengine.sink, by its name in SQL"),
         _CALLABLE: Option(doc="what the embedding program has given the engine under this name"),
         _CHANGES: Option(doc="set by the engine"),
     }
-    metadata: ClassVar[Mapping[str, DataType]] = {}
-    needs_format: ClassVar[bool] = False
-    accepts_updates: ClassVar[bool] = True
-    keeps_rows: ClassVar[bool] = False
-    apart: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        sink=SinkCapabilities(
+            changelog=ALL_CHANGES,
+            guarantee=DeliveryGuarantee.AT_LEAST_ONCE,
+            condition="rows since the last checkpoint are delivered again after a crash",
+            isolated_jobs=True,
+        )
+    )
 
-    def brings(self, table: Table) -> frozenset[RowKind]:
-        return frozenset({RowKind.INSERT})
-
-    def takes(self, table: Table) -> frozenset[RowKind]:
+    def capabilities_of(self, table: Table) -> Capabilities:
+        """See `Connector`. A function takes changes if it has a parameter for their kinds, a
+        callable always does."""
         if _CALLABLE not in table.options and _CHANGES not in table.options:
-            return frozenset({RowKind.INSERT})
-        return frozenset(RowKind) - ({RowKind.UPDATE_BEFORE} if table.primary_key else set())
-
-    def source(self, table: Table, environment: Environment) -> Source:
-        raise UnsupportedError(f"table '{table.display}' with connector 'python' cannot be read")
+            mode = INSERT_ONLY
+        else:
+            mode = UPSERT if table.primary_key else ALL_CHANGES
+        return self.capabilities.with_changelog(sink=mode)
 
     def sink(self, table: Table, environment: Environment) -> Sink:
         """OptionError where neither or both of 'function' and 'callable' are given; PlanError where
@@ -128,10 +128,8 @@ def with_function(table: Table, catalog: Catalog) -> tuple[Table, Function | Non
     return replace(table, options=options), found
 
 
-class PythonSink:
+class PythonSink(Sink):
     """Delivers the rows of an epoch together, at its end."""
-
-    guarantee: ClassVar[str] = "at-least-once"
 
     def __init__(self, deliver: Deliver) -> None:
         self._deliver = deliver

@@ -1,45 +1,29 @@
-"""The connectors by name, and the check of a table's WITH options against what connector and format
-declare. A file of this folder registers its connector; third parties use the entry point group
-'sqlengine.connectors'."""
+"""The connectors by name, the check of a table's WITH options against what connector and format
+declare, and the opening of tables.
+
+Each connector is found by its entry point in the group 'sqlengine.connectors'."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
-from importlib.metadata import entry_points
-from typing import TypeVar
 
 from parser.errors import OptionError, PlanError, UnsupportedError
-from parser.types import Root, Schema
-from planner.analysis.delivery import AcceptedChanges, deliver
+from parser.types import DataType, Root, Schema
+from planner.analysis.delivery import cannot_be_written, deliver
+from planner.capabilities import OF_FORMAT, Capabilities, FormatUse, Lookup, Overwrite
 from planner.catalog import PARTITION, MetadataColumn, Table
-from planner.logical import LogicalPlan, Scan
+from planner.logical import Scan
 from planner.logical import Sink as PlannedSink
-from planner.logical.change_kinds import ModifyKindSet
-from planner.settings import IDLE_OPTION, RUNTIME_MODE, is_batch
-from sqlengine.batch import RowKind
+from planner.settings import IDLE_OPTION
 from sqlengine.broker.errors import NO_SPACE, cannot_write
-from sqlengine.connectors.base import (
-    Changing,
-    Connector,
-    Environment,
-    Filing,
-    Option,
-    Overwriting,
-    Partitioning,
-    Pruning,
-    Reloaded,
-    Repeating,
-    Sink,
-    Source,
-)
+from sqlengine.connectors.base import Connector, Environment, Option, Sink, Source
 from sqlengine.connectors.column_paths import part_names
-from sqlengine.formats.base import FileFormat
 from sqlengine.formats.options import choice, did_you_mean, duration, parse_options
-from sqlengine.formats.registry import VALUE, changelog_format_of, format_of
+from sqlengine.formats.registry import VALUE, changelog_mode_of, format_of
+from sqlengine.system.plugins import CONNECTORS, Plugins
 
-_connectors: dict[str, Connector] = {}
+_connectors: Plugins[Connector] = Plugins(CONNECTORS)
 _COMMON = {
     "connector": Option(required=True),
     IDLE_OPTION: Option(
@@ -57,153 +41,147 @@ _COMMON = {
     "scan.watermark.alignment.update-interval": Option(duration),
 }
 
-C = TypeVar("C", bound=Connector)
+
+def connector_names() -> list[str]:
+    """Returns the names of all connectors; imports none of them."""
+    return _connectors.names()
 
 
-def connector(name: str) -> Callable[[type[C]], type[C]]:
-    """Registers the decorated class, made without arguments, under `name`."""
-
-    def register(cls: type[C]) -> type[C]:
-        _connectors[name] = cls()
-        return cls
-
-    return register
-
-
-@cache
-def connectors() -> dict[str, Connector]:
-    """All connectors by name."""
-    from sqlengine.connectors import blackhole, python_  # noqa: F401  each registers itself
-    from sqlengine.connectors.datagen import connector as datagen  # noqa: F401
-    from sqlengine.connectors.filesystem import connector as filesystem  # noqa: F401
-    from sqlengine.connectors.jdbc import connector as jdbc  # noqa: F401
-    from sqlengine.connectors.memory import connector as memory  # noqa: F401
-    from sqlengine.connectors.print import connector as print_  # noqa: F401
-    from sqlengine.connectors.topic import connector as topic  # noqa: F401
-
-    for point in entry_points(group="sqlengine.connectors"):
-        if point.name not in _connectors:
-            _connectors[point.name] = point.load()()
-    return _connectors
+def get_connector(name: str) -> Connector | None:
+    """Returns the connector of that name, if there is one."""
+    return _connectors.get(name)
 
 
 def connector_of(table: Table) -> Connector:
-    """The table's connector; PlanError with what was probably meant."""
-    known = connectors()
+    """Returns the table's connector; PlanError with what was probably meant."""
     name = table.options.get("connector")
     if name is None:
         raise PlanError(
             f"table '{table.display}' needs the option 'connector'",
-            hint="one of " + ", ".join(sorted(known)),
+            hint="one of " + ", ".join(connector_names()),
         )
-    if name not in known:
-        hint = did_you_mean(name, known) or "known connectors: " + ", ".join(sorted(known))
+    connector = get_connector(name)
+    if connector is None:
+        known = connector_names()
+        hint = did_you_mean(name, known) or "known connectors: " + ", ".join(known)
         raise OptionError(
             f"unknown connector '{name}' of table '{table.display}'", hint=hint, subject="connector"
         )
-    return known[name]
+    return connector
+
+
+def capabilities_of(table: Table) -> Capabilities:
+    """What the table can do as a source and as a sink, by its connector, its options and its
+    format. PlanError where one of these is missing or wrong."""
+    capabilities = connector_of(table).capabilities_of(table)
+    ends = (capabilities.source, capabilities.sink)
+    if any(end is not None and end.changelog is OF_FORMAT for end in ends):
+        return capabilities.with_format(changelog_mode_of(table))
+    return capabilities
 
 
 def validate(table: Table) -> None:
     """Checks the table's options, metadata keys and column types. PlanError names what is wrong;
     nothing is opened."""
-    found = connector_of(table)
-    declared = _declared(table, found)
-    own = {
-        name: text
-        for name, text in table.options.items()
-        if not _is_format_option(name, table, found)
-    }
-    parse_options(own, declared, f"table '{table.display}'")
-    if table.partition_keys and not (
-        isinstance(found, Partitioning) or (isinstance(found, Changing) and found.keeps_rows)
-    ):
+    connector = connector_of(table)
+    options_of(table)
+    can = connector.capabilities
+    if table.partition_keys and not (can.partitioning or can.keeps_rows):
         raise UnsupportedError(
             f"PARTITIONED BY of table '{table.display}' is not supported",
             detail=f"connector '{table.connector}' has no partitions",
             hint="leave it out, or keep the table in files: 'connector' = 'filesystem'",
         )
     for column in table.metadata:
-        _check_metadata(column, found, table)
-    if found.needs_format:
-        chosen, options = format_of(table)
-        if isinstance(chosen, FileFormat) and isinstance(found, Filing):
-            chosen.check(table.physical, options)
+        _check_metadata(column, connector, table)
+    if can.format is not FormatUse.NONE:
+        format_, options = format_of(table)
+        if format_.capabilities.bulk and can.format is FormatUse.RECORDS_AND_FILES:
+            format_.check(table.physical, options)
         else:
-            chosen.decoder(table.physical, options)
+            format_.decoder(table.physical, options)
 
 
-def _check_metadata(declared: MetadataColumn, found: Connector, table: Table) -> None:
-    """The connector, or the format of the table, has the key, and its values fit in the declared
-    type."""
-    if isinstance(found, Changing) and found.keeps_rows:
+def _check_metadata(declared: MetadataColumn, connector: Connector, table: Table) -> None:
+    """Checks that the connector, or the format of the table, has the key, and that its values fit
+    in the declared type."""
+    can = connector.capabilities
+    if can.keeps_rows or (can.partitioning and declared.key.startswith(PARTITION)):
         return
-    if isinstance(found, Partitioning) and declared.key.startswith(PARTITION):
-        return
-    known = dict(found.metadata)
-    chosen = changelog_format_of(table) if found.needs_format else None
-    if chosen is not None:
-        known |= {VALUE + key: kind for key, kind in chosen.metadata.items()}
+    known = dict(connector.metadata)
+    if can.format is not FormatUse.NONE:
+        format_, _ = format_of(table)
+        known |= {VALUE + key: kind for key, kind in format_.metadata.items()}
     if declared.key not in known:
         hint = did_you_mean(declared.key, known) or "keys: " + (", ".join(sorted(known)) or "none")
-        raise PlanError(f"connector '{found.name}' has no metadata '{declared.key}'", hint=hint)
+        raise PlanError(f"connector '{connector.name}' has no metadata '{declared.key}'", hint=hint)
     own, kind = known[declared.key], declared.column.type
-    same = (
-        own.root is kind.root
-        or (own.is_timestamp and kind.is_timestamp)
-        or (own.is_integer and kind.root is Root.BIGINT)
-    )
-    if not same:
+    if not _holds(kind, own):
         raise PlanError(
-            f"metadata '{declared.key}' of connector '{found.name}' is {own}, not {kind}"
+            f"metadata '{declared.key}' of connector '{connector.name}' is {own}, not {kind}"
         )
 
 
+def _holds(declared: DataType, own: DataType) -> bool:
+    """True if a column of the declared type can hold metadata of the connector's own type."""
+    return (
+        own.root is declared.root
+        or (own.is_timestamp and declared.is_timestamp)
+        or (own.is_integer and declared.root is Root.BIGINT)
+    )
+
+
 def options_of(table: Table) -> dict[str, object]:
-    """The connector's options with their values, defaults filled in, those of the format left
-    out."""
-    found = connector_of(table)
+    """Returns the connector's options with their values, defaults filled in, those of the format
+    left out."""
+    connector = connector_of(table)
     own = {
         name: text
         for name, text in table.options.items()
-        if not _is_format_option(name, table, found)
+        if not _is_format_option(name, table, connector)
     }
-    return parse_options(own, _declared(table, found), f"table '{table.display}'")
+    return parse_options(own, _declared(table, connector), f"table '{table.display}'")
 
 
 def open_source(table: Table, environment: Environment) -> Source:
-    """Opens the table for reading, after `validate`."""
+    """Opens the table for reading, after `validate`. UnsupportedError if it can only be written."""
     validate(table)
+    connector = connector_of(table)
+    if connector.capabilities.source is None:
+        raise UnsupportedError(
+            f"table '{table.display}' with connector '{connector.name}' cannot be read"
+        )
     try:
-        return connector_of(table).source(table, environment)
+        return connector.source(table, environment)
     except OSError as error:
         raise _cannot_open(table, "read", error) from None
 
 
 def open_scan(scan: Scan, environment: Environment) -> Source:
     """Opens what a scan reads."""
-    found = connector_of(scan.table)
-    if scan.reloaded and isinstance(found, Reloaded):
+    connector = connector_of(scan.table)
+    source = connector.capabilities.source
+    if scan.reloaded and source is not None and source.lookup is Lookup.RELOADED:
         validate(scan.table)
-        return found.reloaded_source(scan.table, environment)
-    source = open_source(scan.table, environment)
+        return connector.lookup_source(scan.table, environment)
+    opened = open_source(scan.table, environment)
     if scan.where is not None:
-        assert isinstance(source, Pruning)
-        source.keep(scan.where)
-    return source
+        opened.apply_partitions(scan.where)
+    return opened
 
 
 def open_sink(table: Table, environment: Environment, *, overwrite: bool = False) -> Sink:
     """Opens the table for writing, after `validate`; `overwrite`: what is written replaces what is
-    there. BrokerFull where there is no space for it."""
+    there. UnsupportedError if it can only be read, BrokerFull where there is no space for it."""
     validate(table)
-    found = connector_of(table)
+    connector = connector_of(table)
+    sink = connector.capabilities.sink
+    if sink is None:
+        raise cannot_be_written(table)
     try:
-        return (
-            found.overwriting_sink(table, environment)
-            if overwrite and isinstance(found, Overwriting)
-            else found.sink(table, environment)
-        )
+        if overwrite and sink.overwrite is not Overwrite.UNSUPPORTED:
+            return connector.overwriting_sink(table, environment)
+        return connector.sink(table, environment)
     except OSError as error:
         if error.errno in NO_SPACE:
             raise cannot_write(f"table '{table.display}'", error) from None
@@ -214,95 +192,30 @@ def declared(table: Table) -> Table:
     """The table with the changes that its rows bring, as its connector says. What is wrong with its
     options is told where the table is used."""
     try:
-        kinds = brings(table)
+        capabilities = capabilities_of(table)
     except PlanError:
         return table
-    if isinstance(connector_of(table), Partitioning):
-        table = _with_partitions_apart(table)
-    return replace(table, changes=changes_of(kinds))
+    if capabilities.partitioning:
+        table = _with_partition_metadata(table)
+    source = capabilities.source
+    return table if source is None else replace(table, changes=source.changelog.modify_kinds)
 
 
-def _with_partitions_apart(table: Table) -> Table:
-    """The partition columns are in no record: the connector tells them."""
+def _with_partition_metadata(table: Table) -> Table:
+    """The table with its partition columns as metadata: they are in no record, and the connector
+    tells them."""
     keys = [c for c in table.physical if c.name in table.partition_keys]
-    apart = tuple(MetadataColumn(c, PARTITION + c.name, virtual=False) for c in keys)
+    metadata = tuple(MetadataColumn(c, PARTITION + c.name, virtual=False) for c in keys)
     rest = tuple(c for c in table.physical if c.name not in table.partition_keys)
-    return replace(table, physical=Schema(rest), metadata=(*table.metadata, *apart))
-
-
-def brings(table: Table) -> frozenset[RowKind]:
-    """The kinds of rows that the table may give."""
-    found = connector_of(table)
-    if isinstance(found, Changing):
-        return found.brings(table)
-    return kinds_of_format(table) if found.needs_format else frozenset({RowKind.INSERT})
-
-
-def takes(table: Table) -> frozenset[RowKind]:
-    """The kinds of rows that can be written to the table."""
-    found = connector_of(table)
-    if isinstance(found, Changing):
-        return found.takes(table)
-    if found.accepts_updates:
-        return frozenset(RowKind)
-    return kinds_of_format(table) if found.needs_format else frozenset({RowKind.INSERT})
-
-
-def kinds_of_format(table: Table) -> frozenset[RowKind]:
-    """The kinds of rows that records of the table's format stand for."""
-    chosen = changelog_format_of(table)
-    return chosen.kinds if chosen is not None else frozenset({RowKind.INSERT})
-
-
-def changes_of(kinds: frozenset[RowKind]) -> ModifyKindSet:
-    """What rows of these kinds are to the planner."""
-    updates = ModifyKindSet.UPDATES if RowKind.UPDATE_AFTER in kinds else ModifyKindSet.NONE
-    if updates and RowKind.UPDATE_BEFORE not in kinds:
-        updates |= ModifyKindSet.UPSERTS
-    return updates | (ModifyKindSet.DELETES if RowKind.DELETE in kinds else ModifyKindSet.NONE)
+    return replace(table, physical=Schema(rest), metadata=(*table.metadata, *metadata))
 
 
 def delivered(sink: PlannedSink, settings: Mapping[str, str]) -> PlannedSink:
-    """The sink with all that stands between the query and its table, as the table's connector takes
-    changes. Errors are those of `planner.analysis.delivery.deliver`."""
+    """The sink with all that stands between the query and its table, by the table's capabilities.
+    Errors are those of `capabilities_of` and of `planner.analysis.delivery.deliver`."""
     if sink.table is None:
         return sink
-    if sink.overwrite:
-        _check_overwriting(sink.table, settings)
-    kinds = takes(sink.table)
-    mode = AcceptedChanges.APPEND if kinds == {RowKind.INSERT} else AcceptedChanges.UPSERT
-    if RowKind.UPDATE_BEFORE in kinds:
-        found = connector_of(sink.table)
-        mode = (
-            AcceptedChanges.ANY
-            if found.accepts_updates and not isinstance(found, Changing)
-            else AcceptedChanges.RETRACT
-        )
-    found = connector_of(sink.table)
-    apart = isinstance(found, Repeating) and found.apart
-    return replace(deliver(sink, mode, RowKind.DELETE in kinds, settings), apart=apart)
-
-
-def repeated(plans: Iterable[LogicalPlan]) -> list[str]:
-    """The tables that these statements write to and that take rows again after a crash."""
-    tables = (p.table for p in plans if isinstance(p, PlannedSink) and p.table is not None)
-    return sorted({t.display for t in tables if isinstance(connector_of(t), Repeating)})
-
-
-def _check_overwriting(table: Table, settings: Mapping[str, str]) -> None:
-    found = connector_of(table)
-    if not isinstance(found, Overwriting):
-        raise UnsupportedError(
-            f"INSERT OVERWRITE of table '{table.display}' is not supported",
-            detail=f"connector '{found.name}' only adds rows",
-            hint="write INSERT INTO",
-        )
-    if not found.overwrites_streams and not is_batch(settings):
-        raise PlanError(
-            f"INSERT OVERWRITE of table '{table.display}' needs batch mode",
-            detail="a stream has no end at which its rows could replace the others",
-            hint=f"SET '{RUNTIME_MODE}' = 'batch'",
-        )
+    return deliver(sink, capabilities_of(sink.table).sink, settings)
 
 
 def _cannot_open(table: Table, what: str, error: OSError) -> PlanError:
@@ -314,13 +227,13 @@ def _cannot_open(table: Table, what: str, error: OSError) -> PlanError:
     )
 
 
-def _declared(table: Table, found: Connector) -> Mapping[str, Option]:
+def _declared(table: Table, connector: Connector) -> Mapping[str, Option]:
     """The connector's options; a # in a name stands for each column of the table, and each part of
     one."""
     declared = dict(_COMMON)
-    if found.needs_format:
+    if connector.capabilities.format is not FormatUse.NONE:
         declared["format"] = Option(required=True, doc="for example 'format' = 'json'")
-    for name, option in found.options.items():
+    for name, option in connector.options.items():
         if "#" in name:
             declared |= {
                 name.replace("#", part): option
@@ -332,5 +245,6 @@ def _declared(table: Table, found: Connector) -> Mapping[str, Option]:
     return declared
 
 
-def _is_format_option(name: str, table: Table, found: Connector) -> bool:
-    return found.needs_format and name.startswith(table.options.get("format", "") + ".")
+def _is_format_option(name: str, table: Table, connector: Connector) -> bool:
+    prefix = table.options.get("format", "") + "."
+    return connector.capabilities.format is not FormatUse.NONE and name.startswith(prefix)

@@ -9,7 +9,6 @@ those who send to it can wait for it."""
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import ClassVar, Final
 
@@ -20,7 +19,7 @@ from sqlengine.batch import Batch
 from sqlengine.broker.base import Addition, Broker, Records, system_topic
 from sqlengine.broker.errors import BrokerError
 from sqlengine.broker.storage.packing import Compression
-from sqlengine.connectors.base import Chunk
+from sqlengine.connectors.base import Chunk, Sink, Source
 from sqlengine.formats.shuffle_records import SenderHeader, decode_header, encode_header
 
 # What a part may have sent to another one that has not read it.
@@ -91,7 +90,7 @@ class Unread:
         return {part: size for part, size in self._bytes.items() if size > self._most}
 
 
-class ShuffleSource:
+class ShuffleSource(Source):
     """Reads this part's shard. Offsets count batches. At first, and each time when it has read as
     many bytes as `tells`, the others can see how far it is: what stands before the offset of a read
     has been processed."""
@@ -147,16 +146,12 @@ class ShuffleSource:
         )
         return next(later, records.num_rows)
 
-    def passed(self, positions: Mapping[str, int]) -> None: ...
-
     def close(self) -> None: ...
 
 
-class ShuffleSink:
+class ShuffleSink(Sink):
     """Sends an epoch's parcels, in one request: a batch for each part that gets any, this one
     included. An epoch that is repeated adds where it is missing and nowhere else."""
-
-    guarantee: ClassVar[str] = "exactly-once"
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ from planner.logical import LogicalPlan, Scan, Sink
 from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.cluster.instance_groups import InstanceGroups
 from sqlengine.cluster.subtask_log import subtask_count
-from sqlengine.connectors.base import Environment, Forgetting, Reloading
+from sqlengine.connectors.base import Environment
 from sqlengine.connectors.registry import open_scan, open_source
 from sqlengine.executors.epochs import EPOCHS, TopicEpochLog
 from sqlengine.graphs.managed import ManagedGraph
@@ -229,8 +229,8 @@ class GraphManager:
             scan = restoration.graph.nodes[name].plan
             assert isinstance(scan, Scan)
             with closing(open_scan(scan, environment)) as source:
-                assert isinstance(source, Reloading)
-                at = source.take_up(lines, alone=True)
+                assert source.full_cache is not None
+                at = source.full_cache.restore(lines, exclusive=True)
                 assert at is not None
                 found[name] = dict.fromkeys(source.shards(), at)
         return found
@@ -245,10 +245,7 @@ class GraphManager:
             for shard, offset in positions.items():
                 if shard not in there:
                     return f"'{shard}' is not there any more"
-                if (
-                    isinstance(source, Forgetting)
-                    and (reason := source.gone(shard, offset)) is not None
-                ):
+                if (reason := source.expired(shard, offset)) is not None:
                     return reason
         finally:
             source.close()

@@ -135,7 +135,7 @@ class Migrations:
         for name, source in [
             (n, s) for n, s in list(held.runner.inputs.running.items()) if n in mine
         ]:
-            if source.reloading is not None:
+            if source.full_cache is not None:
                 continue
             at, near = dict(source.positions), _near(source)
             theirs = home.read_positions(name)

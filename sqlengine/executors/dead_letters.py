@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
@@ -17,6 +17,7 @@ from planner.graph.physical import PhysicalNode
 from planner.logical import AssignWatermark, Scan, ShuffleScan
 from sqlengine.batch import Batch
 from sqlengine.broker.base import Broker
+from sqlengine.connectors.base import Sink
 from sqlengine.executors.epochs import Replay
 
 DEAD_LETTERS = "_dead_letters"
@@ -37,11 +38,9 @@ _NAMES = (
 )
 
 
-class DeadLetterSink:
+class DeadLetterSink(Sink):
     """Rows that could not be processed, one JSON object each: the columns of DEAD_LETTER, time,
     graph and epoch, and the version of the job. `versions` are the jobs that run."""
-
-    guarantee: ClassVar[str] = "exactly-once"
 
     def __init__(
         self, broker: Broker, writer: str, versions: Callable[[], Mapping[str, int]] = dict

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NoReturn
 
 from parser.errors import ExecutionError, ServiceError, SqlError
 from planner.graph.physical import PhysicalNode, PhysicalSink
 from sqlengine.batch import Batch
-from sqlengine.connectors.base import Chunk
+from sqlengine.connectors.base import Chunk, Sink, Source
 
 
 class JobsFailed(ExecutionError):
@@ -85,7 +84,7 @@ class OperatorFailed(Exception):
 
 
 @dataclass
-class UnavailableSource:
+class UnavailableSource(Source):
     """In the place of a source that cannot be opened any more when a graph is recovered: it cannot
     be read either."""
 
@@ -106,8 +105,6 @@ class UnavailableSource:
     ) -> Chunk | None:
         self._fail()
 
-    def passed(self, positions: Mapping[str, int]) -> None: ...
-
     def close(self) -> None: ...
 
     def _fail(self) -> NoReturn:
@@ -115,11 +112,10 @@ class UnavailableSource:
 
 
 @dataclass
-class UnavailableSink:
+class UnavailableSink(Sink):
     """The same for a sink."""
 
     error: SqlError
-    guarantee: ClassVar[str] = "at-least-once"
 
     def last_epoch(self) -> int | None:
         return None

@@ -26,11 +26,9 @@ class FileVersions:
         since is read again, too, so nothing is removed."""
         needed: dict[str, int] = {}
         for name, source in running.items():
-            if source.reloading is not None:
+            if source.full_cache is not None:
                 at = min(stored.positions.get(name, source.began).values(), default=0)
-                needed[source.reloading.versions] = min(
-                    at, needed.get(source.reloading.versions, at)
-                )
+                needed[source.full_cache.topic] = min(at, needed.get(source.full_cache.topic, at))
         if not needed or stored.positions.keys() - running.keys():
             return
         if not self._checkpoints or self._checkpoints[-1][0] != stored.log_offset:
@@ -43,5 +41,5 @@ class FileVersions:
 
     def _forget(self, needed: Mapping[str, int], running: Mapping[str, RunningSource]) -> None:
         for source in running.values():
-            if source.reloading is not None:
-                source.reloading.forget(needed.get(source.reloading.versions, 0))
+            if source.full_cache is not None:
+                source.full_cache.discard_before(needed.get(source.full_cache.topic, 0))

@@ -128,9 +128,9 @@ class Inputs:
     def _renew(self) -> None:
         """A table that has another version is read before anything else."""
         for name, running in self.running.items():
-            if running.reloading is not None and name not in self.failed and not running.ended:
+            if running.full_cache is not None and name not in self.failed and not running.ended:
                 try:
-                    if running.reloading.renew():
+                    if running.full_cache.reload():
                         self._read_first.add(name)
                 except SqlError as error:
                     self.failed[name] = error
@@ -158,7 +158,7 @@ class Inputs:
         busy = {name for name, _ in chunks}
         ended = [name for name, s in self.running.items() if name not in busy and s.exhausted()]
         again = [
-            name for name, s in self.running.items() if s.reloading is not None and not s.ended
+            name for name, s in self.running.items() if s.full_cache is not None and not s.ended
         ]
         if again and all(
             s.ended or name in ended or name in again for name, s in self.running.items()

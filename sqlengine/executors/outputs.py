@@ -20,8 +20,8 @@ from planner.graph.chunked import Chunked
 from planner.graph.division import OUTGOING
 from planner.graph.physical import PhysicalPlan, PhysicalSink
 from sqlengine.batch import Batch
-from sqlengine.connectors.base import Busy, Environment, Replacing, Rolling, Sink
-from sqlengine.connectors.registry import open_sink
+from sqlengine.connectors.base import Busy, Environment, Sink
+from sqlengine.connectors.registry import capabilities_of, open_sink
 from sqlengine.executors.dead_letters import DeadLetterSink
 from sqlengine.executors.epochs import Replay
 from sqlengine.executors.failures import RowsFailed, RowsGivenUp, SinkFailed, UnavailableSink
@@ -106,7 +106,7 @@ class Outputs:
         # What a sink had no space for, oldest first: it has the rows of the first.
         self._buffered: dict[str, deque[BufferedEpoch]] = {}
         self._last_tried: dict[str, int] = {}  # when a busy sink was asked last, by the clock
-        self._rolling: dict[str, Rolling] = {}
+        self._rolling: dict[str, Sink] = {}
         self.call_log = answers
         self._environment = environment
         self._letters = letters
@@ -167,7 +167,11 @@ class Outputs:
     def switch(self, plan: PhysicalPlan, new: Mapping[str, Sink]) -> None:
         """To another plan: `new` sinks come, those that it does not have are closed."""
         self.running.update(new)
-        self._rolling |= {name: sink for name, sink in new.items() if isinstance(sink, Rolling)}
+        self._rolling |= {
+            name: sink
+            for name, sink in new.items()
+            if not isinstance(sink, UnavailableSink) and _is_rolling(plan.sinks[name].sink.table)
+        }
         gone = [
             s
             for s in self._sinks.difference(plan.sinks)
@@ -372,13 +376,17 @@ class Outputs:
                 raise SinkFailed(plan.sinks[name], error)
 
     def publish_overwrites(self) -> None:
-        """All statements have succeeded: what INSERT OVERWRITE has written replaces what was
-        there."""
+        """Replaces rows by what INSERT OVERWRITE has written: all statements have succeeded."""
         for sink in self.running.values():
-            if isinstance(sink, Replacing):
-                sink.take_place()
+            sink.publish_overwrite()
 
     def close(self) -> None:
         owed = (sink for sink in self._uncommitted.values() if isinstance(sink, RecoveredCommit))
         for sink in (*self.running.values(), *owed):
             sink.close()
+
+
+def _is_rolling(table: Table | None) -> bool:
+    """True if a table shows rows some time after their commit; a query's result has no table."""
+    sink = capabilities_of(table).sink if table is not None else None
+    return sink is not None and sink.rolling

@@ -7,10 +7,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
 
 from sqlengine.batch import Batch
-from sqlengine.connectors.base import Rolling, Sink
+from sqlengine.connectors.base import Sink
 from sqlengine.executors.wire import decode_batch
 
 
@@ -25,11 +24,9 @@ class PendingCommit:
     batches: tuple[bytes, ...]
 
 
-class RecoveredCommit:
+class RecoveredCommit(Sink):
     """A sink opened as the writer of these rows, which are of it and in the order of their epochs.
     It has done its work once `commit` returns."""
-
-    guarantee: ClassVar[str] = "exactly-once"
 
     def __init__(self, sink: Sink, unsent: Iterable[PendingCommit]) -> None:
         self._sink = sink
@@ -52,8 +49,7 @@ class RecoveredCommit:
             self._rows += self._sink.commit(self._left[0].epoch)
             self._left.popleft()
             self._write()
-        if isinstance(self._sink, Rolling):
-            self._sink.roll(end=True)
+        self._sink.roll(end=True)
         return self._rows
 
     def close(self) -> None:

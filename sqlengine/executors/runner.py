@@ -450,7 +450,7 @@ class GraphRunner:
             write = self.checkpoints.finish if wait else self.checkpoints.begin
             write(self.position(), self.executor.tables, self._clock())
             for source in self.inputs.running.values():
-                source.source.passed(source.positions)
+                source.source.notify_checkpoint(source.positions)
             if self.checkpoints.stored is not None:
                 self._versions.let_go(self.checkpoints.stored, self.inputs.running)
                 if self._portion is not None:

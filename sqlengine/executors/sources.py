@@ -13,7 +13,7 @@ from parser.errors import PlanError
 from parser.types import Column, Schema
 from planner.logical import Scan
 from sqlengine.batch import Batch
-from sqlengine.connectors.base import Chunk, Reloading, Source
+from sqlengine.connectors.base import Chunk, Source
 from sqlengine.formats.registry import value_metadata
 from sqlengine.operators.scan import raw_schema
 
@@ -36,7 +36,7 @@ class RunningSource:
     began_epoch: int = 0
 
     def __post_init__(self) -> None:
-        self.reloading = self.source if isinstance(self.source, Reloading) else None
+        self.full_cache = self.source.full_cache
         told = value_metadata(self.scan.table)
         self._keys = tuple(m for m in self.scan.table.metadata if m not in told)
         self._raw = raw_schema(Schema(tuple(Column(m.key, m.column.type) for m in self._keys)))
@@ -71,7 +71,7 @@ class RunningSource:
 
     def exhausted(self) -> bool:
         """Whether bounded input is read to its end now."""
-        if not self.source.bounded or self.ended or self.reloading is not None:
+        if not self.source.bounded or self.ended or self.full_cache is not None:
             return False
         return all(
             offset >= (self.source.end(shard) or 0) for shard, offset in self.positions.items()

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
 
 from sqlengine.batch import Batch
-from sqlengine.connectors.base import Rolling, Sink
+from sqlengine.connectors.base import Sink
 
 
-class WaitingSink:
+class WaitingSink(Sink):
     """Keeps the rows of the epoch until then; `commit` raises TryAgain meanwhile, as that of any
     sink without space."""
-
-    guarantee: ClassVar[str] = "exactly-once"
 
     def __init__(self, opener: Callable[[], Sink]) -> None:
         self._opener = opener
@@ -33,9 +30,8 @@ class WaitingSink:
         return self._opened().commit(epoch)
 
     def roll(self, *, end: bool = False) -> None:
-        sink = self._sink
-        if sink is not None and isinstance(sink, Rolling):
-            sink.roll(end=end)
+        if self._sink is not None:
+            self._sink.roll(end=end)
 
     def close(self) -> None:
         if self._sink is not None:

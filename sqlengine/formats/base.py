@@ -1,19 +1,21 @@
-"""What a format is: bytes to columns and back, with the bad records apart."""
+"""The interfaces of formats: bytes to columns and back, with the bad records apart."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parser.errors import UnsupportedError
 from parser.types import DataType, Schema
-from sqlengine.batch import Batch, RowKind
-from sqlengine.formats.lines import Framing
+from planner.logical.change_kinds import INSERT_ONLY, ChangelogMode
+from sqlengine.batch import Batch
+from sqlengine.formats.lines import Framing, LineFraming
 
 
 @dataclass(frozen=True)
@@ -51,43 +53,30 @@ class Decoded:
     metadata: tuple[pa.Array, ...] = ()
 
 
+@dataclass(frozen=True)
+class FormatCapabilities:
+    """What a format can do. `changelog`: the kinds of rows that its records bring, and that can be
+    written; `bulk`: it is one of whole files and not of records (Flink's `BulkDecodingFormat`);
+    `line_separated`: its records can be kept in files, one after the other."""
+
+    changelog: ChangelogMode = INSERT_ONLY
+    bulk: bool = False
+    line_separated: bool = True
+
+
 class Decoder(Protocol):
-    """Made for one set of columns; called once a batch for all jobs."""
+    """Reads records as columns. Made for one set of columns; called once a batch for all jobs."""
 
     def decode(self, records: pa.Array) -> Decoded:
-        """`records` is a BinaryArray without NULLs. Never raises for data."""
+        """Decodes a BinaryArray without NULLs. Never raises for data."""
 
 
 class Encoder(Protocol):
+    """Writes rows as records."""
+
     def encode(self, batch: Batch) -> pa.Array:
-        """One BinaryArray entry per row (row kinds are the business of a `ChangelogFormat`
-        only)."""
-
-
-class Format(Protocol):
-    """One file in this folder defines one of these and registers it with `@format_('json')`.
-    Options arrive without the format's prefix ('fail-on-missing-field', not
-    'json.fail-on-missing-field'); an unknown one is refused by name."""
-
-    name: ClassVar[str]
-    line_separated: ClassVar[bool]
-    options: ClassVar[Mapping[str, Option]]  # without the prefix
-
-    def decoder(
-        self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None
-    ) -> Decoder:
-        """Reads records of `schema`; gives all of its columns or those of `columns`, in the order
-        of the schema. PlanError for a bad option, UnsupportedError for a column type that the
-        format cannot hold."""
-
-    def encoder(self, schema: Schema, options: Mapping[str, str]) -> Encoder: ...
-
-
-@runtime_checkable
-class Frames(Protocol):
-    """What a format has besides, where the records of a file are not simply its lines."""
-
-    def framing(self, options: Mapping[str, str]) -> Framing: ...
+        """Returns a BinaryArray with one entry per row. Row kinds are written by formats with a
+        `changelog` only."""
 
 
 class FileReader(Protocol):
@@ -97,8 +86,8 @@ class FileReader(Protocol):
     def num_rows(self) -> int: ...
 
     def read(self, start: int, count: int) -> pa.RecordBatch:
-        """So many rows from `start` on, or as many as there are: the columns of the schema, in its
-        order and types. ExecutionError where the file holds what they cannot."""
+        """Returns `count` rows from `start` on, or as many as there are: the columns of the schema,
+        in its order and types. ExecutionError where the file holds values that they cannot."""
 
     def close(self) -> None: ...
 
@@ -107,44 +96,73 @@ class FileWriter(Protocol):
     """Makes a file, from its beginning to its end."""
 
     @property
-    def held(self) -> int:
+    def buffered(self) -> int:
         """About how many bytes it holds back."""
 
     def write(self, rows: pa.RecordBatch) -> bytes:
-        """The bytes of the file that come next, perhaps none yet."""
+        """Returns the bytes of the file that come next, perhaps none yet."""
 
     def finish(self) -> bytes:
-        """The last bytes of the file."""
+        """Returns the last bytes of the file."""
 
 
-@runtime_checkable
-class FileFormat(Protocol):
-    """What a format has besides that is one of whole files, and not of records: decoder and encoder
-    refuse then."""
+class Format:
+    """Decodes and encodes the records, or the files, of a table. A subclass stands in a file of its
+    own, and is found by its entry point in the group 'sqlengine.formats', as connectors are. It is
+    made without arguments.
 
-    def check(self, schema: Schema, options: Mapping[str, str]) -> None:
-        """PlanError for a bad option, UnsupportedError for a column type that the format cannot
-        hold."""
+    Options arrive without the format's prefix ('fail-on-missing-field', not
+    'json.fail-on-missing-field'); an unknown one is refused by name. `metadata`: the types of
+    metadata columns by key that a record has besides its rows."""
 
-    def reader(self, path: Path, schema: Schema, options: Mapping[str, str]) -> FileReader:
-        """Opens a file. ExecutionError where it is none of this format, or a column has another
-        type."""
+    name: ClassVar[str]
+    capabilities: ClassVar[FormatCapabilities] = FormatCapabilities()
+    options: ClassVar[Mapping[str, Option]] = {}
+    metadata: ClassVar[Mapping[str, DataType]] = {}
 
-    def writer(self, schema: Schema, options: Mapping[str, str]) -> FileWriter: ...
-
-
-@runtime_checkable
-class ChangelogFormat(Protocol):
-    """What a format has besides, whose records are changes."""
-
-    kinds: ClassVar[frozenset[RowKind]]  # those that its records may bring; all can be written
-    metadata: ClassVar[Mapping[str, DataType]]  # by key, what a record tells besides its rows
-
-    def decoder_with(
+    def decoder(
         self,
-        metadata: Sequence[str],
         schema: Schema,
         options: Mapping[str, str],
         columns: Sequence[str] | None = None,
+        metadata: Sequence[str] = (),
     ) -> Decoder:
-        """As `Format.decoder`, with columns of metadata by their keys."""
+        """Reads records of `schema`; gives all of its columns or those of `columns`, in the order
+        of the schema, and columns of `metadata` by their keys. PlanError for a bad option,
+        UnsupportedError for a column type that the format cannot hold, or where it is one of whole
+        files."""
+        raise self._has_no_records()
+
+    def encoder(self, schema: Schema, options: Mapping[str, str]) -> Encoder:
+        """Writes rows of `schema`. Raises as `decoder` does."""
+        raise self._has_no_records()
+
+    def framing(self, options: Mapping[str, str]) -> Framing:
+        """How the records of a file are told from each other: by lines unless overridden."""
+        return LineFraming()
+
+    def check(self, schema: Schema, options: Mapping[str, str]) -> None:
+        """PlanError for a bad option, UnsupportedError for a column type that the format cannot
+        hold. Opens nothing."""
+        self.decoder(schema, options)
+
+    def reader(self, path: Path, schema: Schema, options: Mapping[str, str]) -> FileReader:
+        """Opens a file (capability `bulk`). ExecutionError where it is not of this format, or a
+        column has another type."""
+        raise NotImplementedError(f"format '{self.name}' has no files")
+
+    def writer(self, schema: Schema, options: Mapping[str, str]) -> FileWriter:
+        """Makes a file (capability `bulk`)."""
+        raise NotImplementedError(f"format '{self.name}' has no files")
+
+    def _has_no_records(self) -> UnsupportedError:
+        return UnsupportedError(
+            f"format '{self.name}' is one of whole files, and not of records",
+            hint="it goes with 'connector' = 'filesystem'",
+        )
+
+
+def selected(schema: Schema, columns: Iterable[str] | None) -> Schema:
+    """The columns of `schema` that `columns` names (None: all), in its order."""
+    names = None if columns is None else set(columns)
+    return Schema(tuple(c for c in schema if names is None or c.name in names))

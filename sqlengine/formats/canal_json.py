@@ -25,7 +25,6 @@ from sqlengine.formats.changes import (
     field_of,
     with_old,
 )
-from sqlengine.formats.registry import format_
 from udf.java.regex import JavaRegex, translate
 
 
@@ -40,7 +39,6 @@ class _Change(msgspec.Struct):
 _decoder = msgspec.json.Decoder(_Change | None)
 
 
-@format_("canal-json")
 class CanalJsonFormat(ChangeFormat):
     """Flink's. 'database.include' and 'table.include' are regular expressions for the whole
     name."""
@@ -63,7 +61,7 @@ class CanalJsonFormat(ChangeFormat):
     def places(self, values: Mapping[str, object]) -> Mapping[str, Callable[[Record], object]]:
         return _PLACES
 
-    def reader(self, values: Mapping[str, object]) -> Callable[[bytes], Images]:
+    def record_reader(self, values: Mapping[str, object]) -> Callable[[bytes], Images]:
         database, table = (_pattern(values[f"{name}.include"]) for name in ("database", "table"))
 
         def read(record: bytes) -> Images:

@@ -16,12 +16,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.types import DataType, Schema
+from planner.logical.change_kinds import ALL_CHANGES
 from sqlengine.batch import Batch, RowKind
-from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Option
+from sqlengine.formats.base import (
+    BadRecord,
+    Decoded,
+    Decoder,
+    Encoder,
+    Format,
+    FormatCapabilities,
+    Option,
+)
 from sqlengine.formats.json_ import JsonFormat
 from sqlengine.formats.options import boolean, parse_options
 
-ALL_KINDS: Final = frozenset(RowKind)
 NULL: Final = b"null"
 RAW_NULL: Final = msgspec.Raw(NULL)
 
@@ -195,35 +203,29 @@ class ChangeEncoder:
         return pc.binary_join_element_wise(sides[0], rows, sides[1], pa.scalar(b""))
 
 
-class ChangeFormat:
+class ChangeFormat(Format):
     """A format whose records are JSON objects that tell of rows that come and go. A subclass says
     how they do; the rows themselves are read and written as those of 'json'."""
 
     name: ClassVar[str]
-    line_separated: ClassVar[bool] = True
-    kinds: ClassVar[frozenset[RowKind]] = ALL_KINDS
+    capabilities: ClassVar[FormatCapabilities] = FormatCapabilities(ALL_CHANGES)
     options: ClassVar[Mapping[str, Option]] = OPTIONS
     metadata: ClassVar[Mapping[str, DataType]]
 
     def decoder(
-        self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None
-    ) -> Decoder:
-        return self.decoder_with((), schema, options, columns)
-
-    def decoder_with(
         self,
-        metadata: Sequence[str],
         schema: Schema,
         options: Mapping[str, str],
         columns: Sequence[str] | None = None,
+        metadata: Sequence[str] = (),
     ) -> Decoder:
-        """PlanError for a bad option."""
+        """See `Format`."""
         values = parse_options(options, self.options, f"format '{self.name}'")
         inner = _JSON.decoder(schema, _passed_on(options), columns)
         places = self.places(values)
         wanted = [Metadata(self.metadata[key], places[key]) for key in metadata]
         return ChangeDecoder(
-            inner, self.reader(values), wanted, lenient=bool(values["ignore-parse-errors"])
+            inner, self.record_reader(values), wanted, lenient=bool(values["ignore-parse-errors"])
         )
 
     def encoder(self, schema: Schema, options: Mapping[str, str]) -> Encoder:
@@ -235,7 +237,7 @@ class ChangeFormat:
         """Where each column of metadata stands in a record, by the values of the options."""
         raise NotImplementedError
 
-    def reader(self, values: Mapping[str, object]) -> Callable[[bytes], Images]:
+    def record_reader(self, values: Mapping[str, object]) -> Callable[[bytes], Images]:
         """What tells the rows of a record."""
         raise NotImplementedError
 

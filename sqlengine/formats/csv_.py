@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from parser.errors import PlanError
 from parser.types import Schema
-from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Option
+from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Format, Option, selected
 from sqlengine.formats.csv_encode import CsvEncoder
 from sqlengine.formats.csv_lines import CsvFraming
 from sqlengine.formats.csv_values import Dialect, FromText, columns_at_once, from_text
@@ -21,7 +21,6 @@ from sqlengine.formats.java import TRIM
 from sqlengine.formats.json_values import Unreadable
 from sqlengine.formats.lines import Framing
 from sqlengine.formats.options import boolean, character, parse_options
-from sqlengine.formats.registry import format_, wanted
 
 _BOM = b"\xef\xbb\xbf"
 # What stands for another character behind an escape.
@@ -33,12 +32,10 @@ def delimiter(text: str) -> str:
     return character(text.replace("\\t", "\t").replace("\\n", "\n").replace("\\r", "\r"))
 
 
-@format_("csv")
-class CsvFormat:
+class CsvFormat(Format):
     """Flink's CSV format."""
 
     name: ClassVar[str] = "csv"
-    line_separated: ClassVar[bool] = True
     options: ClassVar[Mapping[str, Option]] = {
         "field-delimiter": Option(delimiter, default=","),
         "quote-character": Option(character, default='"'),
@@ -58,9 +55,13 @@ class CsvFormat:
     }
 
     def decoder(
-        self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None
+        self,
+        schema: Schema,
+        options: Mapping[str, str],
+        columns: Sequence[str] | None = None,
+        metadata: Sequence[str] = (),
     ) -> Decoder:
-        return CsvDecoder(schema, wanted(schema, columns), self._dialect(options))
+        return CsvDecoder(schema, selected(schema, columns), self._dialect(options))
 
     def encoder(self, schema: Schema, options: Mapping[str, str]) -> Encoder:
         return CsvEncoder(schema, self._dialect(options))

@@ -29,7 +29,6 @@ from sqlengine.formats.changes import (
     text_of,
 )
 from sqlengine.formats.options import boolean
-from sqlengine.formats.registry import format_
 
 
 class _Change(msgspec.Struct):
@@ -46,7 +45,6 @@ _plain = msgspec.json.Decoder(_Change | None)
 _with_schema = msgspec.json.Decoder(_WithSchema | None)
 
 
-@format_("debezium-json")
 class DebeziumJsonFormat(ChangeFormat):
     """Flink's. A record that is null, as behind a deletion, gives nothing."""
 
@@ -77,7 +75,7 @@ class DebeziumJsonFormat(ChangeFormat):
             "source.properties": field_of(*path, "source"),
         }
 
-    def reader(self, values: Mapping[str, object]) -> Callable[[bytes], Images]:
+    def record_reader(self, values: Mapping[str, object]) -> Callable[[bytes], Images]:
         return _read_with_schema if values["schema-include"] else _read
 
     def encoder(self, schema: Schema, options: Mapping[str, str]) -> Encoder:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from parser.errors import PlanError
 from parser.types import Schema
-from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Option
+from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Format, Option, selected
 from sqlengine.formats.json_encode import JsonEncoder, Writing
 from sqlengine.formats.json_fast import (
     BatchFailed,
@@ -31,7 +31,6 @@ from sqlengine.formats.json_fast import (
 from sqlengine.formats.json_sieve import Sieve, is_object, merge_sieved
 from sqlengine.formats.json_values import Rules, holds_decimal
 from sqlengine.formats.options import boolean, choice, exactly, parse_options
-from sqlengine.formats.registry import format_, wanted
 from sqlengine.formats.times import ISO, SQL, text_buffers
 
 IntArray = npt.NDArray[np.int64]
@@ -46,12 +45,10 @@ _PIECE = 1 << 20
 _FEW = 500
 
 
-@format_("json")
-class JsonFormat:
+class JsonFormat(Format):
     """Flink's JSON format."""
 
     name: ClassVar[str] = "json"
-    line_separated: ClassVar[bool] = True
     options: ClassVar[Mapping[str, Option]] = {
         "fail-on-missing-field": Option(
             boolean, default="false", doc="a record without a column's field is bad"
@@ -74,7 +71,11 @@ class JsonFormat:
     }
 
     def decoder(
-        self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None
+        self,
+        schema: Schema,
+        options: Mapping[str, str],
+        columns: Sequence[str] | None = None,
+        metadata: Sequence[str] = (),
     ) -> Decoder:
         values = parse_options(options, self.options, "format 'json'")
         if values["fail-on-missing-field"] and values["ignore-parse-errors"]:
@@ -89,7 +90,7 @@ class JsonFormat:
             rewritten=not values["decode.json-parser.enabled"],
             decimals=any(holds_decimal(c.type) for c in schema),
         )
-        return JsonDecoder(wanted(schema, columns), rules)
+        return JsonDecoder(selected(schema, columns), rules)
 
     def encoder(self, schema: Schema, options: Mapping[str, str]) -> Encoder:
         values = parse_options(options, self.options, "format 'json'")

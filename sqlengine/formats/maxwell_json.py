@@ -24,7 +24,6 @@ from sqlengine.formats.changes import (
     field_of,
     with_old,
 )
-from sqlengine.formats.registry import format_
 
 
 class _Change(msgspec.Struct):
@@ -36,7 +35,6 @@ class _Change(msgspec.Struct):
 _decoder = msgspec.json.Decoder(_Change | None)
 
 
-@format_("maxwell-json")
 class MaxwellJsonFormat(ChangeFormat):
     """Flink's."""
 
@@ -52,7 +50,7 @@ class MaxwellJsonFormat(ChangeFormat):
         names = {"primary-key-columns": "primary_key_columns", "ingestion-timestamp": "ts"}
         return {key: field_of(names.get(key, key)) for key in self.metadata}
 
-    def reader(self, values: Mapping[str, object]) -> Callable[[bytes], Images]:
+    def record_reader(self, values: Mapping[str, object]) -> Callable[[bytes], Images]:
         return _read
 
     def envelope(self, options: Mapping[str, str]) -> Envelope:

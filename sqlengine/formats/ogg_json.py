@@ -25,7 +25,6 @@ from sqlengine.formats.changes import (
     field_of,
     skips_nulls,
 )
-from sqlengine.formats.registry import format_
 
 
 class _Change(msgspec.Struct):
@@ -37,7 +36,6 @@ class _Change(msgspec.Struct):
 _decoder = msgspec.json.Decoder(_Change | None)
 
 
-@format_("ogg-json")
 class OggJsonFormat(ChangeFormat):
     """Flink's."""
 
@@ -57,7 +55,7 @@ class OggJsonFormat(ChangeFormat):
             "ingestion-timestamp": lambda record: _moment(record, "current_ts"),
         }
 
-    def reader(self, values: Mapping[str, object]) -> Callable[[bytes], Images]:
+    def record_reader(self, values: Mapping[str, object]) -> Callable[[bytes], Images]:
         return _read
 
     def envelope(self, options: Mapping[str, str]) -> Envelope:

@@ -16,9 +16,14 @@ import pyarrow.compute as pc
 
 from parser.errors import ExecutionError, UnsupportedError
 from parser.types import Column, DataType, Root, Schema
-from sqlengine.formats.base import Decoder, Encoder, FileReader, FileWriter, Option
+from sqlengine.formats.base import (
+    FileReader,
+    FileWriter,
+    Format,
+    FormatCapabilities,
+    Option,
+)
 from sqlengine.formats.options import boolean, choice, parse_options, size
-from sqlengine.formats.registry import format_
 
 _NEVER_HELD: Final = (
     Root.INTERVAL_DAY_TIME,
@@ -34,10 +39,9 @@ _GROUP_ROWS: Final = 1 << 20
 _READ: Final = 8192
 
 
-@format_("parquet")
-class ParquetFormat:
+class ParquetFormat(Format):
     name: ClassVar[str] = "parquet"
-    line_separated: ClassVar[bool] = False
+    capabilities: ClassVar[FormatCapabilities] = FormatCapabilities(bulk=True, line_separated=False)
     options: ClassVar[Mapping[str, Option]] = {
         "compression": Option(
             choice("SNAPPY", "GZIP", "ZSTD", "LZ4", "BROTLI", "UNCOMPRESSED"), default="SNAPPY"
@@ -58,16 +62,8 @@ class ParquetFormat:
         ),
     }
 
-    def decoder(
-        self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None
-    ) -> Decoder:
-        raise _no_records()
-
-    def encoder(self, schema: Schema, options: Mapping[str, str]) -> Encoder:
-        raise _no_records()
-
     def check(self, schema: Schema, options: Mapping[str, str]) -> None:
-        """See `FileFormat`."""
+        """See `Format`."""
         parse_options(options, self.options, "format 'parquet'")
         for column in schema:
             for kind in _within(column.type):
@@ -81,13 +77,6 @@ class ParquetFormat:
 
     def writer(self, schema: Schema, options: Mapping[str, str]) -> FileWriter:
         return _Writer(schema, parse_options(options, self.options, "format 'parquet'"))
-
-
-def _no_records() -> UnsupportedError:
-    return UnsupportedError(
-        "format 'parquet' is one of whole files, and not of records",
-        hint="it goes with 'connector' = 'filesystem'",
-    )
 
 
 def _within(kind: DataType) -> Iterator[DataType]:
@@ -299,13 +288,13 @@ class _Writer:
             store_schema=False,
         )
         self._rows: list[pa.RecordBatch] = []
-        self._count = self.held = 0
+        self._count = self.buffered = 0
 
     def write(self, rows: pa.RecordBatch) -> bytes:
         self._rows.append(rows)
         self._count += len(rows)
-        self.held += rows.nbytes
-        if self.held >= self._block or self._count >= _GROUP_ROWS:
+        self.buffered += rows.nbytes
+        if self.buffered >= self._block or self._count >= _GROUP_ROWS:
             self._write_group()
         return self._out.taken()
 
@@ -313,7 +302,7 @@ class _Writer:
         if self._rows:
             table = pa.Table.from_batches(self._rows).combine_chunks()
             self._writer.write_table(table, row_group_size=table.num_rows)
-        self._rows, self._count, self.held = [], 0, 0
+        self._rows, self._count, self.buffered = [], 0, 0
 
     def finish(self) -> bytes:
         self._write_group()

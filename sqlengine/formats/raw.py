@@ -12,9 +12,8 @@ import pyarrow as pa
 from parser.errors import PlanError, UnsupportedError
 from parser.types import DataType, Root, Schema
 from sqlengine.batch import Batch
-from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Option
+from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Format, Option
 from sqlengine.formats.options import choice, parse_options
-from sqlengine.formats.registry import format_
 from sqlengine.formats.times import text_buffers
 
 _BIG, _LITTLE = "big-endian", "little-endian"
@@ -36,17 +35,19 @@ def charset(text: str) -> str:
         raise ValueError("expected the name of a character set such as 'UTF-8'") from None
 
 
-@format_("raw")
-class RawFormat:
+class RawFormat(Format):
     name: ClassVar[str] = "raw"
-    line_separated: ClassVar[bool] = True
     options: ClassVar[Mapping[str, Option]] = {
         "charset": Option(charset, default="UTF-8", doc="of STRING columns"),
         "endianness": Option(choice(_BIG, _LITTLE), default=_BIG, doc="of numbers"),
     }
 
     def decoder(
-        self, schema: Schema, options: Mapping[str, str], columns: Sequence[str] | None = None
+        self,
+        schema: Schema,
+        options: Mapping[str, str],
+        columns: Sequence[str] | None = None,
+        metadata: Sequence[str] = (),
     ) -> Decoder:
         values = parse_options(options, self.options, "format 'raw'")
         kind = _only(schema)

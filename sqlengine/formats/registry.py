@@ -1,100 +1,64 @@
-"""The formats by name. A file of this folder registers its format; third parties use the entry
-point group 'sqlengine.formats', whose objects are the formats' classes."""
+"""The formats by name, and the format of a table. Each is found by its entry point in the group
+'sqlengine.formats'."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import cache
-from importlib.metadata import entry_points
-from typing import TypeVar
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
 from parser.errors import OptionError, PlanError
 from parser.types import Column, Schema
 from planner.catalog import MetadataColumn, Table
-from sqlengine.formats.base import (
-    BadRecord,
-    ChangelogFormat,
-    Decoded,
-    Decoder,
-    Encoder,
-    FileFormat,
-    Format,
-    Frames,
-)
-from sqlengine.formats.lines import Framing, LineFraming
+from planner.logical.change_kinds import ChangelogMode
+from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Format
+from sqlengine.formats.lines import Framing
 from sqlengine.formats.options import did_you_mean
+from sqlengine.system.plugins import FORMATS, Plugins
 
-_formats: dict[str, Format] = {}
-
-F = TypeVar("F", bound=Format)
-
-
-def format_(name: str) -> Callable[[type[F]], type[F]]:
-    """Registers the decorated class, made without arguments, under `name`."""
-
-    def register(cls: type[F]) -> type[F]:
-        _formats[name] = cls()
-        return cls
-
-    return register
+_formats: Plugins[Format] = Plugins(FORMATS)
 
 
-@cache
-def formats() -> dict[str, Format]:
-    """All formats by name."""
-    from sqlengine.formats import (  # noqa: F401  each registers itself
-        canal_json,
-        csv_,
-        debezium_json,
-        json_,
-        maxwell_json,
-        ogg_json,
-        parquet,
-        raw,
-    )
-
-    for point in entry_points(group="sqlengine.formats"):
-        if point.name not in _formats:
-            _formats[point.name] = point.load()()
-    return _formats
+def format_names() -> list[str]:
+    """Returns the names of all formats; imports none of them."""
+    return _formats.names()
 
 
 def get_format(name: str) -> Format:
-    """The format of that name; PlanError with what was probably meant."""
-    known = formats()
-    if name not in known:
-        hint = did_you_mean(name, known) or "known formats: " + ", ".join(sorted(known))
+    """Returns the format of that name; OptionError with what was probably meant."""
+    format_ = _formats.get(name)
+    if format_ is None:
+        known = format_names()
+        hint = did_you_mean(name, known) or "known formats: " + ", ".join(known)
         raise OptionError(f"unknown format '{name}'", hint=hint, subject="format")
-    return known[name]
+    return format_
 
 
 def format_of(table: Table) -> tuple[Format, Mapping[str, str]]:
-    """The table's format and its options without their prefix. PlanError where the table names
-    none."""
+    """Returns the table's format and its options without their prefix. PlanError where the table
+    names none."""
     if "format" not in table.options:
         raise PlanError(
             f"table '{table.display}' needs the option 'format'",
             hint="for example 'format' = 'json'",
         )
-    found = get_format(table.options["format"])
-    prefix = found.name + "."
-    return found, {
+    format_ = get_format(table.options["format"])
+    prefix = format_.name + "."
+    return format_, {
         k.removeprefix(prefix): v for k, v in table.options.items() if k.startswith(prefix)
     }
 
 
-def changelog_format_of(table: Table) -> ChangelogFormat | None:
-    """The table's format where its records are changes."""
-    found, _ = format_of(table)
-    return found if isinstance(found, ChangelogFormat) else None
+def changelog_mode_of(table: Table) -> ChangelogMode:
+    """The kinds of rows that records of the table's format stand for."""
+    format_, _ = format_of(table)
+    return format_.capabilities.changelog
 
 
-def file_format_of(table: Table) -> tuple[FileFormat, Mapping[str, str]] | None:
-    """The table's format and its options, where it is one of whole files."""
-    found, options = format_of(table)
-    return (found, options) if isinstance(found, FileFormat) else None
+def bulk_format_of(table: Table) -> tuple[Format, Mapping[str, str]] | None:
+    """Returns the table's format and its options if it is one of whole files."""
+    format_, options = format_of(table)
+    return (format_, options) if format_.capabilities.bulk else None
 
 
 # Before the key of metadata that the table's format tells, and not its connector.
@@ -112,14 +76,12 @@ def decoder_for(
     """Reads the table's records: all physical columns or `columns`, in the table's order, and
     `metadata` of the format. A table without a format, or one of whole files, whose connector makes
     the rows, has nothing to decode."""
-    if "format" not in table.options or file_format_of(table) is not None:
+    if "format" not in table.options or bulk_format_of(table) is not None:
         return _NothingToDecode()
-    found, options = format_of(table)
+    format_, options = format_of(table)
     names = None if columns is None else tuple(c.name for c in columns)
     keys = tuple(m.key.removeprefix(VALUE) for m in metadata)
-    if keys and isinstance(found, ChangelogFormat):
-        return found.decoder_with(keys, table.physical, options, names)
-    return found.decoder(table.physical, options, names)
+    return format_.decoder(table.physical, options, names, keys)
 
 
 def encoder_for(table: Table) -> Encoder:
@@ -129,27 +91,22 @@ def encoder_for(table: Table) -> Encoder:
 
 def encoder_of(table: Table, columns: Schema) -> Encoder:
     """Writes batches of these columns in the table's format."""
-    found, options = format_of(table)
-    return found.encoder(columns, options)
+    format_, options = format_of(table)
+    return format_.encoder(columns, options)
 
 
 def framing_of(table: Table) -> Framing:
-    """How the records of a file are told from each other: by lines, unless the table's format knows
-    better."""
-    found, options = format_of(table)
-    return found.framing(options) if isinstance(found, Frames) else LineFraming()
+    """How the records of a file are told from each other, by the table's format."""
+    format_, options = format_of(table)
+    return format_.framing(options)
 
 
-class _NothingToDecode:
+class _NothingToDecode(Decoder):
+    """Refuses all records: the table has no format."""
+
     def decode(self, records: pa.Array) -> Decoded:
         return Decoded(
             (),
             len(records),
             bad=tuple(BadRecord(i, "the table has no format") for i in range(len(records))),
         )
-
-
-def wanted(schema: Schema, columns: Iterable[str] | None) -> Schema:
-    """The columns of `schema` that `columns` names (None: all), in its order."""
-    names = None if columns is None else set(columns)
-    return Schema(tuple(c for c in schema if names is None or c.name in names))

@@ -4,9 +4,9 @@ table."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from typing import ClassVar, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,30 +21,6 @@ T = TypeVar("T")
 Row: TypeAlias = tuple[str, list[JsonValue]]
 
 _UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-
-
-class ResultSink:
-    """Takes the rows of a query and gives them to `emit` once their epoch is complete."""
-
-    guarantee: ClassVar[str] = "at-least-once"
-
-    def __init__(self, emit: Callable[[Batch], None]) -> None:
-        self._emit = emit
-        self._pending: list[Batch] = []
-
-    def last_epoch(self) -> int | None:
-        return None
-
-    def write(self, batch: Batch) -> None:
-        self._pending.append(batch)
-
-    def commit(self, epoch: int) -> int:
-        pending, self._pending = self._pending, []
-        for batch in pending:
-            self._emit(batch)
-        return sum(b.num_rows for b in pending)
-
-    def close(self) -> None: ...
 
 
 def rows_of(batch: Batch) -> Iterator[Row]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import msgspec
@@ -18,12 +17,12 @@ from sqlengine.functions.limits import FunctionLimits
 from sqlengine.functions.pool import POOL
 from sqlengine.functions.sinks import register_sink
 from sqlengine.functions.store import ModuleStore, Sources, collect, inside, installed
+from sqlengine.system.plugins import FUNCTIONS, points
 from udf.aggregates.registry import register_aggregate
 from udf.registry import register_user
 from udf.tables import register_table
 from udf.user import Kind, UserFunction, definition_of, type_named
 
-GROUP = "sqlengine.functions"
 NO_UPLOADS: Mapping[str, str] = {}
 # A version of a job knows a function of a package as `entry point NAME=MODULE.FUNCTION`.
 ENTRY = "entry point "
@@ -58,7 +57,7 @@ class Library:
 
     def entry_points(self) -> Iterable[tuple[str, UserFunction | SqlError]]:
         """Functions that installed packages offer, by name; the reason where one cannot be used."""
-        for point in entry_points(group=GROUP):
+        for point in points(FUNCTIONS).values():
             place = point.value.replace(":", ".")
             try:
                 sources = self._installed(place)

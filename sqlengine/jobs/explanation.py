@@ -15,7 +15,7 @@ from planner.graph.two_phases import split_aggregates
 from planner.logical import LogicalPlan, Sink
 from planner.optimizer import optimize
 from planner.scalar import Call, walk
-from sqlengine.connectors.registry import repeated
+from sqlengine.jobs.deliveries import deliveries_of
 from sqlengine.jobs.side_outputs import with_late_rows
 from udf.user import is_user
 
@@ -28,7 +28,6 @@ _READ_AGAIN = (
     "after a crash, rows since the last checkpoint are processed again (sql serve --delivery"
     " at-least-once)"
 )
-_TABLES = "after a crash, rows since the last checkpoint come again to {}"
 _PHASES = (
     "a part before the exchange and the rest behind it ('table.optimizer.agg-phase-strategy');"
     " where everything runs in\none process nothing is exchanged, and these are aggregates in one"
@@ -47,9 +46,9 @@ def explain_sinks(
     *,
     once: bool = True,
 ) -> str:
-    """All steps as text: after binding, after each pass that changed something, merged, cut, and
-    what runs; and why rows may come a second time, where the server does not deliver them `once` or
-    functions vary."""
+    """All steps as text: after binding, after each pass that changed something, merged, cut, what
+    each sink guarantees, and what runs; and why rows may come a second time, where the server does
+    not deliver them `once`."""
     parts = []
     for plan in plans:
         parts += [
@@ -60,6 +59,8 @@ def explain_sinks(
         f"== merged into the graph, version {merged.version} ==\n{_graph_text(merged, job)}"
     )
     parts.append("== stages ==\n" + "\n".join(_stage_text(s) for s in cut(merged)))
+    if deliveries := deliveries_of(plans):
+        parts.append("== sinks ==\n" + "\n".join(map(str, deliveries)))
     parts.append("== operators ==\n" + _physical_text(lower(merged), job))
     two = {str(n.label): None for p in plans for n in split_aggregates(p, settings or {})}
     if two:
@@ -67,13 +68,11 @@ def explain_sinks(
             f"== in two phases, on Spark and in parts ==\n{_PHASES}\n"
             + "\n".join(f"GroupAggregate {n}" for n in two)
         )
-    varying, again = varying_functions(plans), repeated(plans)
+    varying = varying_functions(plans)
     if varying and once:
         parts.append(f"== values that are kept ==\n{_LOGGED.format(', '.join(varying))}")
-    reasons = [_TABLES.format(", ".join(again))] * bool(again)
     if not once:
-        reasons += [_READ_AGAIN, *([_VARYING.format(", ".join(varying))] if varying else [])]
-    if reasons:
+        reasons = [_READ_AGAIN, *([_VARYING.format(", ".join(varying))] if varying else [])]
         parts.append("== at least once ==\n" + "\n".join(reasons))
     return "\n\n".join(parts)
 
@@ -88,8 +87,10 @@ def explain_sinks_json(
     """The same for programs."""
     merged = merged_with(plans, disabled, graph, job, settings)
     mine = [merged.nodes[i] for i in merged.jobs.get(job, ())]
+    deliveries = deliveries_of(plans)
     return {
-        "at_least_once": repeated(plans),
+        "sinks": [d.as_json() for d in deliveries],
+        "at_least_once": [d.table.display for d in deliveries if d.at_least_once],
         "kept_values_of": varying_functions(plans),
         "steps": [
             [

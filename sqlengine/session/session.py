@@ -52,6 +52,7 @@ from sqlengine.catalog.partitions import show_partitions
 from sqlengine.catalog.user_functions import altered_function
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.python_ import with_function
+from sqlengine.connectors.query_result import ResultSink
 from sqlengine.connectors.registry import declared, delivered
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
@@ -59,7 +60,6 @@ from sqlengine.executors.epochs import NoLog
 from sqlengine.executors.memory_limits import script_guard
 from sqlengine.executors.runner import GraphRunner, ReadLimits
 from sqlengine.executors.sources import require_bounded
-from sqlengine.formats.results import ResultSink
 from sqlengine.functions.library import Library
 from sqlengine.jobs.explanation import explain_sinks
 from sqlengine.jobs.script import called, expressions_of, held_object, use

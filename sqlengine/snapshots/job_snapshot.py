@@ -93,15 +93,15 @@ def snapshot(runner: GraphRunner, *jobs: str) -> JobSnapshot:
             for name, t in runner.executor.tables_of(n.id).items()
         },
         unsent,
-        {digest: _version(s) for digest, s in scans.items() if s.reloading is not None},
+        {digest: _version(s) for digest, s in scans.items() if s.full_cache is not None},
     )
 
 
 def _version(source: RunningSource) -> pa.Table:
     """As a table of state, of which it has the hidden columns."""
-    assert source.reloading is not None
+    assert source.full_cache is not None
     (at,) = source.positions.values()
-    lines = source.reloading.lines(at)
+    lines = source.full_cache.lines_at(at)
     nothing = pa.array([0] * len(lines))
     return pa.table({LINE: lines, SEQUENCE: nothing, BUCKET: nothing.cast(pa.uint8())})
 
@@ -137,7 +137,7 @@ def common_positions(graph: Graph, runner: GraphRunner, job: str) -> dict[str, d
     """How far the sources are read, by scan and shard, that a job of `graph` reads and the runner,
     too: those of which all graphs count alike."""
     scans = [(n, runner.inputs.running[n]) for n in graph.jobs[job] if n in runner.inputs.running]
-    return {name: dict(source.positions) for name, source in scans if source.reloading is None}
+    return {name: dict(source.positions) for name, source in scans if source.full_cache is None}
 
 
 def obstacles(belongings: JobSnapshot, graph: Graph, runner: GraphRunner) -> Iterator[str]:
@@ -157,7 +157,7 @@ def obstacles(belongings: JobSnapshot, graph: Graph, runner: GraphRunner) -> Ite
 
 def _stands(source: RunningSource, mine: SourceAt, version: pa.Table | None) -> bool:
     """Whether a source that jobs share is read as far as the job has read it."""
-    if source.reloading is None or version is None:
+    if source.full_cache is None or version is None:
         return (source.positions, source.ended) == (mine.positions, mine.ended)
     return (
         bool(_version(source)[LINE].sort() == version[LINE].sort()) and source.ended == mine.ended
@@ -171,14 +171,14 @@ def restore_job(
     and shard: behind the version that the jobs have, which is the last one here then, too. None
     where others here look up in another one."""
     shared = {
-        s.reloading.versions for s in runner.inputs.running.values() if s.reloading is not None
+        s.full_cache.topic for s in runner.inputs.running.values() if s.full_cache is not None
     }
     starts = {}
     for name, source in sources.items():
         version = belongings.versions.get(source.scan.digest)
-        if source.reloading is not None and version is not None:
+        if source.full_cache is not None and version is not None:
             lines = version[LINE].combine_chunks()
-            at = source.reloading.take_up(lines, alone=source.reloading.versions not in shared)
+            at = source.full_cache.restore(lines, exclusive=source.full_cache.topic not in shared)
             if at is None:
                 return None
             starts[name] = dict.fromkeys(source.source.shards(), at)

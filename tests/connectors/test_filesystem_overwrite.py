@@ -43,7 +43,7 @@ def test_rows_show_when_the_statement_has_succeeded(tmp_path: Path) -> None:
     write(target, 1, [3])
     write(target, 2, [4])
     assert content(tmp_path) == json_rows([1, 2, 7, 8])
-    target.take_place()
+    target.publish_overwrite()
     target.close()
     assert content(tmp_path) == json_rows([3, 4])
     assert sorted(p.name[:5] for p in tmp_path.iterdir()) == ["_keep", "part-"]
@@ -61,7 +61,7 @@ def test_a_statement_that_fails_leaves_no_trace(tmp_path: Path) -> None:
 def test_an_empty_result_empties_the_table(tmp_path: Path) -> None:
     filled(tmp_path)
     target = overwriting(tmp_path)
-    target.take_place()
+    target.publish_overwrite()
     target.close()
     assert content(tmp_path) == []
 
@@ -74,7 +74,7 @@ def test_two_statements_of_a_set_add_their_rows(tmp_path: Path) -> None:
     write(first, 1, [3])
     write(other, 1, [4])
     for target in (first, other):
-        target.take_place()
+        target.publish_overwrite()
         target.close()
     assert content(tmp_path) == json_rows([3, 4])
 

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
@@ -23,6 +22,7 @@ from planner.logical import LogicalPlan, Rank, Sink, Stateful
 from planner.rewrite import transform
 from sqlengine.batch import Batch
 from sqlengine.broker.embedded import EmbeddedBroker
+from sqlengine.connectors import base
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
@@ -161,12 +161,11 @@ class Outcome:
 
 
 @dataclass
-class _Result:
+class _Result(base.Sink):
     """Where the rows of a query go: the rows of an epoch come once, and another time only as they
     were."""
 
     told: dict[int, list[Row]]
-    guarantee: ClassVar[str] = "exactly-once"
     pending: list[Row] = field(default_factory=list)
 
     def last_epoch(self) -> int | None:
@@ -185,11 +184,10 @@ class _Result:
 
 
 @dataclass
-class Rows:
+class Rows(base.Sink):
     """The same where no epoch is repeated."""
 
     told: list[Row]
-    guarantee: ClassVar[str] = "at-least-once"
 
     def last_epoch(self) -> int | None:
         return None

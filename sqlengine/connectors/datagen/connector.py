@@ -12,12 +12,12 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from parser.errors import UnsupportedError
-from parser.types import DataType, Root
+from parser.types import Root
+from planner.capabilities import Boundedness, Capabilities, SourceCapabilities
 from planner.catalog import Table
-from sqlengine.connectors.base import Chunk, Environment, Option, Sink, Source
+from sqlengine.connectors.base import Chunk, Connector, Environment, Option, Source
 from sqlengine.connectors.datagen.values import Field, Maker, Rows, maker
-from sqlengine.connectors.registry import connector, options_of
+from sqlengine.connectors.registry import options_of
 from sqlengine.formats.options import at_least, boolean, choice, duration, integer, number
 from sqlengine.formats.times import SQL, parse_timestamp
 
@@ -39,8 +39,7 @@ def instant(text: str) -> int:
     return value
 
 
-@connector("datagen")
-class DatagenConnector:
+class DatagenConnector(Connector):
     """`scan.parallelism` is accepted without effect: there is one shard."""
 
     name: ClassVar[str] = "datagen"
@@ -68,22 +67,19 @@ class DatagenConnector:
         "fields.#.start": Option(integer, doc="where the sequence begins"),
         "fields.#.end": Option(integer, doc="where the sequence ends; the table is then bounded"),
     }
-    metadata: ClassVar[Mapping[str, DataType]] = {}
-    needs_format: ClassVar[bool] = False
-    accepts_updates: ClassVar[bool] = False
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        source=SourceCapabilities(boundedness=Boundedness.BY_OPTIONS)
+    )
 
     def source(self, table: Table, environment: Environment) -> Source:
         """PlanError where an option does not suit a column's type."""
         return DatagenSource(table, options_of(table), environment.clock)
 
-    def sink(self, table: Table, environment: Environment) -> Sink:
-        raise UnsupportedError(
-            f"table '{table.display}' with connector 'datagen' cannot be written"
-        )
 
-
-class DatagenSource:
+class DatagenSource(Source):
     """One shard; an offset counts rows."""
+
+    bounded = False  # unless it has an end
 
     def __init__(
         self, table: Table, options: Mapping[str, object], clock: Callable[[], int]
@@ -134,8 +130,6 @@ class DatagenSource:
             self._began = now, offset
         began, first = self._began
         return first + 1 + (now - began) * self._rate // 1000
-
-    def passed(self, positions: Mapping[str, int]) -> None: ...
 
     def close(self) -> None: ...
 

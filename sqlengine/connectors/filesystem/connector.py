@@ -12,16 +12,26 @@ one file per writer that grows (see filesystem_sink), or, with 'sink.rolling-pol
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Final
 from urllib.parse import unquote, urlsplit
 
 from parser.errors import PlanError, UnsupportedError
 from parser.types import BIGINT, STRING, DataType, timestamp_ltz
+from planner.capabilities import (
+    OF_FORMAT,
+    Boundedness,
+    Capabilities,
+    FormatUse,
+    Lookup,
+    Overwrite,
+    SinkCapabilities,
+    SourceCapabilities,
+)
 from planner.catalog import PARTITION, Table
 from planner.settings import RELOAD_OPTION
-from sqlengine.connectors.base import Environment, Option, Sink, Source
+from sqlengine.connectors.base import Connector, Environment, Option, Sink, Source
 from sqlengine.connectors.filesystem.commits import CommitPolicy, PartitionCommits
 from sqlengine.connectors.filesystem.files import Files, files_below
 from sqlengine.connectors.filesystem.overwrite import OverwritingFileSink, complete
@@ -32,9 +42,9 @@ from sqlengine.connectors.filesystem.rolling import Policy, RollingFileSink
 from sqlengine.connectors.filesystem.sink import FileSink, check_folder
 from sqlengine.connectors.filesystem.source import FileSource
 from sqlengine.connectors.filesystem.whole import WholeFileSource
-from sqlengine.connectors.registry import connector, options_of
+from sqlengine.connectors.registry import options_of
 from sqlengine.formats.options import at_least, boolean, choice, delay, duration, size
-from sqlengine.formats.registry import file_format_of, format_of
+from sqlengine.formats.registry import bulk_format_of, format_of
 
 _ROLLING: Final = "sink.rolling-policy."
 _COMMIT: Final = "sink.partition-commit."
@@ -64,8 +74,7 @@ def _hidden_name(text: str) -> str:
     return text
 
 
-@connector("filesystem")
-class FilesystemConnector:
+class FilesystemConnector(Connector):
     name: ClassVar[str] = "filesystem"
     options: ClassVar[Mapping[str, Option]] = {
         "path": Option(required=True, doc="a file or a folder, also as file:///…"),
@@ -118,11 +127,34 @@ class FilesystemConnector:
         "file.modification-time": timestamp_ltz(3).with_nullable(False),
         "offset": BIGINT.with_nullable(False),
     }
-    has_partitions: ClassVar[bool] = True
-    keeps_files: ClassVar[bool] = True
-    needs_format: ClassVar[bool] = True
-    accepts_updates: ClassVar[bool] = False
-    overwrites_streams: ClassVar[bool] = False
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        source=SourceCapabilities(
+            changelog=OF_FORMAT,
+            boundedness=Boundedness.BY_OPTIONS,
+            expires=True,
+            partition_push_down=True,
+            lookup=Lookup.RELOADED,
+        ),
+        sink=SinkCapabilities(
+            changelog=OF_FORMAT,
+            condition="a journal beside the files; over loss of power with 'sink.fsync' = 'epoch'",
+            overwrite=Overwrite.BATCH,
+            rolling=True,
+        ),
+        format=FormatUse.RECORDS_AND_FILES,
+        partitioning=True,
+    )
+
+    def capabilities_of(self, table: Table) -> Capabilities:
+        """See `Connector`. A single file of lines that only grows is not `rolling`."""
+        sink = self.capabilities.sink
+        assert sink is not None
+        rolling = (
+            bool(table.partition_keys)
+            or any(name.startswith(_ROLLING) for name in table.options)
+            or bulk_format_of(table) is not None
+        )
+        return replace(self.capabilities, sink=replace(sink, rolling=rolling))
 
     def source(self, table: Table, environment: Environment) -> Source:
         """ExecutionError where there is nothing at the path."""
@@ -133,7 +165,7 @@ class FilesystemConnector:
         assert interval is None or isinstance(interval, int)
         complete(path)
         files = Files(table, path, interval, default_name(table), environment.clock)
-        whole = file_format_of(table)
+        whole = bulk_format_of(table)
         if whole is None:
             return FileSource(table, files, bounded=interval is None and not follow, follow=follow)
         if follow:
@@ -143,7 +175,7 @@ class FilesystemConnector:
             )
         return WholeFileSource(table, files, whole, bounded=interval is None)
 
-    def reloaded_source(self, table: Table, environment: Environment) -> Source:
+    def lookup_source(self, table: Table, environment: Environment) -> Source:
         """The table as rows are looked up in it. UnsupportedError for what is read as it grows, has
         other columns than its records, or no records."""
         self.source(table, environment).close()
@@ -151,7 +183,7 @@ class FilesystemConnector:
         interval = options[RELOAD_OPTION]
         assert isinstance(interval, int)
         watched = options["source.follow"] or options["source.monitor-interval"] is not None
-        if table.metadata or watched or file_format_of(table) is not None:
+        if table.metadata or watched or bulk_format_of(table) is not None:
             hint = (
                 f"leave out '{RELOAD_OPTION}', or metadata, partitions, 'source.follow' and"
                 " 'source.monitor-interval'; formats are those of lines"
@@ -182,7 +214,7 @@ class FilesystemConnector:
         )
 
     def partitions(self, table: Table, values: Mapping[str, str]) -> list[str]:
-        """See `Partitioning`."""
+        """See `Connector`."""
         check_partitions(table)
         default = default_name(table)
         wanted = {folder_of([key], (text,), default) for key, text in values.items()}
@@ -226,7 +258,7 @@ class _Writing:
 def _policy(table: Table) -> Policy | None:
     """When files are complete; None for one that only grows."""
     options = options_of(table)
-    whole = file_format_of(table) is not None
+    whole = bulk_format_of(table) is not None
     given = {
         name: options[_ROLLING + name]
         for name in ("file-size", "rollover-interval", "inactivity-interval")
@@ -272,7 +304,7 @@ def default_name(table: Table) -> str:
 
 def _check_format(table: Table) -> None:
     found, _ = format_of(table)
-    if not found.line_separated and file_format_of(table) is None:
+    if not found.capabilities.line_separated and bulk_format_of(table) is None:
         raise UnsupportedError(f"format '{found.name}' has no lines and cannot be kept in files")
 
 

@@ -14,7 +14,7 @@ from sqlengine.batch import Batch
 from sqlengine.connectors.filesystem.journal import write_all
 from sqlengine.connectors.filesystem.sink import lines_of
 from sqlengine.formats.base import FileWriter
-from sqlengine.formats.registry import encoder_for, file_format_of, framing_of
+from sqlengine.formats.registry import bulk_format_of, encoder_for, framing_of
 from sqlengine.system.disk import Disk
 
 
@@ -52,7 +52,7 @@ class Rows:
     makes_files: ClassVar[bool] = True
 
     def __init__(self, table: Table, disk: Disk) -> None:
-        found = file_format_of(table)
+        found = bulk_format_of(table)
         assert found is not None
         self._format, self._options = found
         self._schema = table.physical
@@ -102,7 +102,7 @@ class Rows:
         self._at += len(data)
 
     def size(self, length: int) -> int:
-        return self._at + self._writer.held if self._writer is not None else length
+        return self._at + self._writer.buffered if self._writer is not None else length
 
     def finish(self, *, sync: bool) -> bool:
         """Completes the file; False where it has to be made anew."""

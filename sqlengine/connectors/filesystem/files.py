@@ -4,7 +4,7 @@ are still the same."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 from parser.errors import ExecutionError, UnsupportedError
 from planner.catalog import MetadataColumn, Table
 from planner.scalar import Scalar
+from sqlengine.connectors.base import Source
 from sqlengine.connectors.filesystem.partitions import (
     Texts,
     columns_of_partitions,
@@ -75,8 +76,8 @@ class Files:
             for path in files_below(folder)
         ]
 
-    def keep(self, where: Scalar) -> None:
-        """See `Pruning`."""
+    def apply_partitions(self, where: Scalar) -> None:
+        """See `Source`."""
         self._where = where
         kept = {str(path) for path in self._found()}
         self._shards = [shard for shard in self._shards if shard in kept]
@@ -136,24 +137,24 @@ class Files:
         return self._values[str(place), key][0]
 
 
-class FileShards:
-    """What all sources have whose shards are files."""
+class FileShards(Source):
+    """A source whose shards are files."""
+
+    bounded = False  # unless the options say otherwise
 
     def __init__(self, table: Table, files: Files) -> None:
         self._files = files
         self._metadata = table.metadata
 
-    def keep(self, where: Scalar) -> None:
-        """See `Pruning`."""
-        self._files.keep(where)
+    def apply_partitions(self, where: Scalar) -> None:
+        """See `Source`."""
+        self._files.apply_partitions(where)
 
     def shards(self) -> list[str]:
         return self._files.shards()
 
     def start(self, shard: str) -> int:
         return 0
-
-    def passed(self, positions: Mapping[str, int]) -> None: ...
 
     def told(
         self, shard: str, offsets: npt.NDArray[np.int64]

@@ -12,13 +12,12 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import ClassVar
 
 import msgspec
 
 from planner.catalog import Table
 from sqlengine.batch import Batch
-from sqlengine.connectors.base import Rolling, Sink
+from sqlengine.connectors.base import Sink
 from sqlengine.connectors.filesystem.sink import check_folder, file_name, part_of
 
 _LIST = ".overwrite-"
@@ -33,12 +32,11 @@ class _Exchange(msgspec.Struct):
     goes: list[str]
 
 
-class OverwritingFileSink:
-    """What `make` gives for the hidden folder, until `take_place`. Files of the same run stay:
-    several statements of one set may write into the folder. `mark`: the file that commits a
-    partition, if there is one."""
+class OverwritingFileSink(Sink):
+    """Writes with the sink that `make` opens for the hidden folder, until `publish_overwrite`.
 
-    guarantee: ClassVar[str] = "exactly-once"
+    Files of the same run stay: several statements of one set may write into the folder. `mark`: the
+    file that commits a partition, if there is one."""
 
     def __init__(
         self,
@@ -67,15 +65,14 @@ class OverwritingFileSink:
     def commit(self, epoch: int) -> int:
         return self._sink.commit(epoch)
 
-    def take_place(self) -> None:
-        """See `Replacing`."""
+    def publish_overwrite(self) -> None:
+        """See `Sink`."""
         self.announce()
         complete(self._folder)
 
     def announce(self) -> None:
         """Writes the list: from now on the new files count."""
-        if isinstance(self._sink, Rolling):
-            self._sink.roll(end=True)
+        self._sink.roll(end=True)
         files = [
             p.relative_to(self._staging)
             for p in sorted(self._staging.rglob("part-*"))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 
 from parser.errors import ExecutionError
 from planner.catalog import Table
 from sqlengine.batch import Batch, IntArray
+from sqlengine.connectors.base import Sink
 from sqlengine.connectors.filesystem.commits import PartitionCommits
 from sqlengine.connectors.filesystem.partitions import Texts, folder_of, partitions, texts_of
 from sqlengine.connectors.filesystem.rolling import RollingFileSink
@@ -22,11 +23,9 @@ _OPEN: Final = 64
 FolderSink = FileSink | RollingFileSink
 
 
-class PartitionedFileSink:
+class PartitionedFileSink(Sink):
     """What `make` gives for the folder of each partition that gets rows, each exactly once: an
     epoch that is repeated adds nothing where it was committed, and what is missing elsewhere."""
-
-    guarantee: ClassVar[str] = "exactly-once"
 
     def __init__(
         self,
@@ -94,7 +93,7 @@ class PartitionedFileSink:
         return count
 
     def roll(self, *, end: bool = False) -> None:
-        """See `Rolling`: a partition that is committed shows all its rows before."""
+        """See `Sink`. A partition that is committed shows all its rows before."""
         for sink in self._open.values():
             if isinstance(sink, RollingFileSink):
                 sink.roll(end=end)

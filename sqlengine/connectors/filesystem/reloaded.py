@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Final
@@ -29,7 +29,7 @@ from parser.errors import ServiceError
 from planner.catalog import Table
 from sqlengine.batch import RowKind
 from sqlengine.broker.base import Broker, Records
-from sqlengine.connectors.base import Chunk, Environment
+from sqlengine.connectors.base import Chunk, Environment, FullCache, Source
 from sqlengine.formats.registry import framing_of
 
 log = logging.getLogger("sqlengine")
@@ -78,7 +78,7 @@ class _Held:
         return self.lines if self.opened is None else self.building
 
 
-class ReloadedSource:
+class ReloadedSource(Source, FullCache):
     """One shard, whose offsets count lines that came or went. It never keeps others from their
     end."""
 
@@ -106,15 +106,16 @@ class ReloadedSource:
                 *(f"{k}={v}" for k, v in sorted(table.options.items())),
             ]
         )
-        self.versions = f"_lookup_{xxh64_hexdigest(text.encode())}"
-        self._broker.create_topic(self.versions, if_not_exists=True)
+        self.topic = f"_lookup_{xxh64_hexdigest(text.encode())}"
+        self._broker.create_topic(self.topic, if_not_exists=True)
+        self.full_cache = self
         self._marks: list[int] | None = None
         self._looked: int | None = None
         self._stamp: _Stamp | None = None
         self._missed = False
 
-    def renew(self) -> bool:
-        """See `Reloading`."""
+    def reload(self) -> bool:
+        """See `FullCache`."""
         now = self._clock()
         if self._looked is not None and now - self._looked < self._interval:
             return False
@@ -149,7 +150,7 @@ class ReloadedSource:
         new = [line for line, count in went.items() for _ in range(-count)]
         self._append([_WENT] * len(gone) + [_CAME] * len(new), [*gone, *new], now)
         if held.changes + len(gone) + len(new) > max(len(lines), _FEWEST):
-            held.marks.append(self._broker.end_offset(self.versions, 0))
+            held.marks.append(self._broker.end_offset(self.topic, 0))
             self._append([_OPENS, *[_IS] * len(lines), _CLOSES], [b"", *lines, _WHOLE], now)
         if gone or new:
             # What a reader has of it must not be lost with power, nor half a version be left.
@@ -160,25 +161,25 @@ class ReloadedSource:
     def _append(self, keys: Sequence[bytes], values: Sequence[bytes], now: int) -> None:
         for start in range(0, len(values), _PIECE):
             piece = slice(start, start + _PIECE)
-            self._broker.append(self.versions, 0, values[piece], keys=keys[piece], timestamp_ms=now)
+            self._broker.append(self.topic, 0, values[piece], keys=keys[piece], timestamp_ms=now)
 
-    def lines(self, before: int) -> pa.Array:
-        """See `Reloading`."""
-        return pa.array(self._held(before).read.elements(), pa.binary())
+    def lines_at(self, offset: int) -> pa.Array:
+        """See `FullCache`."""
+        return pa.array(self._held(offset).read.elements(), pa.binary())
 
-    def take_up(self, lines: pa.Array, *, alone: bool) -> int | None:
-        """See `Reloading`."""
+    def restore(self, lines: pa.Array, *, exclusive: bool) -> int | None:
+        """See `FullCache`."""
         wanted = lines.to_pylist()
         held = self._held()
         if held.opened is not None or held.lines != Counter(wanted):
-            if not alone:
+            if not exclusive:
                 return None
             self._change_to(wanted, self._clock())
-        return self._broker.end_offset(self.versions, 0)
+        return self._broker.end_offset(self.topic, 0)
 
     def _held(self, before: int | None = None) -> _Held:
         held = _Held()
-        for records in self._from(self._broker.begin_offset(self.versions, 0), before):
+        for records in self._from(self._broker.begin_offset(self.topic, 0), before):
             assert records.keys is not None
             told = records.offsets.tolist(), records.keys.to_pylist(), records.values.to_pylist()
             for offset, key, value in zip(*told, strict=True):
@@ -187,18 +188,18 @@ class ReloadedSource:
 
     def _from(self, offset: int, until: int | None = None) -> Iterator[Records]:
         while (
-            records := self._broker.read(self.versions, 0, offset, max_records=_PIECE, until=until)
+            records := self._broker.read(self.topic, 0, offset, max_records=_PIECE, until=until)
         ) is not None:
             yield records
             offset = records.next_offset
 
-    def forget(self, before: int) -> None:
-        """See `Reloading`."""
+    def discard_before(self, offset: int) -> None:
+        """See `FullCache`."""
         if self._marks is None:
             self._marks = self._held().marks
-        past = [mark for mark in self._marks if mark <= before]
-        if len(past) > 1 or (past and self._broker.begin_offset(self.versions, 0) < past[-1]):
-            self._broker.trim(self.versions, 0, past[-1])
+        past = [mark for mark in self._marks if mark <= offset]
+        if len(past) > 1 or (past and self._broker.begin_offset(self.topic, 0) < past[-1]):
+            self._broker.trim(self.topic, 0, past[-1])
             self._marks = self._marks[len(past) - 1 :]
 
     def shards(self) -> list[str]:
@@ -209,13 +210,13 @@ class ReloadedSource:
         return marks[-1] + 1 if marks else 0
 
     def end(self, shard: str) -> int | None:
-        return self._broker.end_offset(self.versions, 0)
+        return self._broker.end_offset(self.topic, 0)
 
     def read(
         self, shard: str, offset: int, *, max_rows: int, until: int | None = None
     ) -> Chunk | None:
         """See `Source`."""
-        records = self._broker.read(self.versions, 0, offset, max_records=max_rows, until=until)
+        records = self._broker.read(self.topic, 0, offset, max_records=max_rows, until=until)
         if records is None:
             return None
         assert records.keys is not None
@@ -240,9 +241,7 @@ class ReloadedSource:
             keys = records.keys.to_pylist()
             if _CLOSES in keys:
                 return int(records.offsets[keys.index(_CLOSES)]) + 1
-        return self._broker.end_offset(self.versions, 0)  # a loss of power took the rest
-
-    def passed(self, positions: Mapping[str, int]) -> None: ...
+        return self._broker.end_offset(self.topic, 0)  # a loss of power took the rest
 
     def close(self) -> None: ...
 

@@ -16,15 +16,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from parser.errors import SqlError
 from planner.catalog import Table
 from sqlengine.batch import Batch
+from sqlengine.connectors.base import Sink
 from sqlengine.connectors.filesystem.contents import Lines, Rows
 from sqlengine.connectors.filesystem.journal import Journal, write_all
 from sqlengine.connectors.filesystem.sink import check_folder, cut_back, file_name, not_written
-from sqlengine.formats.registry import file_format_of
+from sqlengine.formats.registry import bulk_format_of
 from sqlengine.system.disk import MACHINE, Disk, make_folders
 
 
@@ -46,11 +46,9 @@ class Times:
     last: int
 
 
-class RollingFileSink:
+class RollingFileSink(Sink):
     """One writer's files in `folder`: a sequence, of which the last one is hidden until it is
     complete."""
-
-    guarantee: ClassVar[str] = "exactly-once"
 
     def __init__(
         self,
@@ -69,7 +67,7 @@ class RollingFileSink:
         self._fsync, self._disk = fsync, disk
         self._name = file_name(table, writer)
         self._content: Lines | Rows = (
-            Lines(table) if file_format_of(table) is None else Rows(table, disk)
+            Lines(table) if bulk_format_of(table) is None else Rows(table, disk)
         )
         self._pending: list[bytes] = []
         self._count = 0
@@ -152,7 +150,7 @@ class RollingFileSink:
         self._content.add(data)
 
     def roll(self, *, end: bool = False) -> None:
-        """See `Rolling`."""
+        """See `Sink`."""
         if self._times is None:
             return
         now, policy = self._clock(), self._policy

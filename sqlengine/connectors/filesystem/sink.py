@@ -11,7 +11,6 @@ from __future__ import annotations
 import errno
 import re
 from pathlib import Path
-from typing import ClassVar
 
 from xxhash import xxh64_hexdigest
 
@@ -19,6 +18,7 @@ from parser.errors import ExecutionError, PlanError, SqlError
 from planner.catalog import Table
 from sqlengine.batch import Batch
 from sqlengine.broker.errors import cannot_write
+from sqlengine.connectors.base import Sink
 from sqlengine.connectors.filesystem.journal import Journal, write_all
 from sqlengine.formats.base import Encoder
 from sqlengine.formats.lines import Framing
@@ -26,10 +26,8 @@ from sqlengine.formats.registry import encoder_for, framing_of
 from sqlengine.system.disk import MACHINE, Disk, make_folders
 
 
-class FileSink:
+class FileSink(Sink):
     """One writer's file in `folder`."""
-
-    guarantee: ClassVar[str] = "exactly-once"
 
     def __init__(
         self, table: Table, folder: Path, writer: str, *, fsync: bool, disk: Disk = MACHINE

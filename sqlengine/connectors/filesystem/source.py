@@ -86,8 +86,8 @@ class FileSource(FileShards):
             shard, offset, offset + size, count, found.records, offsets=starts, metadata=metadata
         )
 
-    def gone(self, shard: str, offset: int) -> str | None:
-        """See `Forgetting`."""
+    def expired(self, shard: str, offset: int) -> str | None:
+        """See `Source`."""
         size = self._files.status(shard).st_size
         return (
             None

@@ -12,7 +12,7 @@ import pyarrow as pa
 from planner.catalog import Table
 from sqlengine.connectors.base import Chunk
 from sqlengine.connectors.filesystem.files import Files, FileShards, changed
-from sqlengine.formats.base import FileFormat, FileReader
+from sqlengine.formats.base import FileReader, Format
 
 # So many files are read side by side, and are open.
 _OPEN: Final = 8
@@ -26,7 +26,7 @@ class WholeFileSource(FileShards):
         self,
         table: Table,
         files: Files,
-        found: tuple[FileFormat, Mapping[str, str]],
+        found: tuple[Format, Mapping[str, str]],
         *,
         bounded: bool,
     ) -> None:

@@ -13,23 +13,24 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from parser.errors import UnsupportedError
-from parser.types import DataType
+from planner.capabilities import (
+    Boundedness,
+    Capabilities,
+    SinkCapabilities,
+    SourceCapabilities,
+)
 from planner.catalog import Table
-from sqlengine.batch import RowKind
-from sqlengine.connectors.base import Environment, Option, Sink, Source
+from planner.logical.change_kinds import INSERT_ONLY, UPSERT
+from sqlengine.connectors.base import Connector, Environment, Option, Sink, Source
 from sqlengine.connectors.jdbc.dialects import Account
 from sqlengine.connectors.jdbc.sink import JdbcSink
 from sqlengine.connectors.jdbc.source import JdbcSource
 from sqlengine.connectors.jdbc.values import check_types
-from sqlengine.connectors.registry import connector, options_of
+from sqlengine.connectors.registry import options_of
 from sqlengine.formats.options import at_least
 
-_APPENDED = frozenset({RowKind.INSERT})
-_REPLACED = frozenset({RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE})
 
-
-@connector("jdbc")
-class JdbcConnector:
+class JdbcConnector(Connector):
     name: ClassVar[str] = "jdbc"
     options: ClassVar[Mapping[str, Option]] = {
         "url": Option(
@@ -47,16 +48,20 @@ class JdbcConnector:
             doc="where each writer notes its last epoch; it is made where it is missing",
         ),
     }
-    metadata: ClassVar[Mapping[str, DataType]] = {}
-    keeps_rows: ClassVar[bool] = False
-    needs_format: ClassVar[bool] = False
-    accepts_updates: ClassVar[bool] = False
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        source=SourceCapabilities(boundedness=Boundedness.BOUNDED, replayable=False),
+        sink=SinkCapabilities(
+            changelog=UPSERT, condition="rows and epoch are written in one transaction"
+        ),
+    )
 
-    def brings(self, table: Table) -> frozenset[RowKind]:
-        return _APPENDED
-
-    def takes(self, table: Table) -> frozenset[RowKind]:
-        return _REPLACED if table.primary_key else _APPENDED
+    def capabilities_of(self, table: Table) -> Capabilities:
+        """See `Connector`. Without a primary key rows are only added."""
+        return (
+            self.capabilities
+            if table.primary_key
+            else self.capabilities.with_changelog(sink=INSERT_ONLY)
+        )
 
     def source(self, table: Table, environment: Environment) -> Source:
         """Reads the whole table at once. ExecutionError where it cannot be read, or holds what its

@@ -7,14 +7,14 @@ nothing. With a primary key only the last change of each key in the epoch is wri
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, Final
+from typing import Final
 
 from xxhash import xxh64_hexdigest
 
 from parser.errors import ExecutionError, SqlError, TryAgain
 from planner.catalog import Table
 from sqlengine.batch import Batch, RowKind
-from sqlengine.connectors.base import writer_of
+from sqlengine.connectors.base import Sink, writer_of
 from sqlengine.connectors.jdbc.dialects import (
     Account,
     Connection,
@@ -31,12 +31,10 @@ _MOST_OF_WRITER = 200
 _PATIENCE_MS: Final = 5_000
 
 
-class JdbcSink:
+class JdbcSink(Sink):
     """One writer of one table. A connection that was lost is opened again, as often as
     'sink.max-retries' says. For another's lock nobody waits here: the epoch is tried again later,
     for 5 s as often as that."""
-
-    guarantee: ClassVar[str] = "exactly-once"
 
     def __init__(
         self,

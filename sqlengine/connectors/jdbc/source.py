@@ -8,19 +8,19 @@ again."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 from xxhash import xxh64_hexdigest
 
 from parser.errors import ExecutionError
 from planner.catalog import Table
-from sqlengine.connectors.base import Chunk
+from sqlengine.connectors.base import Chunk, Source
 from sqlengine.connectors.jdbc.dialects import Account, dialect_of
 from sqlengine.connectors.jdbc.values import read
 
 
-class JdbcSource:
+class JdbcSource(Source):
     """One shard, named after its rows; an offset counts them."""
 
     bounded = True
@@ -66,8 +66,6 @@ class JdbcSource:
             n: c.slice(offset, end - offset) for n, c in self._columns.items()
         }
         return Chunk(shard, offset, end, end - offset, columns=columns)
-
-    def passed(self, positions: Mapping[str, int]) -> None: ...
 
     def close(self) -> None: ...
 

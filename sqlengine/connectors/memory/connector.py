@@ -14,20 +14,27 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from parser.errors import PlanError, ServiceError
-from parser.types import DataType, Schema
+from parser.types import Schema
+from planner.capabilities import (
+    Boundedness,
+    Capabilities,
+    Overwrite,
+    SinkCapabilities,
+    SourceCapabilities,
+)
 from planner.catalog import Table
+from planner.logical.change_kinds import ALL_CHANGES, INSERT_ONLY, UPSERT, ChangelogMode
 from planner.settings import PUSH_DOWN
-from sqlengine.batch import Batch, RowKind
-from sqlengine.connectors.base import Chunk, Environment, Option, Sink, Source
+from sqlengine.batch import Batch
+from sqlengine.connectors.base import Chunk, Connector, Environment, Option, Sink, Source
 from sqlengine.connectors.memory.tables import Memory, MemoryTable
-from sqlengine.connectors.registry import connector, options_of
+from sqlengine.connectors.registry import options_of
 from sqlengine.formats.options import at_least, boolean, kinds
 
 _SHARD = "0"
 
 
-@connector("memory")
-class MemoryConnector:
+class MemoryConnector(Connector):
     name: ClassVar[str] = "memory"
     options: ClassVar[Mapping[str, Option]] = {
         "name": Option(required=True, doc="the table's name in memory"),
@@ -41,21 +48,25 @@ class MemoryConnector:
         "scan.parallelism": Option(at_least(1)),
         "sink.parallelism": Option(at_least(1)),
     }
-    metadata: ClassVar[Mapping[str, DataType]] = {}
-    keeps_rows: ClassVar[bool] = True
-    needs_format: ClassVar[bool] = False
-    accepts_updates: ClassVar[bool] = True
-    overwrites_streams: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        source=SourceCapabilities(changelog=ALL_CHANGES, boundedness=Boundedness.BY_OPTIONS),
+        sink=SinkCapabilities(
+            changelog=ALL_CHANGES,
+            condition="as long as the process lives",
+            overwrite=Overwrite.ALWAYS,
+        ),
+        keeps_rows=True,
+    )
 
-    def brings(self, table: Table) -> frozenset[RowKind]:
-        mode = options_of(table)["changelog-mode"]
-        return mode if isinstance(mode, frozenset) else frozenset({RowKind.INSERT})
-
-    def takes(self, table: Table) -> frozenset[RowKind]:
-        mode = options_of(table)["changelog-mode"]
-        if isinstance(mode, frozenset):
-            return mode
-        return frozenset(RowKind) - ({RowKind.UPDATE_BEFORE} if table.primary_key else set())
+    def capabilities_of(self, table: Table) -> Capabilities:
+        """See `Connector`. The option 'changelog-mode' decides; without it rows are only added
+        where the table is read, and changed by the primary key where it is written."""
+        given = options_of(table)["changelog-mode"]
+        if isinstance(given, frozenset):
+            emitted = accepted = ChangelogMode(given)
+        else:
+            emitted, accepted = INSERT_ONLY, UPSERT if table.primary_key else ALL_CHANGES
+        return self.capabilities.with_changelog(source=emitted, sink=accepted)
 
     def source(self, table: Table, environment: Environment) -> Source:
         """Reads what is there. PlanError where it was written with other columns."""
@@ -95,7 +106,7 @@ def _memory(table: Table, environment: Environment) -> Memory:
     return environment.memory
 
 
-class MemorySource:
+class MemorySource(Source):
     """One shard; an offset counts rows. A table that is not open ends where it does when it is read
     first: a statement that reads the table into which it writes does not meet its own rows."""
 
@@ -130,15 +141,11 @@ class MemorySource:
         columns = dict(zip(self._names, rows.columns, strict=True))
         return Chunk(shard, offset, end, end - offset, columns=columns, kinds=rows.kinds)
 
-    def passed(self, positions: Mapping[str, int]) -> None: ...
-
     def close(self) -> None: ...
 
 
-class MemorySink:
+class MemorySink(Sink):
     """Adds an epoch's rows at its commit, once."""
-
-    guarantee: ClassVar[str] = "exactly-once"
 
     def __init__(self, table: Table, held: MemoryTable, writer: str) -> None:
         self._schema = _schema(table, written=True)
@@ -177,11 +184,11 @@ class OverwritingMemorySink(MemorySink):
 
     def commit(self, epoch: int) -> int:
         if self.last_epoch() is None:
-            self.take_place()
+            self.publish_overwrite()
         return super().commit(epoch)
 
-    def take_place(self) -> None:
-        """See `Replacing`: where no row came, the table is empty then."""
+    def publish_overwrite(self) -> None:
+        """See `Sink`. Where no row came, the table is empty then."""
         held = self._memory.table(self._name)
         if held.overwritten != self._run:
             held = MemoryTable(open=held.open, epochs=held.epochs, overwritten=self._run)

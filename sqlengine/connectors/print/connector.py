@@ -6,18 +6,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from parser.errors import UnsupportedError
-from parser.types import DataType
+from planner.capabilities import Capabilities, DeliveryGuarantee, SinkCapabilities
 from planner.catalog import Table
+from planner.logical.change_kinds import AS_REQUESTED
 from sqlengine.batch import Batch, RowKind
-from sqlengine.connectors.base import Environment, Option, Sink, Source
+from sqlengine.connectors.base import Connector, Environment, Option, Sink
 from sqlengine.connectors.print.values import printer
-from sqlengine.connectors.registry import connector, options_of
+from sqlengine.connectors.registry import options_of
 from sqlengine.formats.options import at_least, boolean
 
 
-@connector("print")
-class PrintConnector:
+class PrintConnector(Connector):
     """`standard-error` and `sink.parallelism` are Flink's options, accepted without effect: where
     the lines go is the environment's business."""
 
@@ -27,24 +26,22 @@ class PrintConnector:
         "standard-error": Option(boolean, default="false"),
         "sink.parallelism": Option(at_least(1)),
     }
-    metadata: ClassVar[Mapping[str, DataType]] = {}
-    needs_format: ClassVar[bool] = False
-    accepts_updates: ClassVar[bool] = True
-    apart: ClassVar[bool] = False
-
-    def source(self, table: Table, environment: Environment) -> Source:
-        raise UnsupportedError(f"table '{table.display}' with connector 'print' cannot be read")
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        sink=SinkCapabilities(
+            changelog=AS_REQUESTED,
+            guarantee=DeliveryGuarantee.AT_LEAST_ONCE,
+            condition="rows since the last checkpoint are printed again after a crash",
+        )
+    )
 
     def sink(self, table: Table, environment: Environment) -> Sink:
         identifier = options_of(table)["print-identifier"]
         return PrintSink(table, f"{identifier}> " if identifier else "", environment.print_line)
 
 
-class PrintSink:
+class PrintSink(Sink):
     """Prints at the commit, so that a crash before it prints nothing; after a crash lines may come
     again."""
-
-    guarantee: ClassVar[str] = "at-least-once"
 
     def __init__(self, table: Table, prefix: str, print_line: Callable[[str], None]) -> None:
         self._names = table.physical.names

@@ -21,17 +21,25 @@ import pyarrow as pa
 
 from parser.errors import PlanError, ServiceError, UnsupportedError
 from parser.types import BIGINT, BYTES, INT, DataType, timestamp_ltz
+from planner.capabilities import (
+    OF_FORMAT,
+    Boundedness,
+    Capabilities,
+    FormatUse,
+    SinkCapabilities,
+    SourceCapabilities,
+)
 from planner.catalog import Table
 from planner.graph.division import SubtaskAssignment
-from sqlengine.batch import RowKind
+from planner.logical.change_kinds import UPSERT
 from sqlengine.broker.base import Broker, Records, check_topic_name, is_system
 from sqlengine.broker.coordinator import check_name
 from sqlengine.broker.errors import BrokerError, TopicNotFound
 from sqlengine.broker.storage.packing import COMPRESSIONS
-from sqlengine.connectors.base import Chunk, Environment, Option, Sink, Source, writer_of
-from sqlengine.connectors.registry import connector, kinds_of_format, options_of
+from sqlengine.connectors.base import Chunk, Connector, Environment, Option, Sink, Source, writer_of
+from sqlengine.connectors.registry import options_of
 from sqlengine.connectors.topic.sink import TopicSink
-from sqlengine.connectors.topic.upserts import KINDS, UPSERT, is_upsert, read_upserts
+from sqlengine.connectors.topic.upserts import UPSERT_OPTION, is_upsert, read_upserts
 from sqlengine.formats.options import at_least, boolean, choice, did_you_mean
 from sqlengine.formats.registry import value_metadata
 
@@ -44,8 +52,7 @@ def _group(text: str) -> str:
     return text
 
 
-@connector("topic")
-class TopicConnector:
+class TopicConnector(Connector):
     name: ClassVar[str] = "topic"
     options: ClassVar[Mapping[str, Option]] = {
         "topic": Option(required=True, doc="the topic's name"),
@@ -65,7 +72,7 @@ class TopicConnector:
             choice(*COMPRESSIONS), doc="how a sink packs its batches; default: as the topic says"
         ),
         "key.fields": Option(doc="columns, separated by ;, whose rows stay together and in order"),
-        UPSERT: Option(
+        UPSERT_OPTION: Option(
             boolean,
             default="false",
             doc="a record is the row of its primary key, one without a value its end",
@@ -77,15 +84,22 @@ class TopicConnector:
         "shard": INT,
         "key": BYTES,
     }
-    needs_format: ClassVar[bool] = True
-    accepts_updates: ClassVar[bool] = False
-    keeps_rows: ClassVar[bool] = False
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        source=SourceCapabilities(
+            changelog=OF_FORMAT,
+            boundedness=Boundedness.BY_OPTIONS,
+            seekable=True,
+            expires=True,
+        ),
+        sink=SinkCapabilities(
+            changelog=OF_FORMAT, condition="each shard remembers the last epoch of each writer"
+        ),
+        format=FormatUse.RECORDS,
+    )
 
-    def brings(self, table: Table) -> frozenset[RowKind]:
-        return KINDS if is_upsert(table) else kinds_of_format(table)
-
-    def takes(self, table: Table) -> frozenset[RowKind]:
-        return KINDS if is_upsert(table) else kinds_of_format(table)
+    def capabilities_of(self, table: Table) -> Capabilities:
+        """See `Connector`. With 'upsert' = 'true' records are upserts in any format."""
+        return self.capabilities.with_format(UPSERT) if is_upsert(table) else self.capabilities
 
     def source(self, table: Table, environment: Environment) -> Source:
         """Reads the topic. BrokerError where it is missing, PlanError for options that contradict
@@ -155,9 +169,11 @@ class _Key:
     type: DataType
 
 
-class TopicSource:
+class TopicSource(Source):
     """A shard is the broker's, by number as text; an offset counts records. Where the share of a
     part has no shard, input is over before it begins."""
+
+    bounded = False  # unless the options or the share of the part say otherwise
 
     def __init__(
         self, broker: Broker, table: Table, options: Mapping[str, object], share: SubtaskAssignment
@@ -230,8 +246,8 @@ class TopicSource:
             metadata=columns,
         )
 
-    def gone(self, shard: str, offset: int) -> str | None:
-        """See `Forgetting`."""
+    def expired(self, shard: str, offset: int) -> str | None:
+        """See `Source`. Retention takes records, and a topic may be made anew."""
         begin, end = (
             at(self._topic, int(shard))
             for at in (self._broker.begin_offset, self._broker.end_offset)
@@ -245,7 +261,7 @@ class TopicSource:
             else f"{place} ends at {end}: it was made anew"
         )
 
-    def passed(self, positions: Mapping[str, int]) -> None:
+    def notify_checkpoint(self, positions: Mapping[str, int]) -> None:
         """Commits the offsets for the group, if the table names one."""
         if isinstance(self._group, str):
             self._broker.commit(

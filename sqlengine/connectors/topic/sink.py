@@ -4,7 +4,6 @@ and its writer."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +15,7 @@ from planner.catalog import Table
 from sqlengine.batch import Batch, IntArray
 from sqlengine.broker.base import Broker
 from sqlengine.broker.storage.packing import Compression
+from sqlengine.connectors.base import Sink
 from sqlengine.connectors.topic.upserts import Upserts, is_upsert
 from sqlengine.formats.base import Encoder
 from sqlengine.formats.options import did_you_mean
@@ -23,12 +23,10 @@ from sqlengine.formats.registry import encoder_for
 from sqlengine.state.keys import check_keys, encode
 
 
-class TopicSink:
+class TopicSink(Sink):
     """Keeps an epoch's records until its commit. With a `writer` they come once: all shards but the
     first are appended to before it, so that its last epoch is the writer's: where a crash came
     between, the same epoch again adds what is missing and nothing else."""
-
-    guarantee: ClassVar[str] = "exactly-once"
 
     def __init__(
         self,

@@ -18,13 +18,12 @@ from sqlengine.broker.base import Records
 from sqlengine.formats.options import boolean
 from sqlengine.formats.registry import encoder_of
 
-UPSERT = "upsert"
-KINDS = frozenset({RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE})
+UPSERT_OPTION = "upsert"
 
 
 def is_upsert(table: Table) -> bool:
     """Whether the table's records are upserts. PlanError where it lacks what that needs."""
-    if not boolean(table.options.get(UPSERT, "false")):
+    if not boolean(table.options.get(UPSERT_OPTION, "false")):
         return False
     if not table.primary_key:
         raise PlanError(

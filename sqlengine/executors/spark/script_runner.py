@@ -30,6 +30,7 @@ from sqlengine.batch import Batch
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.connectors.base import Environment, Sink
 from sqlengine.connectors.memory.tables import Memory
+from sqlengine.connectors.query_result import ResultSink
 from sqlengine.connectors.registry import open_sink
 from sqlengine.executors.failures import RowsFailed, RowsGivenUp, SinkFailed
 from sqlengine.executors.spark.fragment import Fragment, FragmentOperator
@@ -39,7 +40,6 @@ from sqlengine.executors.spark.session import OwnSpark, Spark, require_spark
 from sqlengine.executors.spark.sources import DriverSources, to_table
 from sqlengine.executors.spark.stage import SourceStage, factory_for
 from sqlengine.executors.spark.worker import SparkPlan
-from sqlengine.formats.results import ResultSink
 from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT
 from udf.user import is_user
 

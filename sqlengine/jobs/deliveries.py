@@ -1,0 +1,50 @@
+"""How a job's rows are delivered: the capabilities of the tables that it writes to, for EXPLAIN and
+for the dry run of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from planner.capabilities import DeliveryGuarantee, SinkCapabilities
+from planner.catalog import Table
+from planner.logical import LogicalPlan, Sink
+from sqlengine.connectors.registry import capabilities_of
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """A table that is written to, and what it can do as a sink."""
+
+    table: Table
+    sink: SinkCapabilities
+
+    @property
+    def at_least_once(self) -> bool:
+        """True if rows are visible again after a crash."""
+        return self.sink.guarantee is DeliveryGuarantee.AT_LEAST_ONCE
+
+    def __str__(self) -> str:
+        """`out (topic): exactly-once, changelogMode=[I], …`."""
+        condition = f"; {self.sink.condition}" if self.sink.condition else ""
+        return (
+            f"{self.table.display} ({self.table.connector}): {self.sink.guarantee.value},"
+            f" changelogMode={self.sink.changelog}{condition}"
+        )
+
+    def as_json(self) -> dict[str, object]:
+        """The same for programs."""
+        return {
+            "table": self.table.display,
+            "connector": self.table.connector,
+            "guarantee": self.sink.guarantee.value,
+            "condition": self.sink.condition,
+            "changelog_mode": str(self.sink.changelog),
+        }
+
+
+def deliveries_of(plans: Iterable[LogicalPlan]) -> list[Delivery]:
+    """Returns the tables that these statements write to, by name; each once."""
+    tables = {p.table.name: p.table for p in plans if isinstance(p, Sink) and p.table is not None}
+    sinks = ((table, capabilities_of(table).sink) for _, table in sorted(tables.items()))
+    return [Delivery(table, sink) for table, sink in sinks if sink is not None]
