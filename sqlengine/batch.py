@@ -174,7 +174,7 @@ def concat(batches: Sequence[Batch]) -> Batch:
     )
 
 
-def together(batches: Sequence[Batch]) -> list[Batch]:
+def merge_runs(batches: Sequence[Batch]) -> list[Batch]:
     """Batches that come one after the other as few of many rows: those of one schema, unless one of
     them says that its source has fallen silent or speaks again."""
     runs: list[list[Batch]] = []

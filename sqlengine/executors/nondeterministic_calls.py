@@ -1,7 +1,8 @@
-"""The log of what functions that are not deterministic have answered, epoch by epoch: a topic
-beside that of the epochs.
+"""The log of what nondeterministic functions have answered, epoch by epoch: a topic beside the
+epoch log.
 
-An epoch's answers are there before anything that came of them leaves."""
+The answers of an epoch are written before any output that depends on them, so that the epoch can be
+repeated."""
 
 from __future__ import annotations
 
@@ -29,43 +30,46 @@ class _Record(msgspec.Struct):
 
 
 class NondeterministicCallLog:
-    """Those of one graph. Without a broker nothing is kept: for scripts, and where epochs are not
-    repeated."""
+    """The answers of one graph. Without a broker nothing is kept: for scripts, and where epochs are
+    not repeated.
+
+    `start`: the offset from which a recovery needs answers, after those of its checkpoint."""
 
     def __init__(self, broker: Broker | None, graph: str) -> None:
+        self.start = 0
         self._broker = broker
         self._graph = graph
         self._known: dict[int, list[Answer]] = {}
         self._complete = True
         self._unwritten: list[_Record] = []
 
-    def load(self, offset: int) -> None:
+    def load(self) -> None:
         """Reads the answers of epochs that may be repeated. ServiceError for records of another
         format."""
         if self._broker is None:
             return
         with suppress(TopicNotFound):
             begin = self._broker.begin_offset(ANSWERS, 0)
-            self._complete, offset = offset >= begin, max(offset, begin)
+            self._complete, offset = self.start >= begin, max(self.start, begin)
             while (records := self._broker.read(ANSWERS, 0, offset)) is not None:
                 assert records.keys is not None
                 for key, value in zip(
                     records.keys.to_pylist(), records.values.to_pylist(), strict=True
                 ):
                     if key == self._graph.encode():
-                        found = _decoded(value)
-                        self._known.setdefault(found.epoch, []).extend(found.answers)
+                        record = _decoded(value)
+                        self._known.setdefault(record.epoch, []).extend(record.answers)
                 offset = records.next_offset
 
     def forget(self) -> None:
-        """No epoch is repeated any more."""
+        """Drops what was loaded: no epoch is repeated any more."""
         self._known.clear()
         self._complete = True
 
     @contextmanager
     def recording(self, epoch: int) -> Iterator[None]:
-        """What is asked here belongs to an epoch. ServiceError where it is repeated, and what was
-        answered is gone."""
+        """Runs the body as this epoch: gives it the answers that it had before, or records new
+        ones. ServiceError where it is repeated and retention has removed its answers."""
         answers = EpochAnswers(self._known.pop(epoch, ()), whole=self._complete)
         with answering(answers):
             yield
@@ -80,8 +84,8 @@ class NondeterministicCallLog:
             self._unwritten.append(_Record(self._graph, epoch, tuple(answers.fresh)))
 
     def flush(self) -> None:
-        """Keeps what has come since. BrokerFull where there is no space: then nothing that came of
-        it may leave."""
+        """Writes new answers. BrokerFull where there is no space: no output that depends on them
+        may leave then."""
         while self._unwritten:
             if self._broker is not None:
                 self._broker.create_topic(ANSWERS, retention_bytes=1 << 30, if_not_exists=True)
@@ -92,7 +96,7 @@ class NondeterministicCallLog:
             del self._unwritten[0]
 
     def end(self) -> int:
-        """The offset behind all that there is: what a checkpoint remembers."""
+        """The offset after all answers so far, for a checkpoint."""
         if self._broker is None:
             return 0
         try:

@@ -1,73 +1,38 @@
-"""Where the rows of a graph go: opens its sinks, keeps what an epoch wrote, and makes it visible at
-the epoch's end."""
+"""The sinks of a graph: they take the output of an epoch and make it visible at its end."""
 
 from __future__ import annotations
 
-import logging
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from time import perf_counter
 
-import numpy as np
-
 from parser.errors import SqlError, TryAgain
-from planner import logical
-from planner.catalog import Table
 from planner.graph.chunked import Chunked
 from planner.graph.division import OUTGOING
 from planner.graph.physical import PhysicalPlan, PhysicalSink
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Busy, Environment, Sink
-from sqlengine.connectors.registry import capabilities_of, open_sink
-from sqlengine.executors.dead_letters import DeadLetterSink
+from sqlengine.connectors.registry import capabilities_of
 from sqlengine.executors.epochs import Replay
-from sqlengine.executors.failures import RowsFailed, RowsGivenUp, SinkFailed, UnavailableSink
+from sqlengine.executors.failures import SinkFailed, UnavailableSink
 from sqlengine.executors.nondeterministic_calls import NondeterministicCallLog
 from sqlengine.executors.pending_commits import PendingCommit, RecoveredCommit
-from sqlengine.executors.waiting_sink import WaitingSink
+from sqlengine.executors.progress import Progress, SlowCommit
+from sqlengine.executors.row_errors import RowErrors
+from sqlengine.executors.sink_opener import SinkOpener, sink_name
 from sqlengine.executors.wire import encode_batch
-from sqlengine.operators.base import GIVE_UP_PORT, Output
+from sqlengine.operators.base import Output
 
 # The sink of dead letters, beside those of the plan.
 DEAD_LETTER_SINK = "_dead_letters"
 
-
-log = logging.getLogger("sqlengine")
-
-# Between a sink and the graph whose rows for it a job brought.
-_OF = " of "
-# Commits that take less are not remembered.
+# Shorter commits are not remembered.
 _SLOW_S = 0.05
-# So many rows may wait for tables that another holds, before their graph waits with them; so often
-# such a table is tried.
+# The graph goes on while fewer rows than this wait for locked tables, and tries these tables again
+# after this time.
 _WAITING_ROWS = 100_000
-_AGAIN_MS = 500
-
-
-@dataclass(frozen=True)
-class SlowCommit:
-    """One that took its time: when it ended, by a clock that only grows, and how long it took, in
-    s."""
-
-    sink: str
-    at: float
-    seconds: float
-
-
-@dataclass
-class Progress:
-    """What a runner has done, for metrics and for those who decide which jobs may share a graph.
-    `letters`: dead letters by job; `commits`: the last slow ones."""
-
-    rows_in: int = 0
-    rows_out: Counter[str] = field(default_factory=Counter)
-    dead_letters: int = 0
-    epochs: int = 0
-    letters: Counter[str] = field(default_factory=Counter)
-    commits: deque[SlowCommit] = field(default_factory=lambda: deque(maxlen=200))
+_BACKOFF_MS = 500
 
 
 @dataclass(frozen=True)
@@ -79,112 +44,74 @@ class BufferedEpoch:
 
 
 class Outputs:
-    """The sinks of one graph. One that refuses rows gets no more (`refused`); its jobs fail once
-    the epoch is complete. `fatal`: why jobs fail that asked to, or that cannot go on; `blocked`:
-    sinks that take the epoch later, and perhaps those after it; `shuffle`: the one that takes rows
-    to other parts."""
+    """The sinks of one graph, in its thread.
+
+    `running`: open sinks by their ids in the plan. `refused`: errors of sinks, which get no more
+    rows and whose jobs fail once the epoch is complete. `blocked`: sinks without space, which take
+    the epoch later, and perhaps those after it. `shuffle` takes rows to other subtasks, `result`
+    those of statements that write to no table."""
 
     def __init__(
         self,
         environment: Environment,
-        letters: Sink | None,
-        fails_on_error: Callable[[str], bool],
-        progress: Progress,
-        result: Sink | None,
-        answers: NondeterministicCallLog,
+        errors: RowErrors,
+        call_log: NondeterministicCallLog,
+        result: Sink | None = None,
         shuffle: Sink | None = None,
     ) -> None:
+        self.opener = SinkOpener(environment)
+        self.errors = errors
+        self.call_log = call_log
+        self.progress = Progress()
         self.running: dict[str, Sink] = {} if shuffle is None else {OUTGOING: shuffle}
         self.refused: dict[str, SqlError] = {}
-        self._sinks: Chunked[PhysicalSink] = Chunked()
-        self.fatal: list[RowsFailed] = []
         self.blocked: dict[str, TryAgain] = {}
-        self._uncommitted: dict[str, Sink] = {}
-        self._batches: dict[
-            str, list[Batch]
-        ] = {}  # of the last epoch, for tables: it may go with its job
-        # What a sink had no space for, oldest first: it has the rows of the first.
-        self._buffered: dict[str, deque[BufferedEpoch]] = {}
-        self._last_tried: dict[str, int] = {}  # when a busy sink was asked last, by the clock
-        self._rolling: dict[str, Sink] = {}
-        self.call_log = answers
-        self._environment = environment
-        self._letters = letters
-        self._fails_on_error = fails_on_error
-        self._progress = progress
+        self._clock = environment.clock
         self._result = result
-        self._recovering = self._defers_opens = False
+        self._sinks: Chunked[PhysicalSink] = Chunked()
+        self._rolling: dict[str, Sink] = {}
+        # Sinks that have rows since their last commit, in the order in which they commit.
+        self._uncommitted: dict[str, Sink] = {}
+        # The last epoch's rows for each table: if it is blocked, they may leave with their job.
+        self._batches: dict[str, list[Batch]] = {}
+        # Epochs for which a sink had no space, oldest first. It holds the rows of the first.
+        self._buffered: dict[str, deque[BufferedEpoch]] = {}
+        self._last_tried: dict[str, int] = {}  # ms, of locked tables
 
     @property
     def shows_result(self) -> bool:
+        """True for a script, which shows the rows of its queries."""
         return self._result is not None
 
-    @contextmanager
-    def recovering(self) -> Iterator[None]:
-        """A sink that cannot be opened any more does not stop a recovery: its jobs fail when it is
-        over."""
-        self._recovering = True
-        yield
-        self._recovering = False
+    # ---- changes of the plan ---------------------------------------------------------------------
 
     def open(self, plan: PhysicalPlan) -> dict[str, Sink]:
-        """The sinks of the plan that are not open yet. SqlError when one cannot be opened."""
+        """Opens the sinks of the plan that are not open yet. SqlError where one cannot be."""
         sinks: dict[str, Sink] = {}
-        for name in sorted(
-            n
-            for n in plan.sinks.difference(self._sinks)
-            if n in plan.sinks and n not in self.running
-        ):
-            sink = plan.sinks[name]
-            if sink.sink.table is not None:
-                sinks[name] = self._open(sink.sink.table, sink.sink.overwrite)
+        new = (n for n in plan.sinks.difference(self._sinks) if n in plan.sinks)
+        for name in sorted(n for n in new if n not in self.running):
+            sink = plan.sinks[name].sink
+            if sink.table is not None:
+                sinks[name] = self.opener.open(sink.table, sink.overwrite)
             elif self._result is not None:
                 sinks[name] = self._result
         return sinks
 
-    @contextmanager
-    def deferring_opens(self) -> Iterator[None]:
-        """A sink without space for what it begins with is opened later: its job has run already,
-        elsewhere."""
-        self._defers_opens = True
-        yield
-        self._defers_opens = False
-
-    def _open(self, table: Table, overwrite: bool) -> Sink:
-        opener = partial(open_sink, table, self._environment, overwrite=overwrite)
-        try:
-            return opener()
-        except TryAgain as error:
-            if not self._defers_opens and not self._recovering:
-                raise
-            log.warning("table '%s' waits for space: %s", table.display, error)
-            return WaitingSink(opener)
-        except SqlError as error:
-            if not self._recovering:
-                raise
-            return UnavailableSink(error)
-
     def switch(self, plan: PhysicalPlan, new: Mapping[str, Sink]) -> None:
-        """To another plan: `new` sinks come, those that it does not have are closed."""
+        """Switches to another plan: adds `new` sinks, closes those that the plan does not have."""
         self.running.update(new)
-        self._rolling |= {
-            name: sink
-            for name, sink in new.items()
-            if not isinstance(sink, UnavailableSink) and _is_rolling(plan.sinks[name].sink.table)
-        }
-        gone = [
-            s
-            for s in self._sinks.difference(plan.sinks)
-            if s in self.running and s not in plan.sinks
-        ]
+        self._rolling |= {name: sink for name, sink in new.items() if _is_rolling(plan, name, sink)}
+        changed = (n for n in self._sinks.difference(plan.sinks) if n not in plan.sinks)
+        gone = [name for name in changed if name in self.running]
         self._sinks = plan.sinks
         for name in gone:
             self.running.pop(name).close()
             self.refused.pop(name, None)
             self._rolling.pop(name, None)
-            self._forget(name)
+            self._discard(name)
 
-    def _forget(self, name: str) -> None:
+    def _discard(self, name: str) -> None:
+        """Drops all output that a sink has not committed."""
         self._uncommitted.pop(name, None)
         self._batches.pop(name, None)
         self._buffered.pop(name, None)
@@ -194,104 +121,57 @@ class Outputs:
     def pending_commits(
         self, names: Iterable[str], writer: str, epoch: int
     ) -> tuple[PendingCommit, ...]:
-        """The rows that these sinks have no space for, oldest first; `epoch` is the last one."""
-        kept = ((n, k) for n in names for k in self._buffered.get(n, (BufferedEpoch(epoch, []),)))
+        """The output that these blocked sinks have not taken, oldest first; `epoch` is the last."""
+        buffered = (
+            (n, b) for n in names for b in self._buffered.get(n, (BufferedEpoch(epoch, []),))
+        )
         return tuple(
-            PendingCommit(n, writer, k.epoch, tuple(map(encode_batch, k.batches))) for n, k in kept
+            PendingCommit(n, writer, b.epoch, tuple(map(encode_batch, b.batches)))
+            for n, b in buffered
         )
 
-    def only_tables_blocked(self, plan: PhysicalPlan) -> bool:
-        """Whether all that keeps output back is tables of the plan that have no space."""
-        return bool(self.blocked) and all(name in plan.sinks for name in self.blocked)
+    def add_pending(self, commits: Mapping[str, RecoveredCommit]) -> None:
+        """Commits the output that a job brought before any other output of this graph."""
+        self._uncommitted = {**commits, **self._uncommitted}
 
-    def may_go_on(self, plan: PhysicalPlan) -> bool:
-        """Whether all that keeps output back is tables that another holds, for a moment, and not
-        too many rows wait for it."""
-        if not self.only_tables_blocked(plan) or not all(
-            isinstance(e, Busy) for e in self.blocked.values()
-        ):
-            return False
-        kept = (k for name in self.blocked for k in self._buffered.get(name, ()))
-        return sum(b.num_rows for k in kept for b in k.batches) < _WAITING_ROWS
-
-    def sinks_without_space(self) -> dict[str, TryAgain]:
-        """Sinks of the plan without space, for rows that a job brought included."""
-        return {name.partition(_OF)[0]: error for name, error in list(self.blocked.items())}
-
-    def open_pending(
-        self, plan: PhysicalPlan, unsent: Iterable[PendingCommit]
-    ) -> dict[str, RecoveredCommit]:
-        """The sinks for rows that a job brings and that are not out. SqlError when one cannot be
-        opened."""
-        by_writer: dict[tuple[str, str], list[PendingCommit]] = {}
-        for given in unsent:
-            by_writer.setdefault((given.sink, given.writer), []).append(given)
-        return {
-            f"{n}{_OF}{w}": self._open_pending(plan.sinks[n].sink, w, rows)
-            for (n, w), rows in by_writer.items()
-        }
-
-    def _open_pending(
-        self, sink: logical.Sink, writer: str, unsent: list[PendingCommit]
-    ) -> RecoveredCommit:
-        assert sink.table is not None, "the result of a query goes to no other graph"
-        return RecoveredCommit(
-            open_sink(
-                sink.table, replace(self._environment, writer=writer), overwrite=sink.overwrite
-            ),
-            unsent,
-        )
-
-    def add_pending(self, owed: Mapping[str, RecoveredCommit]) -> None:
-        """Before anything else leaves, these rows do."""
-        self._uncommitted = {**owed, **self._uncommitted}
+    # ---- rows ------------------------------------------------------------------------------------
 
     def write(self, name: str, batch: Batch) -> None:
-        """Rows for a sink."""
-        target = self.running.get(name)
-        if target is None or name in self.refused:
+        """Adds rows to the epoch's output of a sink; drops them if it has failed."""
+        sink = self.running.get(name)
+        if sink is None or name in self.refused:
             return
-        if name not in self._buffered and not self._written(name, target, batch):
+        if name not in self._buffered and not self._write_to(name, sink, batch):
             return
-        self._uncommitted[name] = target
+        self._uncommitted[name] = sink
         if name in self._sinks and self._sinks[name].sink.table is not None:
             self._batches.setdefault(name, []).append(batch)
 
-    def _written(self, name: str, target: Sink, batch: Batch) -> bool:
+    def _write_to(self, name: str, sink: Sink, batch: Batch) -> bool:
         try:
-            target.write(batch)
+            sink.write(batch)
         except SqlError as error:
             self.refused[name] = error
         return name not in self.refused
 
     def handle_errors(self, errors: Output) -> None:
-        """Rows in error become dead letters; those for which jobs fail are kept in `fatal`."""
-        for port, letters in errors:
-            if port == GIVE_UP_PORT:
-                self.fatal.append(RowsGivenUp(letters))
-                continue
-            owners = letters.columns[0].to_pylist()
-            fatal = np.array([self._fails_on_error(owner) for owner in owners])
-            if fatal.any():
-                self.fatal.append(RowsFailed(letters.take(np.flatnonzero(fatal))))
-                letters = letters.take(np.flatnonzero(~fatal))
-            self._progress.dead_letters += letters.num_rows
-            self._progress.letters.update(
-                owners if not fatal.any() else letters.columns[0].to_pylist()
-            )
-            if self._letters is not None and letters.num_rows:
-                self._letters.write(letters)
-                self._uncommitted[DEAD_LETTER_SINK] = self._letters
+        """Writes rows in error to the dead letters, or keeps them as failures of their jobs."""
+        if self.errors.handle(errors, self.progress) and self.errors.sink is not None:
+            self._uncommitted[DEAD_LETTER_SINK] = self.errors.sink
 
     def mark_replayed(self, replay: Replay, now_ms: int) -> None:
-        """Writes down, with the epoch, which dead letters are done with."""
-        if isinstance(self._letters, DeadLetterSink):
-            self._letters.mark_replayed(replay, now_ms)
-            self._uncommitted[DEAD_LETTER_SINK] = self._letters
+        """Records, with the epoch, which dead letters have been replayed."""
+        if self.errors.mark_replayed(replay, now_ms) and self.errors.sink is not None:
+            self._uncommitted[DEAD_LETTER_SINK] = self.errors.sink
+
+    # ---- commits ---------------------------------------------------------------------------------
 
     def commit(self, epoch: int, *, wait: bool = True) -> None:
-        """Makes the epoch's output visible. A full disk stops here once all else is out, and the
-        next step tries again. One who does not `wait` for busy sinks asks them now and then."""
+        """Makes the epoch's output visible.
+
+        Raises TryAgain once all other sinks have committed, if one has no space; the next call
+        tries that one again. Without `wait` a locked table is tried every `_BACKOFF_MS` only. A
+        sink that raises another SqlError is refused from then on."""
         self.call_log.flush()
         full: TryAgain | None = None
         for name in [n for n in self._uncommitted if n not in self.refused]:
@@ -304,56 +184,54 @@ class Outputs:
             except TryAgain as error:
                 full = self.blocked[name] = error
                 if isinstance(error, Busy):
-                    self._last_tried[name] = self._environment.clock()
+                    self._last_tried[name] = self._clock()
             except SqlError as error:
-                if name == OUTGOING:  # it is nobody's table: no job fails for it
+                if name == OUTGOING:  # rows between subtasks are no job's table
                     raise
                 self.refused[name] = error
             else:
                 if isinstance(self._uncommitted[name], RecoveredCommit):
                     self._uncommitted[name].close()
-                self._forget(name)
+                self._discard(name)
         if full is not None:
             raise full
 
     def _commit(self, name: str, epoch: int) -> None:
-        """Of one sink, the epochs before that it had no space for first, each as what it was: what
-        is repeated after a crash is known by its epoch."""
+        """Commits buffered epochs of a sink one by one, oldest first, then the last one. Each keeps
+        its number, by which the sink knows it if a crash repeats it."""
         self._buffer(name, epoch)
-        kept = self._buffered[name]
-        while kept:
-            self._progress.rows_out[name] += self._timed(name, kept[0].epoch)
-            kept.popleft()
-            for batch in kept[0].batches if kept else ():
+        buffered = self._buffered[name]
+        while buffered:
+            self.progress.rows_out[name] += self._timed_commit(name, buffered[0].epoch)
+            buffered.popleft()
+            for batch in buffered[0].batches if buffered else ():
                 self._uncommitted[name].write(batch)
 
     def _buffer(self, name: str, epoch: int) -> None:
         if name not in self._buffered or name in self._batches:
-            self._buffered.setdefault(name, deque()).append(
-                BufferedEpoch(epoch, self._batches.pop(name, []))
-            )
+            batches = self._batches.pop(name, [])
+            self._buffered.setdefault(name, deque()).append(BufferedEpoch(epoch, batches))
 
     def _in_backoff(self, name: str) -> bool:
-        """Whether a busy sink was asked just now."""
+        """True if a locked table was tried less than `_BACKOFF_MS` ago."""
         tried = self._last_tried.get(name)
         return (
-            tried is not None
-            and name in self.blocked
-            and 0 <= self._environment.clock() - tried < _AGAIN_MS
+            tried is not None and name in self.blocked and 0 <= self._clock() - tried < _BACKOFF_MS
         )
 
-    def _timed(self, name: str, epoch: int) -> int:
-        """The commit of one sink, which is remembered where it took its time."""
-        began = perf_counter()
+    def _timed_commit(self, name: str, epoch: int) -> int:
+        """Commits one epoch of a sink, and remembers if that was slow; returns its rows."""
+        start = perf_counter()
         try:
             return self._uncommitted[name].commit(epoch)
         finally:
-            ended = perf_counter()
-            if ended - began >= _SLOW_S:
-                self._progress.commits.append(SlowCommit(name, ended, ended - began))
+            end = perf_counter()
+            if end - start >= _SLOW_S:
+                self.progress.commits.append(SlowCommit(name, end, end - start))
 
     def roll(self, *, end: bool = False) -> None:
-        """Lets sinks show what is due; with `end` all, since nothing comes any more."""
+        """Lets rolling sinks publish files that are due; with `end` all, as no rows follow.
+        TryAgain if one has no space."""
         full: TryAgain | None = None
         for name in [n for n in self._rolling if n not in self.refused]:
             try:
@@ -367,26 +245,50 @@ class Outputs:
         if full is not None:
             raise full
 
+    def publish_overwrites(self) -> None:
+        """Replaces the rows of tables by those of INSERT OVERWRITE: all statements succeeded."""
+        for sink in self.running.values():
+            sink.publish_overwrite()
+
+    # ---- sinks without space, and failures -------------------------------------------------------
+
+    def only_tables_blocked(self, plan: PhysicalPlan) -> bool:
+        """True if sinks are blocked, and all of them are tables of the plan."""
+        return bool(self.blocked) and all(name in plan.sinks for name in self.blocked)
+
+    def may_go_on(self, plan: PhysicalPlan) -> bool:
+        """True if only locked tables are blocked, and few enough rows wait for them."""
+        locked = all(isinstance(error, Busy) for error in self.blocked.values())
+        if not locked or not self.only_tables_blocked(plan):
+            return False
+        buffered = (b for name in self.blocked for b in self._buffered.get(name, ()))
+        return sum(batch.num_rows for b in buffered for batch in b.batches) < _WAITING_ROWS
+
+    def sinks_without_space(self) -> dict[str, TryAgain]:
+        """Blocked sinks of the plan, also for output that a job brought. Any thread."""
+        return {sink_name(name): error for name, error in list(self.blocked.items())}
+
     def raise_failures(self, plan: PhysicalPlan) -> None:
-        """Tells of jobs at fault, one at a time."""
-        if self.fatal:
-            raise self.fatal.pop(0)
+        """Raises JobsFailed for jobs at fault, one failure at a time."""
+        if self.errors.fatal:
+            raise self.errors.fatal.pop(0)
         for name, error in self.refused.items():
             if name in plan.sinks:
                 raise SinkFailed(plan.sinks[name], error)
 
-    def publish_overwrites(self) -> None:
-        """Replaces rows by what INSERT OVERWRITE has written: all statements have succeeded."""
-        for sink in self.running.values():
-            sink.publish_overwrite()
-
     def close(self) -> None:
-        owed = (sink for sink in self._uncommitted.values() if isinstance(sink, RecoveredCommit))
-        for sink in (*self.running.values(), *owed):
+        """Closes all sinks; what is not committed is lost."""
+        sinks = self._uncommitted.values()
+        recovered = (sink for sink in sinks if isinstance(sink, RecoveredCommit))
+        for sink in (*self.running.values(), *recovered):
             sink.close()
 
 
-def _is_rolling(table: Table | None) -> bool:
-    """True if a table shows rows some time after their commit; a query's result has no table."""
-    sink = capabilities_of(table).sink if table is not None else None
-    return sink is not None and sink.rolling
+def _is_rolling(plan: PhysicalPlan, name: str, sink: Sink) -> bool:
+    """True if a sink of the plan publishes rows some time after their commit. A query's result has
+    no table and does not."""
+    table = plan.sinks[name].sink.table
+    if table is None or isinstance(sink, UnavailableSink):
+        return False
+    capabilities = capabilities_of(table).sink
+    return capabilities is not None and capabilities.rolling

@@ -1,5 +1,5 @@
-"""After a crash: a graph takes up where its last checkpoint was made, and repeats the epochs
-recorded since.
+"""Recovers a graph after a crash: continues at its last checkpoint and repeats the epochs logged
+since.
 
 The same ranges, times and seeds give the same rows; sinks drop what they have already."""
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TypeAlias
 
 from parser.errors import ServiceError
 from planner.graph.merge import Graph
@@ -17,64 +18,67 @@ from sqlengine.executors.runner import GraphRunner
 from sqlengine.snapshots.checkpoints import Position
 
 # More epochs than there can be between two syncs, or two checkpoints.
-_ROOM = 1 << 24
+_SKIPPED_EPOCHS = 1 << 24
+
+# Plans and prepares a logged change again, for the graph that runs before it.
+PrepareChange: TypeAlias = Callable[[Graph, LoggedChange], GraphChange]
 
 
 @contextmanager
 def recovering(runner: GraphRunner) -> Iterator[None]:
-    """Sources and sinks that cannot be opened any more do not stop a recovery: their jobs fail when
-    it is over."""
-    with runner.inputs.recovering(), runner.outputs.recovering():
+    """Sources and sinks that cannot be opened do not stop a recovery: their jobs fail after it."""
+    with runner.inputs.recovering(), runner.outputs.opener.recovering():
         yield
 
 
 def restore(runner: GraphRunner, position: Position, change: GraphChange) -> None:
-    """Takes up where a checkpoint was made: `change` brings the jobs of that time into an empty
-    graph."""
+    """Continues at a checkpoint: `change` brings the jobs of that time into an empty graph.
+
+    ServiceError where an operator keeps other state than the checkpoint has for it."""
     runner.inputs.begin(change.sources, position.positions)
     for name, source in change.sources.items():
         source.ended = name in position.ended
         source.began_epoch, source.began = position.began.get(name, (0, {}))
     runner.switch(change, position)
-    if runner.checkpoints is not None:
-        runner.checkpoints.adopt(runner.executor.tables)
+    if runner.storage.checkpoints is not None:
+        runner.storage.checkpoints.adopt(runner.executor.tables)
     runner.inputs.unstarted = set(position.unstarted)
-    runner.epoch, runner.log_offset = position.epoch, position.log_offset
-    runner.answers_offset = position.answers_offset
+    runner.epochs.seek(position.epoch, position.log_offset)
+    runner.outputs.call_log.start = position.answers_offset
 
 
-def repeat_epochs(
-    runner: GraphRunner, change_for: Callable[[Graph, LoggedChange], GraphChange]
-) -> int:
-    """Repeats the epochs recorded since the checkpoint; gives their number. `change_for` plans job
-    versions."""
+def repeat_epochs(runner: GraphRunner, prepare: PrepareChange) -> int:
+    """Repeats the epochs logged since the checkpoint; returns their number.
+
+    ServiceError where the log has a gap, or answers of nondeterministic functions are gone."""
     call_log = runner.outputs.call_log
-    call_log.load(runner.answers_offset)
+    call_log.load()
     try:
         runner.repeating = True
         with runner.broken_on_failure(), recovering(runner):
-            return sum(_repeat(runner, record, change_for) for record in _recorded(runner))
+            return sum(_repeat(runner, record, prepare) for record in _logged(runner))
     finally:
         runner.repeating = False
         call_log.forget()
 
 
 def skip_unlogged_epochs(runner: GraphRunner, *, logged: bool) -> None:
-    """After a recovery where epochs are not in the log: a loss of power may have taken the end of
-    any topic, and of others not, or they were not `logged`.
+    """Ends a recovery where epochs may be missing from the log: a power loss may have taken the end
+    of any topic, or they were not `logged` at all.
 
-    Epochs go on behind any that a sink can know: or else it would take the next ones for repeated
-    ones, and drop their rows. Reading goes on at the ends of what is left; a checkpoint keeps the
-    epochs before from being repeated with records that come now."""
+    Numbers continue after all that a sink can know: otherwise it would drop the rows of new epochs
+    as repeated ones. Reading continues at the ends of what is left. A checkpoint keeps the epochs
+    before from being repeated with records that come now."""
     with runner.broken_on_failure():
-        runner.skip_epochs(_ROOM, runner.epoch if logged else UNLOGGED)
+        after = runner.epoch if logged else UNLOGGED
+        runner.epochs.skip(runner.graph.version, _SKIPPED_EPOCHS, after)
         runner.inputs.rewind_to_ends()
     runner.checkpoint(wait=True)
 
 
-def _recorded(runner: GraphRunner) -> Iterator[EpochRecord]:
-    """Records behind the checkpoint, without a gap; the runner stands at each when it is given."""
-    for offset, record in runner.log.read(runner.log_offset):
+def _logged(runner: GraphRunner) -> Iterator[EpochRecord]:
+    """Yields the records after the checkpoint. When one is yielded, the runner is at its epoch."""
+    for offset, record in runner.storage.log.read(runner.epochs.log_offset):
         if record.epoch <= runner.epoch:
             continue
         if record.epoch > runner.epoch + 1 and record.after not in (UNLOGGED, runner.epoch):
@@ -83,41 +87,40 @@ def _recorded(runner: GraphRunner) -> Iterator[EpochRecord]:
                 f" {record.epoch}",
                 hint="it was shortened by hand, or the graph's checkpoint was removed",
             )
-        runner.log_offset, runner.epoch = offset, record.epoch
+        runner.epochs.seek(record.epoch, offset)
         yield record
 
 
-def _repeat(
-    runner: GraphRunner,
-    recorded: EpochRecord,
-    change_for: Callable[[Graph, LoggedChange], GraphChange],
-) -> int:
-    if recorded.change is not None:
-        change = change_for(runner.graph, recorded.change)
-        runner.inputs.begin(change.sources, recorded.change.starts)
-        for name, source in change.sources.items():
-            source.began, source.began_epoch = (
-                dict(recorded.change.starts.get(name, {})),
-                recorded.epoch,
-            )
-        runner.switch(change)
-    elif recorded.replay is not None:
-        with runner.outputs.call_log.recording(recorded.epoch):
-            runner.process_replay(recorded)
+def _repeat(runner: GraphRunner, record: EpochRecord, prepare: PrepareChange) -> int:
+    if record.change is not None:
+        _repeat_change(runner, record.epoch, record.change, prepare)
+    elif record.replay is not None:
+        with runner.outputs.call_log.recording(record.epoch):
+            runner.pipeline.process_replay(record)
         runner.commit()
     else:
-        _repeat_rows(runner, recorded)
+        _repeat_rows(runner, record)
     return 1
 
 
-def _repeat_rows(runner: GraphRunner, recorded: EpochRecord) -> None:
-    """Without the sources of jobs that cannot be planned any more."""
+def _repeat_change(
+    runner: GraphRunner, epoch: int, logged: LoggedChange, prepare: PrepareChange
+) -> None:
+    change = prepare(runner.graph, logged)
+    runner.inputs.begin(change.sources, logged.starts)
+    for name, source in change.sources.items():
+        source.began, source.began_epoch = dict(logged.starts.get(name, {})), epoch
+    runner.switch(change)
+
+
+def _repeat_rows(runner: GraphRunner, record: EpochRecord) -> None:
+    """Repeats an epoch of rows, without sources of jobs that cannot be planned any more."""
     inputs = runner.inputs
-    opened = tuple(o for o in recorded.opened if o[0] in inputs.running)
-    ended = tuple(n for n in recorded.ended if n in inputs.running or n in inputs.unstarted)
+    opened = tuple(o for o in record.opened if o[0] in inputs.running)
+    ended = tuple(n for n in record.ended if n in inputs.running or n in inputs.unstarted)
     for name, shard in opened:
         inputs.running[name].positions[shard] = 0
-    chunks = [chunk for part in recorded.ranges for chunk in inputs.read_range(part)]
-    with runner.outputs.call_log.recording(recorded.epoch):
-        runner.process(replace(recorded, opened=opened, ended=ended), chunks)
+    chunks = [chunk for part in record.ranges for chunk in inputs.read_range(part)]
+    with runner.outputs.call_log.recording(record.epoch):
+        runner.pipeline.process(replace(record, opened=opened, ended=ended), chunks)
     runner.commit()

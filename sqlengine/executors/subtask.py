@@ -1,4 +1,4 @@
-"""What makes a graph that runs here one part of a divided one."""
+"""The context of a graph that runs as one subtask of a distributed graph."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from sqlengine.state.store import CheckpointStore
 
 
 class SubtaskEpochs(EpochLog, Protocol):
-    """The log of one part alone."""
+    """The epoch log of one subtask alone."""
 
     def forget(self, before: int) -> None:
-        """What stands before that offset is needed no more."""
+        """Allows the removal of records before that offset."""
 
 
 @dataclass(frozen=True)
 class SubtaskContext:
-    """The share of the part, how it reaches the others, its epoch log, and where its checkpoints
-    are."""
+    """Context of one subtask: its share of shards and buckets, its end of the shuffle, its epoch
+    log and its checkpoint store."""
 
     share: SubtaskAssignment
     shuffle: Shuffle
@@ -31,12 +31,12 @@ class SubtaskContext:
     store: CheckpointStore
 
     def of(self, plan: PhysicalPlan) -> PhysicalPlan:
-        """The plan of the part."""
+        """The plan of the subtask, from the plan of the whole graph."""
         return divide(plan, self.share, self.shuffle.topic)
 
-    def forget(self, stored: Position) -> None:
-        """Lets go of what a checkpoint has made needless: epochs before it, and what was sent to
-        the part."""
+    def discard_before(self, stored: Position) -> None:
+        """Discards what a stored checkpoint made unnecessary: epochs before it, and rows that other
+        subtasks had sent."""
         self.log.forget(stored.log_offset)
-        for at in stored.positions.get(INCOMING, {}).values():
-            self.shuffle.forget(at)
+        for offset in stored.positions.get(INCOMING, {}).values():
+            self.shuffle.forget(offset)

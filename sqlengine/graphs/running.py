@@ -25,7 +25,8 @@ from sqlengine.executors.failures import OperatorFailed
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.memory_limits import MemoryGuard, MemoryLimits
 from sqlengine.executors.recovery import recovering, repeat_epochs, restore, skip_unlogged_epochs
-from sqlengine.executors.runner import GraphRunner, ReadLimits
+from sqlengine.executors.runner import GraphRunner
+from sqlengine.executors.storage import GraphStorage, RunnerOptions
 from sqlengine.executors.subtask import SubtaskContext
 from sqlengine.graphs.loop import GraphLoop
 from sqlengine.graphs.rebuild import Rebuilder
@@ -138,16 +139,18 @@ class RunningGraph:
                 share=WHOLE if portion is None else portion.share,
                 once=once,
             ),
-            _log(name, host, once) if portion is None else portion.log,
-            self.checkpoints,
-            DeadLetterSink(host.broker, name, lambda: self.runner.jobs),
-            lambda owner: host.fails_on_error(owner, self.runner.jobs.get(owner, 0)),
-            ReadLimits(config.rows_per_read),
-            guard=MemoryGuard(name, host.memory),
-            portion=portion,
-            first_record=None
-            if config.fsync == "none"
-            else lambda: host.broker.begin_offset(EPOCHS, 0),
+            GraphStorage(
+                _log(name, host, once) if portion is None else portion.log,
+                self.checkpoints,
+                DeadLetterSink(host.broker, name, lambda: self.runner.jobs),
+                None if config.fsync == "none" else lambda: host.broker.begin_offset(EPOCHS, 0),
+            ),
+            RunnerOptions(
+                lambda owner: host.fails_on_error(owner, self.runner.jobs.get(owner, 0)),
+                config.rows_per_read,
+                MemoryGuard(name, host.memory),
+            ),
+            portion,
         )
         self._host = host
         self._plan_of = plan_of
@@ -167,7 +170,8 @@ class RunningGraph:
                 self._restore(position)
             self.runner.inputs.tolerates_lost_records = self._syncs_late
             repeat_epochs(self.runner, self.prepare_logged_change)
-            logged = self.runner.log.keeps_every_epoch and (position is None or position.logged)
+            logged = position is None or position.logged
+            logged = logged and self.runner.storage.log.keeps_every_epoch
             if self._syncs_late or not logged:
                 skip_unlogged_epochs(self.runner, logged=logged)
         except OperatorFailed as error:
@@ -286,7 +290,7 @@ class RunningGraph:
     ) -> GraphChange:
         """Makes a change ready that brings jobs from another graph; what they bring is still to
         come."""
-        with self.runner.outputs.deferring_opens():
+        with self.runner.outputs.opener.deferring_opens():
             return self.runner.prepare(
                 merge(self.runner.graph, {n: p.sinks for n, p in plans.items()}), jobs
             )
@@ -309,7 +313,7 @@ class RunningGraph:
         self._remember(handover)
 
     def _remember(self, handover: str) -> None:
-        self._handovers[handover] = (self.runner.epoch, self.runner.log_offset)
+        self._handovers[handover] = (self.runner.epoch, self.runner.epochs.log_offset)
 
     def needed_migrations(self) -> set[str]:
         """The handovers that a recovery would need: those which no checkpoint has passed, and where

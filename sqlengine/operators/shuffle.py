@@ -13,7 +13,7 @@ import pyarrow as pa
 from parser.types import BIGINT, INT, STRING, Schema
 from planner.logical import LOCAL, REMOTE, ShuffleIn, ShuffleOut, ShuffleScan
 from planner.logical.shuffle import KEY
-from sqlengine.batch import MIN_WATERMARK, Batch, IntArray, concat, joined_steps, together
+from sqlengine.batch import MIN_WATERMARK, Batch, IntArray, concat, joined_steps, merge_runs
 from sqlengine.formats.shuffle_records import (
     PARCELS,
     SenderHeader,
@@ -83,7 +83,7 @@ class ShuffleOutOperator:
         told = any(moved for _, moved in news)
         return [
             out
-            for b in together([b for b, moved in news if b.num_rows or moved])
+            for b in merge_runs([b for b, moved in news if b.num_rows or moved])
             for out in self._send(b, told)
         ]
 

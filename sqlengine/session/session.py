@@ -56,10 +56,10 @@ from sqlengine.connectors.query_result import ResultSink
 from sqlengine.connectors.registry import declared, delivered
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
-from sqlengine.executors.epochs import NoLog
 from sqlengine.executors.memory_limits import script_guard
-from sqlengine.executors.runner import GraphRunner, ReadLimits
+from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.sources import require_bounded
+from sqlengine.executors.storage import RunnerOptions
 from sqlengine.functions.library import Library
 from sqlengine.jobs.explanation import explain_sinks
 from sqlengine.jobs.script import called, expressions_of, held_object, use
@@ -112,13 +112,12 @@ class EmbeddedRunner:
             SCRIPT,
             EmbeddedExecutor(self.factory),
             replace(self.environment, writer=f"{self.environment.writer}-{next(self._runs)}"),
-            NoLog(),
-            None,
-            None,
-            lambda owner: fails,
-            ReadLimits(self.rows_per_read),
-            result=ResultSink(emit),
-            guard=script_guard(SCRIPT, settings),
+            options=RunnerOptions(
+                lambda owner: fails,
+                self.rows_per_read,
+                script_guard(SCRIPT, settings),
+                ResultSink(emit),
+            ),
         )
         try:
             graph = merge(Graph(), {SCRIPT: sinks})

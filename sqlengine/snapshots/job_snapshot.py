@@ -129,7 +129,9 @@ def bind(
         frozenset(
             n.id for n in mine if isinstance(n.plan, Values) and n.plan.digest in belongings.given
         ),
-        runner.outputs.open_pending(lower(graph), belongings.unsent) if belongings.unsent else {},
+        runner.outputs.opener.open_pending(lower(graph), belongings.unsent)
+        if belongings.unsent
+        else {},
     )
 
 

@@ -21,10 +21,10 @@ from sqlengine.connectors.base import Environment
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
-from sqlengine.executors.epochs import NoLog
 from sqlengine.executors.failures import OperatorFailed
 from sqlengine.executors.recovery import restore
-from sqlengine.executors.runner import GraphRunner, ReadLimits
+from sqlengine.executors.runner import GraphRunner
+from sqlengine.executors.storage import GraphStorage, RunnerOptions
 from sqlengine.formats.results import rows_of
 from sqlengine.jobs.planning import JobText, PlannedJob, plan_job
 from sqlengine.snapshots import savepoint_files as files
@@ -294,15 +294,13 @@ def _ordered(rows: Batch, columns: Sequence[Column]) -> Batch:
 def _runner(ran: Ran, store: MemoryStore, way: Way, clock: Clock, name: str = JOB) -> GraphRunner:
     """A runner with the program's statements, from the checkpoint in the store where there is
     one."""
+    checkpoints = Checkpoints(store, 10**9, 10**15)
     runner = GraphRunner(
         name,
         EmbeddedExecutor(OperatorFactory()),
         Environment(None, lambda: clock.now_ms, name, memory=ran.memory),
-        NoLog(),
-        checkpoints := Checkpoints(store, 10**9, 10**15),
-        None,
-        lambda owner: True,
-        ReadLimits(way.rows),
+        GraphStorage(checkpoints=checkpoints),
+        RunnerOptions(lambda owner: True, way.rows),
     )
     position = checkpoints.position
     if position is None:

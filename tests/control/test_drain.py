@@ -14,6 +14,7 @@ from sqlengine.connectors.topic.sink import TopicSink
 from sqlengine.engine import Engine
 from sqlengine.engine.statements import execute
 from sqlengine.executors.epochs import EPOCHS, decode_record
+from sqlengine.executors.pipeline import Pipeline
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.jobs.job import JobState
 from sqlengine.jobs.log import JobLog
@@ -126,7 +127,7 @@ def test_where_no_savepoint_can_be_written_it_has_ended_and_is_stopped_later(
 DEATHS: list[tuple[str, type, str, bool]] = [
     ("the job is in its own graph", JobLog, "begin", False),
     ("it stands in the job log that it ends", GraphRunner, "drain", False),
-    ("its end is written down", GraphRunner, "process", False),
+    ("its end is written down", Pipeline, "process", False),
     ("its end is processed", TopicSink, "commit", False),
     ("its windows are told", TopicSink, "commit", True),
     ("all is out", GraphRunner, "drain", True),

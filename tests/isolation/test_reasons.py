@@ -11,7 +11,7 @@ import pytest
 
 from sqlengine.engine import Engine
 from sqlengine.engine.isolation import Isolation
-from sqlengine.executors.outputs import SlowCommit
+from sqlengine.executors.progress import SlowCommit
 from sqlengine.jobs.job import MAIN, Cause
 from tests.engine.by_hand import rows
 from tests.isolation.workload import feed, open_engine, step, submit_tables

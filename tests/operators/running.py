@@ -15,6 +15,7 @@ from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import EpochRecord
 from sqlengine.executors.runner import GraphRunner
+from sqlengine.executors.storage import GraphStorage
 from sqlengine.formats.results import JsonValue, rows_of
 from sqlengine.jobs.planning import JobText, plan_job
 
@@ -43,9 +44,7 @@ class Running:
         self.now, self.memory, self.log = T0, memory or Memory(), Log()
         environment = Environment(None, lambda: self.now, "job", memory=self.memory)
         executor = EmbeddedExecutor(OperatorFactory())
-        self.runner = GraphRunner(
-            "g", executor, environment, self.log, None, None, lambda owner: True
-        )
+        self.runner = GraphRunner("g", executor, environment, GraphStorage(self.log))
         job = plan_job(JobText("job", text), Catalog(), {MINI_BATCH: "false", **(settings or {})})
         self.runner.apply(self.runner.prepare(merge(Graph(), {"job": job.sinks}), {"job": 1}))
 

@@ -14,8 +14,8 @@ from sqlengine.connectors.base import Environment
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
-from sqlengine.executors.epochs import NoLog
-from sqlengine.executors.runner import GraphRunner, ReadLimits
+from sqlengine.executors.runner import GraphRunner
+from sqlengine.executors.storage import RunnerOptions
 from sqlengine.formats.results import JsonValue, rows_of
 from sqlengine.jobs.planning import JobText, plan_job
 
@@ -61,11 +61,7 @@ def told(
         "g",
         EmbeddedExecutor(OperatorFactory()),
         environment,
-        NoLog(),
-        None,
-        None,
-        lambda owner: True,
-        ReadLimits(size),
+        options=RunnerOptions(lambda owner: True, size),
     )
     query = f"""{TABLES} INSERT INTO o SELECT k, window_start, COUNT(*), SUM(v), MIN(v), COUNT(DISTINCT v)
     FROM TABLE({window}) GROUP BY window_start, window_end, k;"""

@@ -24,8 +24,8 @@ from rules.options import Options
 from sqlengine.connectors.base import Environment
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
-from sqlengine.executors.epochs import NoLog
-from sqlengine.executors.runner import GraphRunner, ReadLimits
+from sqlengine.executors.runner import GraphRunner
+from sqlengine.executors.storage import RunnerOptions
 from tests.planner.test_passes_properties import VALUES, conditions, items, sources
 
 NONE: frozenset[str] = frozenset()
@@ -140,11 +140,7 @@ class World:
             "graph",
             EmbeddedExecutor(OperatorFactory(options)),
             Environment(None, lambda: 0, "graph"),
-            NoLog(),
-            None,
-            None,
-            lambda owner: False,
-            ReadLimits(rows_per_read),
+            options=RunnerOptions(lambda owner: False, rows_per_read),
         )
         try:
             runner.apply(runner.prepare(merge(Graph(), jobs), dict.fromkeys(jobs, 1)))

@@ -23,8 +23,8 @@ from rules.ruleset import RuleSet
 from sqlengine.connectors.base import Environment
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
-from sqlengine.executors.epochs import NoLog
-from sqlengine.executors.runner import GraphRunner, ReadLimits
+from sqlengine.executors.runner import GraphRunner
+from sqlengine.executors.storage import RunnerOptions
 from sqlengine.operators.rules import compile_rules
 from tests.properties.queries import World, any_query, views
 
@@ -142,11 +142,7 @@ def runner(rows_per_read: int) -> GraphRunner:
         "graph",
         executor,
         environment,
-        NoLog(),
-        None,
-        None,
-        lambda owner: False,
-        ReadLimits(rows_per_read),
+        options=RunnerOptions(lambda owner: False, rows_per_read),
     )
 
 

@@ -32,7 +32,8 @@ from sqlengine.executors.epochs import EPOCHS, LoggedChange, TopicEpochLog
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.inputs import Inputs
 from sqlengine.executors.recovery import recovering, repeat_epochs, restore
-from sqlengine.executors.runner import GraphRunner, ReadLimits
+from sqlengine.executors.runner import GraphRunner
+from sqlengine.executors.storage import GraphStorage, RunnerOptions
 from sqlengine.formats.results import JsonValue, Row, rows_of
 from sqlengine.operators.base import Output
 from sqlengine.operators.watermark import WatermarkOperator
@@ -242,8 +243,8 @@ class World:
             self.broker.close()
             self.broker = self._open_broker()
         runner = self._runner()
-        assert runner.checkpoints is not None
-        position = runner.checkpoints.position
+        assert runner.storage.checkpoints is not None
+        position = runner.storage.checkpoints.position
         if position is not None:
             self._restore(runner, position)
         self.counts["replays"] += repeat_epochs(
@@ -259,12 +260,14 @@ class World:
             SCRIPT,
             EmbeddedExecutor(OperatorFactory()),
             Environment(self.broker, lambda: self.now, SCRIPT, lambda line: None, self._memory),
-            TopicEpochLog(self.broker, SCRIPT),
-            checkpoints,
-            DeadLetterSink(self.broker, SCRIPT),
-            lambda owner: self.statement.fails,
-            ReadLimits(self._rows_per_read),
-            result=_Result(self.outcome.rows),
+            GraphStorage(
+                TopicEpochLog(self.broker, SCRIPT), checkpoints, DeadLetterSink(self.broker, SCRIPT)
+            ),
+            RunnerOptions(
+                lambda owner: self.statement.fails,
+                self._rows_per_read,
+                result=_Result(self.outcome.rows),
+            ),
         )
 
     def _restore(self, runner: GraphRunner, position: Position) -> None:
@@ -292,8 +295,8 @@ class World:
             n.context.counters["late_rows"] for n in runner.executor.running.values()
         )
         runner.close()
-        assert runner.checkpoints is not None
-        runner.checkpoints.close()
+        assert runner.storage.checkpoints is not None
+        runner.storage.checkpoints.close()
 
     def close(self) -> Outcome:
         self.outcome.files = files_in(self._out, self._before)

@@ -1,0 +1,76 @@
+"""Decides when a graph's checkpoint is taken, takes it, and discards what it made unnecessary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlengine.executors.epoch_writer import EpochWriter
+from sqlengine.executors.file_versions import FileVersions
+from sqlengine.executors.pipeline import Pipeline
+from sqlengine.executors.sources import positions_of
+from sqlengine.executors.storage import GraphStorage
+from sqlengine.executors.subtask import SubtaskContext
+from sqlengine.snapshots.checkpoints import Position
+
+
+class CheckpointTrigger:
+    """The checkpoints of one graph, between its epochs and in its thread."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        epochs: EpochWriter,
+        storage: GraphStorage,
+        clock: Callable[[], int],
+        subtask: SubtaskContext | None,
+    ) -> None:
+        self._pipeline = pipeline
+        self._epochs = epochs
+        self._storage = storage
+        self._clock = clock
+        self._subtask = subtask
+        self._versions = FileVersions(storage.first_record)
+
+    def due(self) -> bool:
+        """True if enough state has changed, or enough time has passed, since the last checkpoint.
+        Never while a sink has no space: what it has not taken must be repeated after a crash."""
+        now, checkpoints = self._clock(), self._storage.checkpoints
+        if checkpoints is None or self._pipeline.outputs.blocked:
+            return False
+        return checkpoints.due(self._epochs.last, self._pipeline.executor.tables, now)
+
+    def take(self, *, wait: bool) -> None:
+        """Copies what has changed and writes it in the background; with `wait` returns when it is
+        in the store. Raises TryAgain while a sink has no space for an epoch before it."""
+        checkpoints, pipeline = self._storage.checkpoints, self._pipeline
+        if checkpoints is None:
+            return
+        # No epoch before a checkpoint is repeated, so the output of all of them must be out.
+        pipeline.outputs.commit(self._epochs.last)
+        write = checkpoints.finish if wait else checkpoints.begin
+        write(self._metadata(), pipeline.executor.tables, self._clock())
+        for source in pipeline.inputs.running.values():
+            source.source.notify_checkpoint(source.positions)
+        stored = checkpoints.stored
+        if stored is not None:
+            self._versions.discard_before(stored, pipeline.inputs.running)
+            if self._subtask is not None:
+                self._subtask.discard_before(stored)
+
+    def _metadata(self) -> Position:
+        pipeline, running = self._pipeline, self._pipeline.inputs.running
+        return Position(
+            graph=self._epochs.graph,
+            epoch=self._epochs.last,
+            version=pipeline.graph.version,
+            log_offset=self._epochs.log_offset,
+            positions=positions_of(running),
+            ended=[name for name, source in running.items() if source.ended],
+            unstarted=sorted(pipeline.inputs.unstarted),
+            jobs=dict(pipeline.jobs),
+            stateful={job: list(nodes) for job, nodes in pipeline.graph.stateful.items()},
+            created_at_version=pipeline.executor.created_at_version(),
+            began={name: (source.began_epoch, source.began) for name, source in running.items()},
+            logged=self._storage.log.keeps_every_epoch,
+            answers_offset=pipeline.outputs.call_log.end(),
+        )

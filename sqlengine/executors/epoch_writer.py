@@ -1,0 +1,58 @@
+"""Numbers the epochs of a graph and appends their records to its epoch log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from sqlengine.executors.epochs import EpochLog, EpochRecord, LoggedChange, OffsetRange, Replay
+
+# Spreads consecutive epochs over all seeds (the golden ratio of 2^64, as splitmix64 does).
+_SEED_STEP = 0x9E3779B97F4A7C15
+_SEED_MASK = 0x7FFFFFFFFFFFFFFF
+
+
+class EpochWriter:
+    """The epochs of one graph, in its thread.
+
+    `last` is the number of the last epoch, 0 before the first; `log_offset` follows its record."""
+
+    def __init__(self, graph: str, log: EpochLog, clock: Callable[[], int]) -> None:
+        self.last = 0
+        self.log_offset = 0
+        self.graph = graph
+        self._log = log
+        self._clock = clock
+
+    def next(
+        self,
+        version: int,
+        *,
+        ranges: tuple[OffsetRange, ...] = (),
+        opened: tuple[tuple[str, str], ...] = (),
+        ended: tuple[str, ...] = (),
+        change: LoggedChange | None = None,
+        replay: Replay | None = None,
+        tick: bool = False,
+    ) -> EpochRecord:
+        """The record of the next epoch at the graph's `version`, not written yet. Its processing
+        time is now; its seed depends on its number alone."""
+        epoch, now = self.last + 1, self._clock()
+        seed = epoch * _SEED_STEP & _SEED_MASK
+        return EpochRecord(
+            self.graph, epoch, version, now, seed, ranges, opened, ended, change, replay, tick
+        )
+
+    def append(self, record: EpochRecord) -> None:
+        """Writes the record: its epoch is the last one from now on."""
+        self.log_offset = self._log.append(record)
+        self.last = record.epoch
+
+    def skip(self, version: int, epochs: int, after: int) -> None:
+        """Logs that so many numbers are left out. `after`: the last logged epoch, or UNLOGGED."""
+        record = self.next(version)
+        self.append(replace(record, epoch=record.epoch + epochs, after=after))
+
+    def seek(self, epoch: int, log_offset: int) -> None:
+        """Continues after a recovered epoch, whose record ends at `log_offset`."""
+        self.last, self.log_offset = epoch, log_offset

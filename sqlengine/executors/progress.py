@@ -1,0 +1,29 @@
+"""Counters of one runner, for metrics and for the decision which jobs may share a graph."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class SlowCommit:
+    """A commit of a sink that took long: `at` is its end by a monotonic clock, in seconds."""
+
+    sink: str
+    at: float
+    seconds: float
+
+
+@dataclass
+class Progress:
+    """What a runner has done since it was made. Written by the graph's thread, read by any.
+
+    `rows_out` by sink; `letters`: dead letters by job; `commits`: the last slow ones."""
+
+    rows_in: int = 0
+    rows_out: Counter[str] = field(default_factory=Counter)
+    dead_letters: int = 0
+    epochs: int = 0
+    letters: Counter[str] = field(default_factory=Counter)
+    commits: deque[SlowCommit] = field(default_factory=lambda: deque(maxlen=200))

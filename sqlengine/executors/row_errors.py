@@ -1,0 +1,55 @@
+"""Rows in error: each becomes a dead letter, or fails its job if the job asks for that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from sqlengine.connectors.base import Sink
+from sqlengine.executors.dead_letters import DeadLetterSink
+from sqlengine.executors.epochs import Replay
+from sqlengine.executors.failures import RowsFailed, RowsGivenUp
+from sqlengine.executors.progress import Progress
+from sqlengine.operators.base import GIVE_UP_PORT, Output
+
+
+class RowErrors:
+    """The rows in error of one graph, in its thread.
+
+    `fatal`: failures of jobs, to be raised when the epoch is complete for the others. `sink` takes
+    the dead letters; None where nobody keeps them."""
+
+    def __init__(self, sink: Sink | None, fails_on_error: Callable[[str], bool]) -> None:
+        self.sink = sink
+        self.fatal: list[RowsFailed] = []
+        self._fails_on_error = fails_on_error
+
+    def handle(self, errors: Output, progress: Progress) -> bool:
+        """Sorts what left operators by their error ports; returns True if dead letters were
+        written to the sink."""
+        written = False
+        for port, letters in errors:
+            if port == GIVE_UP_PORT:
+                self.fatal.append(RowsGivenUp(letters))
+                continue
+            owners = letters.columns[0].to_pylist()
+            fatal = np.array([self._fails_on_error(owner) for owner in owners], np.bool_)
+            if fatal.any():
+                self.fatal.append(RowsFailed(letters.take(np.flatnonzero(fatal))))
+                letters = letters.take(np.flatnonzero(~fatal))
+                owners = letters.columns[0].to_pylist()
+            progress.dead_letters += letters.num_rows
+            progress.letters.update(owners)
+            if self.sink is not None and letters.num_rows:
+                self.sink.write(letters)
+                written = True
+        return written
+
+    def mark_replayed(self, replay: Replay, now_ms: int) -> bool:
+        """Records that these dead letters have been replayed, as part of the epoch; returns True
+        if the sink keeps such records."""
+        if not isinstance(self.sink, DeadLetterSink):
+            return False
+        self.sink.mark_replayed(replay, now_ms)
+        return True

@@ -1,0 +1,83 @@
+"""Opens the sinks of a graph, also where a table has no space or cannot be opened any more."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+
+from parser.errors import SqlError, TryAgain
+from planner.catalog import Table
+from planner.graph.physical import PhysicalPlan
+from sqlengine.connectors.base import Environment, Sink
+from sqlengine.connectors.registry import open_sink
+from sqlengine.executors.failures import UnavailableSink
+from sqlengine.executors.pending_commits import PendingCommit, RecoveredCommit
+from sqlengine.executors.waiting_sink import WaitingSink
+
+log = logging.getLogger("sqlengine")
+
+# In the name of a recovered commit, between its sink and the graph that wrote the rows.
+_OF = " of "
+
+
+class SinkOpener:
+    """Opens tables for writing as the writer of one graph."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._recovering = self._defers_opens = False
+
+    @contextmanager
+    def recovering(self) -> Iterator[None]:
+        """A sink that cannot be opened does not stop a recovery: its jobs fail after it."""
+        self._recovering = True
+        yield
+        self._recovering = False
+
+    @contextmanager
+    def deferring_opens(self) -> Iterator[None]:
+        """A sink without space to begin is opened later: its job has run already, elsewhere."""
+        self._defers_opens = True
+        yield
+        self._defers_opens = False
+
+    def open(self, table: Table, overwrite: bool) -> Sink:
+        """Raises SqlError where the table cannot be opened, unless a recovery goes on without it,
+        and TryAgain where it has no space, unless the sink may wait for some."""
+        opener = partial(open_sink, table, self._environment, overwrite=overwrite)
+        try:
+            return opener()
+        except TryAgain as error:
+            if not self._defers_opens and not self._recovering:
+                raise
+            log.warning("table '%s' waits for space: %s", table.display, error)
+            return WaitingSink(opener)
+        except SqlError as error:
+            if not self._recovering:
+                raise
+            return UnavailableSink(error)
+
+    def open_pending(
+        self, plan: PhysicalPlan, commits: Iterable[PendingCommit]
+    ) -> dict[str, RecoveredCommit]:
+        """Opens sinks for the output that a job brings from another graph, as the writer that it
+        had there. SqlError where one cannot be opened."""
+        by_writer: dict[tuple[str, str], list[PendingCommit]] = {}
+        for commit in commits:
+            by_writer.setdefault((commit.sink, commit.writer), []).append(commit)
+        recovered = {}
+        for (name, writer), epochs in by_writer.items():
+            sink = plan.sinks[name].sink
+            assert sink.table is not None, "the result of a query goes to no other graph"
+            environment = replace(self._environment, writer=writer)
+            opened = open_sink(sink.table, environment, overwrite=sink.overwrite)
+            recovered[f"{name}{_OF}{writer}"] = RecoveredCommit(opened, epochs)
+        return recovered
+
+
+def sink_name(name: str) -> str:
+    """The sink of the plan to which a sink writes, itself or as a recovered commit."""
+    return name.partition(_OF)[0]
