@@ -22,7 +22,7 @@ from rules.matchers.base import HitList, Matcher, Values
 from rules.matchers.cidr import CidrMatcher
 from rules.matchers.equality import EqualityMatcher
 from rules.matchers.fallback import WildcardMatcher
-from rules.matchers.literals import literal_matcher, literal_of
+from rules.matchers.literals import Literal, literal_matcher, literal_of
 from rules.matchers.ranges import Places, RangeMatcher
 from rules.matchers.regexes import regex_matcher
 from rules.options import Options
@@ -94,26 +94,49 @@ def _comparisons(leaves: Numbered) -> list[tuple[int, Equal | Between]]:
 def _matchers(
     leaves: Numbered, options: Options, watch: Watch, counters: Counters
 ) -> list[Matcher]:
-    """A matcher per family of operators that occurs."""
+    """Builds a matcher for each family of operators that occurs."""
+    equal = [(n, m) for n, m in leaves if isinstance(m, Equal)]
+    ranges = [(n, m) for n, m in leaves if isinstance(m, Between)]
+    networks = [(n, m) for n, m in leaves if isinstance(m, Network)]
     matchers: list[Matcher] = []
-    if equal := [(n, m) for n, m in leaves if isinstance(m, Equal)]:
+    if equal:
         matchers.append(EqualityMatcher(equal))
-    if ranges := [(n, m) for n, m in leaves if isinstance(m, Between)]:
+    if ranges:
         matchers.append(RangeMatcher(ranges))
-    if networks := [(n, m) for n, m in leaves if isinstance(m, Network)]:
+    if networks:
         matchers.append(CidrMatcher(networks))
-    likes = [(n, m, literal_of(n, m)) for n, m in leaves if isinstance(m, LikePattern)]
-    found = [literal for _, _, literal in likes if literal is not None]
-    if anchors := [
-        (x.leaf, x.text, x.at_start) for x in found if x.anchored and len(x.text) <= LONGEST
-    ]:
-        matchers.append(AnchorMatcher(anchors))
-    if literals := [x for x in found if not x.anchored or len(x.text) > LONGEST]:
-        matchers.append(literal_matcher(literals, options, counters))
-    if wildcards := [(n, m) for n, m, literal in likes if literal is None]:
-        matchers.append(WildcardMatcher(wildcards, counters))
-    if patterns := [(n, m) for n, m in leaves if isinstance(m, JavaRegex)]:
+    matchers += _like_matchers(leaves, options, counters)
+    patterns = [(n, m) for n, m in leaves if isinstance(m, JavaRegex)]
+    if patterns:
         matchers.append(regex_matcher(patterns, options, watch, counters))
+    return matchers
+
+
+def _like_matchers(leaves: Numbered, options: Options, counters: Counters) -> list[Matcher]:
+    """Builds the matchers of the LIKE patterns among the leaves.
+
+    Short prefixes and suffixes are looked up in a hash table. Patterns with a literal are found by
+    a multi-pattern scan for it. Patterns of wildcards only are tried one by one."""
+    anchors: list[Literal] = []
+    scanned: list[Literal] = []
+    wildcards: list[tuple[int, LikePattern]] = []
+    for leaf, pattern in leaves:
+        if not isinstance(pattern, LikePattern):
+            continue
+        literal = literal_of(leaf, pattern)
+        if literal is None:
+            wildcards.append((leaf, pattern))
+        elif literal.anchored and len(literal.text) <= LONGEST:
+            anchors.append(literal)
+        else:
+            scanned.append(literal)
+    matchers: list[Matcher] = []
+    if anchors:
+        matchers.append(AnchorMatcher([(x.leaf, x.text, x.at_start) for x in anchors]))
+    if scanned:
+        matchers.append(literal_matcher(scanned, options, counters))
+    if wildcards:
+        matchers.append(WildcardMatcher(wildcards, counters))
     return matchers
 
 

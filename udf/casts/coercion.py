@@ -127,22 +127,27 @@ def comparison_types(
     if left.is_numeric and right.is_numeric:
         return _numeric_comparison(left, right)
     if left.is_string != right.is_string:
-        text, other = (left, right) if left.is_string else (right, left)
-        if equality and other.root in _NEVER_TEXT:
-            return left, right
-        if not (
-            _is_temporal(other)
-            or (not equality and (other.is_numeric or other.root is Root.BOOLEAN))
-        ):
-            return None
-        cast = _WITH_TEXT.get(other.root, other).with_nullable(text.nullable)
-        return (cast, right) if left.is_string else (left, cast)
+        return _comparison_with_text(left, right, equality=equality)
     common = merged_type((left, right))
     if common is None or (common.root in _UNORDERED and not equality):
         return None
     if left.is_string or left.is_binary:
         return left, right
     return common.with_nullable(left.nullable), common.with_nullable(right.nullable)
+
+
+def _comparison_with_text(
+    left: DataType, right: DataType, *, equality: bool
+) -> tuple[DataType, DataType] | None:
+    """The types of a comparison of a string with another type."""
+    text, other = (left, right) if left.is_string else (right, left)
+    if equality and other.root in _NEVER_TEXT:
+        return left, right
+    ordered = other.is_numeric or other.root is Root.BOOLEAN
+    if not _is_temporal(other) and (equality or not ordered):
+        return None
+    cast = _WITH_TEXT.get(other.root, other).with_nullable(text.nullable)
+    return (cast, right) if left.is_string else (left, cast)
 
 
 def _numeric_comparison(left: DataType, right: DataType) -> tuple[DataType, DataType]:
@@ -155,25 +160,29 @@ def _numeric_comparison(left: DataType, right: DataType) -> tuple[DataType, Data
 
 
 def in_types(types: Sequence[DataType]) -> tuple[DataType, ...] | None:
-    """What value and list of an IN are cast to. As in Flink a list of strings goes to a number's
-    type, but a string is compared with the text of numbers."""
+    """Returns the types that the value and the list of an IN are cast to; None where Flink refuses.
+
+    As in Flink a list of strings goes to a number's type, but a string is compared with the text of
+    numbers."""
     common = merged_type(types)
-    if types[0].root is Root.FLOAT and common is not None:
-        common = FLOAT
     if common is None:
-        value, listed = types[0], merged_type(types[1:])
-        if (
-            _is_temporal(value)
-            and all(t.same_as(value) or t.is_string or t.root is Root.NULL for t in types)
-        ) or (
-            listed is not None
-            and (value.is_numeric or value.root is Root.BOOLEAN)
-            and listed.is_string
-        ):
-            common = value
-        elif listed is not None and value.is_string and listed.is_numeric:
-            common = STRING
+        common = _in_type_of_mixed(types)
+    elif types[0].root is Root.FLOAT:
+        common = FLOAT
     return None if common is None else tuple(common.with_nullable(t.nullable) for t in types)
+
+
+def _in_type_of_mixed(types: Sequence[DataType]) -> DataType | None:
+    """The type of an IN over types that have no common one."""
+    value, listed = types[0], merged_type(types[1:])
+    if _is_temporal(value):
+        compatible = (t.same_as(value) or t.is_string or t.root is Root.NULL for t in types)
+        return value if all(compatible) else None
+    if listed is None:
+        return None
+    if listed.is_string and (value.is_numeric or value.root is Root.BOOLEAN):
+        return value
+    return STRING if value.is_string and listed.is_numeric else None
 
 
 def _is_temporal(t: DataType) -> bool:

@@ -72,25 +72,32 @@ def instants(values: pa.Array, zone: str) -> pa.Array:
 
 
 def float_text(value: float, single: bool = False) -> str:
-    """As Java writes a double (or, if `single`, a float): 1.0E7 from ten million on and below a
-    thousandth."""
-    if value != value or value in (float("inf"), float("-inf")):
-        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+    """Formats a double (or, if `single`, a float) as Java does: 1.0E7 from ten million on and below
+    a thousandth."""
+    if value != value:
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "Infinity" if value > 0 else "-Infinity"
     shortest = str(np.float32(value)) if single else repr(value)
     if "e" not in shortest and (1e-3 <= abs(value) < 1e7 or value == 0):
         return shortest
     sign, digits, exponent = Decimal(shortest).as_tuple()
     text = "".join(map(str, digits)).rstrip("0") or "0"
-    point = len(digits) + int(exponent)  # the value is 0.<digits> * 10**point
     mark = "-" if sign else ""
-    if text == "0":
-        return mark + "0.0"
-    if -3 < point <= 7:
-        text = text.ljust(point, "0")
-        return mark + (
-            f"{text[:point]}.{text[point:] or '0'}" if point > 0 else f"0.{'0' * -point}{text}"
-        )
-    return f"{mark}{text[0]}.{text[1:] or '0'}E{point - 1}"
+    # The value is 0.<digits> * 10**point.
+    return mark + _java_notation(text, len(digits) + int(exponent))
+
+
+def _java_notation(digits: str, point: int) -> str:
+    """Puts the point between digits, or writes an exponent where Java does."""
+    if digits == "0":
+        return "0.0"
+    if not -3 < point <= 7:
+        return f"{digits[0]}.{digits[1:] or '0'}E{point - 1}"
+    if point <= 0:
+        return f"0.{'0' * -point}{digits}"
+    digits = digits.ljust(point, "0")
+    return f"{digits[:point]}.{digits[point:] or '0'}"
 
 
 def _floats(values: pa.Array, *, single: bool) -> pa.Array:

@@ -283,20 +283,27 @@ class Parser:
         suffix = next((s for s in ("?", "+") if self.source.take(s)), "")
         if self.source.peek() == "{":
             raise NotTranslated("a repeat of a repeat without parentheses")
-        self.loose += most is None or suffix == "+"
+        self._note_repeat(piece, first, least, most, possessive=suffix == "+")
+        count = f"{{{least},{'' if most is None else most}}}"
+        exact, re2 = (f"(?:{text}){count}{suffix}" for text in (piece.exact, piece.re2))
+        return Piece(
+            exact, _superset_repeat(piece, least, most), re2, least * piece.least, ends=piece.ends
+        )
+
+    def _note_repeat(
+        self, piece: Piece, first: int, least: int, most: int | None, *, possessive: bool
+    ) -> None:
+        """Records what a repeat means for backtracking, for RE2 and for the groups inside it."""
+        self.loose += most is None or possessive
         if piece.members is None and most != 1:
             self.choices += 2
         elif least != most:
             self.choices += 1
         self.uneven.update(range(first, self.groups + 1))
         self.whole_end = self.whole_end or piece.ends
-        self.re2 = self.re2 and suffix != "+" and max(least, most or 0) <= _MOST_RE2
+        # RE2 has no possessive quantifiers, and bounds the counts of repeats.
+        self.re2 = self.re2 and not possessive and max(least, most or 0) <= _MOST_RE2
         self.same_spans = self.same_spans and piece.least > 0
-        count = f"{{{least},{'' if most is None else most}}}"
-        exact, re2 = (f"(?:{text}){count}{suffix}" for text in (piece.exact, piece.re2))
-        return Piece(
-            exact, _superset_repeat(piece, least, most), re2, least * piece.least, ends=piece.ends
-        )
 
 
 def _joined(pieces: list[Piece]) -> Piece:

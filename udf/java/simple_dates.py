@@ -141,6 +141,12 @@ def _written(token: Token, at: _Shown) -> str:
             return "AM" if hour < 12 else "PM"
         case "z" | "Z" | "X":
             return _zone_text(token, at)
+    return str(_number_of(token.letter, at)).zfill(n)
+
+
+def _number_of(letter: str, at: _Shown) -> int:
+    """The field that a letter of SimpleDateFormat stands for, as a number."""
+    day, hour = at.day, at.second // 3600
     numbers = {
         "M": day.month,
         "L": day.month,
@@ -158,7 +164,7 @@ def _written(token: Token, at: _Shown) -> str:
         "s": at.second % 60,
         "S": at.ms,
     }
-    return str(numbers[token.letter]).zfill(n)
+    return numbers[letter]
 
 
 def _next_year(day: date) -> int:

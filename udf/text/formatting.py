@@ -21,6 +21,8 @@ _SPECIFIER = re.compile(r"%(?:([0-9]+)\$)?([-#+ 0,(<]*)([0-9]+)?(?:\.([0-9]+))?(
 _PRECISE = Context(prec=400, rounding=ROUND_HALF_UP)
 # Widths beyond this are a mistake or an attack.
 _WIDEST = 65536
+# The types whose values %c takes.
+_CODE_POINTS = (Root.TINYINT, Root.SMALLINT, Root.INT)
 
 
 class _Illegal(Exception):
@@ -79,42 +81,49 @@ def _written(
 def _one(
     value: object, kind: DataType, conversion: str, flags: str, width: str, precision: int | None
 ) -> str:
-    if precision is not None and precision > _WIDEST:
-        raise _Illegal("precision")
+    """Formats one value by one specifier, as java.util.Formatter does. Raises _Illegal."""
     lower = conversion.lower()
-    if (
-        (conversion != lower and lower not in "sxegbch")
-        or ("-" in flags and "0" in flags)
-        or ("+" in flags and " " in flags)
-    ):
-        raise _Illegal(conversion)
+    _check_specifier(conversion, flags, precision)
     if lower in "sb":
         text = _general(value, kind, lower)
         text = _padded(text[:precision] if precision is not None else text, flags, width)
     elif value is None:
         text = _padded("null"[:precision], flags.replace("0", ""), width)
-    elif (
-        lower in "dxo"
-        and precision is None
-        and isinstance(value, int)
-        and not isinstance(value, bool)
-    ):
-        text = _signed(*_whole(value, kind, lower, flags), flags, width)
-    elif lower in "feg" and isinstance(value, float):
-        text = _fraction(value, lower, flags, width, 6 if precision is None else precision)
-    elif (
-        lower == "c"
-        and kind.root in (Root.TINYINT, Root.SMALLINT, Root.INT)
-        and isinstance(value, int)
-    ):
-        text = _padded(chr(value) if 0 <= value < 0x110000 else _refuse(), flags, width)
     else:
-        raise _Illegal(conversion)
+        text = _typed(value, kind, lower, flags, width, precision)
     return text.upper() if conversion != lower else text
 
 
-def _refuse() -> str:
-    raise _Illegal("character")
+def _check_specifier(conversion: str, flags: str, precision: int | None) -> None:
+    """Raises _Illegal for a specifier that java.util.Formatter refuses."""
+    if precision is not None and precision > _WIDEST:
+        raise _Illegal("precision")
+    has_upper_case_form = conversion.lower() in "sxegbch"
+    if conversion.isupper() and not has_upper_case_form:
+        raise _Illegal(conversion)
+    if {"-", "0"} <= set(flags) or {"+", " "} <= set(flags):
+        raise _Illegal(conversion)
+
+
+def _typed(
+    value: object, kind: DataType, conversion: str, flags: str, width: str, precision: int | None
+) -> str:
+    """Formats a value that is not NULL by a conversion that asks for its type."""
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    if conversion in "dxo" and precision is None and is_integer:
+        assert isinstance(value, int)
+        return _signed(*_whole(value, kind, conversion, flags), flags, width)
+    if conversion in "feg" and isinstance(value, float):
+        return _fraction(value, conversion, flags, width, 6 if precision is None else precision)
+    if conversion == "c" and kind.root in _CODE_POINTS and isinstance(value, int):
+        return _padded(_character(value), flags, width)
+    raise _Illegal(conversion)
+
+
+def _character(code: int) -> str:
+    if not 0 <= code < 0x110000:
+        raise _Illegal("character")
+    return chr(code)
 
 
 def _general(value: object, kind: DataType, conversion: str) -> str:

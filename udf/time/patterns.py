@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from calendar import isleap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -32,6 +33,7 @@ DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sun
 _WRITTEN = frozenset("GyuYMLdDEFaHhKkmsSnNAQqwWec")
 _READ = frozenset("yuMLdEaHhKkmsSXxZzVO")
 _LETTERS = _WRITTEN | _READ
+_ASKS_FOR_ZONE = "pattern letter '{}' asks for a time zone, and a timestamp has none"
 
 
 class BadPattern(Exception):
@@ -92,9 +94,7 @@ def check_pattern(pattern: object) -> None:
         except BadPattern as error:
             raise PlanError(str(error)) from None
         for letter in sorted(letters - _WRITTEN - {""}):
-            raise PlanError(
-                f"pattern letter '{letter}' asks for a time zone, and a timestamp has none"
-            )
+            raise PlanError(_ASKS_FOR_ZONE.format(letter))
 
 
 @dataclass(frozen=True)
@@ -125,36 +125,49 @@ def write(nanos: int, pattern: str) -> str | None:
 
 
 def _written(token: Token, moment: Moment) -> str:
+    """One token as DateTimeFormatter writes it. BadPattern for a letter of time zones."""
     n, day = token.count, moment.day
-    seconds = moment.nanos // 1_000_000_000
     match token.letter:
         case "":
             return token.literal
         case "y" | "u":
-            return f"{day.year % 100:02d}" if n == 2 else str(day.year).zfill(n)
+            return _year_text(day.year, n)
         case "Y":
-            year = day.year + (day.month == 12 and _week(day) == 1)
-            return f"{year % 100:02d}" if n == 2 else str(year).zfill(n)
+            return _year_text(day.year + (day.month == 12 and _week(day) == 1), n)
         case "G":
             return "A" if n == 5 else "AD" if n < 4 else "Anno Domini"
         case "M" | "L" if n > 2:
             return MONTHS[day.month - 1][: {3: 3, 5: 1}.get(n)]
         case "E":
-            return DAYS[day.weekday()][: 3 if n < 4 else 1 if n == 5 else None]
+            return _day_name(day, n)
         case "Q" | "q" if n > 2:
-            quarter = (day.month + 2) // 3
-            return (
-                str(quarter)
-                if n == 5
-                else f"Q{quarter}"
-                if n == 3
-                else f"{_ORDINALS[quarter - 1]} quarter"
-            )
+            return _quarter_text((day.month + 2) // 3, n)
         case "a":
             return "AM" if moment.hour < 12 else "PM"
         case "S":
             return f"{moment.nanos % 1_000_000_000:09d}".ljust(n, "0")[:n]
-    values = {
+    return str(_number_of(token.letter, moment)).zfill(n)
+
+
+def _year_text(year: int, count: int) -> str:
+    return f"{year % 100:02d}" if count == 2 else str(year).zfill(count)
+
+
+def _day_name(day: date, count: int) -> str:
+    return DAYS[day.weekday()][: 3 if count < 4 else 1 if count == 5 else None]
+
+
+def _quarter_text(quarter: int, count: int) -> str:
+    """Q3 (three letters), 3rd quarter (four), 3 (five)."""
+    if count == 5:
+        return str(quarter)
+    return f"Q{quarter}" if count == 3 else f"{_ORDINALS[quarter - 1]} quarter"
+
+
+def _number_of(letter: str, moment: Moment) -> int:
+    """The field that a letter stands for, as a number. BadPattern for a letter of time zones."""
+    day, seconds = moment.day, moment.nanos // 1_000_000_000
+    numbers = {
         "M": day.month,
         "L": day.month,
         "d": day.day,
@@ -176,11 +189,9 @@ def _written(token: Token, moment: Moment) -> str:
         "A": moment.nanos // 1_000_000,
         "N": moment.nanos,
     }
-    if token.letter not in values:
-        raise BadPattern(
-            f"pattern letter '{token.letter}' asks for a time zone, and a timestamp has none"
-        )
-    return str(values[token.letter]).zfill(n)
+    if letter not in numbers:
+        raise BadPattern(_ASKS_FOR_ZONE.format(letter))
+    return numbers[letter]
 
 
 def _week(day: date) -> int:
@@ -212,21 +223,27 @@ def _reading(pattern: str, lenient: bool) -> _Reading:
 
 
 def _expected(token: Token, lenient: bool, followed: bool) -> str:
+    """The regular expression of the texts that a token reads; `followed`: by another letter."""
     n = token.count
     match token.letter:
         case "M" | "L" if n > 2:
-            return "|".join(m[:3] if n == 3 and not lenient else f"{m}|{m[:3]}" for m in MONTHS)
+            return _names(MONTHS, short_only=n == 3 and not lenient)
         case "E":
-            return "|".join(d[:3] if n < 4 and not lenient else f"{d}|{d[:3]}" for d in DAYS)
+            return _names(DAYS, short_only=n < 4 and not lenient)
         case "a":
             return "AM|PM"
         case "X" | "x" | "Z" | "z" | "V" | "O":
             return "Z|(?:GMT|UTC)?[+-][0-9]{1,2}(?::?[0-9]{2}){0,2}|[A-Za-z]+(?:/[A-Za-z_]+)*"
     if lenient and not followed:
         return "[0-9]{1,9}"
+    is_year = token.letter in "yu"
     if n == 1:
-        return "[0-9]{1,9}" if token.letter in "yu" else "[0-9]{1,2}"
-    return f"[0-9]{{{n},9}}" if token.letter in "yu" and n > 2 and not followed else f"[0-9]{{{n}}}"
+        return "[0-9]{1,9}" if is_year else "[0-9]{1,2}"
+    return f"[0-9]{{{n},9}}" if is_year and n > 2 and not followed else f"[0-9]{{{n}}}"
+
+
+def _names(names: Sequence[str], *, short_only: bool) -> str:
+    return "|".join(name[:3] if short_only else f"{name}|{name[:3]}" for name in names)
 
 
 def read(text: str, pattern: str, *, lenient: bool = False) -> int | None:

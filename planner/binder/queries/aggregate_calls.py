@@ -59,31 +59,20 @@ SEVERAL = {"LISTAGG": 2, "PERCENTILE": 3, "JSON_OBJECTAGG": 2}
 
 
 def aggregate_argument(node: exp.Expression, place: Place) -> tuple[str, Scalar | None]:
-    """The aggregate that a call means ('SUM DISTINCT', 'JSON_ARRAYAGG NULL') and its argument; None
-    for COUNT(*)."""
+    """Returns the aggregate that a call means and its argument, which is None for COUNT(*).
+
+    DISTINCT and clauses are part of the name: 'SUM DISTINCT', 'JSON_ARRAYAGG NULL'. PlanError for
+    arguments that the aggregate does not take."""
     name = node.name.upper()
     first = node.expressions[0] if node.expressions else None
     if isinstance(first, exp.Star) and name == "COUNT":
         return name, None
+    distinct = isinstance(first, exp.Distinct)
     nodes = first.expressions if isinstance(first, exp.Distinct) else node.expressions
-    suffix = " DISTINCT" if isinstance(first, exp.Distinct) and name not in ("MIN", "MAX") else ""
-    clauses = [n for n in nodes if isinstance(n, exp.Kwarg)]
-    plain = [n for n in nodes if not isinstance(n, exp.Kwarg)]
-    for clause in clauses:
-        if not name.startswith("JSON_"):
-            raise refusals.of_expression(clause)
-        suffix = f" {clause.args['expression'].name}{suffix}"
-    most = SEVERAL.get(name, 1)
-    if not 1 <= len(plain) <= most or isinstance(plain[0], exp.Star):
-        takes = "one argument" if most == 1 else f"up to {most} arguments"
-        raise PlanError(f"{name} takes {takes}", position=position_of(node))
-    args = tuple(bind_scalar(n, place) for n in plain)
-    if any(a.type.root is Root.NULL for a in args):
-        hint = "give NULL a type: CAST(NULL AS ...)"
-        raise PlanError(
-            f"{name} takes no NULL without a type", hint=hint, position=position_of(node)
-        )
-    if suffix.endswith(" DISTINCT"):
+    suffix = _clauses(name, nodes)
+    args = _arguments(name, [n for n in nodes if not isinstance(n, exp.Kwarg)], node, place)
+    if distinct and name not in ("MIN", "MAX"):
+        suffix += " DISTINCT"
         refusals.check_distinct(args[0].type, node, batch=place.context.batch)
     if name == "LISTAGG" and not all(isinstance(a, Literal) for a in args[1:]):
         raise PlanError("the separator of LISTAGG is a literal", position=position_of(node))
@@ -91,6 +80,34 @@ def aggregate_argument(node: exp.Expression, place: Place) -> tuple[str, Scalar 
         _check_batch(node, place)
         name, suffix = "COUNT", " DISTINCT"
     return name + suffix, args[0] if len(args) == 1 else as_row(name, args, node)
+
+
+def _clauses(name: str, nodes: list[exp.Expression]) -> str:
+    """The clauses of a JSON aggregate, such as NULL ON NULL, as they stand in its name."""
+    suffix = ""
+    for clause in nodes:
+        if isinstance(clause, exp.Kwarg):
+            if not name.startswith("JSON_"):
+                raise refusals.of_expression(clause)
+            suffix = f" {clause.args['expression'].name}{suffix}"
+    return suffix
+
+
+def _arguments(
+    name: str, nodes: list[exp.Expression], call: exp.Expression, place: Place
+) -> tuple[Scalar, ...]:
+    """Binds the arguments of an aggregate. PlanError for too many, `*`, and an untyped NULL."""
+    most = SEVERAL.get(name, 1)
+    if not 1 <= len(nodes) <= most or isinstance(nodes[0], exp.Star):
+        takes = "one argument" if most == 1 else f"up to {most} arguments"
+        raise PlanError(f"{name} takes {takes}", position=position_of(call))
+    args = tuple(bind_scalar(n, place) for n in nodes)
+    if any(a.type.root is Root.NULL for a in args):
+        hint = "give NULL a type: CAST(NULL AS ...)"
+        raise PlanError(
+            f"{name} takes no NULL without a type", hint=hint, position=position_of(call)
+        )
+    return args
 
 
 def as_row(name: str, args: tuple[Scalar, ...], node: exp.Expression) -> Scalar:

@@ -16,20 +16,24 @@ _MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 @dataclass(frozen=True)
 class _Bound:
-    """left time - right time `operator` `offset_ms`, of the columns named."""
+    """`left` - `right` `operator` `offset_ms`, where the first two are time attributes by name."""
 
     left: str
     right: str
     operator: str
     offset_ms: int
 
+    @property
+    def columns(self) -> tuple[str, str]:
+        return self.left, self.right
 
-def settled(plan: LogicalPlan) -> LogicalPlan:
-    """The plan of FROM and WHERE, its joins by time as such."""
+
+def recognize_interval_joins(plan: LogicalPlan) -> LogicalPlan:
+    """Replaces joins with time bounds, in the plan of FROM and WHERE, by interval joins."""
     if isinstance(plan, Filter) and isinstance(plan.input, Filter):
-        below = settled(plan.input)
+        below = recognize_interval_joins(plan.input)
         return (
-            settled(replace(plan, input=below))
+            recognize_interval_joins(replace(plan, input=below))
             if isinstance(below, BinaryJoin)
             else replace(plan, input=below)
         )
@@ -40,13 +44,13 @@ def settled(plan: LogicalPlan) -> LogicalPlan:
     ):
         return _filtered(plan, plan.input)
     if isinstance(plan, Filter):
-        return replace(plan, input=settled(plan.input))
+        return replace(plan, input=recognize_interval_joins(plan.input))
     if not isinstance(plan, Join):
         return plan
     plan = replace(
         plan,
-        left=settled(plan.left),
-        right=plan.right if plan.kind.is_semi else settled(plan.right),
+        left=recognize_interval_joins(plan.left),
+        right=plan.right if plan.kind.is_semi else recognize_interval_joins(plan.right),
     )
     return plan if plan.kind.is_semi else _as_interval(plan, ()) or plan
 
@@ -62,7 +66,7 @@ def _filtered(plan: Filter, join: Join) -> LogicalPlan:
         if own and isinstance(side, Join):
             inputs[port] = Filter(side, conjunction(own), plan.salt)
             left_over = [p for p in left_over if p not in own]
-    join = join.with_inputs([settled(i) for i in inputs])
+    join = join.with_inputs([recognize_interval_joins(i) for i in inputs])
     found = _as_interval(join, left_over)
     if found is not None:
         left_over = [p for p in left_over if not _bounds(join, p)]
@@ -71,30 +75,34 @@ def _filtered(plan: Filter, join: Join) -> LogicalPlan:
 
 
 def _as_interval(join: Join, above: Sequence[Scalar]) -> IntervalJoin | None:
-    """The join with the bounds that its condition, and conditions above it, give; None where they
-    do not give both."""
-    parts = [*parts_of(join.condition)]
-    bounds = [b for p in (*parts, *above) for b in _bounds(join, p)]
-    pair = next(((b.left, b.right) for b in bounds), None)
-    lower = [
-        _lower(b) for b in bounds if (b.left, b.right) == pair and b.operator in ("=", ">", ">=")
-    ]
-    upper = [
-        _upper(b) for b in bounds if (b.left, b.right) == pair and b.operator in ("=", "<", "<=")
-    ]
-    if pair is None or not lower or not upper:
+    """Returns the join with the time bounds that its condition, and conditions `above` it, give.
+
+    None where they do not bound the times on both sides. PlanError where an input is updated."""
+    conditions = [*parts_of(join.condition)]
+    bounds = [b for c in (*conditions, *above) for b in _bounds(join, c)]
+    if not bounds:
+        return None
+    # Only one pair of time columns can bound the join: the first that is compared.
+    pair = bounds[0].columns
+    interval = _interval([b for b in bounds if b.columns == pair])
+    if interval is None:
         return None
     if join.left.changes or join.right.changes:
         raise PlanError(
             "a join by time takes rows that are never updated or taken back",
             hint="leave out the bounds of time, or aggregate behind the join",
         )
-    stay = [p for p in parts if not any((b.left, b.right) == pair for b in _bounds(join, p))]
-    condition = conjunction(stay) if stay else Literal(True, BOOLEAN.with_nullable(False))
+    residual = [c for c in conditions if not any(b.columns == pair for b in _bounds(join, c))]
+    condition = conjunction(residual) if residual else Literal(True, BOOLEAN.with_nullable(False))
     proctime = join.left.schema.type(pair[0]).is_proctime
-    return IntervalJoin(
-        join.left, join.right, join.kind, condition, *pair, max(lower), min(upper), proctime
-    )
+    return IntervalJoin(join.left, join.right, join.kind, condition, *pair, *interval, proctime)
+
+
+def _interval(bounds: Sequence[_Bound]) -> tuple[int, int] | None:
+    """The least and the greatest difference of the times in ms; None if one side is open."""
+    lower = [_lower(b) for b in bounds if b.operator in ("=", ">", ">=")]
+    upper = [_upper(b) for b in bounds if b.operator in ("=", "<", "<=")]
+    return (max(lower), min(upper)) if lower and upper else None
 
 
 def _lower(bound: _Bound) -> int:

@@ -44,43 +44,45 @@ TRUE = literals.boolean(True)
 def join(
     left: Relation, node: exp.Join, context: Context, bind: Binders, ttls: Mapping[str, int]
 ) -> Relation:
-    """`left` joined to what `node` names. `ttls`: how long rows of relations are kept, in ms."""
+    """Joins `left` to the relation that `node` names.
+
+    `ttls` are the retention times of relations in ms, by name. PlanError and UnsupportedError carry
+    the position."""
     _check(node)
     right, moved, absent = _right(left, node, context, bind.relation)
     kind = JoinKind(node.args.get("side") or "INNER")
     both = Scope((*left[1].fields, *right[1].fields))
     shared = _shared(node, left[1], right[1])
-    plain, asking = (
-        join_subqueries.parts(node.args["on"]) if node.args.get("on") is not None else ([], [])
-    )
     place = Place(context, both, "ON")
-    parts = [*moved, *(function_call("=", pair, node) for pair in shared.values())]
-    parts += [c for p in plain for c in parts_of(bind_condition(p, place))]
+    own = [function_call("=", pair, node) for pair in shared.values()]
+    plain, with_subqueries = _on(node)
+    own += [c for p in plain for c in parts_of(bind_condition(p, place))]
     plans = left[0], right[0]
-    if asking and kind is not JoinKind.INNER:
+    if with_subqueries and kind is not JoinKind.INNER:
+        # An outer join pads rows whose condition is not TRUE: subqueries must be known before it.
         beside = join_subqueries.Beside.of(left[1], right[1], context, bind.query)
-        parts += beside.conditions(asking, place)
+        own += beside.conditions(with_subqueries, place)
         plans = beside.joined(*plans)
-    plan = _joined(plans, kind, conjunction(parts) if parts else TRUE, node, (left[1], context))
-    if isinstance(plan, Join):
-        plan = replace(plan, ttls_ms=(_ttl(left[1], ttls), _ttl(right[1], ttls)))
-    if asking:
-        plan = join_subqueries.filtered(
-            plan, both, asking if kind is JoinKind.INNER else [], context, bind.query
-        )
+    conditions = [*moved, *own]
+    condition = conjunction(conditions) if conditions else TRUE
+    plan = _joined(plans, kind, condition, node, (left[1], context))
+    plan = _with_ttls(plan, left[1], right[1], ttls)
+    if with_subqueries:
+        above = with_subqueries if kind is JoinKind.INNER else []
+        plan = join_subqueries.filtered(plan, both, above, context, bind.query)
         plan = join_subqueries.only(plan, (*left[0].schema.names, *right[0].schema.names))
-    if (
-        absent
-        and kind is JoinKind.LEFT
-        and not asking
-        and all(p == TRUE for p in parts[len(moved) :])
-    ):
+    unconditional = not with_subqueries and all(c == TRUE for c in own)
+    if absent and kind is JoinKind.LEFT and unconditional:
         plan = _with_absent(plan, *absent, node)
-    return (
-        _merged(plan, kind, (left[1], right[1]), shared, node)
-        if shared
-        else (plan, typed(both, plan))
-    )
+    if shared:
+        return _merged(plan, kind, (left[1], right[1]), shared, node)
+    return plan, typed(both, plan)
+
+
+def _on(node: exp.Join) -> tuple[list[exp.Expression], list[exp.Expression]]:
+    """The conjuncts of ON without subqueries, and those with some."""
+    condition = node.args.get("on")
+    return join_subqueries.parts(condition) if condition is not None else ([], [])
 
 
 def _joined(
@@ -139,6 +141,14 @@ def _right(left: Relation, node: exp.Join, context: Context, relation: BindRelat
         named = named.copy()
         named.set("version", None)
     return _Right(apart(relation(named, context), left[0]), [])
+
+
+def _with_ttls(
+    plan: LogicalPlan, left: Scope, right: Scope, ttls: Mapping[str, int]
+) -> LogicalPlan:
+    if not isinstance(plan, Join):
+        return plan
+    return replace(plan, ttls_ms=(_ttl(left, ttls), _ttl(right, ttls)))
 
 
 def _ttl(scope: Scope, ttls: Mapping[str, int]) -> int | None:
@@ -238,22 +248,16 @@ def _merged(
     shared: dict[str, tuple[ColumnRef, ColumnRef]],
     node: exp.Join,
 ) -> Relation:
-    """The shared columns come first, and once; with the name of a relation those of each side are
-    there, too."""
+    """Merges the columns of USING or NATURAL: each comes first, and once.
+
+    Behind the name of a relation the column of each side can still be named."""
     both = typed(Scope(tuple(f for s in scopes for f in s.fields)), plan)
     sides = {
         name: tuple(pool.column(c.name, plan.schema.type(c.name)) for c in pair)
         for name, pair in shared.items()
     }
     if kind is JoinKind.FULL or any(not a.type.same_as(b.type) for a, b in sides.values()):
-        fresh = dict(zip(sides, distinct_names(sides, plan.schema.names), strict=True))
-        values = {name: function_call("COALESCE", pair, node) for name, pair in sides.items()}
-        items = (
-            *references(plan.schema, plan.schema.names),
-            *((fresh[name], v) for name, v in values.items()),
-        )
-        plan = Project(plan, items)
-        common = {name: pool.column(fresh[name], values[name].type) for name in sides}
+        plan, common = _coalesced(plan, sides, node)
     else:
         common = {
             name: right if _of_right(kind, left, right) else left
@@ -262,3 +266,17 @@ def _merged(
     hidden = {c.name for pair in sides.values() for c in pair}
     rest = (replace(f, merged=f.merged or f.column.name in hidden) for f in both.fields)
     return plan, Scope((*(Field((), name, column) for name, column in common.items()), *rest))
+
+
+def _coalesced(
+    plan: LogicalPlan, sides: Mapping[str, tuple[ColumnRef, ...]], node: exp.Join
+) -> tuple[LogicalPlan, dict[str, ColumnRef]]:
+    """Adds COALESCE(left, right) for each shared column, by name: neither side alone has it."""
+    fresh = dict(zip(sides, distinct_names(sides, plan.schema.names), strict=True))
+    values = {name: function_call("COALESCE", pair, node) for name, pair in sides.items()}
+    items = (
+        *references(plan.schema, plan.schema.names),
+        *((fresh[name], value) for name, value in values.items()),
+    )
+    columns = {name: pool.column(fresh[name], values[name].type) for name in sides}
+    return Project(plan, items), columns

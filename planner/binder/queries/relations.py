@@ -210,7 +210,7 @@ def _select(node: exp.Select, context: Context) -> Query:
     if where is not None:
         plan = _where(node, plan, subqueries)
     if node.args.get("joins"):
-        plan = intervals.settled(plan)
+        plan = intervals.recognize_interval_joins(plan)
     if (
         node.args.get("joins") or subqueries.names
     ):  # a row time that went through a join is none any more
