@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from typing import Protocol
+from typing import Protocol, TypeAlias, TypeVar
 
 from parser.errors import PlanError
 from planner.logical import LogicalPlan
@@ -51,25 +51,30 @@ PASSES: tuple[Pass, ...] = (
 NONE: frozenset[str] = frozenset()
 PREFIX = "optimizer."
 
+# Called with the name of a pass and the plan behind it.
+Observe: TypeAlias = Callable[[str, LogicalPlan], None]
+P = TypeVar("P", bound=LogicalPlan)
+
 
 def optimize(
-    plan: LogicalPlan,
+    plan: P,
     *,
     disabled: frozenset[str] = NONE,
-    observe: Callable[[str, LogicalPlan], None] | None = None,
-) -> LogicalPlan:
+    observe: Observe | None = None,
+) -> P:
     """The plan after all passes but those named in `disabled`; `observe` sees each pass's name and
-    outcome."""
+    outcome. The root keeps its kind: it is a `Sink`, or what no pass touches."""
+    optimized: LogicalPlan = plan
     for run in PASSES:
         if run.__name__ in disabled:
             continue
-        after = run(plan)
-        if after is not plan:
-            _check(run.__name__, plan, after)
+        after = run(optimized)
+        check_schema(run.__name__, optimized, after)
         if observe is not None:
             observe(run.__name__, after)
-        plan = after
-    return plan
+        optimized = after
+    assert isinstance(optimized, type(plan))
+    return optimized
 
 
 def disabled_passes(settings: Mapping[str, str]) -> frozenset[str]:
@@ -92,8 +97,9 @@ def _switch(key: str, value: str) -> tuple[str, bool]:
     return name, value.lower() == "true"
 
 
-def _check(name: str, before: LogicalPlan, after: LogicalPlan) -> None:
-    if before.schema != after.schema:
+def check_schema(name: str, before: LogicalPlan, after: LogicalPlan) -> None:
+    """AssertionError where a pass or step, which has that name, changed the columns of a plan."""
+    if after is not before and before.schema != after.schema:
         raise AssertionError(
-            f"pass {name} changed the schema\n  from {before.schema}\n  to   {after.schema}"
+            f"{name} changed the schema\n  from {before.schema}\n  to   {after.schema}"
         )

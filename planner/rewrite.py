@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from parser.types import BOOLEAN, Schema
-from planner.logical import LogicalPlan
+from planner.logical import LogicalPlan, Sink
 from planner.scalar import Call, ColumnRef, Scalar, is_deterministic
 
 
@@ -21,6 +21,13 @@ def transform(plan: LogicalPlan, rule: Callable[[LogicalPlan], LogicalPlan]) -> 
         return done[id(node)]
 
     return visit(plan)
+
+
+def transform_sink(sink: Sink, rule: Callable[[LogicalPlan], LogicalPlan]) -> Sink:
+    """`transform` for a whole statement: its root stays a sink."""
+    changed = transform(sink, rule)
+    assert isinstance(changed, Sink)
+    return changed
 
 
 def nodes(plan: LogicalPlan) -> Iterator[LogicalPlan]:

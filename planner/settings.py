@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Final, TypeVar
+from typing import Final
 
 from parser.errors import PlanError
-from planner.logical import AssignWatermark, IntervalJoin, LogicalPlan, Stateful
-from planner.rewrite import transform
 
 MINI_BATCH: Final = "table.exec.mini-batch.enabled"
 CDC_DUPLICATES: Final = "table.exec.source.cdc-events-duplicate"
@@ -28,8 +25,7 @@ LATE_ROWS: Final = "job.late-rows"
 LATE_TABLE: Final = "job.late-rows.table"
 AGG_PHASES: Final = "table.optimizer.agg-phase-strategy"
 RUNTIME_MODE: Final = "execution.runtime-mode"
-
-P = TypeVar("P", bound=LogicalPlan)
+TIME_ZONE: Final = "table.local-time-zone"
 
 _UNITS = {
     ("", "ms", "milli", "millis", "millisecond", "milliseconds"): 1,
@@ -42,49 +38,6 @@ _DURATION = re.compile(r"\s*(\d+)\s*([a-z]*)\s*", re.IGNORECASE | re.ASCII)
 
 
 AGG_STRATEGIES: Final = ("AUTO", "ONE_PHASE", "TWO_PHASE")
-
-
-def configure_operators(plan: P, settings: Mapping[str, str]) -> P:
-    """The plan with mini-batch, the time to live of state, the cleaning of joins by time, silent
-    sources and what becomes of late rows as the settings say; in batch mode none of them has a
-    meaning. PlanError for a wrong value."""
-    if is_batch(settings):
-        return plan
-    row_by_row = not flag(settings, MINI_BATCH, default=True)
-    ttl_ms = duration_ms(settings, STATE_TTL)
-    cleanup_ms, idle_ms = duration_ms(settings, CLEANUP), duration_ms(settings, SOURCE_IDLE)
-    interval_ms = duration_ms(settings, WATERMARK_INTERVAL)
-    one_of(settings, AGG_PHASES, AGG_STRATEGIES)
-    tells_late = one_of(settings, LATE_ROWS, ("DROP", "DEAD-LETTER")) != "DROP"
-
-    def set_up(node: LogicalPlan) -> LogicalPlan:
-        if isinstance(node, IntervalJoin) and cleanup_ms:
-            node = replace(node, cleanup_ms=cleanup_ms)
-        if isinstance(node, AssignWatermark):
-            times = (node.idle_ms or idle_ms, 0 if node.pushed else interval_ms)
-            same = times == (node.idle_ms, node.interval_ms)
-            return node if same else replace(node, idle_ms=times[0], interval_ms=times[1])
-        if not isinstance(node, Stateful):
-            return node
-        if node.judges_lateness and any(i.changes for i in node.inputs):
-            node = node.with_inputs([transform(i, _unfolded) for i in node.inputs])
-        told = tells_late and node.drops_late
-        by_row = (row_by_row or node.row_by_row) and node.folds
-        if (by_row, node.ttl_ms or ttl_ms, told) == (node.row_by_row, node.ttl_ms, node.tells_late):
-            return node
-        return replace(node, row_by_row=by_row, ttl_ms=node.ttl_ms or ttl_ms, tells_late=told)
-
-    changed = transform(plan, set_up)
-    assert isinstance(changed, type(plan))
-    return changed
-
-
-def _unfolded(node: LogicalPlan) -> LogicalPlan:
-    """Changes that a window takes by their times come one by one: what is folded has passed the
-    times between."""
-    if not isinstance(node, Stateful) or not node.folds or not node.changes:
-        return node
-    return replace(node, row_by_row=True) if any(c.type.is_rowtime for c in node.schema) else node
 
 
 def late_table_name(settings: Mapping[str, str]) -> tuple[str, ...]:

@@ -62,9 +62,8 @@ def script(query: str, data: Path) -> str:
         catalog = catalog.put(made)
     (found,) = parse(select)
     assert isinstance(found, Query)
-    bound = bind(found, catalog, {})
-    assert isinstance(bound, tuple)
-    columns = ", ".join(f"`{c.name}` {c.type.plain.with_nullable(True)}" for c in bound[0].schema)
+    (bound,) = bind(found, catalog, {})
+    columns = ", ".join(f"`{c.name}` {c.type.plain.with_nullable(True)}" for c in bound.schema)
     sink = f"CREATE TABLE sink ({columns}) WITH ('connector' = 'blackhole');\n"
     return f"{tables}{sink}INSERT INTO sink\n{select}"
 

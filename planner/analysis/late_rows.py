@@ -1,22 +1,28 @@
-"""Late rows that go to a table: a statement of its own beside the one that drops them."""
+"""Late rows that go to a table: sinks of their own beside that of the statement."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from planner.analysis.context import AnalysisContext
+from planner.analysis.deliver import deliver
 from planner.logical import LateRows, LogicalPlan, Project, Sink, Stateful
 
 
-def late_sinks(plan: Sink) -> Iterator[Sink]:
-    """What writes the late rows of a statement to their table, for each input of each operation
-    that drops some. Comes after all passes: the operations are those of the statement itself."""
-    for node in _telling(plan):
+def late_row_sinks(sink: Sink, context: AnalysisContext) -> Iterator[Sink]:
+    """The sinks that write the late rows of an optimised statement to their table, one for each
+    input of each operation that drops some. SqlError where the table does not take the rows.
+
+    Comes after all passes: the operations are those of the statement itself, so that they run
+    once."""
+    for node in _routing(sink):
         assert node.late is not None
         for port, items in enumerate(node.late.items):
-            yield Sink(Project(LateRows(node, port), items), node.late.table, plan.job, plan.place)
+            rows = Project(LateRows(node, port), items)
+            yield deliver(Sink(rows, node.late.table, sink.job, sink.place), context)
 
 
-def _telling(plan: LogicalPlan) -> Iterator[Stateful]:
+def _routing(plan: LogicalPlan) -> Iterator[Stateful]:
     waiting, seen = [plan], set[str]()
     while waiting:
         node = waiting.pop()

@@ -5,16 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import lru_cache
-from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from parser.errors import PlanError
 from parser.types import DataType, Root
-from planner.logical import LogicalPlan
-from planner.rewrite import map_expressions, rewrite, transform
+from planner.rewrite import rewrite
 from planner.scalar import UTC, Call, Scalar, walk
-
-P = TypeVar("P", bound=LogicalPlan)
 
 # Functions that read the zone though neither their arguments nor their results are TIMESTAMP_LTZ.
 _ZONED = frozenset(
@@ -47,18 +43,13 @@ def uses_zone(expression: Scalar) -> bool:
     return any(isinstance(n, Call) and _zoned(n) for n in walk(expression))
 
 
-def bind_time_zone(plan: P, zone: str) -> P:
-    """The plan with the session's time zone at every call that depends on it (views and tables
-    included: they are read in the zone of who asks)."""
-    if zone == UTC:
-        return plan
+def with_zone(expression: Scalar, zone: str) -> Scalar:
+    """The expression with the zone at each call that reads it."""
 
     def set_zone(call: Call) -> Scalar:
         return replace(call, zone=zone) if _zoned(call) else call
 
-    changed = transform(plan, lambda node: map_expressions(node, lambda e: rewrite(e, set_zone)))
-    assert isinstance(changed, type(plan))
-    return changed
+    return expression if zone == UTC else rewrite(expression, set_zone)
 
 
 def _zoned(call: Call) -> bool:

@@ -18,13 +18,13 @@ from typing import TypeVar
 
 from parser.errors import PlanError, UnsupportedError
 from parser.types import Root
+from planner.analysis.stream_overs import check_overs, may_rank, overs
 from planner.analysis.window_columns import of_windows
-from planner.logical import Filter, LogicalPlan, Over, OverCall, Project, Rank
+from planner.logical import Filter, LogicalPlan, Over, Project, Rank
 from planner.passes.constant_folding import folded
 from planner.passes.push_down_filter import push_down_filter
 from planner.rewrite import conjunction, conjuncts, transform
 from planner.scalar import Call, ColumnRef, Literal, Scalar, walk
-from udf.aggregates.registry import is_aggregate
 
 P = TypeVar("P", bound=LogicalPlan)
 
@@ -42,18 +42,18 @@ class _Bounds:
     end: int = _MOST
 
 
-def recognize_top_n(plan: P) -> P:
-    """The plan with every Top-N as a `Rank`. SqlError for an OVER that is none and that streams
-    have not."""
-    changed = recognize_top_n_below(plan)
-    if any(_may_rank(over) for over in _overs(changed)):  # its condition may stand above a join
-        changed = recognize_top_n_below(push_down_filter(plan))
-    _check(changed)
+def rewrite_every_top_n(plan: P) -> P:
+    """The whole plan with every Top-N as a `Rank`. SqlError for an OVER that is none and that
+    streams have not."""
+    changed = rewrite_top_n(plan)
+    if any(may_rank(over) for over in overs(changed)):  # its condition may stand above a join
+        changed = rewrite_top_n(push_down_filter(plan))
+    check_overs(changed)
     assert isinstance(changed, type(plan))
     return changed
 
 
-def recognize_top_n_below(plan: LogicalPlan) -> LogicalPlan:
+def rewrite_top_n(plan: LogicalPlan) -> LogicalPlan:
     """The part of a plan with every Top-N in it as a `Rank`: those within windows give rows that
     only come."""
     return transform(plan, _rewritten)
@@ -268,72 +268,3 @@ def _number(value: Scalar) -> int | None:
     while isinstance(value, Call) and value.function == "CAST":
         (value,) = value.args
     return value.value if isinstance(value, Literal) and isinstance(value.value, int) else None
-
-
-def _check(plan: LogicalPlan) -> None:
-    for over in _overs(plan):
-        _check_over(over)
-
-
-def _overs(plan: LogicalPlan) -> Iterable[Over]:
-    waiting = [plan]
-    while waiting:
-        node = waiting.pop()
-        waiting += node.inputs
-        if isinstance(node, Over):
-            yield node
-
-
-def _may_rank(over: Over) -> bool:
-    """Whether the OVER can be but a Top-N: it numbers rows in a descending order, in which streams
-    have no OVER."""
-    return [c.function for c in over.calls] == ["ROW_NUMBER"] and any(
-        k.descending for k in over.order
-    )
-
-
-def _check_over(node: Over) -> None:
-    """Refuses what Flink does not run over streams either."""
-    missing = next(
-        (c.function for c in node.calls if c.function not in _KNOWN and not is_aggregate(_base(c))),
-        None,
-    )
-    if missing is not None:
-        raise UnsupportedError(f"{missing} is not supported over a stream", position=node.position)
-    if not node.order:
-        hint = "order by a time attribute, or group by the columns"
-        raise PlanError("OVER over a stream needs ORDER BY", hint=hint, position=node.position)
-    if any(k.descending for k in node.order):
-        hint = (
-            "for the first rows of an order filter by ROW_NUMBER() in a query above: WHERE n <= 10"
-        )
-        raise PlanError(
-            "OVER over a stream must be ordered ascending", hint=hint, position=node.position
-        )
-    if node.in_time:
-        if node.input.changes:
-            raise PlanError(
-                "OVER in the order of time needs rows that are only added", position=node.position
-            )
-        return
-    if len(node.order) > 1 and any(_is_time(node, k.column) for k in node.order):
-        raise PlanError("OVER may be ordered by one time attribute alone", position=node.position)
-    lags = [c for c in node.calls if c.function == "LAG"]
-    if node.frame.preceding is not None or any(not c.constants for c in lags):
-        raise UnsupportedError(
-            "a bounded frame, or LAG with a varying offset, needs an order by a time attribute",
-            detail=f"it is ordered by {', '.join(map(str, node.order))}",
-            position=node.position,
-        )
-
-
-_KNOWN = ("ROW_NUMBER", "RANK", "DENSE_RANK", "LAG")
-
-
-def _base(call: OverCall) -> str:
-    return call.function.removesuffix(" DISTINCT")
-
-
-def _is_time(node: Over, column: str) -> bool:
-    kind = node.input.schema.type(column)
-    return kind.is_rowtime or kind.is_proctime

@@ -1,67 +1,31 @@
-"""Which aggregates of windows Flink computes in two steps: there lists of DISTINCT values are in
-the order of a hash table."""
+"""Lists of DISTINCT values in windows that Flink aggregates in two steps: there they are in the
+order of a hash table.
+
+Only the binder knows whether a window comes from a table function, so it marks their aggregates.
+Whether Flink has two steps depends on the whole plan: `unmark_one_step_windows` decides that."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TypeVar
+from typing import Final
 
-from planner.logical import Cumulate, LogicalPlan, Tumble, WindowAggregate, windows_below
-from planner.rewrite import transform
-from planner.settings import AGG_PHASES, AGG_STRATEGIES, is_batch, one_of
-from udf.aggregates.registry import BUFFERED, aggregate_names
+from planner.logical import LogicalPlan, WindowAggregate
+from udf.aggregates.registry import BUFFERED
 
-P = TypeVar("P", bound=LogicalPlan)
-
-# Of these Flink has no two steps, nor of the other aggregates of the same window; none of
-# aggregates of users is known.
-_IN_ONE_STEP = frozenset({"FIRST_VALUE", "LAST_VALUE", "SINGLE_VALUE", "JSON_ARRAYAGG"})
-# Whose results show the order.
-_LISTS = frozenset({"LISTAGG DISTINCT", "ARRAY_AGG DISTINCT"})
+# Aggregates whose results show the order of their values.
+_LISTS: Final = frozenset({"LISTAGG DISTINCT", "ARRAY_AGG DISTINCT"})
 
 
 def mark_two_step_windows(plan: LogicalPlan) -> LogicalPlan:
-    """An aggregate of the windows of a table function: its lists of DISTINCT values may be in that
-    order."""
+    """Marks lists of DISTINCT values in an aggregate over the windows of a table function."""
     if not isinstance(plan, WindowAggregate):
         return plan
-    return _called(
-        plan, {a.function: a.function + BUFFERED for a in plan.aggregates if a.function in _LISTS}
-    )
+    lists = (a.function for a in plan.aggregates if a.function in _LISTS)
+    return with_functions(plan, {name: name + BUFFERED for name in lists})
 
 
-def unmark_one_step_windows(plan: P, settings: Mapping[str, str]) -> P:
-    """A whole plan, in which they are so only where Flink has two steps."""
-
-    def settle(node: LogicalPlan) -> LogicalPlan:
-        if not isinstance(node, WindowAggregate) or _in_two_steps(node, settings):
-            return node
-        return _called(
-            node, {a.function: a.function.removesuffix(BUFFERED) for a in node.aggregates}
-        )
-
-    changed = transform(plan, settle)
-    assert isinstance(changed, type(plan))
-    return changed
-
-
-def _in_two_steps(plan: WindowAggregate, settings: Mapping[str, str]) -> bool:
-    if plan.session is not None or not isinstance(windows_below(plan.input)[0], Tumble | Cumulate):
-        return False
-    if (
-        is_batch(settings)
-        or one_of(settings, AGG_PHASES, AGG_STRATEGIES) == "ONE_PHASE"
-        or plan.input.changes
-    ):
-        return False
-    bases = {a.function.partition(" ")[0] for a in plan.aggregates}
-    return (
-        plan.schema.type(plan.window_columns[2]).is_rowtime
-        and bases <= {*aggregate_names()} - _IN_ONE_STEP
-    )
-
-
-def _called(plan: WindowAggregate, names: Mapping[str, str]) -> WindowAggregate:
+def with_functions(plan: WindowAggregate, names: Mapping[str, str]) -> WindowAggregate:
+    """The aggregate with its functions renamed; itself where `names` changes none."""
     calls = tuple(replace(a, function=names.get(a.function, a.function)) for a in plan.aggregates)
     return plan if calls == plan.aggregates else replace(plan, aggregates=calls)

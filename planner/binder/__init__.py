@@ -4,7 +4,7 @@ what was parsed is not needed any more afterwards."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import TypeAlias, overload
 
 from parser.errors import PlanError, Position
 from parser.statements import (
@@ -16,16 +16,10 @@ from parser.statements import (
     Statement,
     StatementSet,
 )
-from planner.analysis.batch_mode import use_final_results
-from planner.analysis.empty_aggregates import fold_empty_aggregates
-from planner.analysis.time_zones import bind_time_zone
-from planner.analysis.top_n import recognize_top_n
-from planner.analysis.two_step_windows import unmark_one_step_windows
 from planner.binder.definitions import bind_function, bind_table, bind_view
 from planner.binder.derived import table_of_query
 from planner.binder.expressions import calls, json_calls, nested, operators, watermarks
 from planner.binder.inserts import bind_insert
-from planner.binder.late_rows import telling_late
 from planner.binder.queries.relations import bind_query
 from planner.binder.scope import Context, Load
 from planner.binder.subqueries import expressions as subqueries
@@ -34,7 +28,6 @@ from planner.binder.windows import over, pattern_values
 from planner.binder.windows.emits import check_emitted, emitting
 from planner.catalog import Catalog, Function, Table, View
 from planner.logical import Sink
-from planner.settings import configure_operators
 
 __all__ = ["Bound", "bind", "bind_create_as"]
 
@@ -43,6 +36,52 @@ for _module in (operators, calls, json_calls, nested, over, pattern_values, subq
 
 # Plans of a query or of INSERTs, or what a CREATE statement adds to the catalog.
 Bound: TypeAlias = tuple[Sink, ...] | Table | View | Function
+
+
+@overload
+def bind(
+    statement: Query | Insert | StatementSet,
+    catalog: Catalog,
+    settings: Mapping[str, str],
+    *,
+    job: str = ...,
+    place: int = ...,
+) -> tuple[Sink, ...]: ...
+
+
+@overload
+def bind(
+    statement: CreateTable, catalog: Catalog, settings: Mapping[str, str], *, job: str = ...
+) -> Table: ...
+
+
+@overload
+def bind(
+    statement: CreateView, catalog: Catalog, settings: Mapping[str, str], *, job: str = ...
+) -> View: ...
+
+
+@overload
+def bind(
+    statement: CreateFunction,
+    catalog: Catalog,
+    settings: Mapping[str, str],
+    *,
+    job: str = ...,
+    load: Load | None,
+) -> Function: ...
+
+
+@overload
+def bind(
+    statement: Statement,
+    catalog: Catalog,
+    settings: Mapping[str, str],
+    *,
+    job: str = ...,
+    place: int = ...,
+    load: Load | None = ...,
+) -> Bound: ...
 
 
 def bind(
@@ -54,29 +93,16 @@ def bind(
     place: int = 0,
     load: Load | None = None,
 ) -> Bound:
-    """What the statement means. `place` is the number of its (first) INSERT in the job: it is part
-    of the identity of sinks; `load` finds what CREATE FUNCTION names. Raises PlanError or
-    UnsupportedError with the position in the script.
+    """The plans or the object that a statement stands for: names resolved, types found, implicit
+    casts made. `place` is the number of its (first) INSERT in the job: it is part of the identity
+    of sinks; `load` finds what CREATE FUNCTION names. Raises PlanError or UnsupportedError with the
+    position in the script.
 
     The sink of a query has no table; that of an INSERT has a plan whose columns are the table's
-    writable ones."""
+    writable ones. `planner.analyze` comes next."""
     try:
         refuse(statement)
-        context = Context(catalog, settings, job, place, load=load)
-        bound = _bind(statement, context)
-        if not isinstance(bound, tuple):
-            return bound
-        found = (
-            use_final_results(s) if context.batch else recognize_top_n(fold_empty_aggregates(s))
-            for s in bound
-        )
-        zoned = (
-            unmark_one_step_windows(
-                configure_operators(bind_time_zone(s, context.zone), settings), settings
-            )
-            for s in found
-        )
-        return tuple(telling_late(s, context) for s in zoned)
+        return _bind(statement, Context(catalog, settings, job, place, load=load))
     except RecursionError:
         raise too_deep(statement.position) from None
 

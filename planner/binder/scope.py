@@ -21,13 +21,12 @@ from planner.binder import pool
 from planner.catalog import Catalog
 from planner.logical import LogicalPlan
 from planner.scalar import UTC, ColumnRef, Scalar, is_told_by_epoch
-from planner.settings import is_batch
+from planner.settings import TIME_ZONE, is_batch
 from udf.user import UserFunction
 
 # Finds out what a CREATE FUNCTION names; SqlError where it names nothing.
 Load = Callable[[CreateFunction], UserFunction]
 
-TIME_ZONE = "table.local-time-zone"
 # What names of columns begin with that a subquery reads of the query around it; no name in a text
 # does.
 OUTER = "\u2191"

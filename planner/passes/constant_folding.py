@@ -1,9 +1,4 @@
-"""Calls whose arguments are all literals, or arrays, maps and rows of such, become literals.
-
-SELECT * FROM t WHERE ts > CAST('2024-01-01 00:00:00' AS TIMESTAMP(3))
-
-Filter (ts > CAST('2024-01-01 00:00:00' AS TIMESTAMP(3)))        Filter (ts > 1704067200000)
-"""
+"""Calls of literals become literals."""
 
 from __future__ import annotations
 
@@ -23,7 +18,19 @@ from udf.vector import LiteralValue, Vector
 
 
 def constant_folding(plan: LogicalPlan) -> LogicalPlan:
-    """By the same kernels that run; what has an error or depends on the time zone stays a call."""
+    """Computes calls whose arguments are all literals, or arrays, maps and rows of such (Calcite:
+    ReduceExpressionsRule).
+
+    >>> from planner.examples import show
+    >>> show("constant_folding", "SELECT a FROM t WHERE b > 2 * 30")
+    Filter (b > CAST((2 * 30) AS BIGINT))
+      Scan t (topic)
+    -->
+    Filter (b > 60)
+      Scan t (topic)
+
+    The kernels are those that run. What has an error or depends on the time zone stays a call.
+    """
     return transform(plan, lambda node: map_expressions(node, folded))
 
 

@@ -1,13 +1,4 @@
-"""Equal expressions of the two sides of a join become equal columns, by which rows find each other.
-
-SELECT * FROM a JOIN b ON UPPER(a.x) = b.y
-
-Join INNER ON (UPPER(x) = y)                    Project x, y
-  Scan a                                          Join INNER ON (key$0 = y)
-  Scan b                                            Project x, UPPER(x) AS key$0
-                                                      Scan a
-                                                    Scan b
-"""
+"""Equal expressions of the two sides of a join become equal columns."""
 
 from __future__ import annotations
 
@@ -22,8 +13,22 @@ _EQUALITIES = ("=", "IS NOT DISTINCT FROM")
 
 
 def join_keys(plan: LogicalPlan) -> LogicalPlan:
-    """Only where an equality has a side of its own on each side of the join, and both are
-    deterministic."""
+    """Computes the sides of an equality below the join, so that the join finds rows by columns
+    (Calcite: JoinPushExpressionsRule).
+
+    >>> from planner.examples import show
+    >>> show("join_keys", "SELECT t.a FROM t JOIN u ON UPPER(t.s) = u.s")
+    Join INNER ON (UPPER(s) = s0)
+      Scan t (topic)
+    -->
+    Project a, b, s, a0, c, s0
+      Join INNER ON (key$0 = s0)
+        Project a, b, s, UPPER(s) AS key$0
+          Scan t (topic)
+
+    Only where an equality has a side of its own on each side of the join, and both are
+    deterministic.
+    """
     return transform(plan, _keyed)
 
 

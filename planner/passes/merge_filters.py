@@ -1,11 +1,4 @@
-"""Filters above one another become one.
-
-SELECT * FROM (SELECT * FROM t WHERE a > 1) WHERE b = 2
-
-Filter (b = 2)                                  Filter ((a > 1) AND (b = 2))
-  Filter (a > 1)                                  Scan t
-    Scan t
-"""
+"""Filters above one another become one."""
 
 from __future__ import annotations
 
@@ -16,9 +9,21 @@ from planner.scalar import is_deterministic
 
 
 def merge_filters(plan: LogicalPlan) -> LogicalPlan:
-    """Operands keep their order, the lower filter's first. A row for which the lower predicate is
-    NULL never reaches the upper one, but `NULL AND error` is an error: the two stay apart where
-    that could happen."""
+    """Merges a filter with the one below it (Calcite: FilterMergeRule).
+
+    >>> from planner.examples import show
+    >>> show("merge_filters", "SELECT a FROM (SELECT * FROM t WHERE a > 1) WHERE s = 'x'")
+    Filter (s = 'x')
+      Filter (a > 1)
+        Scan t (topic)
+    -->
+    Filter ((a > 1) AND (s = 'x'))
+      Scan t (topic)
+
+    Operands keep their order, the lower filter's first. A row for which the lower predicate is NULL
+    never reaches the upper one, but `NULL AND error` is an error: the two stay apart where that
+    could happen.
+    """
     return transform(plan, _merge)
 
 

@@ -1,11 +1,4 @@
-"""Projections above one another become one, and those that change nothing go.
-
-SELECT b + 1 AS c FROM (SELECT a * 2 AS b FROM t)
-
-Project (b + 1) AS c                            Project ((a * 2) + 1) AS c
-  Project (a * 2) AS b                            Scan t
-    Scan t
-"""
+"""Projections above one another become one, and those that change nothing go."""
 
 from __future__ import annotations
 
@@ -19,8 +12,20 @@ from planner.scalar import Call, ColumnRef, Scalar, is_deterministic, walk
 
 
 def merge_projections(plan: LogicalPlan) -> LogicalPlan:
-    """Only where nothing is computed more often than before and nothing non-deterministic is
-    moved."""
+    """Merges a projection with the one below it (Calcite: ProjectMergeRule), and removes one that
+    only hands on the columns of its input.
+
+    >>> from planner.examples import show
+    >>> show("merge_projections", "SELECT x + 1 AS y FROM (SELECT a * 2 AS x FROM t)")
+    Project (x + 1) AS y
+      Project (a * 2) AS x
+        Scan t (topic)
+    -->
+    Project ((a * 2) + 1) AS y
+      Scan t (topic)
+
+    Only where nothing is computed more often than before and nothing non-deterministic is moved.
+    """
     return transform(plan, _merge)
 
 

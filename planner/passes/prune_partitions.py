@@ -1,10 +1,4 @@
-"""Conditions on partition columns alone say which partitions are read.
-
-SELECT id FROM logs WHERE dt = DATE '2024-05-01' AND id > 3
-
-Filter ((dt = 2024-05-01) AND (id > 3))         Filter (id > 3)
-  Scan logs                                       Scan logs, partitions where (dt = 2024-05-01)
-"""
+"""Conditions on partition columns say which partitions are read."""
 
 from __future__ import annotations
 
@@ -18,8 +12,20 @@ from planner.scalar import columns_of, is_deterministic
 
 
 def prune_partitions(plan: LogicalPlan) -> LogicalPlan:
-    """Not below a watermark: what is not read would not move it. A scan with other partitions is
-    another scan, which reads less than the one that all jobs share."""
+    """Moves conditions on partition columns alone into the scan (Flink:
+    PushPartitionIntoTableSourceScanRule).
+
+    >>> from planner.examples import show
+    >>> show("prune_partitions", "SELECT id FROM files WHERE dt = '2024-05-01' AND id > 3")
+    Filter ((dt = '2024-05-01') AND (id > 3))
+      Scan files (filesystem)
+    -->
+    Filter (id > 3)
+      Scan files (filesystem), partitions where (dt = '2024-05-01')
+
+    Not below a watermark: partitions that are not read would not move it. A scan with other
+    partitions is another scan, which reads less than the one that all jobs share.
+    """
     return transform(plan, _prune)
 
 

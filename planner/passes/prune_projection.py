@@ -1,13 +1,4 @@
-"""Columns that nobody above reads are dropped from projections, from the branches of UNION ALL and
-before windows, and so are calls of aggregates whose results nobody reads (those of OVER:
-`unread_over`).
-
-SELECT c FROM (SELECT a + 1 AS b, c FROM t LIMIT-less subquery) WHERE b > 1
-
-Project c                                       Project c
-  Filter (b > 1)                                  Filter (b > 1)
-    Project (a + 1) AS b, c, d                      Project (a + 1) AS b, c
-"""
+"""Columns that nobody reads are dropped."""
 
 from __future__ import annotations
 
@@ -34,8 +25,27 @@ _NOTHING: Names = frozenset()
 
 
 def prune_projection(plan: LogicalPlan) -> LogicalPlan:
-    """Stops above a scan and its watermark: those are shared by many jobs and keep all columns, in
-    the same way as the columns that a connector decodes are settled over all jobs and not here."""
+    """Drops columns that nobody above reads from projections, from the branches of UNION ALL and
+    before windows, and calls of aggregates whose results nobody reads (those of OVER:
+    `unread_over`).
+
+    >>> from planner.examples import show
+    >>> show('prune_projection', '''
+    ... SELECT a
+    ... FROM (SELECT a, LOWER(s) AS l FROM t UNION ALL SELECT a, s FROM u)''')
+    Project a, LOWER(s) AS l
+      Scan t (topic)
+    Project a, s
+      Scan u (topic)
+    -->
+    Project a
+      Scan t (topic)
+    Project a
+      Scan u (topic)
+
+    Stops above a scan and its watermark: those are shared by many jobs and keep all columns. Which
+    columns a connector decodes is decided over all jobs (`planner.graph.required_columns`).
+    """
     return _prune(plan, frozenset(plan.schema.names))
 
 

@@ -1,12 +1,4 @@
-"""Filters move towards their source, so that fewer rows are worked on and filters of many jobs meet
-above one scan.
-
-SELECT * FROM (SELECT a + 1 AS b, c FROM t) WHERE c = 'x'
-
-Filter (c = 'x')                                Project (a + 1) AS b, c
-  Project (a + 1) AS b, c                         Filter (c = 'x')
-    Scan t                                          Scan t
-"""
+"""Filters move towards their source."""
 
 from __future__ import annotations
 
@@ -42,9 +34,23 @@ MAX_NODES = 20_000
 
 
 def push_down_filter(plan: LogicalPlan) -> LogicalPlan:
-    """Through projections, unions, joins and window assignment; never below a watermark or a scan,
-    which many jobs share, and never through or with anything non-deterministic, but for what asks
-    for the time of rows that a table updates."""
+    """Moves filters through projections, unions, joins and window assignment (Calcite:
+    FilterProjectTransposeRule, FilterSetOpTransposeRule; Flink: FlinkFilterJoinRule), so that fewer
+    rows are worked on and filters of many jobs meet above one scan.
+
+    >>> from planner.examples import show
+    >>> show("push_down_filter", "SELECT * FROM (SELECT a + 1 AS x, s FROM t) WHERE s = 'x'")
+    Filter (s = 'x')
+      Project (a + 1) AS x, s
+        Scan t (topic)
+    -->
+    Project (a + 1) AS x, s
+      Filter (s = 'x')
+        Scan t (topic)
+
+    Never below a watermark or a scan, which many jobs share, and never through or with anything
+    non-deterministic, but for what asks for the time of rows that a table updates.
+    """
     return transform(plan, _push)
 
 

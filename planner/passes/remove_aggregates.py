@@ -1,16 +1,4 @@
-"""An aggregate whose groups are single rows is a projection, as in Flink; and the average of a key
-is the key.
-
-SELECT DISTINCT k, n FROM (SELECT k, COUNT(*) AS n FROM t GROUP BY k)
-
-GroupAggregate by k, n: distinct                Project k, n
-  GroupAggregate by k: COUNT(*) AS n              GroupAggregate by k: COUNT(*) AS n
-
-SELECT k, AVG(k), COUNT(*) AS n FROM t GROUP BY k
-
-GroupAggregate by k: AVG(k), COUNT(*) AS n      Project k, k, n
-                                                  GroupAggregate by k: COUNT(*) AS n
-"""
+"""Aggregates whose results are known without them."""
 
 from __future__ import annotations
 
@@ -36,8 +24,22 @@ _GIVE_IT = frozenset({"MIN", "MAX", "SUM", "SUM DISTINCT"})
 
 
 def remove_aggregates(plan: LogicalPlan) -> LogicalPlan:
-    """Not where an aggregate of one row is not that row's value: then it stays, and so does one of
-    all rows together."""
+    """Makes a projection of an aggregate whose groups are single rows (Flink:
+    FlinkAggregateRemoveRule), and the average of a key the key.
+
+    >>> from planner.examples import show
+    >>> show('remove_aggregates', '''
+    ... SELECT DISTINCT k, n
+    ... FROM (SELECT k, COUNT(*) AS n FROM e GROUP BY k)''')
+    GroupAggregate by k, n: distinct
+      Project k, aggregate$0 AS n
+    -->
+    Project k, n
+      Project k, aggregate$0 AS n
+
+    Where an aggregate of one row is not that row's value, it stays, and so does one of all rows
+    together.
+    """
     return transform(plan, lambda node: _without_averages_of_keys(_removed(node)))
 
 

@@ -1,13 +1,4 @@
-"""AVG and SUM are made of one sum and one count, in the type of their argument, where fewer are
-needed so, as in Flink; always beside a variance, which is made of others, too. Integers that wrap
-around and -0.0 show it: a sum that is shared begins with 0 (SUMMED), that of an average alone with
-its first value (DIVIDED).
-
-SELECT AVG(i) AS a, SUM(i) AS s, COUNT(i) AS n FROM t
-
-GroupAggregate: AVG(i), SUM(i), COUNT(i)        GroupAggregate: AVG SUMMED(i), SUM SUMMED(i),
-COUNT(i)
-"""
+"""AVG and SUM of one argument share one sum."""
 
 from __future__ import annotations
 
@@ -20,7 +11,22 @@ from planner.rewrite import transform
 
 
 def share_sums(plan: LogicalPlan) -> LogicalPlan:
-    """After calls that nobody reads are gone, since it counts them."""
+    """Makes AVG and SUM of one sum and one count, in the type of their argument, where fewer are
+    needed so (Calcite: AggregateReduceFunctionsRule); always beside a variance, which is made of
+    others, too.
+
+    >>> from planner.examples import show
+    >>> show("share_sums", "SELECT AVG(a) AS x, VAR_POP(a) AS y FROM t")
+    GroupAggregate by nothing: AVG(a) AS aggregate$0, VAR_POP(a) AS aggregate$1
+      Project a
+    -->
+    GroupAggregate by nothing: AVG DIVIDED(a) AS aggregate$0, VAR_POP(a) AS aggregate$1
+      Project a
+
+    Integers that wrap around and -0.0 show the difference: a sum that is shared begins with 0
+    (SUMMED), that of an average alone with its first value (DIVIDED). It counts calls, and so comes
+    after those that nobody reads are gone.
+    """
     return transform(plan, _shared)
 
 

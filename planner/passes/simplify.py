@@ -1,12 +1,4 @@
-"""Expressions in their simplest form, so that equal conditions of different texts become one.
-
-    SELECT * FROM t WHERE (a = 1 AND TRUE) AND NOT (NOT (5 < b)) AND c IN ('x')
-
-    Filter (((a = 1) AND TRUE) AND …)               Filter ((a = 1) AND (b > 5) AND (c = 'x'))
-
-Every rule holds for NULL and for errors: x = x is not TRUE, but x AND FALSE is FALSE even where x
-has an error.
-"""
+"""Expressions in their simplest form."""
 
 from __future__ import annotations
 
@@ -36,6 +28,20 @@ _ORDERS = frozenset({"<", "<=", ">", ">="})
 
 
 def simplify(plan: LogicalPlan) -> LogicalPlan:
+    """Simplifies expressions, so that equal conditions of different texts become one (Flink:
+    SimplifyFilterConditionRule).
+
+    >>> from planner.examples import show
+    >>> show("simplify", "SELECT a FROM t WHERE NOT (5 < b) AND s IN ('x') AND TRUE")
+    Filter (NOT (5 < b) AND (s = 'x') AND TRUE)
+      Scan t (topic)
+    -->
+    Filter ((b <= 5) AND (s = 'x'))
+      Scan t (topic)
+
+    Every rule holds for NULL and for errors: x = x is not TRUE, but x AND FALSE is FALSE even where
+    x has an error.
+    """
     return transform(plan, _simplify)
 
 

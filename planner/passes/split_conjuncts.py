@@ -1,11 +1,4 @@
-"""Takes a conjunction apart so that its operands can be moved one by one.
-
-SELECT * FROM (SELECT a, RAND() AS r FROM t) WHERE a > 1 AND a < 9 AND r < 0.5
-
-Filter (a > 1) AND (a < 9) AND (r < 0.5)        Filter (r < 0.5)
-                                                  Filter (a < 9)
-                                                    Filter (a > 1)
-"""
+"""A conjunction is taken apart so that its operands can be moved one by one."""
 
 from __future__ import annotations
 
@@ -18,9 +11,20 @@ from planner.scalar import is_deterministic
 
 
 def split_conjuncts(plan: LogicalPlan) -> LogicalPlan:
-    """One filter per operand, the first lowest. Only where there is something to move them through,
-    and only where no operand can fail: `x / 0 > 1 AND FALSE` is no error, a filter of its own on `x
-    / 0 > 1` would be."""
+    """Makes one filter of each operand of AND, the first lowest.
+
+    >>> from planner.examples import show
+    >>> show("split_conjuncts", "SELECT a FROM (SELECT a, b FROM t) WHERE a > 1 AND b < 9")
+    Filter ((a > 1) AND (b < 9))
+      Project a, b
+    -->
+    Filter (b < 9)
+      Filter (a > 1)
+        Project a, b
+
+    Only where there is something to move them through, and only where no operand can fail: `x / 0 >
+    1 AND FALSE` is no error, a filter of its own on `x / 0 > 1` would be.
+    """
     return transform(plan, _split)
 
 

@@ -1,16 +1,4 @@
-"""Calls of OVER that no projection above names are dropped, and with the last one the operation.
-
-SELECT id FROM (SELECT id, v, SUM(v) OVER (ORDER BY ts) AS s FROM t)
-
-Project id                                      Project id
-  Project id, v, over$0 AS s                      Project id
-    Over SUM(v) AS over$0 OVER (ORDER BY ts)        Scan t
-      Scan t
-
-As in Flink this says which rows there are: OVER drops late ones. There a call is part of the
-projection that has it, so it goes where projections alone stand between it and its readers. A
-filter right above it keeps it, so this is judged before filters move.
-"""
+"""Calls of OVER that nobody reads are dropped."""
 
 from __future__ import annotations
 
@@ -23,6 +11,21 @@ from planner.scalar import Literal
 
 
 def unread_over(plan: LogicalPlan) -> LogicalPlan:
+    """Drops calls of OVER that no projection above names, and with the last one the operation.
+
+    >>> from planner.examples import show
+    >>> show("unread_over", "SELECT k FROM (SELECT k, SUM(v) OVER (ORDER BY ts) AS s FROM e)")
+    Project k, over$0 AS s
+      Over SUM(v) AS over$0 OVER (ORDER BY ts RANGE UNBOUNDED PRECEDING)
+        AssignWatermark ts AS ts
+    -->
+    Project k
+      AssignWatermark ts AS ts
+
+    As in Flink this decides which rows there are: OVER drops late ones. There a call is part of the
+    projection that has it, so it goes where projections alone stand between it and its readers. A
+    filter right above it keeps it, so this pass runs before filters move.
+    """
     return transform(plan, lambda n: _read(n, frozenset(n.schema.names)) if _stands_over(n) else n)
 
 

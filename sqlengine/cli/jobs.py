@@ -215,7 +215,7 @@ def explain(
 def _explain_file(path: str, define: Sequence[str], output: str) -> str:
     from planner.catalog import Catalog
     from sqlengine.jobs.explanation import explain_sinks, explain_sinks_json
-    from sqlengine.jobs.planning import JobText, bind_job, with_entry_points
+    from sqlengine.jobs.planning import JobText, plan_job, with_entry_points
     from sqlengine.session.environment import script_library
 
     ((name, (_, text)),) = job_texts([path], "explained", define).items()
@@ -224,15 +224,17 @@ def _explain_file(path: str, define: Sequence[str], output: str) -> str:
         tempfile.TemporaryDirectory(prefix="sqlengine-") as scratch,
         script_library(Path(scratch), file) as library,
     ):
-        bound = bind_job(
-            JobText(name, text, file), with_entry_points(Catalog(), library), {}, library
+        planned = plan_job(
+            JobText(name, text, file),
+            with_entry_points(Catalog(), library),
+            {},
+            library,
+            traced=True,
         )
     if output == "json":
-        return json.dumps(
-            explain_sinks_json(bound.plans, bound.disabled, None, name, bound.settings),
-            ensure_ascii=False,
-        )
-    return explain_sinks(bound.plans, bound.disabled, None, name, bound.settings)
+        explained = explain_sinks_json(planned.sinks, planned.traces, None, name)
+        return json.dumps(explained, ensure_ascii=False)
+    return explain_sinks(planned.sinks, planned.traces, None, name, planned.settings)
 
 
 @click.command(short_help="List all jobs, or show one with its text.")

@@ -10,11 +10,10 @@ from dataclasses import replace
 
 from parser.errors import OptionError, PlanError, UnsupportedError
 from parser.types import DataType, Root, Schema
-from planner.analysis.delivery import cannot_be_written, deliver
+from planner.analysis.deliver import cannot_be_written
 from planner.capabilities import OF_FORMAT, Capabilities, FormatUse, Lookup, Overwrite
 from planner.catalog import PARTITION, MetadataColumn, Table
 from planner.logical import Scan
-from planner.logical import Sink as PlannedSink
 from planner.settings import IDLE_OPTION
 from sqlengine.broker.errors import NO_SPACE, cannot_write
 from sqlengine.connectors.base import Connector, Environment, Option, Sink, Source
@@ -208,14 +207,6 @@ def _with_partition_metadata(table: Table) -> Table:
     metadata = tuple(MetadataColumn(c, PARTITION + c.name, virtual=False) for c in keys)
     rest = tuple(c for c in table.physical if c.name not in table.partition_keys)
     return replace(table, physical=Schema(rest), metadata=(*table.metadata, *metadata))
-
-
-def delivered(sink: PlannedSink, settings: Mapping[str, str]) -> PlannedSink:
-    """The sink with all that stands between the query and its table, by the table's capabilities.
-    Errors are those of `capabilities_of` and of `planner.analysis.delivery.deliver`."""
-    if sink.table is None:
-        return sink
-    return deliver(sink, capabilities_of(sink.table).sink, settings)
 
 
 def _cannot_open(table: Table, what: str, error: OSError) -> PlanError:

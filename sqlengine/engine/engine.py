@@ -40,7 +40,7 @@ from sqlengine.graphs.running import GraphHost, RunningGraph
 from sqlengine.jobs.explanation import Json, explain_sinks, explain_sinks_json
 from sqlengine.jobs.job import MAIN, Job, JobState, JobVersion, Origin
 from sqlengine.jobs.log import JobLog
-from sqlengine.jobs.planning import BoundJob, JobText, bind_job
+from sqlengine.jobs.planning import JobText, PlannedJob, plan_job
 from sqlengine.jobs.workers import INLINE
 from sqlengine.machine import THIS, Machine
 from sqlengine.registry import Registry, text_of
@@ -312,20 +312,22 @@ class Engine:
 
     def explain(self, name: str) -> str:
         """The plan of a job's version after every arrow, and what it shares with whom."""
-        bound = self._bound(name)
+        planned = self._traced(name)
         graph, once = self._fleet.of(name).runner.graph, self.config.delivery == "exactly-once"
-        text = explain_sinks(bound.plans, bound.disabled, graph, name, bound.settings, once=once)
+        text = explain_sinks(
+            planned.sinks, planned.traces, graph, name, planned.settings, once=once
+        )
         job = self.job(name)
         if not self.config.instances and job.graph == MAIN:
             return text
-        return f"{text}\n\n== where it runs ==\n{self._fleet.where(job, bound.plans)}"
+        return f"{text}\n\n== where it runs ==\n{self._fleet.where(job, planned.sinks)}"
 
     def explain_json(self, name: str) -> Json:
         """The same for programs."""
-        bound = self._bound(name)
+        planned = self._traced(name)
         graph = self._fleet.of(name).runner.graph
-        told = explain_sinks_json(bound.plans, bound.disabled, graph, name, bound.settings)
-        return {"delivery": self.config.delivery, **told}
+        explained = explain_sinks_json(planned.sinks, planned.traces, graph, name)
+        return {"delivery": self.config.delivery, **explained}
 
     def rows_by_job(self) -> Counter[str]:
         """Rows that each job has given to sinks since the server started."""
@@ -362,11 +364,15 @@ class Engine:
             self.savepoints.tidy()
         self._registry.recovered()
 
-    def _bound(self, name: str) -> BoundJob:
+    def _traced(self, name: str) -> PlannedJob:
         job = self.job(name)
         registry = self._registry
-        return bind_job(
-            registry.text(job), registry.catalog_for({name}), self.config.settings, registry.library
+        return plan_job(
+            registry.text(job),
+            registry.catalog_for({name}),
+            self.config.settings,
+            registry.library,
+            traced=True,
         )
 
     def _on_failure(self, jobs: frozenset[str], reason: str) -> None:

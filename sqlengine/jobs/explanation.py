@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from planner.explain import explain, explain_json, steps
-from planner.graph.cut import Stage, cut
+from planner.explain import explain, explain_json
 from planner.graph.merge import Graph, merge
 from planner.graph.physical import PhysicalPlan, lower
 from planner.graph.rule_sets import RulesPlan
 from planner.graph.two_phases import split_aggregates
 from planner.logical import LogicalPlan, Sink
-from planner.optimizer import optimize
+from planner.plan import Trace
 from planner.scalar import Call, walk
 from sqlengine.jobs.deliveries import deliveries_of
-from sqlengine.jobs.side_outputs import with_late_rows
 from udf.user import is_user
 
 _LOGGED = (
@@ -38,66 +35,58 @@ Json: TypeAlias = dict[str, object]
 
 
 def explain_sinks(
-    plans: Sequence[LogicalPlan],
-    disabled: frozenset[str],
+    sinks: Sequence[Sink],
+    traces: Sequence[Trace],
     graph: Graph | None = None,
     job: str = "",
     settings: Mapping[str, str] | None = None,
     *,
     once: bool = True,
 ) -> str:
-    """All steps as text: after binding, after each pass that changed something, merged, cut, what
-    each sink guarantees, and what runs; and why rows may come a second time, where the server does
-    not deliver them `once`."""
-    parts = []
-    for plan in plans:
-        parts += [
-            f"== {name} ==\n{explain(after)}" for name, after in steps(plan, disabled=disabled)
-        ]
-    merged = merged_with(plans, disabled, graph, job, settings)
-    parts.append(
+    """All arrows as text: the plan as it was bound, after each step and pass that changed it,
+    merged into `graph`, what each sink guarantees, and the operators that run; then why rows may
+    come a second time, where the server does not deliver them `once`."""
+    merged = merge(graph or Graph(), {job: sinks})
+    sections = [f"== {name} ==\n{explain(plan)}" for trace in traces for name, plan in trace]
+    sections.append(
         f"== merged into the graph, version {merged.version} ==\n{_graph_text(merged, job)}"
     )
-    parts.append("== stages ==\n" + "\n".join(_stage_text(s) for s in cut(merged)))
-    if deliveries := deliveries_of(plans):
-        parts.append("== sinks ==\n" + "\n".join(map(str, deliveries)))
-    parts.append("== operators ==\n" + _physical_text(lower(merged), job))
-    two = {str(n.label): None for p in plans for n in split_aggregates(p, settings or {})}
-    if two:
-        parts.append(
-            f"== in two phases, on Spark and in parts ==\n{_PHASES}\n"
-            + "\n".join(f"GroupAggregate {n}" for n in two)
-        )
-    varying = varying_functions(plans)
+    if deliveries := deliveries_of(sinks):
+        sections.append("== sinks ==\n" + "\n".join(map(str, deliveries)))
+    sections.append("== operators ==\n" + _physical_text(lower(merged), job))
+    return "\n\n".join([*sections, *_phases(sinks, settings or {}), *_values(sinks, once=once)])
+
+
+def _phases(sinks: Sequence[Sink], settings: Mapping[str, str]) -> Iterator[str]:
+    """The aggregates that have two phases where rows are exchanged."""
+    labels = dict.fromkeys(n.label for s in sinks for n in split_aggregates(s, settings))
+    if labels:
+        lines = "\n".join(f"GroupAggregate {label}" for label in labels)
+        yield f"== in two phases, on Spark and in parts ==\n{_PHASES}\n{lines}"
+
+
+def _values(sinks: Sequence[Sink], *, once: bool) -> Iterator[str]:
+    varying = ", ".join(varying_functions(sinks))
     if varying and once:
-        parts.append(f"== values that are kept ==\n{_LOGGED.format(', '.join(varying))}")
+        yield f"== values that are kept ==\n{_LOGGED.format(varying)}"
     if not once:
-        reasons = [_READ_AGAIN, *([_VARYING.format(", ".join(varying))] if varying else [])]
-        parts.append("== at least once ==\n" + "\n".join(reasons))
-    return "\n\n".join(parts)
+        reasons = [_READ_AGAIN, *([_VARYING.format(varying)] if varying else [])]
+        yield "== at least once ==\n" + "\n".join(reasons)
 
 
 def explain_sinks_json(
-    plans: Sequence[LogicalPlan],
-    disabled: frozenset[str],
-    graph: Graph | None = None,
-    job: str = "",
-    settings: Mapping[str, str] | None = None,
+    sinks: Sequence[Sink], traces: Sequence[Trace], graph: Graph | None = None, job: str = ""
 ) -> Json:
-    """The same for programs."""
-    merged = merged_with(plans, disabled, graph, job, settings)
-    mine = [merged.nodes[i] for i in merged.jobs.get(job, ())]
-    deliveries = deliveries_of(plans)
+    """The arrows of `explain_sinks` for programs."""
+    merged = merge(graph or Graph(), {job: sinks})
+    nodes = (merged.nodes[i] for i in merged.jobs.get(job, ()))
+    deliveries = deliveries_of(sinks)
     return {
         "sinks": [d.as_json() for d in deliveries],
         "at_least_once": [d.table.display for d in deliveries if d.at_least_once],
-        "kept_values_of": varying_functions(plans),
+        "kept_values_of": varying_functions(sinks),
         "steps": [
-            [
-                {"step": name, "plan": explain_json(after)}
-                for name, after in steps(plan, disabled=disabled)
-            ]
-            for plan in plans
+            [{"step": name, "plan": explain_json(plan)} for name, plan in trace] for trace in traces
         ],
         "graph": [
             {
@@ -107,16 +96,7 @@ def explain_sinks_json(
                 "inputs": list(n.inputs),
                 "shared_with": sorted(n.jobs - {job}),
             }
-            for n in mine
-        ],
-        "stages": [
-            {
-                "id": s.id,
-                "nodes": list(s.nodes),
-                "exchange": list(s.exchange) if s.exchange is not None else None,
-            }
-            for s in cut(merged)
-            if any(merged.nodes[i] in mine for i in s.nodes)
+            for n in nodes
         ],
     }
 
@@ -148,22 +128,6 @@ def _within(call: Call, calls: list[Call]) -> list[Call]:
     return [c for c in calls if any(c is n for n in below)]
 
 
-def merged_with(
-    plans: Sequence[LogicalPlan],
-    disabled: frozenset[str],
-    graph: Graph | None,
-    job: str,
-    settings: Mapping[str, str] | None = None,
-) -> Graph:
-    """The graph as it would be with these plans as the job."""
-    sinks = []
-    for place, plan in enumerate(plans):
-        optimised = optimize(plan, disabled=disabled)
-        assert isinstance(optimised, Sink)
-        sinks.append(replace(optimised, job=job, place=place))
-    return merge(graph or Graph(), {job: with_late_rows(sinks, settings or {})})
-
-
 def _graph_text(graph: Graph, job: str) -> str:
     lines = []
     for name in graph.jobs[job]:
@@ -177,15 +141,6 @@ def _graph_text(graph: Graph, job: str) -> str:
             shared = f"  [shared with {shown}]"
         lines.append(f"{name[:8]} {type(node.plan).__name__} {node.plan.label}".rstrip() + shared)
     return "\n".join(lines)
-
-
-def _stage_text(stage: Stage) -> str:
-    exchange = (
-        ""
-        if stage.exchange is None
-        else f" by ({', '.join(stage.exchange) or 'nothing: bucket 0'})"
-    )
-    return f"stage {stage.id}{exchange}: {', '.join(n[:8] for n in stage.nodes)}"
 
 
 def _physical_text(plan: PhysicalPlan, job: str) -> str:

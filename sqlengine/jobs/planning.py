@@ -18,7 +18,7 @@ from planner.catalog import (
     Identifier,
 )
 from planner.logical import Sink
-from planner.optimizer import disabled_passes
+from planner.plan import Trace
 from sqlengine.functions.library import Library
 from sqlengine.jobs.script import Script, apply
 from udf.user import UserFunction
@@ -57,46 +57,39 @@ class PlannedJob:
     settings: Mapping[str, str] = field(default_factory=dict)
     modules: Mapping[str, str] = field(default_factory=dict)
     functions: tuple[UserFunction, ...] = ()
-
-
-@dataclass(frozen=True)
-class BoundJob:
-    """A job's INSERTs before any pass, the passes that it switches off, and what else it sets."""
-
-    plans: tuple[Sink, ...]
-    disabled: frozenset[str]
-    settings: Mapping[str, str] = field(default_factory=dict)
+    traces: tuple[Trace, ...] = ()
 
 
 def plan_job(
-    job: JobText, catalog: Catalog, settings: Mapping[str, str], library: Library | None = None
+    job: JobText,
+    catalog: Catalog,
+    settings: Mapping[str, str],
+    library: Library | None = None,
+    *,
+    traced: bool = False,
 ) -> PlannedJob:
-    """Parses, binds and optimises one job. SqlError names the file and the place."""
-    script = _run(job, catalog, settings, library)
+    """Parses and plans one job; with `traced`, for EXPLAIN, it says how each plan came about.
+    SqlError names the file and the place."""
+    script = _run(job, catalog, settings, library, traced)
     defined = {o.name for o in script.objects}
-    uses = frozenset(u for u in script.uses - defined if u in catalog.objects)
-    functions = tuple(script.functions.values())
     return PlannedJob(
         job.name,
         tuple(script.sinks),
         tuple(script.objects),
-        uses,
+        frozenset(u for u in script.uses - defined if u in catalog.objects),
         script.settings,
         script.modules,
-        functions,
+        tuple(script.functions.values()),
+        tuple(script.traces),
     )
 
 
-def bind_job(
-    job: JobText, catalog: Catalog, settings: Mapping[str, str], library: Library | None = None
-) -> BoundJob:
-    """Parses and binds one job, for EXPLAIN."""
-    script = _run(job, catalog, settings, library)
-    return BoundJob(tuple(script.bound), disabled_passes(script.settings), script.settings)
-
-
 def _run(
-    job: JobText, catalog: Catalog, settings: Mapping[str, str], library: Library | None
+    job: JobText,
+    catalog: Catalog,
+    settings: Mapping[str, str],
+    library: Library | None,
+    traced: bool,
 ) -> Script:
     try:
         if library is not None and job.modules:
@@ -107,7 +100,9 @@ def _run(
                 "the job has no statement",
                 hint="a job is a text with at least one CREATE or INSERT INTO",
             )
-        script = Script(job.name, catalog, dict(settings), library, job.modules, job.uploads)
+        script = Script(
+            job.name, catalog, dict(settings), library, job.modules, job.uploads, traced
+        )
         for statement in statements:
             apply(script, statement)
     except SqlError as error:

@@ -25,7 +25,7 @@ from parser.statements import (
     StatementSet,
     Use,
 )
-from planner import bind, bind_create_as, optimize
+from planner import bind, bind_create_as, plan
 from planner.binder.expressions.calls import user_function
 from planner.binder.queries.sources import check_connector
 from planner.binder.unsupported import refuse
@@ -42,8 +42,8 @@ from planner.catalog import (
 )
 from planner.graph.takeover import policy_of
 from planner.logical import Sink
-from planner.optimizer import disabled_passes
-from planner.settings import RUNTIME_MODE, configure_operators, is_batch, late_table_name
+from planner.plan import Trace
+from planner.settings import RUNTIME_MODE, is_batch, late_table_name
 from sqlengine.catalog.changes import (
     after,
     check_place,
@@ -53,11 +53,10 @@ from sqlengine.catalog.changes import (
     unknown_database,
 )
 from sqlengine.connectors.python_ import with_function
-from sqlengine.connectors.registry import declared, delivered, validate
+from sqlengine.connectors.registry import capabilities_of, declared, validate
 from sqlengine.executors.memory_limits import LIMIT, memory_limit
 from sqlengine.functions.library import Library, entry_key, key_of
 from sqlengine.jobs.isolation_settings import ISOLATION, limits_in
-from sqlengine.jobs.side_outputs import with_late_rows
 from udf.user import UserFunction
 
 
@@ -71,7 +70,9 @@ class Script:
     library: Library | None
     pinned: Mapping[str, str]
     uploads: Mapping[str, str]
-    bound: list[Sink] = field(default_factory=list)
+    traced: bool = False
+    inserts: int = 0
+    traces: list[Trace] = field(default_factory=list)
     sinks: list[Sink] = field(default_factory=list)
     objects: list[CatalogObject] = field(default_factory=list)
     uses: set[Identifier] = field(default_factory=set)
@@ -184,8 +185,7 @@ def held_object(catalog: Catalog, statement: Drop) -> CatalogObject | None:
 
 
 def _define(script: Script, statement: CreateTable | CreateView | CreateFunction) -> None:
-    item = bind(statement, script.catalog, script.settings, job=script.name, load=script.load)
-    assert isinstance(item, Table | View | Function)
+    item = _bound(script, statement)
     check_place(script.catalog, item, statement.subject or statement.position)
     if isinstance(item, Table):
         assert isinstance(statement, CreateTable)
@@ -201,6 +201,14 @@ def _define(script: Script, statement: CreateTable | CreateView | CreateFunction
     _use_database(script, item.name)
     if not item.temporary:
         script.objects.append(item)
+
+
+def _bound(
+    script: Script, statement: CreateTable | CreateView | CreateFunction
+) -> Table | View | Function:
+    if isinstance(statement, CreateFunction):
+        return bind(statement, script.catalog, script.settings, load=script.load)
+    return bind(statement, script.catalog, script.settings)
 
 
 def _contain(script: Script, statement: CreateDatabase | CreateCatalog) -> None:
@@ -252,7 +260,6 @@ def _alter(script: Script, statement: Alter) -> None:
 
     def bound(definition: CreateTable | CreateView, catalog: Catalog) -> Table | View:
         item = bind(definition, catalog, script.settings, job=script.name)
-        assert isinstance(item, Table | View)
         if not isinstance(item, Table):
             return item
         item, sink = with_function(declared(item), catalog)
@@ -288,18 +295,20 @@ def _validate(table: Table, statement: CreateTable | None) -> None:
 
 
 def _insert(script: Script, statement: Insert | StatementSet) -> None:
-    plans = bind(statement, script.catalog, script.settings, job=script.name)
-    assert isinstance(plans, tuple)
-    disabled = disabled_passes(script.settings)
-    for bound in plans:
-        plan = configure_operators(delivered(bound, script.settings), script.settings)
-        place = len(script.bound)
-        script.bound.append(plan)
-        optimised = optimize(plan, disabled=disabled)
-        assert isinstance(optimised, Sink)
-        sink = replace(optimised, job=script.name, place=place)
-        script.sinks += with_late_rows([sink], script.settings)
-    for insert in statement.inserts if isinstance(statement, StatementSet) else (statement,):
+    planned = plan(
+        statement,
+        script.catalog,
+        script.settings,
+        capabilities_of=capabilities_of,
+        job=script.name,
+        place=script.inserts,
+        traced=script.traced,
+    )
+    script.sinks += planned.sinks
+    script.traces += planned.traces
+    inserts = statement.inserts if isinstance(statement, StatementSet) else (statement,)
+    script.inserts += len(inserts)
+    for insert in inserts:
         _use(script, insert.query)
         script.uses.add(script.catalog.resolve(insert.target))
     if late := late_table_name(script.settings):

@@ -36,14 +36,13 @@ from parser.statements import (
     UseModules,
 )
 from parser.types import Schema
-from planner import bind, bind_create_as, optimize
-from planner.analysis.delivery import MATERIALIZE
+from planner import PlannedStatement, bind, bind_create_as, plan
+from planner.analysis.deliver import MATERIALIZE
 from planner.binder.unsupported import refuse
-from planner.catalog import Catalog, CatalogObject, Function, Table, View
+from planner.catalog import Catalog, CatalogObject, Table, View
 from planner.graph.merge import Graph, merge
 from planner.logical import Sink
-from planner.optimizer import disabled_passes
-from planner.settings import MINI_BATCH, configure_operators, is_batch
+from planner.settings import MINI_BATCH, is_batch
 from sqlengine.batch import Batch
 from sqlengine.catalog import modules
 from sqlengine.catalog.changes import after, check_new, refreshed, with_container, without_container
@@ -53,7 +52,7 @@ from sqlengine.catalog.user_functions import altered_function
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.python_ import with_function
 from sqlengine.connectors.query_result import ResultSink
-from sqlengine.connectors.registry import declared, delivered
+from sqlengine.connectors.registry import capabilities_of, declared
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.memory_limits import script_guard
@@ -63,7 +62,6 @@ from sqlengine.executors.storage import RunnerOptions
 from sqlengine.functions.library import Library
 from sqlengine.jobs.explanation import explain_sinks
 from sqlengine.jobs.script import called, expressions_of, held_object, use
-from sqlengine.jobs.side_outputs import with_late_rows
 from sqlengine.snapshots.savepoint_files import PATHS
 from udf.user import UserFunction
 
@@ -208,7 +206,6 @@ class Session:
     def _create(self, statement: CreateTable | CreateView | CreateFunction) -> None:
         if isinstance(statement, CreateFunction):
             item = bind(statement, self.catalog, self.settings, job=SCRIPT, load=self._load)
-            assert isinstance(item, Function)
             self.catalog = self.catalog.put(item, if_not_exists=statement.if_not_exists)
             return
         made = self._bound_in(statement, self.catalog)
@@ -221,7 +218,6 @@ class Session:
     def _bound_in(self, statement: CreateTable | CreateView, catalog: Catalog) -> Table | View:
         self._activate(expressions_of(statement))
         item = bind(statement, catalog, self.settings, job=SCRIPT)
-        assert isinstance(item, Table | View)
         if not isinstance(item, Table):
             return item
         table, sink = with_function(declared(item), catalog)
@@ -290,48 +286,45 @@ class Session:
                 f"{statement.kind.lower()} '{name}' does not exist", position=statement.subject
             )
 
-    def _plan(self, statement: Query | Insert | StatementSet) -> list[Sink]:
-        self._activate(
-            s.query
-            for s in (statement.inserts if isinstance(statement, StatementSet) else (statement,))
+    def _plan(
+        self, statement: Query | Insert | StatementSet, *, traced: bool = False
+    ) -> PlannedStatement:
+        inserts = statement.inserts if isinstance(statement, StatementSet) else (statement,)
+        self._activate(s.query for s in inserts)
+        return plan(
+            statement,
+            self.catalog,
+            self._plan_settings(),
+            capabilities_of=capabilities_of,
+            job=SCRIPT,
+            traced=traced,
         )
-        optimised = [
-            optimize(p, disabled=disabled_passes(self.settings)) for p in self._bound(statement)
-        ]
-        sinks = [
-            replace(p, job=SCRIPT, place=i) for i, p in enumerate(optimised) if isinstance(p, Sink)
-        ]
-        return with_late_rows(sinks, self.settings)
 
-    def _bound(self, statement: Statement) -> list[Sink]:
-        """The plans of a statement before any pass."""
+    def _plan_settings(self) -> dict[str, str]:
+        """The settings of a statement: mini-batch is off by default. In batch mode every row is
+        final, so that none is to take the place of another."""
         settings = {MINI_BATCH: "false", **self.settings}
-        plans = bind(statement, self.catalog, settings, job=SCRIPT)
-        assert isinstance(plans, tuple)
-        if is_batch(
-            settings
-        ):  # every row is there once and for all: none is to be put in the place of another
-            settings |= {MATERIALIZE: "NONE"}
-        return [configure_operators(delivered(p, settings), settings) for p in plans]
+        return settings | {MATERIALIZE: "NONE"} if is_batch(settings) else settings
 
     def _query(self, number: int, statement: Query) -> None:
-        sinks = self._plan(statement)
+        sinks = self._plan(statement).sinks
         self.output.schema(number, sinks[0].schema)
         self.runner.run(sinks, self.settings, lambda batch: self.output.rows(number, batch))
 
     def _insert(self, number: int, statement: Insert | StatementSet) -> None:
-        rows = self.runner.run(self._plan(statement), self.settings, lambda batch: None)
+        rows = self.runner.run(self._plan(statement).sinks, self.settings, lambda batch: None)
         self.output.done(number, f"{rows} rows read")
 
     def _explain(self, number: int, statement: Explain) -> None:
-        held, told = self.catalog, statement.statement
+        catalog, explained = self.catalog, statement.statement
         try:
-            bound = self._bound(self._split(told) if isinstance(told, CreateTable) else told)
+            if isinstance(explained, CreateTable):
+                explained = self._split(explained)
+            planned = self._plan(explained, traced=True)
         finally:
-            self.catalog = held
-        text = explain_sinks(
-            bound, disabled_passes(self.settings), settings={MINI_BATCH: "false", **self.settings}
-        )
+            self.catalog = catalog  # EXPLAIN CREATE TABLE … AS creates no table
+        settings = self._plan_settings()
+        text = explain_sinks(planned.sinks, planned.traces, job=SCRIPT, settings=settings)
         self._table(number, one_column("result", [text]))
 
     def _show(self, statement: Show | ShowCreate | Describe) -> Batch:

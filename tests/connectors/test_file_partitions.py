@@ -15,14 +15,14 @@ from parser.errors import SqlError
 from parser.statements import Show
 from planner import bind
 from planner.catalog import Catalog, Table
-from planner.logical import Filter, Scan
-from planner.optimizer import optimize
+from planner.logical import Filter, LogicalPlan, Scan
 from sqlengine.batch import from_pydict
 from sqlengine.catalog.partitions import show_partitions
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.filesystem.partitioned_sink import PartitionedFileSink
 from sqlengine.connectors.filesystem.partitions import folder_of, partitions
 from sqlengine.connectors.registry import declared, open_scan, open_sink
+from tests.planning import optimized
 
 TEXTS = st.text(st.characters(min_codepoint=1, max_codepoint=300), min_size=1, max_size=6)
 
@@ -45,8 +45,7 @@ def environment(writer: str = "w") -> Environment:
 def rows(of: Table, where: str = "") -> Counter[tuple[str, str]]:
     """Each record with the folder that it is in."""
     (statement,) = parse(f"SELECT * FROM t {where}")
-    (bound,) = bind(statement, Catalog().put(of), {})  # type: ignore[misc]
-    node = optimize(bound)
+    node: LogicalPlan = optimized(statement, Catalog().put(of))
     while not isinstance(node, Scan):
         assert not isinstance(node, Filter)
         (node,) = node.inputs

@@ -10,16 +10,17 @@ from decimal import Decimal
 import pytest
 
 from parser import parse
-from planner import bind, optimize
+from planner import bind
 from planner.catalog import Catalog, Table
 from planner.graph.physical import PhysicalNode
-from planner.logical import Scan, Sink
+from planner.logical import Scan
 from sqlengine.batch import from_pydict
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.formats.results import rows_of
 from tests.operators.proof import SCHEMA
 from tests.operators.test_proof_of_queries import TABLE, TOP
 from tests.operators.windows import Chain
+from tests.planning import optimized
 
 SETTINGS = {"table.exec.state.ttl": "1 s", "table.exec.mini-batch.enabled": "false"}
 NUMBERED = TOP.format("{}", 2).replace("*", "i, n", 1)
@@ -38,10 +39,7 @@ def running(sql: str, given: Given) -> tuple[list[str], Chain]:
     table = bind(created, Catalog(), {})
     assert isinstance(table, Table)
     (query,) = parse(sql)
-    bound = bind(query, Catalog().put(table), SETTINGS)
-    assert isinstance(bound, tuple)
-    plan = optimize(bound[0])
-    assert isinstance(plan, Sink)
+    plan = optimized(query, Catalog().put(table), SETTINGS)
     node, nodes = plan.input, list[PhysicalNode]()
     while not isinstance(node, Scan):
         nodes.insert(

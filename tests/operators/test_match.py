@@ -26,6 +26,7 @@ from sqlengine.operators.match.operator import MatchOperator
 from sqlengine.operators.project import ProjectOperator
 from sqlengine.operators.watermark import WatermarkOperator
 from tests.operators.windows import Chain, end_of_input, rows
+from tests.planning import analyzed
 
 SCHEMA = Schema.of(ts=timestamp(3), k=STRING, v=INT)
 DELAY = 2_000
@@ -40,10 +41,8 @@ def operators(sql: str) -> list[Operator]:
     (table,), (query,) = parse(DDL), parse(sql)
     made = bind(table, catalog, {})
     assert isinstance(made, Table)
-    bound = bind(query, catalog.put(made), {})
-    assert isinstance(bound, tuple)
     found: list[Operator] = []
-    plan: LogicalPlan = bound[0].input
+    plan: LogicalPlan = analyzed(query, catalog.put(made)).input
     while not isinstance(plan, Scan):
         found.append(_operator(plan))
         (plan,) = plan.inputs

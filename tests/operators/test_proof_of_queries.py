@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 from parser import parse
-from planner import bind, optimize
+from planner import bind
 from planner.catalog import Catalog, Table
 from planner.graph.physical import PhysicalNode
-from planner.logical import LogicalPlan, Scan, Sink
+from planner.logical import LogicalPlan, Scan
 from sqlengine.batch import Batch
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.spark.worker import TaskContext
@@ -26,6 +26,7 @@ from sqlengine.operators.changelog.row_kinds import kinds_of
 from sqlengine.state.keys import BUCKETS, buckets_of
 from tests.operators.proof import SCHEMA, Chunk, feed, introductions
 from tests.operators.windows import Chain, end_of_input
+from tests.planning import optimized
 
 TABLE = """CREATE TABLE e (ts TIMESTAMP(3), k STRING, i INT, m DECIMAL(10, 2), WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
 WITH ('connector' = 'topic', 'topic' = 'e', 'format' = 'json')"""
@@ -118,12 +119,8 @@ def operators(name: str) -> Operators:
     table = bind(created, Catalog(), {})
     assert isinstance(table, Table)
     (query,) = parse((QUERIES | OF_CHANGES)[name])
-    bound = bind(query, Catalog().put(table), {})
-    assert isinstance(bound, tuple)
-    plan: LogicalPlan = optimize(bound[0])
-    assert isinstance(plan, Sink)
+    plan: LogicalPlan = optimized(query, Catalog().put(table)).input
     nodes: list[PhysicalNode] = []
-    plan = plan.input
     while not isinstance(plan, Scan):
         nodes.insert(
             0, PhysicalNode(str(len(nodes)), plan, plan.schema.names, {}, frozenset({"job"}), 0)

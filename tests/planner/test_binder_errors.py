@@ -11,9 +11,10 @@ import pytest
 
 from parser import parse, parse_pieces
 from parser.errors import SqlError, render
-from parser.statements import Statement
+from parser.statements import Insert, Query, Statement
 from planner import bind
 from planner.catalog import Catalog
+from tests.planning import analyzed
 from tests.support import TESTS
 
 FOLDER = TESTS / "errors" / "binder"
@@ -34,7 +35,10 @@ def errors(text: str, catalog: Catalog) -> Iterator[str]:
         try:
             if not isinstance(piece, Statement):
                 raise piece
-            bind(piece, catalog, {})
+            if isinstance(piece, Query | Insert):
+                analyzed(piece, catalog)
+            else:
+                bind(piece, catalog, {})
         except SqlError as error:
             yield render(error, text)
         else:

@@ -16,6 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from parser import parse
+from parser.statements import Query
 from parser.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, Schema
 from planner import bind, optimize
 from planner.catalog import Catalog
@@ -26,6 +27,7 @@ from planner.rewrite import substitute
 from planner.scalar import ColumnRef, Scalar
 from sqlengine.batch import Batch
 from sqlengine.expressions import evaluate
+from tests.planning import analyzed
 
 DDL = (
     "CREATE TABLE t (a INT, b BIGINT NOT NULL, s STRING, d DOUBLE, bo BOOLEAN) WITH ('connector' ="
@@ -105,9 +107,10 @@ queries = st.builds("SELECT {} FROM {} WHERE {}".format, items, sources, conditi
 def bound(sql: str) -> LogicalPlan:
     catalog = Catalog()
     for statement in parse(f"{DDL}; {sql}"):
+        if isinstance(statement, Query):
+            return analyzed(statement, catalog)
         found = bind(statement, catalog, {})
-        if isinstance(found, tuple):
-            return found[0]
+        assert not isinstance(found, tuple)
         catalog = catalog.put(found)
     raise AssertionError(sql)
 

@@ -10,14 +10,18 @@ from pathlib import Path
 
 import pytest
 
+import planner
 from parser import parse
 from parser.errors import PlanError
-from planner import bind, explain, optimize
+from parser.statements import Query
+from planner import PlannedStatement, bind, explain, optimize
 from planner.catalog import Catalog, Table
-from planner.explain import explain_json, steps
+from planner.explain import explain_json
 from planner.logical import Filter, LogicalPlan, Project, Scan, Sink
 from planner.optimizer import PASSES, disabled_passes
 from planner.scalar import Call, walk
+from sqlengine.connectors.registry import capabilities_of
+from tests.planning import analyzed, optimized
 
 TABLES = """
 CREATE TABLE t (a INT, b BIGINT NOT NULL, s STRING, ts TIMESTAMP(3), lt TIMESTAMP_LTZ(3)) WITH ('connector' = 'topic');
@@ -42,9 +46,14 @@ CATALOG = catalog_of(TABLES)
 def plan(sql: str, *, job: str = "job", zone: str = "UTC") -> Sink:
     """The bound plan of one query."""
     (statement,) = parse(sql)
-    bound = bind(statement, CATALOG, {"table.local-time-zone": zone}, job=job)
-    assert isinstance(bound, tuple)
-    return bound[0]
+    return analyzed(statement, CATALOG, {"table.local-time-zone": zone}, job=job)
+
+
+def traced(sql: str) -> PlannedStatement:
+    """One query after every arrow."""
+    (statement,) = parse(sql)
+    assert isinstance(statement, Query)
+    return planner.plan(statement, CATALOG, {}, capabilities_of=capabilities_of, traced=True)
 
 
 def digest(sql: str, *, job: str = "job", zone: str = "UTC") -> str:
@@ -155,7 +164,7 @@ def test_repeated_doubling_does_not_explode() -> None:
     sql = "SELECT a AS x FROM t"
     for _ in range(40):
         sql = f"SELECT x + x AS x FROM ({sql})"
-    node = optimize(plan(f"SELECT x FROM ({sql}) WHERE x > 1"))
+    node: LogicalPlan = optimize(plan(f"SELECT x FROM ({sql}) WHERE x > 1"))
     sizes = []
     while node.inputs:
         node = node.inputs[0]
@@ -189,13 +198,10 @@ def test_passes_are_switched_off_by_name() -> None:
 
 
 def test_explanations() -> None:
-    query = plan("SELECT x FROM (SELECT a AS x, s FROM t) WHERE 1 = x")
-    assert [name for name, _ in steps(query)] == [
-        "bind",
-        "push_down_filter",
-        "merge_projections",
-        "simplify",
-    ]
+    sql = "SELECT x FROM (SELECT a AS x, s FROM t) WHERE 1 = x"
+    query = plan(sql)
+    names = [name for name, _ in traced(sql).traces[0]]
+    assert names == ["bind", "push_down_filter", "merge_projections", "simplify"]
     assert explain(optimize(query), schema=True).splitlines()[0] == "Sink result  -> x INT"
     shown = explain_json(optimize(query))
     assert json.loads(json.dumps(shown)) == shown
@@ -231,9 +237,7 @@ def test_real_rules_share_one_scan(shared: Path) -> None:
         (statement,) = parse(
             f"INSERT INTO alerts SELECT {select} FROM network_connection WHERE {rule['where']}"
         )
-        bound = bind(statement, catalog, {}, job=rule["id"])
-        assert isinstance(bound, tuple)
-        plans.append(optimize(bound[0]))
+        plans.append(optimized(statement, catalog, job=rule["id"]))
     shapes = {tuple(type(n) for n in chain(p)) for p in plans}
     assert shapes == {(Sink, Project, Filter, Scan)}
     assert len({chain(p)[-1].digest for p in plans}) == 1

@@ -11,12 +11,13 @@ import pytest
 
 from parser import parse
 from parser.script import split
-from parser.statements import Statement
+from parser.statements import Insert, Query, Statement, StatementSet
 from planner import bind, explain
 from planner.catalog import Catalog, Table
 from planner.logical import LogicalPlan
 from planner.optimizer import PASSES
 from sqlengine.connectors.registry import declared
+from tests.planning import analyzed
 
 FOLDER = Path(__file__).parent
 NAMES = [p.__name__ for p in PASSES]
@@ -34,13 +35,12 @@ def tables() -> Catalog:
 
 
 def plans(statement: Statement, folder: str, catalog: Catalog) -> Iterator[str]:
-    bound = bind(statement, catalog, {}, job="job")
-    assert isinstance(bound, tuple)
-    for sink in bound:
-        if folder == "binder":
+    assert isinstance(statement, Query | Insert | StatementSet)
+    if folder == "binder":
+        for sink in bind(statement, catalog, {}, job="job"):
             yield explain(sink) + f"\n  : {sink.schema}"
-        else:
-            yield before_and_after(sink, NAMES.index(folder))
+    else:
+        yield before_and_after(analyzed(statement, catalog, job="job"), NAMES.index(folder))
 
 
 def before_and_after(plan: LogicalPlan, index: int) -> str:

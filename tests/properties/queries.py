@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from parser import parse
 from parser.statements import Insert
-from planner import bind, optimize
+from planner import bind
 from planner.catalog import Catalog, Table, View
 from planner.graph.merge import Graph, merge
 from planner.logical import Sink
@@ -27,6 +27,7 @@ from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.storage import RunnerOptions
 from tests.planner.test_passes_properties import VALUES, conditions, items, sources
+from tests.planning import optimized
 
 NONE: frozenset[str] = frozenset()
 DEFAULTS = Options()
@@ -121,11 +122,8 @@ class World:
         )
         (statement,) = parse(f"INSERT INTO o{number} {query}")
         assert isinstance(statement, Insert)
-        bound = bind(statement, self.catalog, {}, job=f"job{number}")
+        plan = optimized(statement, self.catalog, job=f"job{number}", disabled=disabled)
         self.catalog = catalog
-        assert isinstance(bound, tuple)
-        plan = optimize(bound[0], disabled=disabled)
-        assert isinstance(plan, Sink)
         return plan
 
     def run(

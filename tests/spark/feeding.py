@@ -12,15 +12,14 @@ import pyarrow as pa
 
 from parser import parse
 from parser.types import Schema
-from planner import bind, optimize
+from planner import bind
 from planner.catalog import Catalog, Table
 from planner.graph.merge import Graph, merge
 from planner.graph.physical import PhysicalPlan, lower
 from planner.graph.two_phases import in_two_phases
-from planner.logical import Scan, Sink
-from planner.settings import AGG_PHASES, configure_operators
+from planner.logical import Scan
+from planner.settings import AGG_PHASES
 from sqlengine.batch import MAX_WATERMARK, Batch, empty
-from sqlengine.connectors.registry import delivered
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.spark.plan import cut_plan
@@ -31,6 +30,7 @@ from sqlengine.executors.wire import encode_batch
 from sqlengine.formats.results import rows_of
 from sqlengine.operators.scan import raw_schema
 from tests.operators.proof import Chunk, feed, to_lines
+from tests.planning import optimized
 
 _TABLE = """CREATE TABLE {0} (ts TIMESTAMP(3), k STRING, i INT, m DECIMAL(10, 2), WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
 WITH ('connector' = 'topic', 'topic' = '{0}', 'format' = 'json')"""
@@ -65,11 +65,7 @@ def fed(
         assert isinstance(table, Table)
         catalog = catalog.put(table)
     (statement,) = parse(query)
-    (bound,) = bind(statement, catalog, settings, job="proof")  # type: ignore[misc]
-    sink = in_two_phases(
-        optimize(configure_operators(delivered(bound, settings), settings)), settings
-    )
-    assert isinstance(sink, Sink)
+    sink = in_two_phases(optimized(statement, catalog, settings, job="proof"), settings)
     plan = lower(merge(Graph(), {"proof": [sink]}))
     scans = [n.id for n in plan.in_order if isinstance(n.plan, Scan)]
     feeds = [feed(seed + n, chunks, shards=2) for n in range(len(scans))]

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
-from planner.analysis.top_n import recognize_top_n_below
+from planner.analysis.top_n import rewrite_top_n
 from planner.analysis.window_columns import made
 from planner.binder import pool
 from planner.binder.expressions import literals
@@ -103,7 +103,7 @@ def _joined(
 
 
 def _ranked(plan: LogicalPlan) -> LogicalPlan:
-    return recognize_top_n_below(plan) if plan.changes else plan
+    return rewrite_top_n(plan) if plan.changes else plan
 
 
 def _check(node: exp.Join) -> None:

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from parser.dialect import position_of
 from parser.errors import PlanError, Position, UnsupportedError
-from planner.analysis.top_n import recognize_top_n_below
+from planner.analysis.top_n import rewrite_top_n
 from planner.binder import pool, refusals
 from planner.binder.scope import Context, Query, distinct_names
 from planner.binder.windows.over import sort_keys
@@ -126,7 +126,7 @@ class Ordering:
             )
         if not self.keys:
             return plan
-        found = TemporalSort(recognize_top_n_below(plan), self.keys)
+        found = TemporalSort(rewrite_top_n(plan), self.keys)
         if not self.kept:
             _check_order(found, position_of(self.node.args["order"]))
         return found

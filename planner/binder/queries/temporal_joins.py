@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
-from planner.analysis.top_n import recognize_top_n
+from planner.analysis.top_n import rewrite_every_top_n
 from planner.binder.expressions.scalars import bind_scalar
 from planner.binder.scope import Context, Place, Scope
 from planner.catalog import Table
@@ -57,7 +57,7 @@ def made(
         return _lookup(LookupJoin(left, right, kind, condition), time)
     version = _time_of_versions(right, time)
     join = TemporalJoin(
-        left, transform(recognize_top_n(right), _unfolded), kind, condition, as_of.name, version
+        left, transform(rewrite_every_top_n(right), _unfolded), kind, condition, as_of.name, version
     )
     _check_key(join, time)
     return join

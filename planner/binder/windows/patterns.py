@@ -12,7 +12,7 @@ from parser import nodes
 from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
 from parser.types import Root
-from planner.analysis.top_n import recognize_top_n_below
+from planner.analysis.top_n import rewrite_top_n
 from planner.binder import pool
 from planner.binder.expressions.scalars import bind_scalar
 from planner.binder.scope import Context, Place, Query, distinct_names
@@ -36,7 +36,7 @@ def bind_match(node: exp.MatchRecognize, query: Query, context: Context) -> Quer
     """The matches in the rows of a query: the columns of PARTITION BY, then the measures. PlanError
     for clauses that do not go together, UnsupportedError for what Flink does not match either."""
     if not context.batch:
-        query = replace(query, plan=recognize_top_n_below(query.plan))
+        query = replace(query, plan=rewrite_top_n(query.plan))
     if query.plan.changes and not context.batch:
         hint = "match before rows are aggregated or joined"
         message = "MATCH_RECOGNIZE takes rows that only come, but those of its input are updated"

@@ -1,11 +1,8 @@
-"""Aggregates of no rows at all. Over a stream an aggregate of all rows says nothing until a row
-comes; where the query itself says that none ever will (WHERE FALSE, LIMIT 0), Flink's planner
-answers it: a count is 0, the rest NULL."""
+"""Aggregates of no rows at all become their values."""
 
 from __future__ import annotations
 
-from typing import TypeVar
-
+from planner.analysis.context import AnalysisContext
 from planner.analysis.contradictions import is_unsatisfiable
 from planner.binder import pool
 from planner.logical import (
@@ -18,6 +15,7 @@ from planner.logical import (
     Project,
     Rank,
     SetOperation,
+    Sink,
     Values,
 )
 from planner.passes.constant_folding import constant_folding
@@ -25,20 +23,31 @@ from planner.passes.simplify import simplify
 from planner.rewrite import substitute, transform
 from planner.scalar import Scalar
 
-P = TypeVar("P", bound=LogicalPlan)
-
 _ANSWERED = {"COUNT": 0, "SUM": None, "AVG": None, "MIN": None, "MAX": None}
 
 
-def fold_empty_aggregates(plan: P) -> P:
-    """The plan with the answers of aggregates over nothing instead of them."""
-    if not _aggregates_all(plan):
-        return plan
-    known = simplify(constant_folding(plan))
+def fold_empty_aggregates(sink: Sink, context: AnalysisContext) -> Sink:
+    """Replaces an aggregate of all rows where the query itself says that there are none (WHERE
+    FALSE, LIMIT 0): a count is 0, the rest NULL, as Flink's planner answers it.
+
+    Over a stream such an aggregate has no result before its first row. In batch mode it has one at
+    the end of input, so that there is nothing to do.
+
+    >>> from planner.examples import show
+    >>> show("fold_empty_aggregates", "SELECT COUNT(*) AS n FROM t WHERE FALSE")
+    GroupAggregate by nothing: COUNT(*) AS aggregate$0
+      Filter FALSE
+        Scan t (topic)
+    -->
+    Values 1 rows
+    """
+    if context.batch or not _aggregates_all(sink):
+        return sink
+    known = simplify(constant_folding(sink))
     changed = transform(known, _answer)
     if changed is known:
-        return plan
-    assert isinstance(changed, type(plan))
+        return sink
+    assert isinstance(changed, Sink)
     return changed
 
 
@@ -49,7 +58,7 @@ def _aggregates_all(plan: LogicalPlan) -> bool:
 
 
 def _answer(node: LogicalPlan) -> LogicalPlan:
-    if not isinstance(node, GroupAggregate) or node.keys or not is_nothing(node.input):
+    if not isinstance(node, GroupAggregate) or node.keys or not _is_empty(node.input):
         return node
     functions = [a.function.removesuffix(" DISTINCT") for a in node.aggregates]
     if any(f not in _ANSWERED for f in functions):
@@ -60,19 +69,19 @@ def _answer(node: LogicalPlan) -> LogicalPlan:
     return Values((row,), node.schema)
 
 
-def is_nothing(plan: LogicalPlan) -> bool:
+def _is_empty(plan: LogicalPlan) -> bool:
     """Whether it is certain from the query alone that no row ever comes."""
     match plan:
         case Values():
             return not plan.rows
         case Filter():
-            return is_unsatisfiable(_conditions(plan)) or is_nothing(plan.input)
+            return is_unsatisfiable(_conditions(plan)) or _is_empty(plan.input)
         case Rank():
-            return plan.end < plan.start or is_nothing(plan.input)
+            return plan.end < plan.start or _is_empty(plan.input)
         case GroupAggregate(keys=()) | Over():  # Flink does not look below OVER
             return False
         case BinaryJoin():
-            left, right = map(is_nothing, plan.inputs)
+            left, right = map(_is_empty, plan.inputs)
             if plan.kind in (JoinKind.INNER, JoinKind.SEMI) and is_unsatisfiable((plan.condition,)):
                 return True
             if plan.kind is JoinKind.FULL:
@@ -81,9 +90,9 @@ def is_nothing(plan: LogicalPlan) -> bool:
                 right and not plan.kind.keeps(0) and plan.kind is not JoinKind.ANTI
             )
         case SetOperation():
-            left, right = map(is_nothing, plan.inputs)
+            left, right = map(_is_empty, plan.inputs)
             return left or (right and not plan.is_except)
-    return bool(plan.inputs) and all(map(is_nothing, plan.inputs))
+    return bool(plan.inputs) and all(map(_is_empty, plan.inputs))
 
 
 def _conditions(plan: Filter) -> list[Scalar]:

@@ -1,5 +1,4 @@
-"""How the changes of a query get to the table that it writes: which of them the table is told, and
-what is between."""
+"""How the changes of a query get to the table that it writes."""
 
 from __future__ import annotations
 
@@ -8,7 +7,8 @@ from dataclasses import replace
 from typing import Final
 
 from parser.errors import PlanError, UnsupportedError
-from planner.capabilities import Overwrite, SinkCapabilities
+from planner.analysis.context import AnalysisContext
+from planner.capabilities import Overwrite
 from planner.catalog import Table
 from planner.logical import (
     Constrain,
@@ -21,7 +21,7 @@ from planner.logical import (
 )
 from planner.logical.change_kinds import INSERT_ONLY, ChangelogMode, ModifyKindSet
 from planner.logical.constraints import has_length, parts
-from planner.settings import NOT_NULL, RUNTIME_MODE, flag, is_batch, one_of
+from planner.settings import NOT_NULL, RUNTIME_MODE, flag, one_of
 
 MATERIALIZE: Final = "table.exec.sink.upsert-materialize"
 REQUIRE_CONFLICT: Final = "table.exec.sink.require-on-conflict"
@@ -30,34 +30,49 @@ NESTED: Final = "table.exec.sink.nested-constraint-enforcer"
 MATERIALIZE_VALUES = ("AUTO", "NONE", "FORCE")
 
 
-def deliver(sink: Sink, capabilities: SinkCapabilities | None, settings: Mapping[str, str]) -> Sink:
-    """The sink with all that stands between the query and its table, by what the table can do as a
-    sink (None: it cannot be written). UnsupportedError when it does not take what the query gives,
-    PlanError when ON CONFLICT is missing or has no place, or OVERWRITE needs batch mode."""
-    table = sink.table
-    if table is None:
+def deliver(sink: Sink, context: AnalysisContext) -> Sink:
+    """Puts between the query and its table what the table needs to take the query's changes: checks
+    of values, an `UpsertMaterialize` where the query's upsert key is not the primary key, a
+    `DropUpdateBefore` where rows are replaced by their key (Flink:
+    FlinkChangelogModeInferenceProgram).
+
+    >>> from planner.examples import show
+    >>> show("deliver", "INSERT INTO totals SELECT k, COUNT(*) AS n FROM e GROUP BY k")
+    Project CHECK NOT NULL(k, 'k') AS k, n
+    -->
+    DropUpdateBefore
+      Project CHECK NOT NULL(k, 'k') AS k, n
+
+    UnsupportedError where the table cannot be written, or does not take what the query gives,
+    PlanError where ON CONFLICT is missing or has no place, or OVERWRITE needs batch mode.
+    """
+    if sink.table is None:
         return sink
+    capabilities = context.capabilities_of(sink.table).sink
     if capabilities is None:
-        raise cannot_be_written(table)
+        raise cannot_be_written(sink.table)
     if sink.overwrite:
-        _check_overwrite(table, capabilities.overwrite, settings)
-    mode = capabilities.changelog
-    if mode.as_requested and not sink.input.changes:
-        mode = INSERT_ONLY  # the query makes it one
-    _check_conflict(sink, table, mode)
-    _check_taken(sink.input, table, mode, capabilities.changelog.has_delete)
-    plan = constrained(sink.input, table, settings)
-    if _is_materialized(sink, table, mode, settings):
-        key = upsert_key(plan, frozenset(table.primary_key)) or ()
-        plan = UpsertMaterialize(plan, table.primary_key, key, sink.conflict or "DEDUPLICATE")
-    elif (
-        mode.is_upsert
-        and not mode.as_requested
-        and ModifyKindSet.UPDATES in plan.changes
-        and _can_drop(plan, table)
-    ):
-        plan = DropUpdateBefore(plan)
+        _check_overwrite(sink.table, capabilities.overwrite, context)
+    plan = _delivered(sink, sink.table, capabilities.changelog, context.settings)
     return replace(sink, input=plan, conflict="", apart=capabilities.isolated_jobs)
+
+
+def _delivered(
+    sink: Sink, table: Table, declared: ChangelogMode, settings: Mapping[str, str]
+) -> LogicalPlan:
+    """The sink's input with what the table needs."""
+    requested = declared.as_requested and not sink.input.changes  # the query makes the mode
+    mode = INSERT_ONLY if requested else declared
+    _check_conflict(sink, table, mode)
+    _check_taken(sink.input, table, mode, declared.has_delete)
+    plan = _constrained(sink.input, table, settings)
+    if _is_materialized(sink, table, mode, settings):
+        key = _upsert_key(plan, frozenset(table.primary_key)) or ()
+        return UpsertMaterialize(plan, table.primary_key, key, sink.conflict or "DEDUPLICATE")
+    by_key = mode.is_upsert and not mode.as_requested
+    if by_key and ModifyKindSet.UPDATES in plan.changes and _can_drop(plan, table):
+        return DropUpdateBefore(plan)
+    return plan
 
 
 def cannot_be_written(table: Table) -> UnsupportedError:
@@ -67,14 +82,14 @@ def cannot_be_written(table: Table) -> UnsupportedError:
     )
 
 
-def _check_overwrite(table: Table, overwrite: Overwrite, settings: Mapping[str, str]) -> None:
+def _check_overwrite(table: Table, overwrite: Overwrite, context: AnalysisContext) -> None:
     if overwrite is Overwrite.UNSUPPORTED:
         raise UnsupportedError(
             f"INSERT OVERWRITE of table '{table.display}' is not supported",
             detail=f"connector '{table.connector}' only adds rows",
             hint="write INSERT INTO",
         )
-    if overwrite is Overwrite.BATCH and not is_batch(settings):
+    if overwrite is Overwrite.BATCH and not context.batch:
         raise PlanError(
             f"INSERT OVERWRITE of table '{table.display}' needs batch mode",
             detail="a stream has no end at which its rows could replace the others",
@@ -82,7 +97,7 @@ def _check_overwrite(table: Table, overwrite: Overwrite, settings: Mapping[str, 
         )
 
 
-def constrained(plan: LogicalPlan, table: Table, settings: Mapping[str, str]) -> LogicalPlan:
+def _constrained(plan: LogicalPlan, table: Table, settings: Mapping[str, str]) -> LogicalPlan:
     """The plan with rows as the types of the table's columns want them, as far as the settings
     say."""
     lengths = one_of(settings, LENGTHS, ("IGNORE", "TRIM_PAD", "ERROR"))
@@ -100,7 +115,7 @@ def constrained(plan: LogicalPlan, table: Table, settings: Mapping[str, str]) ->
     return Constrain(plan, columns, lengths, nested, nulls) if demands else plan
 
 
-def upsert_key(plan: LogicalPlan, within: Names | None = None) -> tuple[str, ...] | None:
+def _upsert_key(plan: LogicalPlan, within: Names | None = None) -> tuple[str, ...] | None:
     """The shortest upsert key of the plan, if it can be one inside `within`, in the order of its
     columns; None where there is no key at all."""
     keys = sorted(
@@ -136,7 +151,7 @@ def _is_materialized(
 
 
 def _missing_conflict(plan: LogicalPlan, table: Table) -> PlanError:
-    own = upsert_key(plan)
+    own = _upsert_key(plan)
     return PlanError(
         "the query has an upsert key that differs from the primary key of the sink table"
         f" '{'.'.join(table.name)}'",

@@ -1,5 +1,4 @@
-"""SET 'job.late-rows.table' = 'name': which columns of a late row the table gets, by their
-names."""
+"""SET 'job.late-rows.table' = 'name': late rows go to a table."""
 
 from __future__ import annotations
 
@@ -10,7 +9,8 @@ from sqlglot import exp
 
 from parser.errors import PlanError
 from parser.types import Column, Schema
-from planner.analysis.time_zones import bind_time_zone
+from planner.analysis.context import AnalysisContext
+from planner.analysis.time_zones import with_zone
 from planner.binder import pool
 from planner.binder.expressions import literals
 from planner.binder.expressions.calls import function_call
@@ -21,7 +21,7 @@ from planner.binder.queries.sources import check_connector
 from planner.binder.scope import Context, did_you_mean
 from planner.catalog import Table
 from planner.logical import LateRows, LateTarget, LogicalPlan, Project, Sink, Stateful
-from planner.rewrite import transform
+from planner.rewrite import transform_sink
 from planner.scalar import ColumnRef, Scalar
 from planner.settings import LATE_ROWS, LATE_TABLE, late_table_name, one_of
 from udf.casts.coercion import can_assign
@@ -29,12 +29,28 @@ from udf.casts.coercion import can_assign
 _NOWHERE = exp.Null()
 
 
-def telling_late(plan: Sink, context: Context) -> Sink:
-    """The plan with the table at each operation that drops late rows. PlanError where the table has
-    a column that is in none of them, or of a type that does not take the row's."""
+def route_late_rows(sink: Sink, context: AnalysisContext) -> Sink:
+    """Sets the table of 'job.late-rows.table' at each operation that drops late rows, with the
+    values of the table's columns: those of the row that have the same names.
+
+    >>> from planner.examples import show
+    >>> show('route_late_rows', '''
+    ... SET 'job.late-rows.table' = 'late';
+    ... SELECT COUNT(*) AS n
+    ... FROM TUMBLE(TABLE e, DESCRIPTOR(ts), INTERVAL '1' HOUR)
+    ... GROUP BY window_start, window_end''')
+    WindowAggregate by window_start, window_end: COUNT(*) AS aggregate$0
+      Project window_start, window_end, window_time, k, v
+    -->
+    WindowAggregate by window_start, window_end: COUNT(*) AS aggregate$0  [late rows to late]
+      Project window_start, window_end, window_time, k, v
+
+    PlanError where the table has a column that no late row has, or of a type that does not take the
+    row's. The sinks themselves come after all passes (`planner.analysis.late_rows`).
+    """
     table = _table(context)
     if table is None:
-        return plan
+        return sink
     if one_of(context.settings, LATE_ROWS, ("DROP", "DEAD-LETTER")) != "DROP":
         raise PlanError(
             f"'{LATE_ROWS}' and '{LATE_TABLE}' both say where late rows go",
@@ -49,29 +65,31 @@ def telling_late(plan: Sink, context: Context) -> Sink:
         known.update(dict.fromkeys(n for r in rows for n in r.schema.names))
         return replace(node, late=LateTarget(table, tuple(_items(r, table, context) for r in rows)))
 
-    told = transform(plan, set_up)
-    assert isinstance(told, Sink)
+    routed = transform_sink(sink, set_up)
     if known:
         _check_known(table, known)
-    return told
+    return routed
 
 
-def _table(context: Context) -> Table | None:
+def _table(context: AnalysisContext) -> Table | None:
     parts = late_table_name(context.settings)
     if not parts or context.batch:
         return None
     found = context.catalog.get(parts)
     if not isinstance(found, Table):
-        raise unknown_table(parts, context, None)
+        raise unknown_table(parts, Context(context.catalog, context.settings), None)
     check_connector(found)
     return found
 
 
-def _items(rows: LateRows, table: Table, context: Context) -> tuple[tuple[str, Scalar], ...]:
-    items = tuple(
-        (c.name, _value(c, _source(c.name, rows), rows.schema, table)) for c in writable(table)
-    )
-    return bind_time_zone(Project(rows, items), context.zone).items
+def _items(
+    rows: LateRows, table: Table, context: AnalysisContext
+) -> tuple[tuple[str, Scalar], ...]:
+    def value(column: Column) -> Scalar:
+        source = _source(column.name, rows)
+        return with_zone(_value(column, source, rows.schema, table), context.zone)
+
+    return tuple((c.name, value(c)) for c in writable(table))
 
 
 def _source(name: str, rows: LateRows) -> str | None:

@@ -1,0 +1,76 @@
+"""Settings of a job as parameters of its stateful operations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.analysis.context import AnalysisContext
+from planner.logical import AssignWatermark, IntervalJoin, LogicalPlan, Sink, Stateful
+from planner.rewrite import transform, transform_sink
+from planner.settings import (
+    AGG_PHASES,
+    AGG_STRATEGIES,
+    CLEANUP,
+    LATE_ROWS,
+    MINI_BATCH,
+    SOURCE_IDLE,
+    STATE_TTL,
+    WATERMARK_INTERVAL,
+    duration_ms,
+    flag,
+    one_of,
+)
+
+
+def configure_operators(sink: Sink, context: AnalysisContext) -> Sink:
+    """Sets mini-batch, the TTL of state, the cleaning of interval joins, idle sources, the interval
+    of watermarks and dead letters of late rows as the settings say.
+
+    >>> from planner.examples import show
+    >>> show('configure_operators', '''
+    ... SET 'table.exec.state.ttl' = '1 h';
+    ... SELECT k, COUNT(*) AS n FROM e GROUP BY k''')
+    GroupAggregate by k: COUNT(*) AS aggregate$0
+      Project k
+    -->
+    GroupAggregate by k: COUNT(*) AS aggregate$0  [state TTL 3600000 ms]
+      Project k
+
+    In batch mode none of them has a meaning. PlanError for an invalid value.
+    """
+    settings = context.settings
+    if context.batch:
+        return sink
+    row_by_row = not flag(settings, MINI_BATCH, default=True)
+    ttl_ms = duration_ms(settings, STATE_TTL)
+    cleanup_ms, idle_ms = duration_ms(settings, CLEANUP), duration_ms(settings, SOURCE_IDLE)
+    interval_ms = duration_ms(settings, WATERMARK_INTERVAL)
+    one_of(settings, AGG_PHASES, AGG_STRATEGIES)
+    tells_late = one_of(settings, LATE_ROWS, ("DROP", "DEAD-LETTER")) != "DROP"
+
+    def set_up(node: LogicalPlan) -> LogicalPlan:
+        if isinstance(node, IntervalJoin) and cleanup_ms:
+            node = replace(node, cleanup_ms=cleanup_ms)
+        if isinstance(node, AssignWatermark):
+            times = (node.idle_ms or idle_ms, 0 if node.pushed else interval_ms)
+            same = times == (node.idle_ms, node.interval_ms)
+            return node if same else replace(node, idle_ms=times[0], interval_ms=times[1])
+        if not isinstance(node, Stateful):
+            return node
+        if node.judges_lateness and any(i.changes for i in node.inputs):
+            node = node.with_inputs([transform(i, _unfolded) for i in node.inputs])
+        told = tells_late and node.drops_late
+        by_row = (row_by_row or node.row_by_row) and node.folds
+        if (by_row, node.ttl_ms or ttl_ms, told) == (node.row_by_row, node.ttl_ms, node.tells_late):
+            return node
+        return replace(node, row_by_row=by_row, ttl_ms=node.ttl_ms or ttl_ms, tells_late=told)
+
+    return transform_sink(sink, set_up)
+
+
+def _unfolded(node: LogicalPlan) -> LogicalPlan:
+    """Changes that a window takes by their times come one by one: what is folded has passed the
+    times between."""
+    if not isinstance(node, Stateful) or not node.folds or not node.changes:
+        return node
+    return replace(node, row_by_row=True) if any(c.type.is_rowtime for c in node.schema) else node

@@ -1,0 +1,74 @@
+"""The way of one statement through the planner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from parser.statements import Insert, Query, StatementSet
+from planner.analysis.context import AnalysisContext
+from planner.analysis.late_rows import late_row_sinks
+from planner.analyzer import analyze
+from planner.binder import bind, too_deep
+from planner.capabilities import Capabilities
+from planner.catalog import Catalog, Table
+from planner.logical import LogicalPlan, Sink
+from planner.optimizer import NONE, disabled_passes, optimize
+
+# A plan as it was bound, and after each step and pass that changed it: ('bind', plan), ….
+Trace: TypeAlias = tuple[tuple[str, LogicalPlan], ...]
+
+
+@dataclass(frozen=True)
+class PlannedStatement:
+    """A query, an INSERT or a statement set, ready to be merged into a graph. `sinks`: one for each
+    INSERT, followed by those of its late rows; `traces`: how each INSERT's plan came about, where
+    EXPLAIN asked for it."""
+
+    sinks: tuple[Sink, ...]
+    traces: tuple[Trace, ...] = ()
+
+
+def plan(
+    statement: Query | Insert | StatementSet,
+    catalog: Catalog,
+    settings: Mapping[str, str],
+    *,
+    capabilities_of: Callable[[Table], Capabilities],
+    job: str = "",
+    place: int = 0,
+    disabled: frozenset[str] = NONE,
+    traced: bool = False,
+) -> PlannedStatement:
+    """Binds, analyses and optimises a statement, and delivers its late rows.
+
+    `capabilities_of`: what connectors say of the tables that are written; `place`: the number that
+    the (first) sink has in the job; `disabled`: steps and passes that do not run, besides the
+    passes that the settings switch off. SqlError with the position in the script."""
+    context = AnalysisContext(catalog, settings, capabilities_of)
+    disabled |= disabled_passes(settings)
+    sinks: list[Sink] = []
+    traces: list[Trace] = []
+    try:
+        for bound in bind(statement, catalog, settings, job=job):
+            bound = replace(bound, place=place + bound.place)
+            trace = _Recorder(bound) if traced else None
+            analyzed = analyze(bound, context, disabled=disabled, observe=trace)
+            optimized = optimize(analyzed, disabled=disabled, observe=trace)
+            sinks += (optimized, *late_row_sinks(optimized, context))
+            traces += (trace.trace,) if trace else ()
+    except RecursionError:
+        raise too_deep(statement.position) from None
+    return PlannedStatement(tuple(sinks), tuple(traces))
+
+
+class _Recorder:
+    """Keeps the plan after every arrow that changed it."""
+
+    def __init__(self, bound: LogicalPlan) -> None:
+        self.trace: Trace = (("bind", bound),)
+
+    def __call__(self, name: str, after: LogicalPlan) -> None:
+        if after.digest != self.trace[-1][1].digest:
+            self.trace += ((name, after),)
