@@ -289,8 +289,9 @@ class Session:
     def _plan(
         self, statement: Query | Insert | StatementSet, *, traced: bool = False
     ) -> PlannedStatement:
-        inserts = statement.inserts if isinstance(statement, StatementSet) else (statement,)
-        self._activate(s.query for s in inserts)
+        if not traced:  # EXPLAIN calls no function
+            inserts = statement.inserts if isinstance(statement, StatementSet) else (statement,)
+            self._activate(s.query for s in inserts)
         return plan(
             statement,
             self.catalog,
