@@ -1,4 +1,4 @@
-"""What ALTER and DROP say."""
+"""ALTER and DROP statements as frozen dataclasses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from parser.definitions import (
 
 @dataclass(frozen=True)
 class PartitionValue:
-    """One `name [= literal]` of a PARTITION (…); only ANALYZE leaves the literal out."""
+    """A `name [= literal]` of PARTITION (…); only ANALYZE may leave the literal out."""
 
     name: str
     value: exp.Expression | None = None

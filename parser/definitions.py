@@ -1,5 +1,6 @@
-"""What CREATE statements say. `parser.statements` names all kinds of statements; this file holds
-their root."""
+"""CREATE statements as frozen dataclasses, and the root class of all statements.
+
+`parser.statements` exports all kinds of statements."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ class Statement:
 
 
 class Kind(StrEnum):
-    """What CREATE, DROP, ALTER, DESCRIBE and SHOW CREATE are about; an underscore is a space in
-    SQL."""
+    """Kinds of objects that CREATE, DROP, ALTER, DESCRIBE and SHOW CREATE name; an underscore is a
+    space in SQL."""
 
     TABLE = "TABLE"
     MATERIALIZED_TABLE = "MATERIALIZED_TABLE"
@@ -53,9 +54,11 @@ class ColumnKind(Enum):
 
 @dataclass(frozen=True)
 class ColumnDefinition:
-    """One column. `type` is None for a computed column; `metadata_key` defaults to the name; `path`
-    is what stands before the name of a field in a row: of `a.b.c INT` it is (a, b). A HEADER column
-    is RSQLDB's: a message property."""
+    """A column of CREATE TABLE.
+
+    `type` is None for a computed column; `metadata_key` defaults to the name; `path` are the names
+    before that of a field in a row: (a, b) for `a.b.c INT`. A HEADER column is RSQLDB's: a message
+    property."""
 
     name: str
     kind: ColumnKind
@@ -149,7 +152,7 @@ class CreateTable(Statement):
 
     @property
     def key_position(self) -> Position | None:
-        """Where the primary key is declared."""
+        """Returns the position of the primary key's declaration; None if there is none."""
         return next((c.position for c in self.constraints if not c.unique), None)
 
 

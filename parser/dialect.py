@@ -99,8 +99,9 @@ if tokens.SQLGLOTC_INSTALLED:
 
 
 def position_of(node: exp.Expression) -> Position | None:
-    """Where `node` is in its script; where it is not marked itself, the place of the first marked
-    node below."""
+    """Returns the position of `node` in its script.
+
+    A node without one has that of the first marked node below it; None if there is none."""
     pending: list[Any] = [node]
     while pending:
         current = pending.pop()
@@ -112,9 +113,10 @@ def position_of(node: exp.Expression) -> Position | None:
 
 
 class Flink(Dialect):
-    """For sqlglot's own tools: `sqlglot.parse_one(text, dialect=Flink)` reads a query or an
-    expression by our grammar, and `tree.sql(dialect=Flink)` writes one that reads back as the same
-    tree."""
+    """The dialect behind sqlglot's own tools.
+
+    `sqlglot.parse_one(text, dialect=Flink)` reads a query or an expression by our grammar, and
+    `tree.sql(dialect=Flink)` writes one that reads back as the same tree."""
 
     NORMALIZATION_STRATEGY = NormalizationStrategy.CASE_SENSITIVE
     NULL_ORDERING = "nulls_are_small"

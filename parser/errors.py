@@ -60,13 +60,13 @@ class SqlError(Exception):
         self.subject = subject
 
     def at(self, position: Position | None) -> SqlError:
-        """The same error with `position`, unless it has one already."""
+        """Sets `position` unless there is one already; returns the error itself."""
         if self.position is None:
             self.position = position
         return self
 
     def in_file(self, file: str | None) -> SqlError:
-        """The same error with the name of the file that it is in, unless it names one already."""
+        """Sets the file of the position unless it names one already; returns the error itself."""
         if file and self.position is not None and self.position.file is None:
             self.position = replace(self.position, file=file)
         return self

@@ -25,8 +25,7 @@ def parse(text: str, *, file: str | None = None) -> list[Statement]:
 
 
 def parse_pieces(text: str, *, file: str | None = None) -> Iterator[Statement | SqlError]:
-    """One item for each statement of a script, in order: the statement, or what is wrong with
-    it."""
+    """Yields, for each statement of a script in order, the statement or its error."""
     for piece in split(text):
         try:
             yield _parse_piece(piece, file)
@@ -35,12 +34,14 @@ def parse_pieces(text: str, *, file: str | None = None) -> Iterator[Statement | 
 
 
 def parse_condition(text: str) -> exp.Expression:
-    """One scalar expression, such as the condition of a WHERE. SqlError where it is none."""
+    """Parses one scalar expression, such as the condition of a WHERE.
+
+    SqlError for any other text."""
     return _guarded(lambda: _whole(text, None, QueryParser.expression), Position(1, 1))
 
 
 def parse_query(text: str) -> exp.Expression:
-    """One query without a semicolon. SqlError where it is none."""
+    """Parses one query without a semicolon. SqlError for any other text."""
     return _guarded(lambda: _whole(text, None, QueryParser.query), Position(1, 1))
 
 

@@ -1,5 +1,7 @@
-"""What a text can say: one frozen dataclass per kind of statement. Queries and scalar expressions
-inside are sqlglot trees; the binder turns them into typed plans and then drops them."""
+"""Statements as frozen dataclasses, one per kind.
+
+Queries and scalar expressions inside are sqlglot trees; the binder turns them into typed plans and
+then drops them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What carries the values of a type outside: in JSON and on Spark."""
+"""External forms of data types: in JSON and on Spark."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TEMPORAL_JSON = {
 
 
 def to_json_form(t: DataType) -> str:
-    """What a value of the type is in JSON, in words."""
+    """Describes the JSON form of a type's values in words."""
     if t.root in _SIMPLE:
         return _SIMPLE[t.root][0]
     match t.root:

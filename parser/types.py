@@ -52,9 +52,9 @@ class Root(Enum):
 
 
 class TimeAttribute(Enum):
-    """What makes a timestamp column a time attribute: watermarks (ROWTIME) or the processing clock
-    (PROCTIME). What is made from a row time (FORMER) is none any more, but Flink shows it as
-    one."""
+    """The kind of time attribute of a timestamp column: event time (ROWTIME), processing time
+    (PROCTIME) or none. A value computed from a rowtime (FORMER) is no time attribute any more, but
+    Flink shows it as one."""
 
     NONE = ""
     ROWTIME = "*ROWTIME*"
@@ -66,9 +66,10 @@ class TimeAttribute(Enum):
 
 @dataclass(frozen=True)
 class Written:
-    """How a type was written where that says more than the type: the comments of a ROW's fields
-    (None for a field without one); the first and last unit of an INTERVAL and their precisions
-    (None where not given); a character set."""
+    """Details of a type's text that the type itself does not keep.
+
+    They are the comments of a ROW's fields (None for a field without one); the first and last unit
+    of an INTERVAL and their precisions (None where not given); a character set."""
 
     comments: tuple[str | None, ...] = ()
     start: str = ""

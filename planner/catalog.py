@@ -88,9 +88,11 @@ CatalogObject = Table | View | Function | Container
 
 @dataclass(frozen=True)
 class Catalog:
-    """All objects that a statement can name; a temporary one hides the permanent one of its name.
-    Immutable: a change gives another catalog, so that a job can be planned beside the stream and
-    dropped when it fails."""
+    """An immutable catalog of the objects that a statement can name; a temporary one hides the
+    permanent one of its name.
+
+    A change returns another catalog, so that a job can be planned beside the stream and dropped
+    when it fails."""
 
     objects: Mapping[Identifier, CatalogObject] = field(default_factory=dict)
     temporary: Mapping[Identifier, CatalogObject] = field(default_factory=dict)
@@ -111,7 +113,7 @@ class Catalog:
         return (self.catalog, name[0], name[1]) if len(name) == 2 else (name[0], name[1], name[2])
 
     def resolve_function(self, name: tuple[str, ...], *, system: bool = False) -> Identifier:
-        """The same for a function, whose name has no case."""
+        """Returns the full identifier of a function, whose name has no case."""
         catalog, database = SYSTEM if system else self.resolve(name)[:2]
         return (catalog, database, f"{name[-1].lower()}()")
 
@@ -137,14 +139,16 @@ class Catalog:
         return None if identifier in self.temporary else self.objects.get(identifier)
 
     def replaced(self, name: Identifier, item: CatalogObject) -> Catalog:
-        """With `item` in the place of the permanent object `name`."""
+        """Returns a catalog with `item` in the place of the permanent object `name`."""
         return replace(
             self, objects={**{k: v for k, v in self.objects.items() if k != name}, item.name: item}
         )
 
     def put(self, item: CatalogObject, *, if_not_exists: bool = False) -> Catalog:
-        """With `item`. The same definition again is accepted; a different one under a name in use
-        is refused."""
+        """Returns a catalog with `item`.
+
+        An equal definition is accepted again; ObjectExists for a different one under a name in
+        use."""
         objects = self.temporary if item.temporary else self.objects
         held = objects.get(item.name)
         if held is not None and not same_definition(held, item):
@@ -165,8 +169,8 @@ class Catalog:
         )
 
     def drop(self, name: Identifier) -> Catalog:
-        """Without the temporary object of that name, or if there is none without the permanent
-        one."""
+        """Returns a catalog without the temporary object of that name, or if there is none without
+        the permanent one."""
         if name in self.temporary:
             return replace(self, temporary={k: v for k, v in self.temporary.items() if k != name})
         return replace(self, objects={k: v for k, v in self.objects.items() if k != name})

@@ -31,7 +31,7 @@ def transform_sink(sink: Sink, rule: Callable[[LogicalPlan], LogicalPlan]) -> Si
 
 
 def nodes(plan: LogicalPlan) -> Iterator[LogicalPlan]:
-    """Every node of the plan once, however many read it."""
+    """Yields each node of the plan once, however many read it."""
     waiting, seen = [plan], {id(plan)}
     while waiting:
         node = waiting.pop()
@@ -93,7 +93,7 @@ def conjuncts(predicate: Scalar) -> tuple[Scalar, ...]:
 
 
 def conjunction(operands: Iterable[Scalar]) -> Scalar:
-    """One n-ary AND of all operands, nested ones flattened; of a single operand, that."""
+    """Returns one n-ary AND of the operands, nested ones flattened; of a single operand, that."""
     flat = tuple(part for o in operands for part in conjuncts(o))
     if len(flat) == 1:
         return flat[0]

@@ -123,7 +123,7 @@ def digest_of(*parts: str) -> str:
 
 
 def walk(expression: Scalar) -> Iterator[Scalar]:
-    """All nodes, parents first, without recursion."""
+    """Yields all nodes, parents first, without recursion."""
     stack = [expression]
     while stack:
         node = stack.pop()
@@ -169,7 +169,7 @@ _EPOCH_FUNCTIONS: Final = frozenset(
 
 
 def is_told_by_epoch(expression: Scalar) -> bool:
-    """Whether its value is the same for all jobs: nothing but the epoch makes it
+    """True if the value is the same for all jobs: nothing but the epoch makes it
     non-deterministic."""
     return is_deterministic(expression) or all(
         c.function in _EPOCH_FUNCTIONS for c in _nondeterministic(expression)

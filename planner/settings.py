@@ -47,7 +47,7 @@ def late_table_name(settings: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def is_batch(settings: Mapping[str, str]) -> bool:
-    """Whether statements tell their final result alone. PlanError for a mode that there is not."""
+    """True in batch mode. PlanError for an unknown mode."""
     return one_of(settings, RUNTIME_MODE, ("STREAMING", "BATCH")) == "BATCH"
 
 

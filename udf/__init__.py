@@ -1,5 +1,6 @@
-"""Every function of the SQL dialect. Importing the package registers them all: each folder of it is
-a theme."""
+"""The functions of the SQL dialect, one folder per theme.
+
+Importing the package registers them all."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""What a kernel of ours must never do, and what comes of it when it does: it raises.
+"""Containment of kernels that raise.
 
-A kernel gives errors as masks. One that raises has a fault, and that must cost the rows at fault,
-not the graph with all its jobs: they are found by halving, and have an error that says so."""
+A kernel returns errors as masks. One that raises has a fault, which must cost the rows at fault,
+not the graph with all its jobs: those rows are found by bisection, and get an error that says
+so."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""What people read about functions, all of it from the definitions: usage, text and examples of
-each, and the page of all.
+"""The reference of functions, all of it from the definitions: usage, text and examples.
 
-    python -m udf.reference docs/functions.md
-
-writes the page anew. A definition's docstring begins with its usage and a colon; its examples are
-lines `>>> expression`, each with the result below it."""
+`python -m udf.reference docs/functions.md` writes the page. A definition's docstring begins with
+its usage and a colon; its examples are lines `>>> expression`, each with the result below it."""
 
 from __future__ import annotations
 
@@ -74,7 +71,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Entry:
-    """One function: all its names, how it is written, what it does, examples."""
+    """A function of the reference: all its names, its usage, its description, examples."""
 
     names: tuple[str, ...]
     usage: str
@@ -97,7 +94,7 @@ def entry_of(doc: str, called: tuple[str, ...], topic: str, deterministic: bool)
 
 
 def entries() -> list[Entry]:
-    """All functions in the order of the page; those with one docstring are one entry."""
+    """Returns all functions in the order of the page; those with one docstring are one entry."""
     grouped: dict[tuple[str, str], list[Definition]] = {}
     for name in names():
         definition = lookup(name)
@@ -117,7 +114,7 @@ def title_of(entry: Entry) -> str:
 
 
 def aggregate_entries() -> list[Entry]:
-    """All aggregates by name."""
+    """Returns all aggregates by name."""
     return [
         entry_of(doc, called, "aggregates", True) for called, doc in sorted(documented().items())
     ]

@@ -34,7 +34,7 @@ Literals: TypeAlias = Sequence[LiteralValue | None]
 
 @dataclass(frozen=True, slots=True)
 class KernelContext:
-    """What a kernel may depend on besides its arguments' values.
+    """The context of a kernel: all that it may depend on besides its arguments' values.
 
     `arg_types` are the types after implicit casts. `proctime_ms` is the epoch's processing time.
     `seed` is unique per epoch, node and batch: random functions derive their values from it and the
@@ -54,8 +54,9 @@ Kernel: TypeAlias = Callable[[Sequence[Vector], KernelContext], Vector]
 
 
 class Signature(Protocol):
-    """Which arguments a function takes and what it gives. Both methods raise PlanError without
-    naming the function."""
+    """Argument types and result type of a function.
+
+    Both methods raise PlanError without naming the function."""
 
     def coerce(self, types: Types) -> tuple[DataType, ...]:
         """The type that each argument is cast to before the kernel sees it."""
@@ -181,7 +182,7 @@ def register_user(definition: Definition) -> None:
 
 
 def names() -> list[str]:
-    """All names in order."""
+    """Returns all names, sorted."""
     return sorted(_DEFINITIONS)
 
 

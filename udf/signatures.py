@@ -138,7 +138,7 @@ def takes(
 
 
 def all_to(common: Callable[[Sequence[DataType]], DataType | None], result: ResultRule) -> Custom:
-    """All arguments are cast to their common type."""
+    """Returns a signature whose arguments are all cast to their common type."""
 
     def casts(types: Types) -> tuple[DataType, ...] | None:
         target = common(types) if types else None

@@ -16,9 +16,10 @@ from udf.vector import Errors, Vector
 
 @dataclass(frozen=True)
 class Expanded:
-    """What a table function gave: `rows[i]` is the input row that output row i comes from,
-    ascending; `columns` are the function's; `errors` has the input rows for which it failed, which
-    have no output."""
+    """The result of a table function.
+
+    `rows[i]` is the input row that output row i comes from, ascending; `columns` are the
+    function's; `errors` has the input rows for which it failed, which have no output."""
 
     rows: npt.NDArray[np.int64]
     columns: tuple[pa.Array, ...]

@@ -69,7 +69,7 @@ class UserFunction:
 
     @property
     def signature(self) -> str:
-        """As people read it: `name(a BIGINT, b STRING) -> DOUBLE`."""
+        """Returns the signature for people: `name(a BIGINT, b STRING) -> DOUBLE`."""
         shown = [f"{p.name} {p.type}{' NULL' if p.takes_null else ''}" for p in self.parameters]
         shown = [f"[{s}]" if p.optional else s for s, p in zip(shown, self.parameters, strict=True)]
         if self.variadic:
@@ -78,12 +78,12 @@ class UserFunction:
 
 
 def takes_changes(function: UserFunction) -> bool:
-    """Whether a sink is told the kind of each row: by its first parameter `op`."""
+    """True if a sink is given the kind of each row: by its first parameter `op`."""
     return bool(function.parameters) and function.parameters[0].name == "op"
 
 
 def is_user(name: str) -> bool:
-    """Whether a name that a plan calls is the identity of a user's function."""
+    """True if a name in a plan is the identity of a user's function."""
     return "@" in name
 
 
@@ -111,8 +111,9 @@ def parameters_for(function: UserFunction, count: int) -> tuple[Parameter, ...]:
 
 
 def coerce(function: UserFunction, types: Types) -> tuple[DataType, ...]:
-    """What the arguments are cast to. PlanError that names the parameter whose type does not
-    fit."""
+    """Returns the types that the arguments are cast to.
+
+    PlanError that names the parameter whose type does not fit."""
     return tuple(
         _coerced(t, p) for t, p in zip(types, parameters_for(function, len(types)), strict=True)
     )

@@ -1,5 +1,5 @@
-"""What kernels take and give: a column of values, and a mask of the rows whose value could not be
-computed."""
+"""Arguments and results of kernels: a column of values, and a mask of the rows whose value could
+not be computed."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Errors:
 
     @staticmethod
     def where(mask: BoolArray, reason: str) -> Errors | None:
-        """One reason for all rows of `mask`; None when no row is in it."""
+        """Returns one reason for all rows of `mask`; None when no row is in it."""
         return Errors(mask, np.zeros(len(mask), np.int32), (reason,)) if mask.any() else None
 
     def restrict(self, rows: BoolArray) -> Errors | None:
-        """Only the errors of the rows in `rows`: the others were never asked for (laziness of AND,
-        CASE, …)."""
+        """Returns only the errors of the rows in `rows`: the others were never evaluated (laziness
+        of AND, CASE, …)."""
         mask = self.mask & rows
         return Errors(mask, self.codes, self.reasons) if mask.any() else None
 

@@ -163,7 +163,7 @@ def _modify(cursor: QueryParser) -> Action:
 
 
 def _schema(cursor: QueryParser, modify: bool) -> Action:
-    """One element, or several in parentheses."""
+    """Parses one element, or several in parentheses."""
     elements = Elements()
     changes: list[ColumnChange] = []
 

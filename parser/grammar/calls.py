@@ -79,7 +79,8 @@ def arguments_from(
 
 
 def _inside(cursor: RecursiveCursor, function: exp.Expression) -> exp.Expression:
-    """What can stand behind the arguments of an aggregate: IGNORE NULLS, ORDER BY, SEPARATOR."""
+    """Parses the clauses inside the parentheses of an aggregate: IGNORE NULLS, ORDER BY,
+    SEPARATOR."""
     token = cursor.token
     nulls = cursor.take_any("RESPECT", "IGNORE")
     if nulls:
@@ -174,7 +175,7 @@ _FOLLOWS = frozenset({"RESPECT", "IGNORE", "WITHIN", "FILTER", "OVER"})
 
 
 def after(cursor: RecursiveCursor, function: exp.Expression) -> exp.Expression:
-    """What can follow the arguments of an aggregate or window function."""
+    """Parses the clauses behind a call of an aggregate or window function."""
     token = cursor.token
     if token.word not in _FOLLOWS:
         return function

@@ -67,7 +67,7 @@ class Cursor:
         return self.token.token_type is TokenType.SENTINEL
 
     def at(self, *words: str) -> bool:
-        """Whether `words` follow, in this order."""
+        """True if `words` follow, in this order."""
         if self.token.word != words[0]:
             return False
         return all(self.peek(i).word == words[i] for i in range(1, len(words)))
@@ -100,7 +100,7 @@ class Cursor:
         )
 
     def _guess(self) -> str | None:
-        """What was probably meant by a token that cannot stand where it does."""
+        """Returns a hint for common mistakes: what was probably meant by the unexpected token."""
         token, before = self.token, self.previous.word if self.index else ""
         if token.word == "=" and before == "=":
             return "equality is written with one ="
@@ -147,7 +147,7 @@ class Cursor:
         return identifier(self.name(what))
 
     def path(self, what: str) -> tuple[str, ...]:
-        """One to three names joined by dots."""
+        """Parses one to three names joined by dots."""
         parts = [self.name(what).text]
         while self.token.word == ".":
             if len(parts) == 3:
@@ -178,7 +178,7 @@ class Cursor:
         return int(self.advance().text)
 
     def list_of(self, item: Callable[[], T]) -> list[T]:
-        """One `item` or more, separated by commas."""
+        """Parses one or more items, separated by commas."""
         items = [item()]
         while self.token.word == ",":
             self.advance()
@@ -193,7 +193,7 @@ class Cursor:
         return items
 
     def end(self) -> None:
-        """Nothing may follow."""
+        """Checks that the statement is over. ParseError."""
         if not self.at_end:
             raise self.unexpected("expected end of statement", self._hint_at_end())
 
@@ -208,7 +208,7 @@ class Cursor:
         return None
 
     def span(self, first: Token) -> Position:
-        """From `first` to the last token that was passed."""
+        """Returns the position from `first` to the last token that was passed."""
         return Position(first.line, first.col, max(1, self.previous.end - first.start + 1))
 
     def text_from(self, first: Token) -> str:

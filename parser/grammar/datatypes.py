@@ -134,7 +134,7 @@ def _root(cursor: Cursor) -> DataType:
 
 
 def begins_type(word: str) -> bool:
-    """Whether a type can begin with the word (in upper case; empty for a name in backticks)."""
+    """True if a type can begin with the word (in upper case; empty for a name in backticks)."""
     return word not in RESERVED or word in _PLAIN or word in _PARAMETERISED
 
 

@@ -108,7 +108,7 @@ class ExpressionParser(RecursiveCursor):
         return self.with_suffixes(literal(self))
 
     def named(self) -> exp.Expression:
-        """What begins with a word: a function call, a function without parentheses, a column."""
+        """Parses what begins with a word: a function call, a niladic function or a column."""
         token = self.token
         if token.token_type is not TokenType.VAR:
             raise self.unexpected("expected an expression")
@@ -168,7 +168,7 @@ class ExpressionParser(RecursiveCursor):
         return self._suffixes(value) if self.token.word in ("[", ".") else value
 
     def at_query(self) -> bool:
-        """Whether a query begins here, perhaps in parentheses of its own."""
+        """True if a query begins here, perhaps in parentheses of its own."""
         ahead = 0
         while self.peek(ahead).word == "(" and ahead <= MAX_DEPTH:
             ahead += 1

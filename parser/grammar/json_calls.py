@@ -34,7 +34,7 @@ _ON_ERROR = (
 
 
 def json_arguments(cursor: RecursiveCursor, name: str) -> Arguments:
-    """All between the parentheses of a call of `name`."""
+    """Parses all between the parentheses of a call of `name`."""
     return _ARGUMENTS[name](cursor)
 
 
@@ -105,7 +105,7 @@ def _pair(cursor: RecursiveCursor) -> Arguments:
 
 
 def _begins_operand(token: Token) -> bool:
-    """Whether KEY before `token` is the keyword, and not a column of that name."""
+    """True if KEY before `token` is the keyword, and not a column of that name."""
     if token.token_type is TokenType.VAR:
         return token.word not in STRUCTURAL and token.word != "VALUE"
     return token.word == "(" or (token.word == "" and token.token_type is not TokenType.SENTINEL)

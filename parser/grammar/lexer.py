@@ -37,7 +37,7 @@ class Token(SqlglotToken):
         return self.token_type in (TokenType.VAR, TokenType.IDENTIFIER)
 
     def __str__(self) -> str:
-        """As an error message calls it."""
+        """Returns the token as error messages name it."""
         if self.token_type is TokenType.SENTINEL:
             return "end of statement"
         if self.token_type in _STRINGS:
@@ -173,8 +173,10 @@ def _prefixed(text: str, offset: int, word_end: int, places: Places, tokens: lis
 
 
 def decoded(text: str, escape: str) -> str | None:
-    """What U&'…' stands for; None where an escape is none. One stands before four hexadecimal
-    digits, the first of which may be a plus, as Java reads numbers."""
+    """Returns the text of U&'…'; None for a bad escape.
+
+    An escape stands before four hexadecimal digits, the first of which may be a plus, as Java reads
+    numbers."""
     e = re.escape(escape)
 
     def plain(found: re.Match[str]) -> str:
@@ -192,7 +194,7 @@ def decoded(text: str, escape: str) -> str | None:
 
 
 def _unescaped(text: str) -> str:
-    """What stands in E'…', by the escapes of C."""
+    """Returns the text of E'…', by the escapes of C."""
 
     def plain(found: re.Match[str]) -> str:
         short, long, hexadecimal, octal, char = found.groups()

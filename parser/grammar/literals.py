@@ -98,7 +98,7 @@ def _point(
 
 
 def is_typed_literal(node: exp.Expression) -> bool:
-    """Whether a Cast is a literal such as DATE '2024-12-31'."""
+    """True if a Cast is a literal such as DATE '2024-12-31'."""
     return not type_of(node.args["to"]).nullable
 
 
@@ -190,7 +190,7 @@ def interval(cursor: Cursor, named: bool = True) -> exp.Interval:
 
 
 def at_interval_literal(cursor: Cursor) -> bool:
-    """Whether a string or a number follows INTERVAL, perhaps behind a sign, and no other
+    """True if a string or a number follows INTERVAL, perhaps behind a sign, and no other
     expression."""
     ahead = 2 if cursor.peek().word in ("-", "+") else 1
     return cursor.peek(ahead).token_type in (TokenType.STRING, TokenType.NUMBER)

@@ -37,7 +37,7 @@ def _named(cursor: RecursiveCursor, value: exp.Expression) -> exp.Expression:
 
 
 def _columns(cursor: RecursiveCursor) -> list[exp.Identifier]:
-    """One name, or several in parentheses."""
+    """Parses one name, or several in parentheses."""
     if cursor.at("("):
         return cursor.wrapped(lambda: cursor.identifier("a column"))
     return [cursor.identifier("a column")]

@@ -1,5 +1,5 @@
-"""What stands behind an operand or between two: IS, IN, BETWEEN, LIKE, and the operators of
-multisets and periods."""
+"""Predicates behind or between operands: IS, IN, BETWEEN, LIKE, and the operators of multisets and
+periods."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _is(cursor: RecursiveCursor, left: exp.Expression) -> exp.Expression:
 
 
 def _state(cursor: RecursiveCursor) -> exp.Expression:
-    """What follows IS: Null, Boolean, or a Var such as EMPTY, A_SET, JSON_OBJECT."""
+    """Parses the operand of IS: Null, Boolean, or a Var such as EMPTY, A_SET, JSON_OBJECT."""
     token = cursor.token
     if token.word in ("NULL", "UNKNOWN"):
         cursor.advance()

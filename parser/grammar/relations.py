@@ -1,4 +1,4 @@
-"""What stands in FROM: tables, joins, table functions, subqueries."""
+"""The FROM clause: tables, joins, table functions, subqueries."""
 
 from __future__ import annotations
 
@@ -72,8 +72,9 @@ class RelationParser(WindowParser):
             raise self.unexpected("expected ON or USING")
 
     def relation(self) -> exp.Expression:
-        """One relation with all that can follow it, in the only order that there is:
-        MATCH_RECOGNIZE, PIVOT, UNPIVOT, its name, TABLESAMPLE."""
+        """Parses one relation and its suffixes.
+
+        They stand in one order only: MATCH_RECOGNIZE, PIVOT, UNPIVOT, the alias, TABLESAMPLE."""
         first = self.token
         match first.word:
             case "(":
@@ -231,7 +232,7 @@ class RelationParser(WindowParser):
         return []
 
     def declares(self, ahead: int) -> bool:
-        """Whether (name type, …) begins at the parenthesis so many tokens ahead."""
+        """True if (name type, …) begins at the parenthesis so many tokens ahead."""
         first = self.peek(ahead + 1)
         if not first.is_name or first.word in RESERVED:
             return False

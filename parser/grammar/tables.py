@@ -26,7 +26,7 @@ _FEATURES = "ALL CONSTRAINTS DISTRIBUTION GENERATED METADATA OPTIONS PARTITIONS 
 
 @dataclass
 class Elements:
-    """What stands in the parentheses of CREATE TABLE, ADD or MODIFY."""
+    """The elements in the parentheses of CREATE TABLE, ADD or MODIFY."""
 
     columns: list[ColumnDefinition] = field(default_factory=list)
     constraints: list[Constraint] = field(default_factory=list)
@@ -78,7 +78,7 @@ def create_table(
 
 
 def _derived(cursor: QueryParser, statement: CreateTable) -> CreateTable:
-    """With LIKE or AS, if one of them follows."""
+    """Parses LIKE or AS, if one of them follows."""
     if cursor.at("LIKE") and statement.create:
         return replace(statement, like=_like(cursor))
     if cursor.take("AS"):
@@ -101,7 +101,7 @@ def table_elements(cursor: QueryParser) -> Elements:
 
 
 def _only_names(cursor: QueryParser) -> bool:
-    """Whether the parenthesis begins with a name that has no type."""
+    """True if the parenthesis begins with a name that has no type."""
     ahead = 2
     while cursor.peek(ahead).word == ".":
         ahead += 2

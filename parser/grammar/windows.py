@@ -14,8 +14,9 @@ class WindowParser(ExpressionParser):
     without an end ends there."""
 
     def at_alias(self) -> bool:
-        """Whether a name without AS follows. EMIT is RSQLDB's clause in front of WITH and
-        WITHOUT."""
+        """True if an alias without AS follows.
+
+        EMIT is RSQLDB's clause in front of WITH and WITHOUT."""
         token = self.token
         if not token.is_name or token.word in RESERVED:
             return False
@@ -70,7 +71,9 @@ class WindowParser(ExpressionParser):
         return mark(exp.Order(expressions=self.list_of(self.ordered)), first)
 
     def ordered(self) -> exp.Ordered:
-        """Without NULLS FIRST or LAST, NULL is the smallest value, as in Flink."""
+        """Parses an item of ORDER BY.
+
+        Without NULLS FIRST or LAST, NULL is the smallest value, as in Flink."""
         value = self.expression()
         descending = self.take_any("ASC", "DESC") == "DESC"
         nulls_first = not descending

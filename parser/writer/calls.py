@@ -120,7 +120,7 @@ def _set_semantics(node: exp.Expression) -> str:
 
 
 def _json(function: str, items: list[exp.Expression]) -> Iterator[str]:
-    """What stands between the parentheses, in pieces between which there is a space."""
+    """Yields what stands between the parentheses of a JSON function, to be joined by spaces."""
     clauses = [i for i in items if isinstance(i, exp.Kwarg)]
     values = [i for i in items if not isinstance(i, exp.Kwarg | exp.Order)]
     if function.startswith("JSON_OBJECT"):

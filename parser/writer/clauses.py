@@ -15,7 +15,7 @@ def parts(node: exp.Expression) -> str:
 
 
 def name_part(node: exp.Expression) -> str:
-    """One part of a dotted name: `*` or an identifier."""
+    """Writes one part of a dotted name: `*` or an identifier."""
     return "*" if isinstance(node, exp.Star) else identifier(node)
 
 

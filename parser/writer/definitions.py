@@ -27,7 +27,7 @@ from parser.writer.names import data_type, name, names, options, path, quoted
 
 
 def words(*items: str | None) -> str:
-    """What is there, with spaces between."""
+    """Joins the items that are not empty by spaces."""
     return " ".join(i for i in items if i)
 
 

@@ -105,7 +105,7 @@ def _predicate(node: exp.Expression, negation: str = "") -> str:
 
 
 def _state(node: exp.Expression) -> str:
-    """What follows IS."""
+    """Writes the operand of IS."""
     if isinstance(node, exp.Var):
         return str(node.name).replace("_", " ")
     return expression(node)

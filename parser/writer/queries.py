@@ -136,7 +136,7 @@ def _join(node: exp.Expression) -> str:
 
 
 def relation(node: exp.Expression) -> str:
-    """One relation with all that can follow it."""
+    """Writes one relation and its suffixes."""
     words = [_RELATIONS[type(node)](node)]
     if node.args.get("match"):
         words.append(match_recognize(node.args["match"]))

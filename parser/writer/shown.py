@@ -131,7 +131,7 @@ def _spell_out(node: exp.Case) -> None:
 
 
 def _needless(node: exp.Paren) -> bool:
-    """Whether the expression is the same without these parentheses."""
+    """True if the expression means the same without these parentheses."""
     inner, around = node.this, node.parent
     if isinstance(inner, _OPERANDS) or isinstance(around, _INSIDE) or (type(around) is exp.Paren):
         return True

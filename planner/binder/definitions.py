@@ -190,7 +190,8 @@ def _watermark(
 
 
 def _watermark_expression(node: exp.Expression, place: Place) -> Scalar:
-    """Also RSQLDB's WITHOFFSET(time, milliseconds): the time less so many milliseconds."""
+    """Binds the expression of a watermark, also RSQLDB's WITHOFFSET(time, milliseconds): the time
+    less so many milliseconds."""
     if not (isinstance(node, exp.Anonymous) and node.name.upper() == "WITHOFFSET"):
         return bind_scalar(node, place)
     arguments = [bind_scalar(a, place) for a in node.expressions]
@@ -238,7 +239,9 @@ def bind_view(statement: CreateView, context: Context) -> View:
 
 
 def bind_function(statement: CreateFunction, context: Context) -> Function:
-    """What the statement names is loaded by the context: nothing of a user's code runs here."""
+    """Binds CREATE FUNCTION.
+
+    The context loads what the statement names: nothing of a user's code runs here."""
     if statement.language != "PYTHON":
         raise UnsupportedError(
             f"LANGUAGE {statement.language} is not supported",

@@ -76,8 +76,10 @@ def _strategies(statement: CreateTable) -> Mapping[str, str]:
 
 
 def _merged(base: CreateTable, own: CreateTable, strategies: Mapping[str, str]) -> CreateTable:
-    """What the new table says, over what it takes from the base. The keys of partitions stay, as in
-    Flink, also where they are excluded and the new table has none."""
+    """Merges what the new table declares with what it takes from the base.
+
+    As in Flink the partition keys of the base stay also where they are excluded and the new table
+    has none."""
     place = own.like.position if own.like is not None else None
     if base.partition_keys and own.partition_keys and strategies["PARTITIONS"] != "EXCLUDING":
         raise _clash("the base table has partitions", "EXCLUDING PARTITIONS", place)
@@ -212,7 +214,7 @@ def _column(name: str, kind: DataType, declared: ColumnDefinition | None) -> Col
 def _ordered(
     statement: CreateTable, given: Mapping[str, ColumnDefinition]
 ) -> tuple[ColumnDefinition, ...]:
-    """In the order of the names before AS, which must be all of them."""
+    """Returns the columns in the order of the names before AS, which must be all of them."""
     names = [".".join(n) for n in statement.column_order]
     for name in names:
         if name not in given:

@@ -133,8 +133,8 @@ def _check_count(statement: Insert, table: Table, query: Query, targets: Sequenc
 
 
 def _places(statement: Insert, targets: Sequence[Column]) -> dict[str, exp.Expression]:
-    """Where each target's value stands in the text: its item in the select list, or else the
-    query."""
+    """Returns the node in the text for each target's value: its item in the select list, or else
+    the query."""
     query = statement.query
     items = query.expressions if isinstance(query, exp.Select) else _first_row(query)
     if len(items) != len(targets):
@@ -155,8 +155,9 @@ def _value(
     places: Mapping[str, exp.Expression],
     drops: bool,
 ) -> Scalar:
-    """What is written to the column: the query's value, cast if need be, or NULL where the text
-    does not name it. `drops`: rows with NULL where it may not be are left out before the sink."""
+    """Returns the value for a column of the sink: the query's, cast if need be, or NULL where the
+    text does not name the column. `drops`: rows with NULL where it may not be are left out before
+    the sink."""
     if given is None:
         if not target.type.nullable:
             message = f"column '{target.name}' of '{table.display}' is NOT NULL and gets no value"
@@ -184,7 +185,7 @@ def _shown(name: str) -> str:
 
 
 def _cast_hint(place: exp.Expression, target: Column) -> str:
-    """Where the value has an item of its own in the text, the cast to write there."""
+    """Returns a hint with the cast to write, where the value has an item of its own in the text."""
     value = place.this if isinstance(place, exp.Alias) else place
     if isinstance(value, exp.Column) and not isinstance(value.this, exp.Star):
         return f"write CAST({value.name} AS {target.type.plain})"

@@ -1,5 +1,6 @@
-"""What Flink has and this version has not: every refusal names the construct, its place and what to
-do instead."""
+"""Errors for what Flink has and this version has not.
+
+Each names the construct, its place and the alternative."""
 
 from __future__ import annotations
 

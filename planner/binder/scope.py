@@ -1,5 +1,5 @@
-"""What a name can stand for at one place of a query, and what binding depends on besides the
-text."""
+"""Name resolution: the columns in scope at one place of a query, and the context of binding besides
+the text."""
 
 from __future__ import annotations
 
@@ -133,9 +133,11 @@ class Outer:
 
 @dataclass(frozen=True)
 class Context:
-    """What a statement is bound in. `ctes` are the common tables in reach; `load` (None: there is
-    none) finds functions. `outer`: what is around a subquery. `inside`: whether the query that is
-    bound stands in another one. `of_view`: whether the statement is that of a view."""
+    """The context in which a statement is bound.
+
+    `ctes` are the common table expressions in scope; `load` finds functions (None: there is no
+    loader). `outer` is the scope around a subquery. `inside`: the query that is bound stands in
+    another one. `of_view`: the statement is that of a view."""
 
     catalog: Catalog
     settings: Mapping[str, str]
@@ -154,22 +156,24 @@ class Context:
 
     @cached_property
     def batch(self) -> bool:
-        """Whether all input is there before anything is told."""
+        """True in batch mode: all input is there before any result is given."""
         return is_batch(self.settings)
 
     def at_place(self, place: int) -> Context:
         return replace(self, place=place)
 
     def within(self) -> Context:
-        """That of the queries that stand in the one that is bound."""
+        """Returns the context of queries nested in the one that is bound."""
         return self if self.inside else replace(self, inside=True)
 
     def with_ctes(self, ctes: Mapping[str, Query]) -> Context:
         return replace(self, ctes={**self.ctes, **ctes})
 
     def salt(self, expressions: Iterable[Scalar]) -> str:
-        """What keeps a node with these expressions apart from equal ones: nothing, the session's
-        time zone, or, when each evaluation gives another value (RAND, UUID), the node's place."""
+        """Returns what keeps a node with these expressions from being shared with equal ones.
+
+        That is nothing, the session's time zone, or, when each evaluation gives another value
+        (RAND, UUID), the node's place."""
         used = tuple(expressions)
         if not all(map(is_told_by_epoch, used)):
             return f"{self.job}/{self.place}/{next(self._numbers)}"
@@ -217,8 +221,8 @@ class Subquerying(Protocol):
 
 @dataclass(frozen=True)
 class Place:
-    """Where an expression stands: the columns in reach, and what aggregates and subqueries mean
-    there (None: refused)."""
+    """The place of an expression: the columns in scope, and the handlers of aggregates and
+    subqueries there (None: refused)."""
 
     context: Context
     scope: Scope

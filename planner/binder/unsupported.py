@@ -80,7 +80,7 @@ def refuse(statement: Statement) -> None:
 
 
 def _missing(statement: Statement) -> Iterator[tuple[str, str, Position | None]]:
-    """What is not there, what to do instead, and where it stands (None: where the statement
+    """Yields what is not supported, the alternative, and the position (None: where the statement
     begins)."""
     known = _STATEMENTS.get(type(statement))
     if known is not None:

@@ -160,7 +160,7 @@ class Sum(RetractableAggregate):
         return to_arrow_column(sums, present, self.result_type)
 
     def parts(self, acc: Accumulator, slots: Slots) -> list[Vector]:
-        """What the result is made from besides its sum."""
+        """Returns the columns that the result is made from, besides its sum."""
         return [Vector(pa.array(acc["count"][slots], pa.int64()))] if self.summed else []
 
     def _averages(self, sums: Column, divisor: Slots) -> Column:

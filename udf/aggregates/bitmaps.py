@@ -25,7 +25,8 @@ Rule = Callable[[int, int], bool]
 
 @dataclass(frozen=True)
 class Bitmaps(RetractableAggregate):
-    """How many of the bitmaps (or numbers, `built`) that are not NULL have each number; NULL if
+    """An aggregate of bitmaps (or numbers, if `built`) that are not NULL: the numbers that `rule`
+    admits, or how many there are. It counts each number, so that rows can be retracted. NULL if
     there are none."""
 
     built: bool

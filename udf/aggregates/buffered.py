@@ -24,9 +24,10 @@ _STAGES = ("sent", "taken")
 
 @dataclass(frozen=True)
 class Buffered:
-    """Every value counts once for the aggregate within, as of `distinct`, but goes through two
-    stages before: `hand_on` takes all that are in one on to the next, and from the last into the
-    result, in the order of their hashes. Rows are not taken back."""
+    """A DISTINCT aggregate whose values pass two buffers first, as in Flink's windows.
+
+    `hand_on` moves all values of one buffer into the next, and of the last into the aggregate, in
+    the order of their hashes. Not retractable."""
 
     distinct: Distinct
     retractable: bool = False
@@ -57,7 +58,7 @@ class Buffered:
         raise NotImplementedError("what is buffered is not taken back")
 
     def waits(self, acc: Accumulator, slots: Slots, stage: int) -> BoolArray:
-        """Where values are in a stage, 0 or 1."""
+        """True for each slot that has values in a stage, 0 or 1."""
         return np.array([bool(held) for held in acc[_STAGES[stage]][slots]], np.bool_)
 
     def hand_on(self, acc: Accumulator, slots: Slots, stage: int) -> None:

@@ -25,8 +25,8 @@ SEEN = "seen"
 
 @dataclass(frozen=True)
 class Distinct:
-    """Every value counts once for the aggregate within: when it comes first, until it is taken back
-    as often."""
+    """A DISTINCT aggregate: `inner` sees each value when it comes first, and again when its last
+    copy is retracted."""
 
     inner: Aggregate
     argument: DataType

@@ -1,6 +1,7 @@
-"""What accumulators hold of the values themselves: each with its number, or all in their order.
-Both take values back, also ones that have not come yet, and are written down in one form: an array
-of (value, number)."""
+"""Multisets of values as accumulators: counts per value, or all values in order.
+
+Both retract values, also ones that have not come yet, and have one stored form: an array of (value,
+count)."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ def kept_type(t: DataType) -> DataType:
 
 
 def entries(held: Any) -> Iterator[Entry]:
-    """What a column has at a slot: nothing, a holder, or the form in which it was stored."""
+    """Yields the entries of a slot, which is empty, a multiset, or a multiset in its stored
+    form."""
     if held is None:
         return iter(())
     return iter(held) if not isinstance(held, list) else ((e["v"], e["n"]) for e in held)
@@ -130,7 +132,7 @@ class SortedMultiset(Counted):
         return before, after
 
     def best(self) -> Any:
-        """None where there is no value."""
+        """Returns the best value; None if there is none."""
         while self._heap:
             value = self._heap[0].value
             if self._counts.get(key_of(value), (None, 0))[1] > 0:
@@ -143,7 +145,7 @@ class SortedMultiset(Counted):
 
 
 def _order(value: Any) -> Any:
-    """As Java compares: NaN above all, -0.0 below 0.0."""
+    """Returns a sort key that orders as Java does: NaN above all, -0.0 below 0.0."""
     if isinstance(value, float):
         return value != value, 0.0 if value != value else value, str(value) == "0.0"
     return value
@@ -193,7 +195,7 @@ class Ordered:
         self._places.setdefault(key_of(value), []).append(self._last)
 
     def take(self, value: Any) -> None:
-        """One that is not there cancels the next that comes."""
+        """Retracts a value. One that is not there cancels the next that comes."""
         key = key_of(value)
         places = self._places.get(key)
         if not places:
@@ -213,7 +215,7 @@ class Ordered:
         return bool(self._values)
 
     def first(self) -> Any:
-        """None where there is nothing."""
+        """Returns the least value; None if there is none."""
         if not self._values:
             return None
         while self._first not in self._values:
@@ -221,7 +223,7 @@ class Ordered:
         return self._values[self._first]
 
     def last(self) -> Any:
-        """None where there is nothing."""
+        """Returns the greatest value; None if there is none."""
         if not self._values:
             return None
         while self._last not in self._values:

@@ -81,8 +81,8 @@ class Spread(RetractableAggregate):
         acc["count"][slots] = total
 
     def parts(self, acc: Accumulator, slots: Slots) -> list[Vector]:
-        """What the result is made from: the number of values, and the sum of squared distances from
-        their mean."""
+        """Returns the columns that the result is made from: the number of values, and the sum of
+        squared distances from their mean."""
         return [Vector(pa.array(acc[name][slots])) for name in ("count", "m2")]
 
     def result(self, acc: Accumulator, slots: Slots) -> pa.Array:

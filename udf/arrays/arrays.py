@@ -39,7 +39,7 @@ def _bits(buffer: pa.Buffer, values: pa.Array) -> BoolArray:
 
 
 def valid(values: Values, num_rows: int) -> BoolArray:
-    """Where the values are not NULL."""
+    """Returns a mask of the values that are not NULL."""
     if isinstance(values, pa.Scalar):
         return np.full(num_rows, values.is_valid)
     if not values.null_count:
@@ -85,7 +85,7 @@ def is_constant(*values: Values) -> bool:
 
 
 def rows_of(values: Values) -> Iterable[object]:
-    """One Python value a row; endless for a scalar."""
+    """Yields one Python value per row; endless for a scalar."""
     return repeat(values.as_py()) if isinstance(values, pa.Scalar) else values.to_pylist()
 
 
@@ -113,7 +113,8 @@ def per_distinct(
 
 
 def repeats(values: pa.Array) -> bool:
-    """Whether values come back often, by some of the first: then each is looked at once."""
+    """True if values repeat often, judged by some of the first: then each distinct one is computed
+    once."""
     sample = values.slice(0, 512)
     return 2 * int(pc.count_distinct(sample).as_py()) < len(sample)
 
@@ -131,7 +132,9 @@ def map_text(num_rows: int, function: Row, result: pa.DataType, *values: Values)
 def row_errors(
     num_rows: int, function: Row, result: pa.DataType, *values: Values
 ) -> tuple[pa.Array, Errors | None]:
-    """As `row_by_row`; a row whose function raises RowError is NULL and has that error."""
+    """Applies a function row by row.
+
+    A row whose function raises RowError is NULL and has that error."""
     failures: dict[int, str] = {}
     found: list[object] = []
     for _, *row in zip(range(num_rows), *map(rows_of, values), strict=False):
@@ -156,7 +159,7 @@ def errors_of(failures: dict[int, str], num_rows: int) -> Errors | None:
 
 
 def is_ascii(values: pa.Array) -> bool:
-    """Whether no character of a string array is outside ASCII."""
+    """True if all characters of a string array are ASCII."""
     if not len(values):
         return True
     _, offsets, data = values.buffers()

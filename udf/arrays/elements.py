@@ -64,8 +64,9 @@ def array_prepend(ctx: KernelContext, value: Values, element: Values) -> Values:
 def _hits(
     ctx: KernelContext, value: Values, needle: Values
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For the elements of all rows: whether it equals the row's needle, its row, its index in the
-    row."""
+    """Compares the elements of all rows with the needle of their row.
+
+    Returns a mask of equal ones, the row of each element, and its index in the row."""
     lists = lists_of(value, ctx.num_rows)
     lengths = lists.lengths
     held = lists.values.take(pa.array(elements_in(lists)))

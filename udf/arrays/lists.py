@@ -28,7 +28,7 @@ NULL_CODE = -1
 
 @dataclass(frozen=True)
 class Lists:
-    """One list a row: `values[starts[i]:ends[i]]`, or NULL where not `present[i]`."""
+    """A column of lists: row i is `values[starts[i]:ends[i]]`, or NULL where not `present[i]`."""
 
     starts: Indices
     ends: Indices
@@ -98,7 +98,7 @@ class Elements:
 
 
 def elements_of(num_rows: int, kind: pa.DataType, *arrays: Values) -> Elements:
-    """Those of ARRAY columns, as elements of the array type `kind`."""
+    """Returns the elements of ARRAY columns, as elements of the array type `kind`."""
     lists = [lists_of(a, num_rows) for a in arrays]
     present = np.logical_and.reduce([x.present for x in lists])
     lists = [replace(x, ends=np.where(present, x.ends, x.starts)) for x in lists]
@@ -117,7 +117,7 @@ def elements_of(num_rows: int, kind: pa.DataType, *arrays: Values) -> Elements:
 
 
 def firsts(rows: Indices, codes: Indices) -> Indices:
-    """Where each code occurs in each row for the first time, in order."""
+    """Returns the indices of the first occurrence of each code in each row, in order."""
     _, found = np.unique(rows * (int(codes.max(initial=0)) + 2) + codes + 1, return_index=True)
     return np.sort(found)
 
@@ -142,7 +142,7 @@ def interleaved(columns: Sequence[Values], num_rows: int, kind: pa.DataType) -> 
 
 
 def spread(values: Values, lengths: Indices) -> pa.Array:
-    """Each row's value as often as its list has elements."""
+    """Repeats each row's value as often as its list has elements."""
     if isinstance(values, pa.Scalar):
         return pa.repeat(values, int(lengths.sum()))
     return values.take(pa.array(np.repeat(np.arange(len(lengths)), lengths)))
@@ -165,7 +165,7 @@ def is_array(t: DataType) -> bool:
 
 
 def equal_values(left: pa.Array, right: pa.Array) -> BoolArray:
-    """Where two columns hold equal values; NULL equals NULL."""
+    """Returns a mask of the rows where two columns hold equal values; NULL equals NULL."""
     if pa.types.is_nested(left.type) or pa.types.is_null(left.type):
         first, second = codes_of(left, right)
         return np.equal(first, second)

@@ -1,5 +1,4 @@
-"""What functions of arrays take and give: an array, an element that it could hold, an array that
-has grown."""
+"""Signatures of array functions: an array, an element that it could hold, a widened array."""
 
 from __future__ import annotations
 

@@ -200,8 +200,8 @@ def _from_decimal(value: Decimal, target: DataType) -> int | float:
 
 
 def _saturated(values: pa.Array, target: DataType) -> pa.Array:
-    """As Java: NaN is 0, what is too large is the largest INT or BIGINT; smaller types take the low
-    bits of an INT."""
+    """Casts as Java does: NaN is 0, what is too large is the largest INT or BIGINT; smaller types
+    take the low bits of an INT."""
     numbers = values.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
     wide = 63 if target.root is Root.BIGINT else 31
     present = valid(values, len(values))
@@ -349,7 +349,7 @@ def _parse(values: pa.Array, target: DataType, zone: str) -> Vector:
 
 
 def _beyond(parsed: object, target: DataType) -> bool:
-    """Whether 64 bits do not hold the nanoseconds of a time."""
+    """True if 64 bits do not hold the nanoseconds of a time."""
     return (
         target.is_timestamp
         and isinstance(parsed, int)

@@ -39,7 +39,8 @@ def common_type(types: Sequence[DataType]) -> DataType | None:
 
 
 def merged_type(types: Sequence[DataType]) -> DataType | None:
-    """As `common_type` for COALESCE, IFNULL, GREATEST and LEAST: DOUBLE and TIMESTAMP_LTZ win."""
+    """Returns the common type of COALESCE, IFNULL, GREATEST and LEAST: DOUBLE and TIMESTAMP_LTZ
+    win. None where there is none."""
     return _fold(types, first_wins=False)
 
 
@@ -88,7 +89,7 @@ def as_decimal(t: DataType) -> DataType:
 
 
 def _wider_decimal(a: DataType, b: DataType) -> DataType:
-    """Where not all digits fit, those before the point are kept."""
+    """Returns the DECIMAL of both. Where not all digits fit, those before the point are kept."""
     digits = max(a.precision - a.scale, b.precision - b.scale)
     scale = min(max(a.scale, b.scale), MAX_PRECISION - digits)
     return decimal(digits + scale, scale)
@@ -117,10 +118,12 @@ def _nested(a: DataType, b: DataType, first_wins: bool) -> DataType | None:
 def comparison_types(
     left: DataType, right: DataType, *, equality: bool
 ) -> tuple[DataType, DataType] | None:
-    """What the sides of a comparison are cast to; None where Flink refuses to compare. A string is
-    cast to a date or time, and, for an order but not for an equality, to a number or a truth value.
-    Equality with a truth value or an interval takes the text as it is (and is never TRUE), and
-    arrays, maps and rows are equal or not, but in no order."""
+    """Returns the types that the sides of a comparison are cast to; None where Flink refuses to
+    compare.
+
+    A string is cast to a date or time, and, for an order but not for an equality, to a number or a
+    BOOLEAN. Equality with a BOOLEAN or an interval takes the text as it is (and is never TRUE).
+    Arrays, maps and rows are equal or not, but have no order."""
     if Root.NULL in (left.root, right.root):
         target = right if left.root is Root.NULL else left
         return target.with_nullable(left.nullable), target.with_nullable(right.nullable)
@@ -221,8 +224,9 @@ _CASTS: dict[Root, tuple[tuple[Root, ...], tuple[Root, ...]]] = {
 
 
 def can_assign(source: DataType, target: DataType) -> bool:
-    """Whether INSERT casts `source` to a column of `target` by itself. Nullability is the sink's
-    business."""
+    """True if INSERT casts `source` implicitly to a column of `target`.
+
+    Nullability is the sink's business."""
     if source.root is Root.NULL or source.same_as(target):
         return True
     if target.root in _NESTED:
@@ -233,8 +237,9 @@ def can_assign(source: DataType, target: DataType) -> bool:
 
 
 def can_cast(source: DataType, target: DataType) -> bool:
-    """Whether CAST takes a `source` to a `target`. Nothing is cast to a VARIANT or BITMAP, not even
-    one."""
+    """True if CAST takes a `source` to a `target`.
+
+    Nothing is cast to a VARIANT or BITMAP, not even one."""
     if target.root in (Root.VARIANT, Root.BITMAP):
         return source.root is Root.NULL
     if can_assign(source, target):
@@ -293,7 +298,9 @@ def _not_decimal(a: DataType, b: DataType) -> DataType | None:
 
 
 def _adjusted(precision: int, scale: int) -> DataType:
-    """What does not fit 38 digits loses fractional ones, but keeps six of them."""
+    """Returns a DECIMAL of at most 38 digits.
+
+    Excess digits are cut from the fraction, of which at least six stay."""
     if precision > MAX_PRECISION:
         scale = max(MAX_PRECISION - (precision - scale), min(scale, 6))
         precision = MAX_PRECISION

@@ -1,5 +1,6 @@
-"""From text to values, as Flink's casts read it. Parsers take one stripped or raw text; None says
-that it is no value."""
+"""Parsers of text as Flink's casts read it.
+
+They take one stripped or raw text; None says that it is no value."""
 
 from __future__ import annotations
 
@@ -132,7 +133,7 @@ def parse_timestamp(text: str) -> int | None:
 
 
 def lenient_days(year: int, month: int, day: int) -> int | None:
-    """As `days_of`, but the last day of the month for one up to 31 that it lacks."""
+    """Returns the days since 1970-01-01. A day up to 31 that the month lacks is its last day."""
     if not 1 <= day <= 31:
         return None
     return next(

@@ -1,4 +1,4 @@
-"""From values to text, as Flink's CAST to STRING writes them."""
+"""The text of values, as Flink's CAST to STRING writes them."""
 
 from __future__ import annotations
 
@@ -110,8 +110,8 @@ def _floats(values: pa.Array, *, single: bool) -> pa.Array:
 
 
 def plain_doubles(values: pa.Array) -> BoolArray:
-    """Where Java writes a DOUBLE without an exponent, from a thousandth to ten millions; and where
-    it is NULL."""
+    """Returns a mask of the values that Java writes without an exponent: from a thousandth to ten
+    millions, and NULL."""
     size = np.abs(values.fill_null(0.0).to_numpy(zero_copy_only=False))
     return np.asarray((size == 0) | ((size >= 1e-3) & (size < 1e7)))
 
@@ -127,7 +127,7 @@ def written_doubles(values: pa.Array) -> pa.Array:
 
 
 def _decimals(values: pa.Array) -> pa.Array:
-    """Without an exponent, which Arrow writes for small numbers of more than six places."""
+    """Formats without an exponent, which Arrow writes for small numbers of more than six places."""
     if pa.types.is_decimal128(values.type) and values.type.scale <= 6:
         return values.cast(_STRING)
     return pa.array([None if v is None else f"{v:f}" for v in values.to_pylist()], _STRING)

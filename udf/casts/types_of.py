@@ -1,4 +1,4 @@
-"""What planning knows: the type of an expression, the session's database."""
+"""Functions that planning answers: the type of an expression, the session's database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which characters are one letter to Java's patterns without regard to case."""
+"""Case-insensitive matching as Java's patterns do it: the characters that are one letter."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def with_case(low: str, high: str, *, everywhere: bool) -> Spans:
 
 
 def _fold(char: str) -> str:
-    """As Java compares: the lower case of the upper case, each of one character only."""
+    """Folds case as Java does: the lower case of the upper case, each of one character only."""
     return _upper(char).lower()[0]
 
 
@@ -39,5 +39,5 @@ def _upper(char: str) -> str:
 
 @lru_cache(maxsize=1)
 def _cased() -> tuple[str, ...]:
-    """All characters that are in two cases (about 2,900; none is beyond these planes)."""
+    """Returns all characters that have two cases (about 2,900; none is beyond these planes)."""
     return tuple(c for c in map(chr, range(0x1F000)) if c.upper() != c or c.lower() != c)

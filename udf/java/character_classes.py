@@ -74,14 +74,15 @@ _CODE = regex.compile(r"\\(?:u([0-9a-f]{4})|U([0-9a-f]{8}))")
 
 @dataclass(frozen=True)
 class Members:
-    """Which ASCII characters a class holds, and whether it may hold others."""
+    """The ASCII characters of a class, and whether it may hold others."""
 
     ascii: str
     ascii_only: bool = True
 
     @property
     def byte_class(self) -> str:
-        """One byte of a member; a class without members matches no byte of valid UTF-8."""
+        """Returns a class of the bytes of members; a class without members matches no byte of valid
+        UTF-8."""
         codes = [ord(c) for c in self.ascii] + ([] if self.ascii_only else list(range(128, 256)))
         spans: list[tuple[int, int]] = []
         for code in codes or [255]:
@@ -117,7 +118,7 @@ def re2_class(text: str) -> str:
 
 
 def _listed(text: str) -> str:
-    """The same class by its ranges. Surrogates, which no text of RE2 has, are left out."""
+    """Rewrites a class by its ranges. Surrogates, which no text of RE2 has, are left out."""
     codes = np.r_[0:0xD800, 0xE000:0x110000].astype("<u4")
     everything = codes.tobytes().decode("utf-32-le")
     spans = regex.compile(text + "+", regex.VERSION1 | regex.UNICODE).finditer(everything)
@@ -170,7 +171,7 @@ class ClassParser:
         return self._range(low, high)
 
     def _member(self) -> str:
-        """One character, or the text of a class such as `\\d`."""
+        r"""Parses one character, or the text of a class such as `\d`."""
         char = self.source.next()
         if char != "\\":
             return char
@@ -193,7 +194,7 @@ class ClassParser:
         )
 
     def property(self, negated: bool) -> str:
-        """What follows `\\p`: a class of its own."""
+        r"""Parses what follows `\p`: a class of its own."""
         name = self.source.up_to("}") if self.source.take("{") else self.source.next()
         if name in _CASED and "i" in self.source.flags:
             raise NotTranslated(f"\\p{{{name}}} without regard to case")
@@ -221,5 +222,5 @@ def _known_property(name: str) -> str:
 
 
 def span(low: str, high: str) -> str:
-    """What stands in a class for the characters from `low` to `high`."""
+    """Returns the text of the range from `low` to `high` inside a class."""
     return quoted(low) if low == high else f"{quoted(low)}-{quoted(high)}"

@@ -17,9 +17,10 @@ Hash = Callable[[Any], int]
 
 
 def hash_of(t: DataType) -> Hash:
-    """What Flink hashes values of the type by, unsigned; values are as state holds them
-    (`udf.aggregates.sorted_multiset`). NULL is 0. Values of types for which this is not known here
-    stay in the order in which they came."""
+    """Returns Flink's hash function for values of the type, unsigned; NULL is 0.
+
+    Values are in their stored form (`udf.aggregates.sorted_multiset`). Values of types whose hash
+    is not known here stay in the order in which they came."""
     if t.is_string:
         return lambda value: 0 if value is None else murmur(value.encode())
     if t.root is Root.BOOLEAN:

@@ -121,5 +121,5 @@ def _translate(pattern: str) -> JavaRegex:
 
 
 def _has_line_end(values: pa.Array) -> bool:
-    """Whether a value ends in what Java takes for a line break."""
+    """True if a value ends in what Java takes for a line break."""
     return bool(pc.any(pc.match_substring_regex(values, r"[\n\r\x{85}\x{2028}\x{2029}]\z")).as_py())

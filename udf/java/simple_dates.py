@@ -71,7 +71,7 @@ def seconds_at(wall: int, zone: tzinfo) -> int:
 
 
 def offset_at(seconds: int, zone: tzinfo) -> int:
-    """By how many seconds the clock of a zone is ahead of UTC at an instant."""
+    """Returns how many seconds the clock of a zone is ahead of UTC at an instant."""
     if not _FIRST + _SECONDS_PER_DAY <= seconds <= _LAST - _SECONDS_PER_DAY:
         return 0
     offset = datetime.fromtimestamp(seconds, UTC).astimezone(zone).utcoffset()

@@ -49,7 +49,7 @@ def _one_by_one(values: pa.Array) -> pa.Array:
 
 
 def _bytes(values: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-    """All that the texts consist of."""
+    """Returns the bytes of all texts."""
     _, offsets, data = values.buffers()
     if data is None or not len(values):
         return np.zeros(0, np.uint8)

@@ -24,7 +24,7 @@ _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=", "=~", "in", "nin", "contains",
 
 
 class _Missing:
-    """Nothing at a path."""
+    """No value at a path."""
 
 
 _MISSING = _Missing()

@@ -1,4 +1,4 @@
-"""What is at a path of JSON texts, for the functions that ask for it.
+"""Path lookup for the JSON functions.
 
 The clauses of a call come as literals behind its arguments: the type after RETURNING, the wrapper,
 and what to do ON EMPTY and ON ERROR ('NULL', 'ERROR', 'DEFAULT', 'EMPTY ARRAY', …) with the value
@@ -39,15 +39,15 @@ def located_types(types: Types) -> tuple[DataType, ...] | None:
 
 
 class Failed(Exception):
-    """There is no value because of an error, which ON ERROR handles."""
+    """An error in place of a value, which ON ERROR handles."""
 
 
 class Empty(Exception):
-    """There is nothing at a lax path, which ON EMPTY handles."""
+    """No value at a lax path, which ON EMPTY handles."""
 
 
 def _at(document: str, path: str) -> tuple[Json, bool]:
-    """What is at the path, and whether it is lax."""
+    """Returns the value at the path, and whether the path is lax. Raises Failed."""
     try:
         parsed = parse_path(path)
     except BadPath as error:
@@ -61,7 +61,7 @@ def _at(document: str, path: str) -> tuple[Json, bool]:
 
 
 class _Missing(Failed):
-    """There is nothing at a strict path; why is found out for those who ask."""
+    """No value at a strict path; the reason is computed on demand."""
 
     def __init__(self, document: str, path: str) -> None:
         super().__init__(document, path)
@@ -77,7 +77,7 @@ class _Missing(Failed):
 
 @dataclass(slots=True)
 class Found:
-    """What is at a path of a text, where it is known already."""
+    """The value at a path of a text, where it is known already."""
 
     document: str
     path: str
@@ -85,7 +85,7 @@ class Found:
     held: object = DOUBTFUL
 
     def value(self) -> tuple[Json, bool]:
-        """As `_at`."""
+        """Returns the value at the path, and whether the path is lax. Raises Failed."""
         if self.held is DOUBTFUL:
             return _at(self.document, self.path)
         if self.held is NOTHING:
@@ -120,7 +120,7 @@ _TOGETHER = 256
 
 
 def located(ctx: KernelContext, document: Values, path: Values) -> Iterator[Found | None]:
-    """What is at the path for each row, None where an argument is NULL."""
+    """Yields the value at the path for each row, None where an argument is NULL."""
     if isinstance(path, pa.Scalar) and path.is_valid and isinstance(document, pa.Array):
         found = _all_found(document.drop_null().to_pylist(), path.as_py())
         if not document.null_count:

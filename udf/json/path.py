@@ -167,7 +167,7 @@ class _Parser:
 
     @staticmethod
     def _value_of(path: str) -> Callable[[Json], Json]:
-        """What `@.a` is of a value; NotFound where there is nothing."""
+        """Returns a function that evaluates a relative path such as `@.a`; it raises NotFound."""
         return parse_path(path).find
 
 
@@ -186,7 +186,7 @@ def _unquoted(text: str) -> str:
 
 
 def _walk(value: Json, steps: tuple[Step, ...], *, definite: bool) -> Iterator[Json]:
-    """All that is found; `definite` while a missing part is an error."""
+    """Yields all matches; a missing part is an error while the path is `definite`."""
     if not steps:
         yield value
         return

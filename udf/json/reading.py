@@ -1,5 +1,5 @@
-"""What is at a path of many JSON texts: only the values on the way are made, the rest is checked
-and passed over.
+"""Path lookup in many JSON texts: only the values on the path are built, the rest is checked and
+skipped.
 
 msgspec accepts a part of what Flink accepts, and reads it alike; the few texts that it refuses are
 `DOUBTFUL`."""
@@ -41,9 +41,10 @@ _COLON = re.compile(r'"[ \t\r\n]*:')
 
 
 def has_unique_keys(text: str, value: object) -> bool:
-    """Whether no object of a text has a key twice; FALSE where that is not sure. `value` is what
-    was read of it: there is a colon for every key that is written, and there may be more in
-    strings."""
+    """True if no object of a text has a key twice; False where that is not sure.
+
+    `value` is the decoded text. There is a colon for every key that is written, and there may be
+    more in strings."""
     count, stack = 0, [value]
     while stack:
         item = stack.pop()
@@ -56,7 +57,7 @@ def has_unique_keys(text: str, value: object) -> bool:
 
 
 def found_at(documents: Sequence[str], path: Path) -> list[object]:
-    """What `path.find` gives for each text, NOTHING where it finds none."""
+    """Returns the result of `path.find` for each text, NOTHING where there is none."""
     names, decode = _way(path)
     if decode is None:
         return [DOUBTFUL] * len(documents)

@@ -21,7 +21,7 @@ class BadPath(Exception):
 
 
 class NotFound(Exception):
-    """There is nothing at a definite path."""
+    """No value at a definite path."""
 
 
 def _refuse(name: str) -> object:
@@ -57,7 +57,7 @@ def read_json(text: str, *, unique: bool = False) -> Json:
 
 
 def number_text(value: int | Decimal) -> str:
-    """As Java's BigDecimal and BigInteger write themselves."""
+    """Formats a number as Java's BigDecimal and BigInteger do."""
     return str(value) if value else str(abs(value))  # there is no negative zero
 
 

@@ -115,7 +115,7 @@ def json_value_kernel(
 def _plain_values(
     ctx: KernelContext, document: pa.Array, path: str, convert: Callable[[Json], object]
 ) -> Vector:
-    """Without clauses: what is no scalar is NULL."""
+    """Computes JSON_VALUE without clauses: what is no scalar is NULL."""
     mapped: list[object] = []
     failures: dict[int, str] = {}
     for part, held, lax in pieces(document.drop_null().to_pylist(), path):

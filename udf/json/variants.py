@@ -58,7 +58,7 @@ _READER = json.JSONDecoder(parse_float=_Raw, parse_int=_Raw, parse_constant=_Raw
 
 
 def _rewritten(value: object) -> str:
-    """What `_READER` read, in the written form again."""
+    """Serializes a value that `_READER` decoded."""
     match value:
         case _Raw():
             return str(value)

@@ -42,8 +42,8 @@ ORDER = Custom(lambda t: _pair(t, equality=False), PREDICATE, "two values that c
 
 
 def _as_given(types: Types) -> tuple[DataType, ...] | None:
-    """As for equality, but a text beside a date or time stays: one that is no date is distinct even
-    from NULL."""
+    """Types of IS DISTINCT FROM: as for equality, but a text beside a date or time stays, since one
+    that is no date is distinct even from NULL."""
     pair = _pair(types, equality=True)
     return pair if pair is None or types[0].is_string == types[1].is_string else tuple(types)
 
@@ -52,7 +52,7 @@ IDENTITY = Custom(_as_given, FACT, "two values that can be compared")
 
 
 def _equal(ctx: KernelContext, left: Values, right: Values) -> Values:
-    """Where both are equal, NULL where one is NULL."""
+    """Compares two columns; NULL where one is NULL."""
     t = ctx.arg_types[0]
     if t.root is Root.NULL:
         return pa.nulls(ctx.num_rows, pa.bool_())
@@ -107,8 +107,8 @@ def _equal_nested(ctx: KernelContext, left: Values, right: Values) -> pa.Array:
 
 
 def _equals_none(value: object, t: DataType) -> bool:
-    """Whether it has a NULL element, or a NULL as a map's value, itself or in the fields of a row:
-    as in Flink nothing equals it."""
+    """True if a value has a NULL element, or a NULL as a map's value, itself or in the fields of a
+    row: as in Flink nothing equals it."""
     if not isinstance(value, dict | list):
         return False
     if isinstance(value, dict):

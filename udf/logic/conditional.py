@@ -113,7 +113,7 @@ _NOT_IN_IF = (
 
 
 def _if_types(types: Types) -> tuple[DataType, ...] | None:
-    """As CASE, but only plain values; of two times the first says what they are."""
+    """Types of IF: as CASE, but only plain values; of two times the first decides."""
     if len(types) != 3 or any(t.root in _NOT_IN_IF for t in types[1:]):
         return None
     found = _case_types(types)
@@ -223,7 +223,8 @@ def _extreme(kernel: Callable[..., Values], values: Sequence[Values]) -> Values:
 
 
 def _zeros(found: Values, values: Sequence[Values], preferred: float) -> Values:
-    """Of zeros of both signs the preferred one: here, as in Flink, 0.0 is greater than -0.0."""
+    """Replaces zeros of both signs by the preferred one: here, as in Flink, 0.0 is greater than
+    -0.0."""
     zero = pc.equal(found, pa.scalar(0, found.type))
     if not pc.any(zero).as_py():
         return found

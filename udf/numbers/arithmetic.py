@@ -159,7 +159,7 @@ def modulo(ctx: KernelContext, left: Values, right: Values) -> Values | Vector:
 
 
 def _remainders(left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """With the dividend's sign. By one divisor NumPy divides several numbers at a time."""
+    """Computes remainders with the dividend's sign. NumPy divides faster by a single divisor."""
     if right.ndim or right <= 0 or not left.ndim:
         return np.asarray(np.fmod(left, right))
     rest = left - left // right * right
@@ -272,7 +272,7 @@ def log10(ctx: KernelContext, value: Values) -> Values:
 
 
 def _logarithms(values: pa.Array) -> pa.Array:
-    """To base 10 and, other than Arrow's, as Java's to the last digit."""
+    """Computes logarithms to base 10 as Java does to the last digit, unlike Arrow."""
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.log10(values.fill_null(1.0).to_numpy(zero_copy_only=False))
     return column_of(found, valid(values, len(values)), pa.float64())

@@ -32,7 +32,7 @@ def pairs_of(written: pa.Array) -> Pairs:
 
 
 def pairs_from(rows: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> Pairs:
-    """Of rows and numbers in any order; negative numbers are those of 32 bits."""
+    """Builds pairs from rows and numbers in any order; negative numbers are those of 32 bits."""
     return np.unique((rows << _SHIFT) | (numbers & _LOW))
 
 

@@ -50,7 +50,8 @@ def from_units(units: Int64s, present: BoolArray, kind: pa.DataType) -> pa.Array
 
 
 def fitted(units: Int64s, present: BoolArray, target: DataType) -> pa.Array:
-    """As `from_units`, with NULL for what has more digits than DECIMAL type `target`."""
+    """Converts units as `from_units`, with NULL for what has more digits than DECIMAL type
+    `target`."""
     if target.precision <= MOST:
         present = present & (np.abs(units) < 10**target.precision)
     return from_units(units, present, target.arrow)

@@ -15,7 +15,8 @@ Offsets = npt.NDArray[np.int32]
 
 
 def bytes_of(values: pa.Array) -> tuple[Offsets, Bytes]:
-    """Where each text begins, and the last one ends, in the bytes of all of them, from 0 on."""
+    """Returns the offsets of each text, and the end of the last, in the bytes of all of them, from
+    0 on."""
     _, offsets, data = values.buffers()
     if data is None or offsets is None or not len(values):
         return np.zeros(len(values) + 1, np.int32), np.zeros(0, np.uint8)
@@ -60,7 +61,7 @@ def sliced(
 
 
 def is_single_byte(text: object) -> bool:
-    """Whether a text is one character of ASCII."""
+    """True if a text is one character of ASCII."""
     return isinstance(text, str) and len(text) == 1 and text.isascii()
 
 
@@ -84,7 +85,7 @@ _PIECE = 1 << 16
 
 
 def _pairs(data: Bytes, first: int, second: int) -> npt.NDArray[np.intp]:
-    """Where one byte stands before the other."""
+    """Returns the positions where one byte precedes the other."""
     found = [np.zeros(0, np.intp)]
     for start in range(0, len(data) - 1, _PIECE):
         piece = data[start : start + _PIECE + 1]

@@ -75,7 +75,7 @@ def _overlay(value: str, replacement: str, start: int, length: int | None = None
 def _constant_overlay(
     value: Values, replacement: Values, start: Values, length: Values | None = None
 ) -> Values | None:
-    """Where only the text varies."""
+    """Computes OVERLAY where only the text varies; None elsewhere."""
     others = [o for o in (replacement, start, length) if o is not None]
     if (
         not isinstance(value, pa.Array)
@@ -126,7 +126,8 @@ def _translate(value: str, search: str, replacement: str) -> str:
 
 
 def _translated_bytes(value: Values, search: Values, replacement: Values) -> Values | None:
-    """Where characters of ASCII become others of ASCII, none is removed."""
+    """Translates bytes where ASCII characters become other ASCII characters and none is removed;
+    None elsewhere."""
     if not (isinstance(value, pa.Array) and is_constant(search, replacement) and search.is_valid):
         return None
     old, new = search.as_py(), replacement.as_py() or ""

@@ -97,7 +97,7 @@ def hex_(ctx: KernelContext, value: Values) -> Values:
 
 
 def _unhexed(value: pa.Array) -> pa.Array | None:
-    """All at once, where every text is of an even number of hexadecimal digits."""
+    """Decodes all texts at once, if each has an even number of hexadecimal digits; else None."""
     offsets, data = bytes_of(value)
     digits = _HEX_DIGITS[data]
     if (digits > 15).any() or (offsets % 2).any():
@@ -181,7 +181,7 @@ def from_base64(ctx: KernelContext, value: Values) -> Vector:
 
 
 def _from_plain_base64(value: pa.Array) -> pa.Array | None:
-    """Where all texts are as TO_BASE64 writes them."""
+    """Decodes all texts at once, if each is as TO_BASE64 writes it; else None."""
     try:
         decoded = [
             None if v is None else a2b_base64(v, strict_mode=True)

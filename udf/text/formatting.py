@@ -144,7 +144,7 @@ def _general(value: object, kind: DataType, conversion: str) -> str:
 
 
 def _whole(value: int, kind: DataType, conversion: str, flags: str) -> tuple[bool, str]:
-    """Whether it is negative, and its digits."""
+    """Returns whether the number is negative, and its digits."""
     if conversion == "d":
         return value < 0, f"{abs(value):,}" if "," in flags else str(abs(value))
     unsigned = value % (1 << kind.arrow.bit_width)

@@ -75,7 +75,7 @@ def _to_re2(pattern: LikePattern) -> str:
 
 
 def match_like(values: pa.Array, pattern: LikePattern) -> pa.Array:
-    """Which values match; NULL where they are NULL."""
+    """Returns a mask of the values that match; NULL where they are NULL."""
     return _matcher(pattern)(values)
 
 

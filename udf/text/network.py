@@ -47,8 +47,8 @@ def parse_address(address: str) -> IPv4Address | IPv6Address | None:
 
 
 def cidr_contains(address: str, network: str) -> bool | None:
-    """Whether the address is in the network; None if the network is none, False if the address is
-    none."""
+    """True if the address is in the network; None for an invalid network, False for an invalid
+    address."""
     known = parse_network(network)
     if known is None:
         return None
@@ -81,7 +81,7 @@ def cidr_match(ctx: KernelContext, address: Values, network: Values) -> Values:
 
 
 def address_to_int(address: str) -> int | None:
-    """As inet_aton: one to four decimal parts, of which the last one fills what is left of the 32
+    """Parses as inet_aton: one to four decimal parts, the last of which fills the rest of the 32
     bits."""
     parts = address.split(".")
     if len(parts) > 4 or not all(_DECIMAL.fullmatch(p) for p in parts):

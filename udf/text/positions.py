@@ -1,5 +1,6 @@
-"""Where a text is in another: its position, the beginning and the end. Positions count Unicode code
-points, from 1."""
+"""Search of a text in another: position, prefix and suffix.
+
+Positions count Unicode code points, from 1."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def _position(search: str, value: str, start: int = 1) -> int:
 
 
 def _constant_position(value: pa.Array, search: Values, start: Values) -> Values | None:
-    """By bytes, where those are the characters."""
+    """Searches by bytes, where bytes are characters; None elsewhere."""
     if not (is_constant(search, start) and search.is_valid and start.is_valid and search.as_py()):
         return None
     if not is_ascii(value):

@@ -46,7 +46,7 @@ def regexp_extract_all(value: str, pattern: str, group: int = 1) -> list[str | N
 
 
 def _first(value: str, pattern: str) -> tuple[int, str] | None:
-    """Where the first match begins and what it is; (-1, '') where there is none, None for an
+    """Returns the start and the text of the first match; (-1, '') without a match, None for an
     invalid pattern."""
     compiled = known(pattern)
     if compiled is None:

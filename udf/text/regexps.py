@@ -37,7 +37,7 @@ def regexp_extract(value: str, pattern: str, group: int = 0) -> str | None:
 
 
 def regexp_replace(value: str, pattern: str, replacement: str) -> str | None:
-    """All matches replaced by a literal text; NULL for an invalid pattern."""
+    """Replaces all matches by a literal text; NULL for an invalid pattern."""
     compiled = known(pattern)
     if compiled is None:
         return None
@@ -78,7 +78,7 @@ def _by_rows(
 
 
 def _constants(value: Values, pattern: Values, *others: Values) -> bool:
-    """Whether only the text varies, and the pattern is one that can be translated."""
+    """True if only the text varies, and the pattern is one that can be translated."""
     if not isinstance(value, pa.Array) or not is_constant(pattern, *others):
         return False
     return (

@@ -48,7 +48,7 @@ class Patience:
         return self.behind > self.most_behind
 
     def watch(self, search: Callable[[], T]) -> T:
-        """What `search` gives or raises; the CPU time that it took is put down."""
+        """Runs `search` and counts its CPU time."""
         begin = time.thread_time()
         try:
             return search()
@@ -105,8 +105,9 @@ def known(pattern: str) -> JavaRegex | None:
 
 
 def searched(pattern: JavaRegex, text: str, search: Callable[[float | None], T]) -> T:
-    """What `search` gives, which asks `pattern.exact` for something in `text` with the timeout that
-    it is called with. RowError where that takes too long."""
+    """Returns the result of `search`, which gets the timeout for `pattern.exact` in seconds.
+
+    RowError after that time."""
     if is_quick(pattern, text):
         return search(None)
     try:
@@ -116,18 +117,20 @@ def searched(pattern: JavaRegex, text: str, search: Callable[[float | None], T])
 
 
 def is_quick(pattern: JavaRegex, text: str) -> bool:
-    """Whether `pattern.exact` is sure to be fast enough without a limit."""
+    """True if `pattern.exact` is sure to be fast enough without a limit."""
     return pattern.tame and len(text) <= _SHORT
 
 
 def with_limit(pattern: JavaRegex, text: str, seconds: float, *, spare: bool = False) -> bool:
-    """Whether `pattern.exact` is found. TimeoutError after so many seconds, or a part of them if
-    RE2 is there to `spare` it: that takes longer as a rule, but never much longer."""
+    """True if `pattern.exact` matches anywhere in the text.
+
+    TimeoutError after `seconds`, or a part of them if RE2 can `spare` it: RE2 takes longer as a
+    rule, but never much longer."""
     return pattern.exact.search(text, timeout=_SPARED * seconds if spare else seconds) is not None
 
 
 def found(pattern: JavaRegex, text: str) -> bool:
-    """Whether the pattern is found anywhere in the text. RowError where that takes too long."""
+    """True if the pattern matches anywhere in the text. RowError where that takes too long."""
     if len(text) < pattern.least:
         return False
     if is_quick(pattern, text):

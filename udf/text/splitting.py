@@ -52,8 +52,8 @@ def _split_plain(value: str, delimiter: str, most: int) -> list[str]:
 
 
 def _java_split(value: str, delimiter: str, most: int = 0) -> list[str]:
-    """As Java's `String.split`: by a regular expression, empty parts at the end left out unless
-    `most` is given, no empty part before a match of no characters at the beginning."""
+    """Splits as Java's `String.split` does: by a regular expression, without empty parts at the end
+    unless `most` is given, and without an empty part before an empty match at the beginning."""
     if len(delimiter) == 1 and delimiter not in _MEANT:
         return _split_plain(value, delimiter, most)
     compiled = known(delimiter)

@@ -190,7 +190,7 @@ def substring(
 def _sliced_ascii(
     num_rows: int, value: pa.Array, start: Values, length: Values | None = None
 ) -> pa.Array:
-    """As `substring_of`, for columns of numbers."""
+    """Computes `substring_of` for columns of numbers."""
     offsets, data = bytes_of(value)
     sizes, first = np.diff(offsets).astype(np.int64), integers(start, num_rows)
     begin = np.where(first > 0, first - 1, np.where(first < 0, sizes + first, 0))

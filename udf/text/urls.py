@@ -115,7 +115,7 @@ _PARTS = {
 
 
 def _plain_part(url: Values, part: Values, key: Values | None = None) -> str | None:
-    """What finds a constant part of plain addresses."""
+    """Returns the expression that extracts a constant part of plain addresses."""
     if not isinstance(url, pa.Array) or not isinstance(part, pa.Scalar):
         return None
     if key is None:
@@ -167,7 +167,8 @@ def _decoded(value: str) -> str:
 
 
 def _decoded_bytes(value: pa.Array) -> pa.Array | None:
-    """All at once, where every '%' has its two digits and what they mean is UTF-8."""
+    """Decodes all texts at once, if every '%' has its two digits and the result is UTF-8; else
+    None."""
     offsets, data = bytes_of(value)
     at = np.flatnonzero(data == ord("%"))
     row_ends = offsets[np.searchsorted(offsets, at, side="right")] if len(at) else at

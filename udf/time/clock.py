@@ -1,4 +1,5 @@
-"""What time it is: the epoch's processing time as an instant, a date, a time of day."""
+"""Functions of the current time: the epoch's processing time as an instant, a date, a time of
+day."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Shape:
 
     @property
     def readable(self) -> bool:
-        """Whether no field is there twice."""
+        """True if no field occurs twice."""
         return len({letter for _, _, letter in self.fields}) == len(self.fields)
 
 
@@ -175,7 +175,7 @@ def _fields(matrix: Bytes, shape: Shape) -> tuple[dict[str, Int64s], BoolArray]:
 
 
 def _seconds(known: dict[str, Int64s], count: int) -> tuple[Int64s, BoolArray]:
-    """What is not known is as on 1970-01-01 00:00:00."""
+    """Computes seconds since 1970-01-01 00:00:00, which also supplies the missing fields."""
     zero = np.zeros(count, np.int64)
     year, month, day = (
         known.get("y", zero + 1970),

@@ -114,7 +114,7 @@ def add_interval(ctx: KernelContext, left: Values, right: Values, sign: int) -> 
 
 
 def _is_near(numbers: Int64s) -> bool:
-    """Whether the sum of two such surely fits into 64 bits."""
+    """True if the sum of two such numbers surely fits into 64 bits."""
     return bool(len(numbers)) and int(numbers.max()) < 2**62 and int(numbers.min()) > -(2**62)
 
 

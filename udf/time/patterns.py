@@ -106,7 +106,7 @@ class Moment:
 
     @staticmethod
     def of(nanos: int) -> Moment:
-        """From nanoseconds since 1970-01-01; OverflowError outside the years 1 to 9999."""
+        """Splits nanoseconds since 1970-01-01. OverflowError outside the years 1 to 9999."""
         days, rest = divmod(nanos, DAY_NS)
         return Moment(date.fromordinal(EPOCH + days), rest)
 
@@ -125,7 +125,7 @@ def write(nanos: int, pattern: str) -> str | None:
 
 
 def _written(token: Token, moment: Moment) -> str:
-    """One token as DateTimeFormatter writes it. BadPattern for a letter of time zones."""
+    """Writes one token as DateTimeFormatter does. BadPattern for a letter of time zones."""
     n, day = token.count, moment.day
     match token.letter:
         case "":

@@ -20,7 +20,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def as_plain(array: pa.Array) -> pa.Array:
-    """The same values with integers in the place of dates and times; nothing is copied."""
+    """Views dates and times as integers; nothing is copied."""
     kind = plain_type(array.type)
     return array if kind.equals(array.type) else array.view(kind)
 

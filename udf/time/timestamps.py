@@ -134,7 +134,7 @@ def _read_date(value: str, pattern: str | None = None) -> int | None:
 
 
 def _seconds_of_day(value: str, pattern: str | None = None) -> int | None:
-    """Those at which the day begins, from 1970 on."""
+    """Returns the seconds since 1970 at which the day begins."""
     days = _read_date(value, pattern)
     return None if days is None else days * 86_400
 

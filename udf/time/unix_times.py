@@ -122,7 +122,7 @@ def from_unixtime(ctx: KernelContext, value: Values, *pattern: Values) -> Values
 
 
 def _written_fast(ctx: KernelContext, value: Values, pattern: Values) -> Values | None:
-    """By Arrow, for plain patterns and the years 1 to 9999."""
+    """Formats with Arrow, for plain patterns and the years 1 to 9999; None elsewhere."""
     if not is_constant(pattern) or not pattern.is_valid or not ctx.num_rows:
         return None
     shape = _simple_shape(pattern.as_py())
@@ -177,7 +177,8 @@ def convert_tz(ctx: KernelContext, value: Values, source: Values, target: Values
 
 
 def _converted_fast(value: Values, source: Values, target: Values) -> Values | None:
-    """From UTC to a zone of the tz database, where all texts are plain ones of these years."""
+    """Converts from UTC to a zone of the tz database, where all texts are plain ones of these
+    years; None elsewhere."""
     if (
         not is_constant(source, target)
         or not isinstance(value, pa.Array)

@@ -261,7 +261,9 @@ def _column_of_that_name(name: str, node: exp.Expression, place: Place) -> Scala
 
 
 def _unknown_function(node: exp.Expression, place: Place) -> UnknownObject:
-    """It may come later: a job of the folder that names it waits."""
+    """Returns the error for an unknown function.
+
+    The function may be created later: a job of the folder that names it waits."""
     spelled = node.meta.get("name", node.name)
     near = registry.suggest(node.name) or next(
         iter(get_close_matches(node.name.lower(), place.context.catalog.names(Function), 1)), None

@@ -79,7 +79,8 @@ _TRUTHS = ("FALSE", "TRUE", "UNKNOWN", "ERROR")
 def _behaviour(
     node: exp.Expression, clauses: dict[str, exp.Expression], name: str, known: tuple[str, ...]
 ) -> str:
-    """One of `known`, of which the first is the default."""
+    """Returns the behaviour that a clause names, one of `known`; the first of them is the
+    default."""
     behaviour = clauses.get(name)
     word = _word(behaviour, known[0])
     if word not in known:

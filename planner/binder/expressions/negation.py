@@ -42,8 +42,8 @@ def negation(condition: Scalar, node: exp.Expression) -> Scalar:
 
 
 def orders_floats(condition: Scalar) -> bool:
-    """Whether it is a comparison of FLOAT or DOUBLE by order, or made of such a one by AND, OR, NOT
-    and CASE."""
+    """True if a condition compares FLOAT or DOUBLE by order, or is made of such a comparison by
+    AND, OR, NOT and CASE."""
     if not isinstance(condition, Call):
         return False
     if condition.function in _OPPOSITE:
@@ -58,8 +58,9 @@ def orders_floats(condition: Scalar) -> bool:
 
 
 def _is_value(case: Call, n: int) -> bool:
-    """Whether it is what CASE gives; conditions and values take turns, and the last one is that of
-    ELSE."""
+    """True if the operand at `n` is a result of CASE.
+
+    Conditions and results alternate, and the last operand is that of ELSE."""
     return n % 2 == 1 or n == len(case.args) - 1
 
 

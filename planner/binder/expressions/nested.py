@@ -24,7 +24,8 @@ def _tuple(node: exp.Expression, place: Place) -> Scalar:
 
 
 def bind_beside(left: Scalar, node: exp.Expression, place: Place) -> Scalar:
-    """What is compared with `left`: in a row written out NULL is of the type that it has there."""
+    """Binds the expression that is compared with `left`: in a row constructor NULL has the type of
+    its counterpart."""
     if left.type.root is not Root.ROW or not (
         isinstance(node, exp.Tuple) or node.name.upper() == "ROW"
     ):
@@ -68,7 +69,7 @@ def field_of(whole: Scalar, name: exp.Expression) -> Scalar:
 
 
 def fields_of(whole: Scalar, node: exp.Expression) -> list[tuple[str, Scalar]]:
-    """All fields of a row by name: row.*"""
+    """Returns all fields of a row by name: row.*"""
     if whole.type.root not in RECORDS:
         raise PlanError(
             f"{whole} is {whole.type} and has no fields for *", position=position_of(node)
@@ -77,7 +78,7 @@ def fields_of(whole: Scalar, node: exp.Expression) -> list[tuple[str, Scalar]]:
 
 
 def is_in_reach(node: exp.Expression, scope: Scope) -> bool:
-    """Whether the name is that of a column, or of a field in one."""
+    """True if the name is that of a column, or of a field in one."""
     try:
         _in_reach(node, scope)
     except UnknownColumn:
@@ -209,7 +210,7 @@ def _by_field(name: str, args: tuple[Scalar, ...], node: exp.Expression) -> Scal
 
 
 def is_itself(args: tuple[Scalar, ...]) -> bool:
-    """Whether a nested value stands beside itself, which it equals also where it would equal no
+    """True if a nested value is compared with itself, which it equals also where it would equal no
     other (NULL elements)."""
     alike = len(args) == 2 and args[0].digest == args[1].digest
     return alike and bool(args[0].type.children) and is_deterministic(args[0])
@@ -220,7 +221,7 @@ def _from_itself(name: str, args: tuple[Scalar, ...], node: exp.Expression) -> S
 
 
 def _of_itself(value: Scalar, same: bool, node: exp.Expression) -> Scalar:
-    """What the comparison of a value with itself gives: `same`, or NULL where it is NULL."""
+    """Returns the comparison of a value with itself: `same`, or NULL where the value is NULL."""
     if not value.type.nullable:
         return literals.boolean(same)
     missing = function_call("IS NULL", (value,), node)

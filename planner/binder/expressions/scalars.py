@@ -61,7 +61,7 @@ def bind_subquery(node: exp.Expression, place: Place) -> Scalar:
 
 
 def qualifiers(node: exp.Expression) -> tuple[str, ...]:
-    """What stands before the name of a column: catalog, database and table, as far as they are
+    """Returns the qualifiers of a column name: catalog, database and table, as far as they are
     given."""
     return tuple(
         node.args[k].name for k in ("catalog", "db", "table") if node.args.get(k) is not None

@@ -20,7 +20,8 @@ from udf.user import Kind
 
 
 def is_aggregated(node: exp.Select, catalog: Catalog) -> bool:
-    """Whether the query groups: by GROUP BY, by HAVING, or by an aggregate in its select list."""
+    """True if the query aggregates: by GROUP BY, by HAVING, or by an aggregate in its select
+    list."""
     if node.args.get("group") is not None or node.args.get("having") is not None:
         return True
     return any(_has_aggregate(e, catalog) for e in node.expressions)

@@ -56,8 +56,8 @@ def recognize_interval_joins(plan: LogicalPlan) -> LogicalPlan:
 
 
 def _filtered(plan: Filter, join: Join) -> LogicalPlan:
-    """What WHERE says of one side goes there if that is a join, too; the rest may bound this
-    one."""
+    """Pushes conjuncts of WHERE about one side below the join, if that side is a join, too; the
+    rest may bound this one."""
     parts = conjuncts(plan.predicate)
     inputs, left_over = list(join.inputs), list(parts)
     for port, side in enumerate(join.inputs):

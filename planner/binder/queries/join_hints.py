@@ -20,10 +20,11 @@ _KNOWN = (*sorted(_JOINS), "LOOKUP", "STATE_TTL")
 
 
 def checked(node: exp.Select, relations: Sequence[str], aggregated: bool) -> Mapping[str, int]:
-    """By relation, how long its rows are kept in ms: STATE_TTL('t' = '1 h'). `relations` are those
-    of FROM, `aggregated`: their rows are grouped. PlanError for a hint that there is not, for what
-    is no time, and for names that FROM has not (as in Flink, only where the hint has something to
-    say)."""
+    """Returns the state retention of relations in ms, by name: STATE_TTL('t' = '1 h').
+
+    `relations` are those of FROM; `aggregated`: their rows are grouped. PlanError for an unknown
+    hint, for a bad duration, and for names that FROM does not have (as in Flink, only where the
+    hint applies)."""
     found: dict[str, int] = {}
     for call in _calls(node):
         name = call.name.upper()

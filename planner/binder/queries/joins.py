@@ -32,7 +32,7 @@ BindRelation = Callable[[exp.Expression, Context], Relation]
 
 
 class Binders(NamedTuple):
-    """How what stands in FROM, and how queries are bound."""
+    """The binders of relations in FROM and of queries."""
 
     relation: BindRelation
     query: BindQuery
@@ -54,9 +54,8 @@ def join(
     both = Scope((*left[1].fields, *right[1].fields))
     shared = _shared(node, left[1], right[1])
     place = Place(context, both, "ON")
-    own = [function_call("=", pair, node) for pair in shared.values()]
     plain, with_subqueries = _on(node)
-    own += [c for p in plain for c in parts_of(bind_condition(p, place))]
+    own = _conditions(shared, plain, place, node)
     plans = left[0], right[0]
     if with_subqueries and kind is not JoinKind.INNER:
         # An outer join pads rows whose condition is not TRUE: subqueries must be known before it.
@@ -77,6 +76,17 @@ def join(
     if shared:
         return _merged(plan, kind, (left[1], right[1]), shared, node)
     return plan, typed(both, plan)
+
+
+def _conditions(
+    shared: Mapping[str, tuple[ColumnRef, ColumnRef]],
+    on: Sequence[exp.Expression],
+    place: Place,
+    node: exp.Join,
+) -> list[Scalar]:
+    """Binds the conjuncts of the join condition: equal shared columns, and the parts of ON."""
+    equalities = [function_call("=", pair, node) for pair in shared.values()]
+    return equalities + [c for part in on for c in parts_of(bind_condition(part, place))]
 
 
 def _on(node: exp.Join) -> tuple[list[exp.Expression], list[exp.Expression]]:
@@ -116,8 +126,9 @@ def _check(node: exp.Join) -> None:
 
 
 class _Right(NamedTuple):
-    """What is joined, and conditions that stood within it. `absent`: a column of it, and its value
-    where there is no row."""
+    """The right side of a join, and conditions that were pulled out of it.
+
+    `absent`: a column of it, and its value where there is no row."""
 
     relation: Relation
     moved: list[Scalar]
@@ -125,7 +136,7 @@ class _Right(NamedTuple):
 
 
 def _with_absent(plan: LogicalPlan, name: str, value: Scalar, node: exp.Expression) -> Project:
-    """As in Flink the column's type has NULL all the same."""
+    """Replaces NULL by the value for no rows. As in Flink the column stays nullable."""
     found = function_call("COALESCE", (pool.column(name, plan.schema.type(name)), value), node)
     items = dict(references(plan.schema, plan.schema.names))
     return Project(
@@ -152,7 +163,7 @@ def _with_ttls(
 
 
 def _ttl(scope: Scope, ttls: Mapping[str, int]) -> int | None:
-    """That of the only relation of a side; None where nothing is said."""
+    """Returns the retention time of a side with one relation in ms; None where no hint gives it."""
     names = {f.relation[-1] for f in scope.fields if f.relation}
     return ttls.get(names.pop()) if len(names) == 1 else None
 
@@ -176,8 +187,10 @@ def _lateral(left: Relation, node: exp.Lateral, context: Context, relation: Bind
 
 
 def _of_no_rows(plan: LogicalPlan) -> Scalar | None:
-    """What a query that only counts gives for no rows. None for all others: as in Flink they give
-    no row there, also where they count and compute something else besides."""
+    """Returns what a query that only counts gives for no rows.
+
+    None for all others: as in Flink they give no row there, also where they compute something
+    besides the count."""
     if (
         not isinstance(plan, Project)
         or len(plan.items) != 1
@@ -211,7 +224,7 @@ def apart(relation: Relation, other: LogicalPlan) -> Relation:
 
 
 def typed(scope: Scope, plan: LogicalPlan) -> Scope:
-    """The same columns with the types that they have in `plan`."""
+    """Returns the same columns with the types that they have in `plan`."""
     kinds = {c.name: c.type for c in plan.schema}
     return Scope(
         tuple(
@@ -234,7 +247,7 @@ def _shared(node: exp.Join, left: Scope, right: Scope) -> dict[str, tuple[Column
 
 
 def _of_right(kind: JoinKind, left: ColumnRef, right: ColumnRef) -> bool:
-    """Whether a shared column is that of the right side: where the left one may be NULL without a
+    """True if a shared column is that of the right side: where the left one may be NULL without a
     match, or, as both are equal, where its type says more."""
     return kind is JoinKind.RIGHT or (
         kind is JoinKind.INNER and left.type.nullable and not right.type.nullable

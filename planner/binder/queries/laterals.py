@@ -40,8 +40,9 @@ def table_function(
 
 
 def is_lateral_join(join: exp.Expression, catalog: Catalog) -> bool:
-    """Whether a table function is joined. UnknownObject where the text says so and there is none of
-    that name."""
+    """True if a table function is joined.
+
+    UnknownObject if the text says so and there is none of that name."""
     if not isinstance(join, exp.Join):
         return False
     if isinstance(join.this, exp.Unnest):
@@ -86,8 +87,8 @@ def join(
 
 
 def _on(joined: LogicalPlan, condition: Scalar, context: Context) -> LogicalPlan:
-    """What the condition sees are rows of the function, not those that there are without any: as it
-    declares them."""
+    """Binds the condition, which sees rows of the function as declared, not the padding of rows
+    without any."""
     assert isinstance(joined, TableFunction)
     own = {c.name: c for c in joined.columns}
     condition = substitute(condition, {n: pool.column(n, c.type) for n, c in own.items()})

@@ -20,7 +20,7 @@ _AS_WRITTEN = frozenset({"NEG", "ABS"})
 
 
 def replaced(expression: Scalar, find: Callable[[Scalar], Scalar | None]) -> Scalar:
-    """As `replace_where`; the types of calls follow from what is replaced in them."""
+    """Replaces as `replace_where`, and derives the types of calls above anew."""
     return _retyped(replace_where(expression, find))
 
 

@@ -190,7 +190,7 @@ def _with_selected(item: exp.Expression, node: exp.Expression) -> exp.Expression
 
 
 def _is_aggregated(part: exp.Expression) -> bool:
-    """Whether it stands in an aggregate that is none over a window."""
+    """True if the part stands in an aggregate that is not over a window."""
     around = part.find_ancestor(exp.Anonymous)
     while around is not None and (
         not _is_aggregate(around) or isinstance(around.parent, exp.Window)
@@ -215,7 +215,7 @@ def of_view(view: View, context: Context, position: Position | None) -> LogicalP
 
 
 def is_only_ordered(node: exp.Expression, plan: LogicalPlan) -> bool:
-    """Whether all that stands above the rows of a query is its own order, and that cuts nothing."""
+    """True if the top of the query's plan is its own ORDER BY alone, without a limit."""
     while isinstance(node, exp.Subquery):
         node = node.this
     cuts = isinstance(plan, Materialize) and (plan.start, plan.end) != (1, None)
@@ -228,7 +228,7 @@ def is_only_ordered(node: exp.Expression, plan: LogicalPlan) -> bool:
 
 
 def is_ordered(node: exp.Expression) -> bool:
-    """Whether the query says anything of order or number."""
+    """True if the query has ORDER BY, LIMIT or OFFSET."""
     return any(node.args.get(k) is not None for k in ("order", "limit", "offset"))
 
 

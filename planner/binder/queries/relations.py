@@ -249,8 +249,9 @@ def _select(node: exp.Select, context: Context) -> Query:
 
 
 def _gives_rows_as_they_are(node: exp.Select) -> bool:
-    """Whether an order of its one table, a view, would be that of what it gives. Flink keeps it
-    then."""
+    """True if the query preserves the order of its one relation, a view.
+
+    Flink keeps the order of the view then."""
     source = node.args.get("from_")
     if source is None or not isinstance(source.this, exp.Table) or source.this.args.get("match"):
         return False
@@ -258,8 +259,10 @@ def _gives_rows_as_they_are(node: exp.Select) -> bool:
 
 
 def _from(node: exp.Select, context: Context, grouped: bool) -> tuple[LogicalPlan, Scope, int]:
-    """What FROM names, and how long (in ms, 0: for ever) a hint says that the groups of its one
-    relation are kept."""
+    """Binds FROM.
+
+    Returns the plan, the columns in scope, and the state retention that a hint gives the groups of
+    its one relation (ms, 0: for ever)."""
     source, joined = node.args.get("from_"), node.args.get("joins") or ()
     if source is None:
         return _NOTHING, Scope(), 0
@@ -346,7 +349,7 @@ def _check_name(node: exp.Expression, scope: Scope) -> None:
 
 
 def _relation(node: exp.Expression, context: Context) -> tuple[LogicalPlan, Scope]:
-    """What stands in FROM: its plan and the columns that it brings into reach."""
+    """Binds a relation of FROM. Returns its plan and the columns that it brings into scope."""
     match = node.args.get("match")
     if match is None:
         return _source(node, context, _alias_columns(node))
@@ -367,8 +370,8 @@ def _relation(node: exp.Expression, context: Context) -> tuple[LogicalPlan, Scop
 def _source(
     node: exp.Expression, context: Context, names: Sequence[str]
 ) -> tuple[LogicalPlan, Scope]:
-    """What stands in FROM without MATCH_RECOGNIZE; `names` are those that the text gives its
-    columns, if any."""
+    """Binds a relation of FROM without MATCH_RECOGNIZE; `names` are the aliases of its columns, if
+    any."""
     refusals.check_clauses(node)
     if isinstance(node, exp.Unnest) or laterals.table_function(node, context.catalog) is not None:
         return laterals.alone(node, context)
@@ -394,7 +397,7 @@ def _source(
 
 
 def _is_joined(inner: exp.Expression) -> bool:
-    """Whether what stands in parentheses is no query but a relation, perhaps joined to others."""
+    """True if the parentheses hold no query but a relation, perhaps joined to others."""
     if isinstance(inner, exp.Subquery):
         return bool(inner.args.get("joins"))
     return not isinstance(inner, exp.Query | exp.Values)

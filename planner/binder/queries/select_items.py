@@ -40,7 +40,7 @@ def items(
 
 
 def _name(node: exp.Expression) -> str | None:
-    """What the text calls an item; None where it does not."""
+    """Returns the name that the text gives an item; None for an unnamed one."""
     if isinstance(node, exp.Alias):
         return node.alias
     while isinstance(node, exp.Paren):
@@ -87,7 +87,7 @@ def _before_star(node: exp.Column) -> exp.Column:
 
 
 def _is_path(node: exp.Expression) -> bool:
-    """Whether names alone stand there, with points between them."""
+    """True if the expression is names with points between them."""
     while isinstance(node, exp.Dot):
         node = node.this
     return isinstance(node, exp.Column)

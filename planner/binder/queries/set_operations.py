@@ -1,5 +1,4 @@
-"""What the queries of UNION, INTERSECT and EXCEPT have in common: so many columns, and a type for
-each."""
+"""UNION, INTERSECT and EXCEPT: the common number of columns, and a common type for each."""
 
 from __future__ import annotations
 

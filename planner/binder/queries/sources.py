@@ -63,7 +63,8 @@ def check_connector(table: Table) -> None:
 
 
 def _is_normalized(table: Table, context: Context) -> bool:
-    """Whether changes that the table gives have to be told in full, or counted once."""
+    """True if the changes of the table must be completed (-U, full rows) or deduplicated before
+    they are used."""
     if ModifyKindSet.UPSERTS in table.changes:
         if not table.primary_key:
             raise PlanError(

@@ -99,7 +99,7 @@ def _check_key(join: TemporalJoin, time: exp.Expression) -> None:
 
 
 def _unfolded(node: LogicalPlan) -> LogicalPlan:
-    """Each version counts, however soon the next one comes."""
+    """Returns a plan that keeps each version, however soon the next one comes."""
     return replace(node, row_by_row=True) if isinstance(node, Stateful) and node.folds else node
 
 
@@ -137,7 +137,7 @@ def _reloaded(node: LogicalPlan) -> LogicalPlan:
 
 
 def _is_constant(part: Scalar, join: LookupJoin) -> bool:
-    """Whether a condition says that a column of the table equals a literal."""
+    """True if a conjunct equates a column of the table with a literal."""
     if not isinstance(part, Call) or part.function != "=":
         return False
     columns = [a.name for a in part.args if isinstance(a, ColumnRef)]
