@@ -32,11 +32,12 @@ class Boundedness(Enum):
 
 
 class Lookup(Enum):
-    """How a source serves a lookup join: `CACHED` reads its table when the job begins, `RELOADED`
-    can also read it again periodically (Flink's `FullCachingLookupProvider`)."""
+    """How a source serves a lookup join: `SCANNED` is read as any other input, and rows are looked
+    up among those read so far; `RELOADED` can also be read again periodically, as a whole (Flink's
+    `FullCachingLookupProvider`)."""
 
-    CACHED = "cached"
-    RELOADED = "cached, reloaded periodically"
+    SCANNED = "rows read so far"
+    RELOADED = "rows read so far; reloaded periodically"
 
 
 class Overwrite(Enum):
@@ -71,7 +72,7 @@ class SourceCapabilities:
     seekable: bool = False
     expires: bool = False
     partition_push_down: bool = False
-    lookup: Lookup = Lookup.CACHED
+    lookup: Lookup = Lookup.SCANNED
 
 
 @dataclass(frozen=True)

@@ -232,6 +232,8 @@ def outcome_json(outcome: Outcome) -> dict[str, object]:
             {"operator": s.operator, "outcome": s.outcome, "reason": s.reason}
             for s in outcome.state
         ]
+    if outcome.deliveries:
+        body["sinks"] = [d.as_json() for d in outcome.deliveries]
     return body
 
 

@@ -163,6 +163,12 @@ def draw_outcome(body: Json, file: str | None = None, text: str | None = None) -
             f"  state of {item['operator']}: {item['outcome']}"
             + (f" ({r})" if (r := item.get("reason")) else "")
         )
+    sinks = body.get("sinks", [])
+    for sink in sinks if isinstance(sinks, list) else []:
+        click.echo(
+            f"  writes to {sink['table']} ({sink['connector']}): {sink['guarantee']},"
+            f" changelogMode={sink['changelog_mode']}"
+        )
 
 
 @click.command(short_help="Say what submit would do, without doing it.")

@@ -16,11 +16,17 @@ from xxhash import xxh64_hexdigest
 
 from parser.errors import TryAgain
 from parser.types import DataType
-from planner.capabilities import Capabilities
-from planner.catalog import Table
+from planner.capabilities import Boundedness as Boundedness
+from planner.capabilities import Capabilities as Capabilities
+from planner.capabilities import DeliveryGuarantee as DeliveryGuarantee
+from planner.capabilities import SinkCapabilities as SinkCapabilities
+from planner.capabilities import SourceCapabilities as SourceCapabilities
+from planner.catalog import Table as Table
 from planner.graph.division import WHOLE, SubtaskAssignment
+from planner.logical.change_kinds import ChangelogMode as ChangelogMode
 from planner.scalar import Scalar
-from sqlengine.batch import Batch
+from sqlengine.batch import Batch as Batch
+from sqlengine.batch import RowKind as RowKind
 from sqlengine.broker.base import Broker
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.formats.base import Option as Option

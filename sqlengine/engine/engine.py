@@ -313,7 +313,7 @@ class Engine:
     def explain(self, name: str) -> str:
         """The plan of a job's version after every arrow, and what it shares with whom."""
         planned = self._traced(name)
-        graph, once = self._fleet.of(name).runner.graph, self.config.delivery == "exactly-once"
+        graph, once = self._fleet.of(name).runner.graph, self._fleet.delivers_once
         text = explain_sinks(
             planned.sinks, planned.traces, graph, name, planned.settings, once=once
         )

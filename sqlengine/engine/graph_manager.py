@@ -198,6 +198,11 @@ class GraphManager:
             if isinstance(graph, DistributedGraph):
                 self._children.run(graph)
 
+    @property
+    def delivers_once(self) -> bool:
+        """True if the server is configured for exactly-once delivery."""
+        return self._host.config.delivery == "exactly-once"
+
     def restore(self, name: str, job: str, version: int, restoration: Restoration) -> ManagedGraph:
         """A graph of its own for a job that goes on from a savepoint. The checkpoint that it begins
         with is written whole or not at all; where it cannot be opened nothing is left of it."""

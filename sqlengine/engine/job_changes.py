@@ -5,10 +5,11 @@ Jobs of one request that cannot be made to run are refused alone."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from parser.errors import JobError, ObjectExists, SqlError, UnknownObject
+from planner.logical import Sink
 from sqlengine.catalog.changes import full_name
 from sqlengine.engine.deploying import Deployment, Work
 from sqlengine.engine.draining import Draining
@@ -23,8 +24,10 @@ from sqlengine.engine.requests import (
     defined_only_by,
 )
 from sqlengine.engine.savepoints import Savepoints, path_in
+from sqlengine.executors.replays import statements_of
 from sqlengine.graphs.running import NotTogether
 from sqlengine.graphs.takeover import unchanged_report
+from sqlengine.jobs.deliveries import Delivery, deliveries_of
 from sqlengine.jobs.isolation_settings import group_of
 from sqlengine.jobs.job import MAIN, Cause, Job, JobState, Origin, check_name
 from sqlengine.jobs.planning import JobText, PlannedJob
@@ -85,12 +88,24 @@ class JobChanges:
         self._deployment.foretell(work)
         for name in work.ready:
             version = self._registry.log.next_version(name)
-            work.outcomes[name] = Outcome(name, "valid", version, state=work.reports.get(name, ()))
+            deliveries = self._deliveries(work.ready[name].sinks)
+            work.outcomes[name] = Outcome(
+                name, "valid", version, state=work.reports.get(name, ()), deliveries=deliveries
+            )
         for name, outcome in work.outcomes.items():
             if outcome.status == "unchanged":
-                report = unchanged_report(self._fleet.of(name).runner.graph, name)
-                work.outcomes[name] = Outcome(name, "valid", outcome.version, state=report)
+                graph = self._fleet.of(name).runner.graph
+                work.outcomes[name] = Outcome(
+                    name,
+                    "valid",
+                    outcome.version,
+                    state=unchanged_report(graph, name),
+                    deliveries=self._deliveries(statements_of(graph, name)),
+                )
         return work.outcomes | {n: Outcome(n, "removed") for n in work.removes}
+
+    def _deliveries(self, sinks: Iterable[Sink]) -> tuple[Delivery, ...]:
+        return deliveries_of(sinks, once=self._fleet.delivers_once)
 
     def stop(self, job: Job, state: JobState, reason: str | None = None) -> Outcome:
         """Takes a job out of its graph. It stays, and its text. Of a job that only defines, nothing

@@ -10,6 +10,7 @@ from parser.errors import JobError, SqlError
 from planner.catalog import Catalog, same_definition
 from sqlengine.catalog.changes import full_name
 from sqlengine.graphs.takeover import StateReport
+from sqlengine.jobs.deliveries import Delivery
 from sqlengine.jobs.job import Job, Origin
 from sqlengine.jobs.planning import JobText, PlannedJob
 
@@ -32,7 +33,8 @@ class Request:
 @dataclass(frozen=True)
 class Outcome:
     """What came of the request for one job: added, replaced, unchanged, removed, renamed, waiting,
-    refused, valid. `savepoint`: where the one is that was written, or that the job started from."""
+    refused, valid. `savepoint`: where the one is that was written, or that the job started from.
+    `deliveries`: for a valid one, the tables that it writes to, with their guarantees."""
 
     name: str
     status: str
@@ -40,6 +42,7 @@ class Outcome:
     error: SqlError | None = None
     state: tuple[StateReport, ...] = ()
     savepoint: str | None = None
+    deliveries: tuple[Delivery, ...] = ()
 
 
 def check_origin(name: str, held: Job | None, request: Request) -> None:

@@ -12,7 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parser.errors import UnsupportedError
-from parser.types import DataType, Schema
+from parser.types import DataType as DataType
+from parser.types import Schema as Schema
 from planner.logical.change_kinds import INSERT_ONLY, ChangelogMode
 from sqlengine.batch import Batch
 from sqlengine.formats.lines import Framing, LineFraming

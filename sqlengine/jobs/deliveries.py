@@ -4,7 +4,7 @@ for the dry run of a job."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.capabilities import DeliveryGuarantee, SinkCapabilities
 from planner.catalog import Table
@@ -43,8 +43,19 @@ class Delivery:
         }
 
 
-def deliveries_of(plans: Iterable[LogicalPlan]) -> list[Delivery]:
-    """Returns the tables that these statements write to, by name; each once."""
+def deliveries_of(plans: Iterable[LogicalPlan], *, once: bool = True) -> tuple[Delivery, ...]:
+    """Returns the tables that these statements write to, by name; each once. Where the server does
+    not deliver `once`, no sink does."""
     tables = {p.table.name: p.table for p in plans if isinstance(p, Sink) and p.table is not None}
     sinks = ((table, capabilities_of(table).sink) for _, table in sorted(tables.items()))
-    return [Delivery(table, sink) for table, sink in sinks if sink is not None]
+    return tuple(
+        Delivery(table, sink if once else _repeating(sink))
+        for table, sink in sinks
+        if sink is not None
+    )
+
+
+def _repeating(sink: SinkCapabilities) -> SinkCapabilities:
+    """The sink of a server that processes rows again after a crash."""
+    condition = "the server runs with --delivery at-least-once"
+    return replace(sink, guarantee=DeliveryGuarantee.AT_LEAST_ONCE, condition=condition)

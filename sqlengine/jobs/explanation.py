@@ -51,7 +51,7 @@ def explain_sinks(
     sections.append(
         f"== merged into the graph, version {merged.version} ==\n{_graph_text(merged, job)}"
     )
-    if deliveries := deliveries_of(sinks):
+    if deliveries := deliveries_of(sinks, once=once):
         sections.append("== sinks ==\n" + "\n".join(map(str, deliveries)))
     sections.append("== operators ==\n" + _physical_text(lower(merged), job))
     return "\n\n".join([*sections, *_phases(sinks, settings or {}), *_values(sinks, once=once)])

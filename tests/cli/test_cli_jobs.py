@@ -22,6 +22,7 @@ from tests.support import ROOT
 
 GOOD = rule("good", "amount > 5")
 BAD = "INSERT INTO alerts\nSELECT 'bad', idd\nFROM events"
+WRITTEN = "  writes to alerts (topic): exactly-once, changelogMode=[I]\n"
 SHOWN = [
     "bad.sql:2:15: invalid statement: unknown column 'idd'",
     "  | SELECT 'bad', idd",
@@ -48,10 +49,14 @@ def test_an_error_has_file_line_column_caret_and_hint(
     done = served(command, "good.sql", "bad.sql")
     assert done.exit_code == 1
     word = "added" if command == "submit" else "valid"
-    assert re.fullmatch(f"good: {word}, version \\d+\nbad: refused\n", done.stdout)
+    written = "" if command == "submit" else WRITTEN
+    assert re.fullmatch(
+        f"good: {word}, version \\d+\n{re.escape(written)}bad: refused\n", done.stdout
+    )
     assert done.stderr.splitlines() == SHOWN
     body = json.loads(served("validate", "good.sql", "bad.sql", "--output", "json").stdout)
     assert [j["status"] for j in body["jobs"]] == ["valid", "refused"]
+    assert [s["guarantee"] for s in body["jobs"][0]["sinks"]] == ["exactly-once"]
 
 
 def test_submit_as_a_process_of_its_own(user: User, files: Path) -> None:
@@ -164,7 +169,7 @@ def test_validate_knows_whose_job_it_is(served: Sql, files: Path) -> None:
         assert (done.exit_code, "job 'all' belongs to rest" in done.stderr) == (1, True)
     assert (
         served("validate", "good.sql", "--name", "all", "--take-over").stdout
-        == "all: valid, version 2\n"
+        == "all: valid, version 2\n" + WRITTEN
     )
 
 
