@@ -1,8 +1,9 @@
-"""All filters over one input as one set of rules, and the projections behind them as templates.
+"""The rules operator: all filters over one input as one rule set, and the projections behind them.
 
-Nothing here costs in proportion to the number of rules: the set finds the (row, rule) pairs, and
-rows whose projections differ in literals only are built together, literals being looked up by the
-route's number."""
+The cost does not grow with the number of rules: the rule set finds the (row, rule) pairs, and rows
+whose projections differ in literals only are built together; the literals are looked up by the
+number of the route.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ Index: TypeAlias = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Residual:
-    """What must be TRUE of a row besides the indexed condition, and the columns that it reads."""
+    """The part of a condition that the rule set does not index, and the columns that it reads."""
 
     expression: Scalar
     reads: tuple[str, ...]
@@ -41,7 +42,7 @@ class Residual:
 
 @dataclass(frozen=True)
 class CompiledRule:
-    """What is done with the rows for which the indexed condition of a rule is TRUE."""
+    """The residual condition of a rule, and the routes of the rows that match."""
 
     residual: Residual | None
     routes: tuple[PlacedRoute, ...]
@@ -49,8 +50,11 @@ class CompiledRule:
 
 @dataclass(frozen=True)
 class CompiledRules:
-    """A set of rules ready to run, immutable: the next version is made beside the stream from this
-    one. `compiled` is the number of rules that were not taken over from the one before."""
+    """A rule set ready to run; immutable.
+
+    The next version is built from this one while the stream goes on. `compiled` is the number of
+    rules that were not taken over from the previous version.
+    """
 
     plan: RulesPlan
     ruleset: RuleSet
@@ -61,13 +65,14 @@ class CompiledRules:
 def compile_rules(
     plan: RulesPlan, ruleset: RuleSet, previous: CompiledRules | None = None
 ) -> CompiledRules:
-    """Compiles the difference to `previous` (or everything, into `ruleset`)."""
+    """Compiles the difference to `previous`, or everything into `ruleset`. SqlError for a condition
+    that cannot be compiled."""
     known: Chunked[PlannedRule] = previous.plan.rules if previous else Chunked()
-    held: Chunked[CompiledRule] = previous.rules if previous else Chunked()
+    compiled: Chunked[CompiledRule] = previous.rules if previous else Chunked()
     conditions, rules = {}, {}
     changed = sorted(plan.rules.difference(known))
     for name in changed:
-        rule, old = plan.rules.get(name), held.get(name)
+        rule, old = plan.rules.get(name), compiled.get(name)
         if rule is None:
             continue
         if old is None:
@@ -75,15 +80,15 @@ def compile_rules(
         rules[name] = CompiledRule(
             old.residual if old else residual, tuple(map(place, rule.routes))
         )
-    gone = [name for name in changed if name not in plan.rules]
+    removed = [name for name in changed if name not in plan.rules]
     base = previous.ruleset if previous else ruleset
     try:
-        base = base.change(conditions, gone) if conditions or gone else base
+        base = base.change(conditions, removed) if conditions or removed else base
     except SqlError as error:
         raise _in_statement(
             error, {name: plan.rules[name].predicate for name in conditions}
         ) from None
-    return CompiledRules(plan, base, held.changed(rules, gone), len(rules))
+    return CompiledRules(plan, base, compiled.changed(rules, removed), len(rules))
 
 
 def _split(predicate: Scalar) -> tuple[Condition, Residual | None]:
@@ -94,7 +99,7 @@ def _split(predicate: Scalar) -> tuple[Condition, Residual | None]:
 
 
 def _in_statement(error: SqlError, predicates: Mapping[str, Scalar]) -> SqlError:
-    """What is wrong with a rule, at its place in the job's text instead of under the rule's id."""
+    """Moves the position of an error from the rule's id to its place in the job's text."""
     for name, predicate in predicates.items():
         if error.hint == f"the rule is '{name}'":
             hint = f"the condition is {str(predicate)[:200]}"
@@ -105,16 +110,18 @@ def _in_statement(error: SqlError, predicates: Mapping[str, Scalar]) -> SqlError
 
 
 class RulesOperator:
-    """A port for each sink of `plan.targets`: its rows, ordered by event and then by (job, place).
-    A port for each rule of `plan.onward`, whose rows go on to other operators, which also get a
-    tick when no row matched."""
+    """Evaluates all filters over one input; stateless.
+
+    It has a port for each sink of `plan.targets`, with its rows ordered by event and then by (job,
+    place), and a port for each rule of `plan.onward`, whose rows go to other operators; these also
+    get a tick when no row matched.
+    """
 
     def __init__(self, compiled: CompiledRules) -> None:
         self.compiled = compiled
         self.rows_by_job: Counter[str] = Counter()
-        self.tested: Counter[str] = (
-            Counter()
-        )  # rows whose residual condition was evaluated, by rule
+        # By rule, the rows whose residual condition was evaluated.
+        self.tested: Counter[str] = Counter()
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
@@ -128,24 +135,24 @@ class RulesOperator:
         return output + self._raw(batch, rows_of)
 
     def _match(self, batch: Batch, output: Output) -> dict[str, Index]:
-        """The rows of each rule that has any, ascending."""
+        """Returns the matching rows of each rule that has any, ascending."""
         ruleset = self.compiled.ruleset
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
         matches = ruleset.match(Columns(arrays, batch.memo), batch.num_rows)
-        self._unanswered(batch, matches, output)
+        self._timeouts(batch, matches, output)
         order = np.argsort(matches.rules, kind="stable")
         numbers, starts = np.unique(matches.rules[order], return_index=True)
         parts = np.split(matches.rows[order].astype(np.int64), starts[1:])
-        found = (
+        matched = (
             {str(ruleset.ids[n]): rows for n, rows in zip(numbers, parts, strict=True)}
             if len(numbers)
             else {}
         )
-        return self._residuals(batch, found, output)
+        return self._residuals(batch, matched, output)
 
-    def _unanswered(self, batch: Batch, matches: Matches, output: Output) -> None:
-        """Rows that a regular expression took too long for; the jobs of one that was given up
-        cannot go on."""
+    def _timeouts(self, batch: Batch, matches: Matches, output: Output) -> None:
+        """Emits rows for which a regular expression took too long; jobs whose expression was
+        disabled must stop."""
         failed: dict[str, list[tuple[int, str]]] = {}
         for row, name, reason in matches.errors:
             failed.setdefault(name, []).append((row, reason))
@@ -156,9 +163,11 @@ class RulesOperator:
             if name in matches.given_up:
                 output += [(GIVE_UP_PORT, letters) for _, letters in output[-len(rule.owners) :]]
 
-    def _residuals(self, batch: Batch, found: dict[str, Index], output: Output) -> dict[str, Index]:
-        for name in sorted(found):
-            residual, rows = self.compiled.rules[name].residual, found[name]
+    def _residuals(
+        self, batch: Batch, matched: dict[str, Index], output: Output
+    ) -> dict[str, Index]:
+        for name in sorted(matched):
+            residual, rows = self.compiled.rules[name].residual, matched[name]
             if residual is None:
                 continue
             part = batch if len(rows) == batch.num_rows else batch.take(rows, residual.reads)
@@ -169,8 +178,8 @@ class RulesOperator:
                 bad = np.flatnonzero(vector.errors.mask)
                 reasons = [vector.errors.reason(int(i)) for i in bad]
                 self._fail(batch, rows[bad], name, residual.expression, reasons, output)
-            found[name] = rows[truth(vector, part.num_rows)]
-        return {name: rows for name, rows in found.items() if len(rows)}
+            matched[name] = rows[truth(vector, part.num_rows)]
+        return {name: rows for name, rows in matched.items() if len(rows)}
 
     def _sinks(self, batch: Batch, rows_of: Mapping[str, Index], output: Output) -> None:
         routes = [
@@ -185,10 +194,13 @@ class RulesOperator:
             self.rows_by_job[placed.route.job] += len(rows)
         numbers = np.repeat(np.arange(len(routes)), [len(rows) for _, rows in routes])
         rows = np.concatenate([rows for _, rows in routes])
+        # By event, then by route in the order of (job, place, rule): the order of the sink's rows.
         order = np.lexsort((numbers, rows))
         numbers, rows = numbers[order], rows[order]
         by_target: dict[str, list[tuple[Index, Batch]]] = {}
         for template, members in _by_template([placed for placed, _ in routes]):
+            # A route's place among the routes of its template, by the number of the route: -1 for
+            # the routes of other templates.
             place_in = np.full(len(routes), -1)
             place_in[members] = np.arange(len(members))
             chosen = np.flatnonzero(place_in[numbers] >= 0)
@@ -259,7 +271,7 @@ class RulesOperator:
 
 
 def _by_template(routes: Sequence[PlacedRoute]) -> Iterable[tuple[Template, list[int]]]:
-    """Which of the routes each template builds."""
+    """Groups the numbers of routes by template."""
     members: dict[str, list[int]] = {}
     for number, placed in enumerate(routes):
         members.setdefault(placed.template.shape, []).append(number)
@@ -267,7 +279,7 @@ def _by_template(routes: Sequence[PlacedRoute]) -> Iterable[tuple[Template, list
 
 
 def _interleave(parts: Sequence[tuple[Index, Batch]]) -> Batch:
-    """Rows of several templates for one sink in their common order."""
+    """Merges the rows of several templates for one sink, in their common order."""
     if len(parts) == 1:
         return parts[0][1]
     order = np.argsort(np.concatenate([places for places, _ in parts]), kind="stable")

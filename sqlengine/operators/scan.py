@@ -1,4 +1,4 @@
-"""Records of a shard to rows of a table: the one decoding for all jobs that read it."""
+"""Decodes the records of a shard to rows of a table, once for all jobs that read it."""
 
 from __future__ import annotations
 
@@ -24,16 +24,18 @@ METADATA_PREFIX = "@"
 
 
 def raw_schema(metadata: Schema) -> Schema:
-    """What a scan takes: the record's bytes, its offset in the shard, and the metadata columns by
-    key behind an @."""
+    """Returns the schema of a scan's input: record, offset in the shard, and metadata columns as
+    '@' and the key."""
     keys = tuple(Column(METADATA_PREFIX + c.name, c.type) for c in metadata)
     return Schema((Column(RECORD, BYTES), Column(OFFSET, BIGINT), *keys))
 
 
 class ScanOperator:
-    """Decodes the columns that somebody reads. Malformed records leave by the error port, owned by
-    the table and not by its jobs; the rows beside them go on. Batches that a connector made itself
-    (no `record` column) pass as they are."""
+    """Decodes the columns that are read downstream; stateless.
+
+    Malformed records leave by the error port, owned by the table and not by its jobs; the rows
+    beside them pass. Batches that a connector decoded itself (no `record` column) pass as they are.
+    """
 
     def __init__(self, table: Table, columns: Sequence[str], decoder: Decoder) -> None:
         wanted = set(columns)
@@ -41,8 +43,8 @@ class ScanOperator:
         self.decoded = tuple(c for c in table.physical if c.name in wanted)
         self.schema = Schema(self.decoded + tuple(m.column for m in metadata))
         self._required = [c.name for c in self.decoded if not c.type.nullable]
-        told = value_metadata(table)
-        self._keys = [None if m in told else METADATA_PREFIX + m.key for m in metadata]
+        from_format = value_metadata(table)
+        self._keys = [None if m in from_format else METADATA_PREFIX + m.key for m in metadata]
         self._decoder = decoder
         self._table = table.display
 
@@ -71,20 +73,20 @@ class ScanOperator:
         return [(ERROR_PORT, self._bad(batch, bad)), (0, rows)]
 
     def _metadata(self, batch: Batch, decoded: Decoded) -> list[pa.Array]:
-        """The columns that the connector tells, by record, and those that the format tells, by
-        row."""
-        told = iter(decoded.metadata)
+        """Returns the metadata columns: by record where the connector has them, by row where the
+        format has."""
+        from_format = iter(decoded.metadata)
         rows = None if decoded.rows is None else pa.array(decoded.rows)
         columns = []
         for key, column in zip(self._keys, self.schema.columns[len(self.decoded) :], strict=True):
             if key is None:
-                columns.append(next(told).cast(column.type.arrow))
+                columns.append(next(from_format).cast(column.type.arrow))
             else:
                 columns.append(batch.column(key) if rows is None else batch.column(key).take(rows))
         return columns
 
     def _missing(self, rows: Batch, records: IntArray | None) -> Iterator[BadRecord]:
-        """The records that lack a value which the table says is there."""
+        """Yields the records with NULL in a NOT NULL column."""
         names = [n for n in self._required if rows.column(n).null_count]
         for row in np.flatnonzero(_nulls(rows, names)).tolist() if names else ():
             column = next(n for n in names if not rows.column(n)[row].is_valid)
@@ -113,7 +115,8 @@ class ScanOperator:
 
 
 def _offsets(batch: Batch, records: IntArray | None) -> IntArray:
-    """The record that each row came from; NO_OFFSET for rows that came with others out of one."""
+    """Returns the offset of the record of each row; NO_OFFSET where a record became several
+    rows."""
     offsets: IntArray = np.asarray(batch.column(OFFSET))
     if records is None:
         return offsets
@@ -122,7 +125,7 @@ def _offsets(batch: Batch, records: IntArray | None) -> IntArray:
 
 
 def _kinds(batch: Batch, decoded: Decoded) -> npt.NDArray[np.int8] | None:
-    """The kinds of the rows, as the connector says or else the format; None where all are +I."""
+    """Returns the row kinds of the connector, or else of the format; None where all are +I."""
     kinds = decoded.kinds
     if batch.kinds is not None:
         kinds = batch.kinds if decoded.rows is None else batch.kinds[decoded.rows]
@@ -130,8 +133,8 @@ def _kinds(batch: Batch, decoded: Decoded) -> npt.NDArray[np.int8] | None:
 
 
 def _nulls(rows: Batch, names: Sequence[str]) -> BoolArray:
-    """The rows with NULL in one of the columns; of a row that goes the key may be all there is."""
-    found = np.zeros(rows.num_rows, np.bool_)
+    """Returns True for rows with NULL in one of the columns; a -D may consist of its key alone."""
+    has_null = np.zeros(rows.num_rows, np.bool_)
     for name in names:
-        found |= ~validity(rows.column(name))
-    return found if rows.kinds is None else found & (rows.kinds != RowKind.DELETE)
+        has_null |= ~validity(rows.column(name))
+    return has_null if rows.kinds is None else has_null & (rows.kinds != RowKind.DELETE)

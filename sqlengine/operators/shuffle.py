@@ -1,5 +1,8 @@
-"""Both ends of a crossing between the parts of a divided graph. What crosses is batches in bytes:
-rows with their kinds and the times before and behind them."""
+"""Both ends of the shuffle between the subtasks of a distributed graph.
+
+Shuffle records carry encoded batches: rows with their kinds and with the watermarks before and
+after them.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +38,11 @@ _NUMBER = BIGINT.with_nullable(False)
 _SALT: Final = 0x9E3779B97F4A7C15
 
 
-class _Told:
-    """How far the time is that was last told of: a table of one row, which belongs to no bucket."""
+class _LastSent:
+    """The watermark and idleness that were sent last.
+
+    State: table `told`, one row, which belongs to no bucket.
+    """
 
     def __init__(self, context: Context) -> None:
         keys = Schema.of(what=INT)
@@ -47,8 +53,8 @@ class _Told:
         if is_new[0]:
             self._write(MIN_WATERMARK, False)
 
-    def news(self, watermark: int, idle: bool) -> bool:
-        """Whether that is new; it is told of from now on."""
+    def advance(self, watermark: int, idle: bool) -> bool:
+        """Returns True if the watermark advanced or the idleness changed, and records both."""
         columns, slot = self._table.columns, self._slots[0]
         if watermark <= columns["watermark"][slot] and bool(columns["idle"][slot]) == idle:
             return False
@@ -62,9 +68,13 @@ class _Told:
 
 
 class ShuffleOutOperator:
-    """Gives parcels for the sink, and the part's own rows as they are, with the part as their
-    origin. A part that gets no rows of a batch is told of the time where that is new.
-    `rows_shuffled`, `parcels` and `ticks_shuffled` (those without rows) count what goes."""
+    """Partitions rows by subtask: emits shuffle records for the sink (REMOTE), and the subtask's
+    own rows as they are (LOCAL).
+
+    Own rows have the subtask as their origin. Subtasks without rows in a batch get a tick where the
+    watermark advanced. State: `_LastSent`. Counters: `rows_shuffled`, `parcels`, and
+    `ticks_shuffled` for records without rows.
+    """
 
     def __init__(self, node: ShuffleOut, encode: Encode) -> None:
         self._node = node
@@ -72,72 +82,81 @@ class ShuffleOutOperator:
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
-        self._told = _Told(context)
+        self._last_sent = _LastSent(context)
 
     def process(self, port: int, batch: Batch) -> Output:
-        return self._send(batch, self._told.news(batch.watermark, batch.idle))
+        return self._send(batch, self._last_sent.advance(batch.watermark, batch.idle))
 
     def process_many(self, parts: Sequence[tuple[int, Batch]]) -> Output:
-        """What came in one epoch crosses together."""
-        news = [(b, self._told.news(b.watermark, b.idle)) for _, b in parts]
-        told = any(moved for _, moved in news)
+        """Sends the batches of one epoch together."""
+        timed = [(b, self._last_sent.advance(b.watermark, b.idle)) for _, b in parts]
+        advanced = any(changed for _, changed in timed)
         return [
             out
-            for b in merge_runs([b for b, moved in news if b.num_rows or moved])
-            for out in self._send(b, told)
+            for b in merge_runs([b for b, changed in timed if b.num_rows or changed])
+            for out in self._send(b, advanced)
         ]
 
-    def _send(self, batch: Batch, moved: bool) -> Output:
-        if not batch.num_rows and not moved:
+    def _send(self, batch: Batch, advanced: bool) -> Output:
+        if not batch.num_rows and not advanced:
             return []
         names = tuple(n for n in self._node.columns.names if n in batch.schema)
         owners = self._owners(batch)
         rows = batch.with_columns(batch.schema.select(names), [batch.column(n) for n in names])
-        told = [
+        watermarks = [
             batch.steps,
             None if batch.row_watermarks is None else np.unique(batch.row_watermarks),
         ]
-        rest = replace(rows, offsets=None, origin="", proctime=0, steps=joined_steps(told))
+        rest = replace(rows, offsets=None, origin="", proctime=0, steps=joined_steps(watermarks))
         shares = ((part, np.flatnonzero(owners == part)) for part in range(self._node.parts))
-        sent = {part: self._share(rest, mine, batch) for part, mine in shares if len(mine) or moved}
-        own = sent.pop(self._node.index, None)
+        batches = {
+            part: self._share(rest, indices, batch)
+            for part, indices in shares
+            if len(indices) or advanced
+        }
+        local = batches.pop(self._node.index, None)
         parcels = [
             encode_record(ShuffleRecord(self._node.crossing, self._encode(b)))
-            for b in sent.values()
+            for b in batches.values()
         ]
         self._counters["rows_shuffled"] += batch.num_rows
-        self._counters["parcels"] += len(sent)
-        self._counters["ticks_shuffled"] += sum(not b.num_rows for b in sent.values())
-        columns = (pa.array(list(sent), pa.int32()), pa.array(parcels, pa.binary()))
+        self._counters["parcels"] += len(batches)
+        self._counters["ticks_shuffled"] += sum(not b.num_rows for b in batches.values())
+        columns = (pa.array(list(batches), pa.int32()), pa.array(parcels, pa.binary()))
         output: Output = [(REMOTE, Batch(PARCELS, columns, len(parcels), batch.proctime))]
-        if own is not None:
+        if local is not None:
             output.append(
-                (LOCAL, replace(own, origin=str(self._node.index), proctime=batch.proctime))
+                (LOCAL, replace(local, origin=str(self._node.index), proctime=batch.proctime))
             )
         return output
 
     def _owners(self, batch: Batch) -> IntArray:
-        """The part that each row goes to."""
+        """Returns the subtask that each row goes to."""
         keys = self._node.keys
         if not keys:
             return np.full(batch.num_rows, self._node.index if keys is None else 0, np.int64)
         buckets = buckets_of(
             [batch.schema.type(k) for k in keys], [batch.column(k) for k in keys], batch.num_rows
         )
+        # Subtask p owns a contiguous range of buckets, as key groups are ranges in Flink.
         owners: IntArray = buckets.astype(np.int64) * self._node.parts // BUCKETS
         return owners
 
-    def _share(self, rows: Batch, mine: IntArray, whole: Batch) -> Batch:
-        if len(mine) == whole.num_rows:
+    def _share(self, rows: Batch, indices: IntArray, whole: Batch) -> Batch:
+        if len(indices) == whole.num_rows:
             return replace(rows, steps=whole.steps)
-        return replace(rows.take(mine), watermark=whole.watermark)
+        return replace(rows.take(indices), watermark=whole.watermark)
 
     def close(self) -> None: ...
 
 
 class ShuffleScanOperator:
-    """Opens parcels: each batch leaves by the port of its crossing, with the part that sent it as
-    its origin. Those of crossings that are no more are dropped (`parcels_dropped`)."""
+    """Decodes shuffle records: each batch leaves by the port of its exchange, with the sending
+    subtask as its origin.
+
+    Records of exchanges that no longer exist are dropped (`parcels_dropped`). State: the last epoch
+    of each sender, and the exchanges that took over others.
+    """
 
     def __init__(self, node: ShuffleScan, decode: Decode) -> None:
         self._ports: Mapping[str, int] = {c: port for port, c in enumerate(node.crossings)}
@@ -145,15 +164,16 @@ class ShuffleScanOperator:
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
-        self._senders = _Senders(context)
-        self._heirs = _Heirs(context)
+        self._sender_epochs = _SenderEpochs(context)
+        self._successors = _Successors(context)
 
     def on_state_takeover(self, nodes: Mapping[str, str], version: int) -> None:
-        """See `Heir`: what was sent to the others before, and comes later, is for those, too."""
+        """Registers exchanges whose nodes took over state: records sent to the old ones before, and
+        read later, go to the new ones too."""
         for crossing in self._ports:
             node, port = crossing.rsplit(".", 1)
             if node in nodes:
-                self._heirs.add(f"{nodes[node]}.{port}", crossing, version)
+                self._successors.add(f"{nodes[node]}.{port}", crossing, version)
 
     def process(self, port: int, batch: Batch) -> Output:
         if not batch.num_rows:
@@ -163,30 +183,35 @@ class ShuffleScanOperator:
         keys, records, offsets = (
             batch.column(n).to_pylist() for n in (METADATA_PREFIX + KEY, RECORD, OFFSET)
         )
-        stamps = {key: decode_header(key) for key in dict.fromkeys(keys)}
-        self._senders.check(stamps.values())
+        headers = {key: decode_header(key) for key in dict.fromkeys(keys)}
+        self._sender_epochs.check(headers.values())
         for key, record, offset in zip(keys, records, offsets, strict=True):
-            stamp, parcel = stamps[key], decode_record(record)
+            header, shuffled = headers[key], decode_record(record)
             ports = [
                 self._ports[c]
-                for c in self._heirs.of(parcel.crossing, stamp.version)
+                for c in self._successors.of(shuffled.crossing, header.version)
                 if c in self._ports
             ]
             if not ports:
                 self._counters["parcels_dropped"] += 1
                 continue
-            came = self._decode(parcel.batch)
-            # Parcels of one batch have its seed, and what is random is not the same in all parts.
-            seed = came.seed ^ batch.seed ^ ((offset * _SALT) & 0x7FFFFFFFFFFFFFFF)
-            came = replace(came, origin=str(stamp.part), proctime=batch.proctime, seed=seed)
-            output += [(to, came) for to in ports]
+            received = self._decode(shuffled.batch)
+            # All records of a batch have its seed: mixed with the offset, subtasks differ.
+            seed = received.seed ^ batch.seed ^ ((offset * _SALT) & 0x7FFFFFFFFFFFFFFF)
+            received = replace(
+                received, origin=str(header.part), proctime=batch.proctime, seed=seed
+            )
+            output += [(to, received) for to in ports]
         return output
 
     def close(self) -> None: ...
 
 
-class _Senders:
-    """The last epoch of each part that something came from: they only grow."""
+class _SenderEpochs:
+    """The last epoch received from each subtask; epochs only ascend.
+
+    State: table `senders`, subtask -> epoch; belongs to no bucket.
+    """
 
     def __init__(self, context: Context) -> None:
         self._table: KeyedTable = context.table(
@@ -199,25 +224,30 @@ class _Senders:
         )
         self._slots: dict[int, int] = dict(zip(parts, rows.tolist(), strict=True))
 
-    def check(self, stamps: Iterable[SenderHeader]) -> None:
-        came: dict[int, int] = {}
-        for stamp in stamps:
-            known = came.get(stamp.part, self._known.get(stamp.part, -1))
-            if stamp.epoch < known:
+    def check(self, headers: Iterable[SenderHeader]) -> None:
+        """Records the epochs of these headers. ValueError if a sender's epoch falls."""
+        received: dict[int, int] = {}
+        for header in headers:
+            known = received.get(header.part, self._known.get(header.part, -1))
+            if header.epoch < known:
                 raise ValueError(
-                    f"part {stamp.part} sent epoch {stamp.epoch} behind its epoch {known}"
+                    f"part {header.part} sent epoch {header.epoch} behind its epoch {known}"
                 )
-            came[stamp.part] = stamp.epoch
-        for part in came.keys() - self._slots.keys():
+            received[header.part] = header.epoch
+        for part in received.keys() - self._slots.keys():
             self._slots[part] = int(self._table.slots_for([pa.array([part], pa.int32())], 1)[0][0])
-        slots = np.array([self._slots[part] for part in came], np.int64)
-        self._table.columns["epoch"][slots] = list(came.values())
+        slots = np.array([self._slots[part] for part in received], np.int64)
+        self._table.columns["epoch"][slots] = list(received.values())
         self._table.mark(slots)
-        self._known |= came
+        self._known |= received
 
 
-class _Heirs:
-    """Crossings that take what was sent over another one before a version of the graph."""
+class _Successors:
+    """Exchanges that receive the records sent to another exchange before a version of the graph.
+
+    State: table `heirs`, (old exchange, new exchange) -> version of the graph; belongs to no
+    bucket.
+    """
 
     def __init__(self, context: Context) -> None:
         keys = Schema.of(crossing=STRING, heir=STRING)
@@ -238,18 +268,22 @@ class _Heirs:
         self._known.setdefault(old, []).append((new, version))
 
     def of(self, crossing: str, version: int) -> list[str]:
-        """The crossing itself and, of what was sent at that version, its heirs and theirs."""
-        found = [crossing]
+        """Returns the exchange itself, and all exchanges that took it over after the version of the
+        sender."""
+        exchanges = [crossing]
         for new, since in self._known.get(crossing, ()):
             if version < since:
-                found += self.of(new, version)
-        return found
+                exchanges += self.of(new, version)
+        return exchanges
 
 
 @dataclass
 class ShuffleInOperator:
-    """Puts the times of all parts together: rows come with the one that all have reached. Every
-    part holds the others back until it has told of a time of its own."""
+    """Combines the watermarks of all subtasks: rows leave with the least of them.
+
+    Every subtask holds the watermark back until it has sent one of its own. State: `PortTimes`, by
+    subtask.
+    """
 
     node: ShuffleIn
 
@@ -257,23 +291,26 @@ class ShuffleInOperator:
         self._times = PortTimes(context, self.node.parts)
 
     def process(self, port: int, batch: Batch) -> Output:
-        return [(0, made) for made in _in_time(self._aligned(batch))]
+        return [(0, part) for part in _in_time(self._aligned(batch))]
 
     def process_many(self, parts: Sequence[tuple[int, Batch]]) -> Output:
-        """What several parts sent, or one in several epochs, goes on together: an operation takes
-        one batch of many rows in less time than many of few."""
-        came = [self._aligned(batch) for _, batch in parts]
-        rows = [b for b in came[:-1] if b.num_rows]
-        if any(b.schema != came[-1].schema for b in rows):
-            return [(0, made) for batch in came for made in _in_time(batch)]
-        steps = joined_steps([np.array([b.watermark for b in came]), *(b.steps for b in came)])
-        whole = replace(concat([*rows, came[-1]]), since=came[0].since, steps=steps)
-        return [(0, made) for made in _in_time(whole)]
+        """Concatenates the batches of several subtasks, or of one in several epochs: one large
+        batch is cheaper than many small ones."""
+        aligned = [self._aligned(batch) for _, batch in parts]
+        rows = [b for b in aligned[:-1] if b.num_rows]
+        if any(b.schema != aligned[-1].schema for b in rows):
+            return [(0, part) for batch in aligned for part in _in_time(batch)]
+        steps = joined_steps(
+            [np.array([b.watermark for b in aligned]), *(b.steps for b in aligned)]
+        )
+        merged = replace(concat([*rows, aligned[-1]]), since=aligned[0].since, steps=steps)
+        return [(0, part) for part in _in_time(merged)]
 
     def close(self) -> None: ...
 
     def _aligned(self, batch: Batch) -> Batch:
-        """With the time of all parts; what comes from none of them is a tick of this one."""
+        """Returns the batch with the combined watermark; a tick of this subtask itself has no
+        origin."""
         if batch.origin:
             return replace(self._times.advance(int(batch.origin), batch), origin="")
         reached = self._times.reached
@@ -282,7 +319,8 @@ class ShuffleInOperator:
 
 
 def _in_time(batch: Batch) -> list[Batch]:
-    """Where time goes on before the first row, since of rows that are elsewhere, a tick says so."""
+    """Splits off a tick where the watermark advanced before the first row, because of rows of other
+    subtasks."""
     first = int(batch.watermarks()[0]) if batch.num_rows else batch.since
     if first <= batch.since:
         return [batch]

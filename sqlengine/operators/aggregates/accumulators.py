@@ -1,4 +1,4 @@
-"""The accumulators of an operator's aggregate calls: columns of its table, by slot."""
+"""The accumulators of an operator's aggregate calls, as columns of its state table."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from udf.vector import Errors, Vector, merge_errors
 
 
 class Accumulators:
-    """`calls` over rows of one input. `retract`: rows are taken back, too. The columns are to be
-    among the values of the table that `attach` gets. A row for which an aggregate of a user fails
-    leaves by the error port, in the name of `owner`, and counts for no call that comes behind that.
+    """The accumulators of `calls` over the rows of one input, by slot of the operator's table.
 
-    `keeping` names the result columns of calls that take nothing back all the same.
-
-    `tabled`: the values that DISTINCT calls have seen stand in tables of their own, by what
-    `open_tables` gets."""
+    `columns` must be among the value columns of the table passed to `attach`. With `retract`, rows
+    can be retracted. A row for which a user's aggregate fails leaves by the error port, in the name
+    of `owner`, and is skipped by the calls after it. `keeping` names the result columns of calls
+    that need no retraction all the same (monotonic arguments). With `tabled`, the values seen by
+    DISTINCT calls are in tables of their own (`open_tables`), as Flink's MapViews are.
+    """
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Accumulators:
 
     @property
     def columns(self) -> list[Column]:
-        """The value columns that the accumulators are."""
+        """The value columns of the accumulators."""
         return [
             Column(f"{i}#{n}", kind)
             for i, bound in enumerate(self._bound)
@@ -73,98 +73,112 @@ class Accumulators:
         self._counters = counters
 
     def open_tables(self, context: Context) -> None:
-        """Comes after `attach`, where there are `tabled` calls."""
+        """Opens the tables of `tabled` calls; called after `attach`."""
         tabled = {i: self.calls[i] for i in self._tabled}
         self._distinct = {
             i: DistinctValues(context, f"distinct {i}", self._table, c) for i, c in tabled.items()
         }
 
-    def change(self, batch: Batch, slots: IntArray, back: BoolArray | None, output: Output) -> None:
-        """Adds the rows to the accumulators at `slots`, then takes those of `back` out of them."""
+    def change(
+        self, batch: Batch, slots: IntArray, retracts: BoolArray | None, output: Output
+    ) -> None:
+        """Accumulates the rows at `slots`, then retracts those of `retracts`."""
         good = np.ones(batch.num_rows, np.bool_)
         for i, (call, bound) in enumerate(zip(self.calls, self._bound, strict=True)):
             values = None if call.argument is None else batch.column(call.argument)
             chosen, accumulator = _selected(call, batch) & good, self._accumulator(i)
-            added = self._once(i, batch, slots, chosen if back is None else chosen & ~back, 1)
-            found = [bound.update(accumulator, slots, values, added)]
-            if back is not None and call.name not in self._keeping:
-                found.append(
+            added = self._count_distinct(
+                i, batch, slots, chosen if retracts is None else chosen & ~retracts, 1
+            )
+            failures = [bound.update(accumulator, slots, values, added)]
+            if retracts is not None and call.name not in self._keeping:
+                failures.append(
                     bound.retract(
-                        accumulator, slots, values, self._once(i, batch, slots, chosen & back, -1)
+                        accumulator,
+                        slots,
+                        values,
+                        self._count_distinct(i, batch, slots, chosen & retracts, -1),
                     )
                 )
-            for errors in found:
+            for errors in failures:
                 if errors is not None:
                     good &= ~errors.mask
                     output.append((ERROR_PORT, self.failed(batch, call, errors)))
 
-    def _once(self, i: int, batch: Batch, slots: IntArray, rows: BoolArray, sign: int) -> BoolArray:
-        """Of the chosen rows those that count: for a DISTINCT call one for each value that comes or
-        goes."""
+    def _count_distinct(
+        self, i: int, batch: Batch, slots: IntArray, rows: BoolArray, sign: int
+    ) -> BoolArray:
+        """Returns the rows that a call has to process: for DISTINCT, the first of each value that
+        appears or disappears."""
         if i not in self._distinct:
             return rows
         argument = self.calls[i].argument
         assert argument is not None
-        return self._distinct[i].turn(slots, batch.column(argument), rows, sign)
+        return self._distinct[i].change_counts(slots, batch.column(argument), rows, sign)
 
     def results(self, slots: IntArray) -> list[Vector]:
-        """The value of each call at `slots`."""
-        found = (bound.result(self._accumulator(i), slots) for i, bound in enumerate(self._bound))
-        return [r if isinstance(r, Vector) else Vector(r) for r in found]
+        """Returns the value of each call at `slots`."""
+        results = (bound.result(self._accumulator(i), slots) for i, bound in enumerate(self._bound))
+        return [r if isinstance(r, Vector) else Vector(r) for r in results]
 
     @property
     def buffered(self) -> bool:
-        """Whether values wait until `hand_on`."""
+        """True if a call buffers values until `hand_on`."""
         return any(isinstance(b, Buffered) for b in self._bound)
 
     def waits(self, slots: IntArray, stage: int) -> BoolArray:
-        """Where values wait in a stage (`Buffered`)."""
-        found = np.zeros(len(slots), np.bool_)
+        """Returns True where values are buffered in a stage (`Buffered`)."""
+        pending = np.zeros(len(slots), np.bool_)
         for i, bound in enumerate(self._bound):
             if isinstance(bound, Buffered):
-                found |= bound.waits(self._accumulator(i), slots, stage)
-        return found
+                pending |= bound.waits(self._accumulator(i), slots, stage)
+        return pending
 
     def hand_on(self, slots: IntArray, stage: int) -> None:
-        """Takes what waits at `slots` on from a stage."""
+        """Moves the buffered values at `slots` out of a stage."""
         for i, bound in enumerate(self._bound):
             if isinstance(bound, Buffered):
                 bound.hand_on(self._accumulator(i), slots, stage)
 
     def parts(self, slots: IntArray) -> list[Vector]:
-        """What some calls are made from: Flink tells of a result again where only that has
+        """Returns the components of some calls, since Flink emits an update where only they have
         changed."""
-        made = ((i, b) for i, b in enumerate(self._bound) if isinstance(b, Spread | Sum))
-        return [part for i, bound in made for part in bound.parts(self._accumulator(i), slots)]
+        composed = ((i, b) for i, b in enumerate(self._bound) if isinstance(b, Spread | Sum))
+        return [part for i, bound in composed for part in bound.parts(self._accumulator(i), slots)]
 
     def merge(self, slots: IntArray, others: IntArray) -> None:
-        """Adds the accumulators at `others` to those at `slots` (each named once). Where a user's
-        aggregate fails to, it stays as it was."""
+        """Merges the accumulators at `others` into those at `slots` (each slot once).
+
+        Where a user's aggregate fails to merge, its accumulator stays as it was.
+        """
         for i, bound in enumerate(self._bound):
             bound.merge(self._accumulator(i), slots, self._accumulator(i), others)
 
     def swap(self, slots: IntArray, others: IntArray) -> None:
-        """What is at `slots` goes to `others`, and the other way (each named once), but what is the
-        first or last to come."""
+        """Exchanges the accumulators at `slots` and `others` (each slot once), except FIRST_VALUE
+        and LAST_VALUE."""
         both, turned = np.concatenate([slots, others]), np.concatenate([others, slots])
-        for i in (i for i, call in enumerate(self.calls) if not _ends(call)):
+        for i in (i for i, call in enumerate(self.calls) if not _depends_on_order(call)):
             for column in self._accumulator(i).values():
                 column[both] = column[turned]
 
     def merge_with(
         self, slots: IntArray, parts: Mapping[str, SlotColumn], others: IntArray
     ) -> None:
-        """Adds accumulators of another place, whose `columns` are `parts`, at `others` to those at
+        """Merges foreign accumulators, whose `columns` are `parts`, at `others` into those at
         `slots` (each once)."""
         for i, bound in enumerate(self._bound):
             bound.merge(self._accumulator(i), slots, _of_call(parts, i), others)
 
     def merged(self, slots: IntArray, groups: IntArray, *, latest_first: bool) -> list[Vector]:
-        """The value of each call over all accumulators of a group together, in their order; what is
-        at `slots` stays as it is. `groups` numbers them from 0 and ascends. `latest_first`: the
-        order is that of time, backwards."""
+        """Returns the value of each call over all accumulators of a group, merged in their order;
+        the table does not change.
+
+        `groups` numbers the groups from 0 and ascends. `latest_first`: the order is that of time,
+        backwards.
+        """
         back = np.lexsort((-np.arange(len(slots)), groups))
-        turned = [latest_first and _ends(c) for c in self.calls]
+        turned = [latest_first and _depends_on_order(c) for c in self.calls]
         return [
             self._merged(i, slots[back] if turn else slots, groups) for i, turn in enumerate(turned)
         ]
@@ -172,37 +186,37 @@ class Accumulators:
     def _merged(self, i: int, slots: IntArray, groups: IntArray) -> Vector:
         starts = np.flatnonzero(np.diff(groups, prepend=-1))
         rank = np.arange(len(slots)) - starts[groups]
-        bound, held = self._bound[i], self._accumulator(i)
-        if any(
-            column.dtype.kind in "Of" for column in held.values()
-        ):  # the order shows in what is rounded
+        bound, stored = self._bound[i], self._accumulator(i)
+        if any(column.dtype.kind in "Of" for column in stored.values()):
+            # Rounding and collected lists depend on the order of merges: one after the other, as
+            # Flink does. Otherwise any order will do, and pairs of pairs are faster.
             made = empty_accumulator(bound.accumulators, len(starts))
             failed = self._one_by_one(bound, made, (slots, groups, rank))
             result = bound.result(made, np.arange(len(starts)))
         else:
-            made = {name: column[slots] for name, column in held.items()}
+            made = {name: column[slots] for name, column in stored.items()}
             failed = _pairwise(bound, made, groups, rank)
             result = bound.result(made, starts)
-        found = result if isinstance(result, Vector) else Vector(result)
-        return replace(found, errors=merge_errors([*failed, found.errors])) if failed else found
+        value = result if isinstance(result, Vector) else Vector(result)
+        return replace(value, errors=merge_errors([*failed, value.errors])) if failed else value
 
     def _one_by_one(
         self, bound: Aggregate, made: Accumulator, shape: tuple[IntArray, IntArray, IntArray]
     ) -> list[Errors]:
-        """Adds to new accumulators the first of each group, then the second, and so on: nothing
-        that is held is changed."""
+        """Merges into new accumulators the first of each group, then the second, and so on; stored
+        ones stay as they are."""
         slots, groups, rank = shape
-        held = next(self._accumulator(i) for i, b in enumerate(self._bound) if b is bound)
+        stored = next(self._accumulator(i) for i, b in enumerate(self._bound) if b is bound)
         failed = []
         for n in range(int(rank.max(initial=-1)) + 1):
             at = np.flatnonzero(rank == n)
-            errors = bound.merge(made, groups[at], held, slots[at])
+            errors = bound.merge(made, groups[at], stored, slots[at])
             if errors is not None:
                 failed.append(_by_group(errors, groups[at], len(next(iter(made.values())))))
         return failed
 
     def failed(self, rows: Batch, call: AggregateCall, errors: Errors) -> Batch:
-        """Dead letters of the rows that have errors."""
+        """Returns dead letters of the rows with errors."""
         bad = np.flatnonzero(errors.mask)
         count = len(bad)
         self._counters["rows_in_error"] += count
@@ -230,7 +244,8 @@ def _of_call(columns: Mapping[str, SlotColumn], i: int) -> Accumulator:
 def _pairwise(
     bound: Aggregate, made: Accumulator, groups: IntArray, rank: IntArray
 ) -> list[Errors]:
-    """Merges neighbours with neighbours until one of each group is left, at its first place."""
+    """Merges neighbours until one accumulator of each group is left, at its first place (a tree of
+    merges)."""
     failed, step, count = [], 1, int(groups.max(initial=-1)) + 1
     size = np.bincount(groups, minlength=count)[groups]
     while (step < size).any():
@@ -242,14 +257,14 @@ def _pairwise(
     return failed
 
 
-def _ends(call: AggregateCall) -> bool:
-    """Whether the call asks for the first or last row: then those of the earliest slice come
-    first."""
+def _depends_on_order(call: AggregateCall) -> bool:
+    """True if the call asks for the first or last row, so that accumulators must be merged in the
+    order of time."""
     return call.function.partition(" ")[0] in ("FIRST_VALUE", "LAST_VALUE")
 
 
 def _by_group(errors: Errors, groups: IntArray, count: int) -> Errors:
-    """Errors of pairs as those of the groups that they are of."""
+    """Maps errors of pairs to their groups."""
     mask, codes = np.zeros(count, np.bool_), np.zeros(count, np.int32)
     at = np.flatnonzero(errors.mask)
     mask[groups[at]], codes[groups[at]] = True, errors.codes[at]

@@ -1,5 +1,4 @@
-"""Which values of a group have been seen: what DISTINCT calls over groups without an end count
-by."""
+"""The values that DISTINCT calls have seen, for groups without an end."""
 
 from __future__ import annotations
 
@@ -16,13 +15,13 @@ from sqlengine.state.table import KeyedTable
 _GROUP, _VALUE, _COUNT = "#group", "#value", "#count"
 _NUMBER = BIGINT.with_nullable(False)
 _SUFFIX = " DISTINCT"
-# Encoding a dictionary of floats may bring the two zeros together, which differ here.
+# Dictionary encoding of floats may unify the two zeros, which are distinct values here.
 _APART = (Root.FLOAT, Root.DOUBLE)
 
 
 def plain_function(call: AggregateCall) -> str | None:
-    """The function that counts the values, for a DISTINCT call whose values can stand in a table;
-    None for others."""
+    """Returns the function without DISTINCT, for a call whose values can be kept in a table; None
+    for others."""
     kind = call.argument_type
     if not call.function.endswith(_SUFFIX) or kind is None or kind.root in _APART or kind.children:
         return None
@@ -30,9 +29,12 @@ def plain_function(call: AggregateCall) -> str | None:
 
 
 class DistinctValues:
-    """One table: a group, by its identity in the table `groups`, and a value -> how often the value
-    is there. So a checkpoint writes what has changed, and not all values of each group that a row
-    touched."""
+    """Counts the values of each group in a table of its own.
+
+    State: table `name`, identity of the group's row in `groups` and value -> number of rows with
+    that value. So a checkpoint writes the values that changed, not all values of each group that
+    was touched.
+    """
 
     def __init__(
         self, context: Context, name: str, groups: KeyedTable, call: AggregateCall
@@ -44,16 +46,23 @@ class DistinctValues:
             name, columns, Schema((Column(_COUNT, _NUMBER),)), ()
         )
 
-    def turn(self, groups: IntArray, values: pa.Array, rows: BoolArray, sign: int) -> BoolArray:
-        """Of the chosen rows those with which a value comes to their group (`sign` 1) or leaves it
-        (-1). `groups` are the slots of the rows' groups; NULL is a value, too, which most functions
-        leave out."""
+    def change_counts(
+        self, groups: IntArray, values: pa.Array, rows: BoolArray, sign: int
+    ) -> BoolArray:
+        """Returns True at rows with which a value appears in its group (`sign` 1) or disappears
+        from it (-1).
+
+        `groups` are the slots of the rows' groups, `rows` selects the rows to count. NULL is a
+        value too; most functions skip it later.
+        """
         turned = np.zeros(len(groups), np.bool_)
         at = np.flatnonzero(rows)
         if not len(at):
             return turned
         encoded = values.take(pa.array(at)).dictionary_encode("encode")
         codes = encoded.indices.to_numpy().astype(np.int64)
+        # One change for each distinct (group, value) of the batch: a value whose count goes from 0
+        # to 3 appears once, at its first row.
         pairs, first, counts = np.unique(
             groups[at] * len(encoded.dictionary) + codes, return_index=True, return_counts=True
         )
@@ -61,10 +70,10 @@ class DistinctValues:
         identity, buckets = self._groups.identities(groups[chosen])
         keys = [pa.array(identity), values.take(pa.array(chosen))]
         slots, _ = self._table.slots_for(keys, len(pairs), buckets=buckets)
-        held = self._table.columns[_COUNT]
-        before = held[slots].astype(np.int64)
+        value_counts = self._table.columns[_COUNT]
+        before = value_counts[slots].astype(np.int64)
         after = before + sign * counts
-        held[slots] = after
+        value_counts[slots] = after
         self._table.mark(slots)
         turned[at[first]] = (before > 0) != (after > 0)
         self._table.remove(slots[after == 0])

@@ -1,4 +1,4 @@
-"""Rows for several groupings at once."""
+"""GROUPING SETS, ROLLUP, CUBE: emits each row once for each grouping set."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from sqlengine.operators.base import Context, Output
 
 
 class ExpandOperator:
-    """Each row once for each set of grouped columns, all of one row before those of the next. Gives
-    the columns that somebody reads (`columns`)."""
+    """Emits each row once for each set of grouped columns, all copies of one row before those of
+    the next.
+
+    Flink's StreamExecExpand. Stateless. Emits the columns that are read downstream (`columns`).
+    """
 
     def __init__(self, node: Expand, columns: Sequence[str]) -> None:
         self.schema = node.schema.select(tuple(columns))

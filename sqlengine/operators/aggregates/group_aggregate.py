@@ -1,4 +1,4 @@
-"""One row per key, changed with each row that comes."""
+"""Unbounded GROUP BY: one row per key, updated by every batch."""
 
 from __future__ import annotations
 
@@ -26,16 +26,23 @@ from sqlengine.state.columns import BoolArray
 from sqlengine.state.table import KeyedTable
 from udf.vector import Vector, merge_errors
 
-# How many rows a key has, and when it was touched last (ms of processing time).
+# The number of rows of a key, and the time of its last change (processing time, ms).
 ROWS, _TOUCHED = "#rows", "#touched"
 _NUMBER = BIGINT.with_nullable(False)
 
 
 class GroupAggregateOperator:
-    """For each batch and key, what its rows change together: +I for a new key, -U and +U where the
-    result is another than before, -D where no row is left. Keys come in the order in which the
-    batch touches them first. A row that takes something back from a key that has nothing is dropped
-    (`rows_without_key`), as Flink does."""
+    """Emits for each batch and key what its rows changed together: +I for a new key, -U and +U, or
+    -D for the last row.
+
+    As Flink's StreamExecGroupAggregate with mini-batch (MiniBatchGroupAggFunction): -U and +U only
+    where the result differs. Keys are in the order in which the batch touches them first. Input:
+    one changelog. A retraction for a key without rows is dropped (`rows_without_key`), as in Flink.
+    Late rows do not exist: there are no windows.
+
+    State: table `groups`, key -> `#rows`, accumulators, `#touched` with a TTL (then an update is
+    emitted even where nothing differs, as in Flink); tables `distinct <n>`.
+    """
 
     def __init__(self, node: GroupAggregate, owner: str = "") -> None:
         self._node = node
@@ -64,13 +71,13 @@ class GroupAggregateOperator:
             self._table.remove(self._table.due(_TOUCHED, batch.proctime - self._node.ttl_ms))
         changed = self._change(batch, output) if batch.num_rows else None
         if self._node.always and batch.watermark == MAX_WATERMARK and not len(self._table):
-            changed = self._of_nothing(batch)
+            changed = self._empty_result(batch)
         return [*output, (0, changed or batch.tick(self._node.schema))]
 
     def close(self) -> None: ...
 
-    def _of_nothing(self, batch: Batch) -> Batch:
-        """The row that there is though input has ended without any."""
+    def _empty_result(self, batch: Batch) -> Batch:
+        """Returns the one row of a global aggregate whose bounded input was empty."""
         slots, _ = self._table.slots_for([], 1)
         self._table.columns[ROWS][slots] = 1
         self._table.mark(slots)
@@ -78,55 +85,55 @@ class GroupAggregateOperator:
         return replace(batch.tick(self._node.schema), columns=values, num_rows=1)
 
     def _change(self, batch: Batch, output: Output) -> Batch | None:
-        back = takes_back(batch)
+        retracts = takes_back(batch)
         slots, _ = self._table.slots_for([batch.column(k) for k in self._node.keys], batch.num_rows)
-        if back is not None:
-            batch, slots, back = self._known(batch, slots, back)
+        if retracts is not None:
+            batch, slots, retracts = self._without_unknown(batch, slots, retracts)
         touched = first_seen(slots)
         rows = self._table.columns[ROWS].view(np.int64)
         existed = rows[touched] > 0
         before = [*self._accumulators.results(touched), *self._accumulators.parts(touched)]
-        self._add(batch, slots, back, output)
+        self._add(batch, slots, retracts, output)
         exists = rows[touched] > 0
         after = [*self._accumulators.results(touched), *self._accumulators.parts(touched)]
         if self._node.ttl_ms:
             self._table.columns[_TOUCHED][touched] = batch.proctime
         self._table.mark(touched)
-        result = self._told(batch, touched, (existed, exists), (before, after), output)
+        result = self._changes(batch, touched, (existed, exists), (before, after), output)
         self._table.remove(touched[~exists])
         return result
 
     def _add(self, batch: Batch, slots: IntArray, back: BoolArray | None, output: Output) -> None:
-        """Adds rows to those of their keys, and takes back those of `back`."""
+        """Accumulates rows into their keys, and retracts those of `back`."""
         self._accumulators.change(batch, slots, back, output)
         rows = self._table.columns[ROWS].view(np.int64)
         np.add.at(rows, slots, 1 if back is None else np.where(back, -1, 1))
 
-    def _known(
+    def _without_unknown(
         self, batch: Batch, slots: IntArray, back: BoolArray
     ) -> tuple[Batch, IntArray, BoolArray]:
-        """Without the rows that take back what their key does not have."""
-        held: dict[int, int] = {}
+        """Drops retractions for keys without rows."""
+        row_counts: dict[int, int] = {}
         rows, keep = self._table.columns[ROWS], np.ones(len(slots), np.bool_)
         for i, (slot, takes) in enumerate(zip(slots.tolist(), back.tolist(), strict=True)):
-            count = held.get(slot, int(rows[slot]))
+            count = row_counts.get(slot, int(rows[slot]))
             keep[i] = not takes or count > 0
-            held[slot] = count + (-1 if takes else 1) * int(keep[i])
+            row_counts[slot] = count + (-1 if takes else 1) * int(keep[i])
         if keep.all():
             return batch, slots, back
         self._counters["rows_without_key"] += int((~keep).sum())
         return batch.take(np.flatnonzero(keep)), slots[keep], back[keep]
 
-    def _told(
+    def _changes(
         self,
         batch: Batch,
         touched: IntArray,
-        there: tuple[BoolArray, BoolArray],
+        existence: tuple[BoolArray, BoolArray],
         results: tuple[list[Vector], list[Vector]],
         output: Output,
     ) -> Batch | None:
-        """The rows that say what has changed."""
-        existed, exists = there
+        """Returns the changelog rows of the touched keys; None where nothing changed."""
+        existed, exists = existence
         old, new = ([v.array(len(touched)) for v in side] for side in results)
         changed = existed != exists
         stays = existed & exists
@@ -135,29 +142,29 @@ class GroupAggregateOperator:
             if self._node.ttl_ms and self._node.aggregates
             else stays & differ(old, new, len(touched))
         )
-        which, kinds = sequence(existed, exists, changed | different)
-        if not len(which):
+        index, kinds = sequence(existed, exists, changed | different)
+        if not len(index):
             return None
-        keys = [k.take(pa.array(which)) for k in self._table.key_arrays(touched)]
-        was = (kinds == UPDATE_BEFORE) | (kinds == DELETE)
-        chosen = pa.array(np.where(was, which, which + len(touched)))
+        keys = [k.take(pa.array(index)) for k in self._table.key_arrays(touched)]
+        is_old = (kinds == UPDATE_BEFORE) | (kinds == DELETE)
+        chosen = pa.array(np.where(is_old, index, index + len(touched)))
         pairs = list(zip(old, new, strict=True))[: len(self._node.aggregates)]
         values = [pa.concat_arrays([a, b]).take(chosen) for a, b in pairs]
         result = replace(
             batch.tick(self._node.schema),
             columns=(*keys, *values),
-            num_rows=len(which),
+            num_rows=len(index),
             kinds=plain(kinds),
         )
         errors = merge_errors([v.errors for v in results[1]])
         if errors is None:
             return result
-        return self._without(result, errors.mask[which] & ~was, results[1], which, output)
+        return self._without_failed(result, errors.mask[index] & ~is_old, results[1], index, output)
 
-    def _without(
+    def _without_failed(
         self, result: Batch, bad: BoolArray, values: list[Vector], which: IntArray, output: Output
     ) -> Batch:
-        """The result without rows whose value a user's aggregate could not give."""
+        """Drops rows whose value a user's aggregate could not compute."""
         for call, vector in zip(self._node.aggregates, values, strict=False):
             errors = None if vector.errors is None else vector.errors.take(which)
             if errors is not None:

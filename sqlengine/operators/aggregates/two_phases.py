@@ -1,5 +1,7 @@
-"""Aggregates in two steps: of a batch one row for each key before the exchange, and these put
-together behind it."""
+"""Two-phase aggregation: one partial row per key and batch before the exchange, merged behind it.
+
+As Flink's TwoStageOptimizedAggregateRule plans it (`table.optimizer.agg-phase-strategy`).
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,11 @@ from sqlengine.state.table import KeyedTable
 
 
 class LocalAggregateOperator:
-    """Keeps nothing from batch to batch. `rows_before_exchange` and `rows_over_exchange` count what
-    came and what went on. Keys come in the order in which the batch has them first."""
+    """Aggregates each batch to one partial row per key, as Flink's LocalGroupAggregate.
+
+    Keeps nothing between batches. Keys are in the order in which the batch has them first.
+    Counters: `rows_before_exchange` and `rows_over_exchange`.
+    """
 
     def __init__(self, node: LocalAggregate, owner: str = "") -> None:
         self._node = node
@@ -57,9 +62,10 @@ class LocalAggregateOperator:
         return [*output, (0, self._result(batch, columns, len(touched)))]
 
     def _result(self, batch: Batch, columns: list[pa.Array], count: int) -> Batch:
-        """Comes with the time behind the batch, as the results of an aggregate do."""
-        told = [s for s in (batch.steps, batch.row_watermarks) if s is not None]
-        steps = np.unique(np.concatenate(told)) if told else None
+        """Returns the partial rows with the watermark after the batch, as an aggregate emits its
+        results."""
+        watermarks = [s for s in (batch.steps, batch.row_watermarks) if s is not None]
+        steps = np.unique(np.concatenate(watermarks)) if watermarks else None
         return replace(
             batch.result(self._node.schema, columns, count), origin=batch.origin, steps=steps
         )
@@ -68,7 +74,8 @@ class LocalAggregateOperator:
 
 
 class GlobalAggregateOperator(GroupAggregateOperator):
-    """As the aggregate in one step, but each row stands for many."""
+    """Merges partial rows, as Flink's GlobalGroupAggregate; otherwise like
+    `GroupAggregateOperator`."""
 
     def __init__(self, node: GlobalAggregate, owner: str = "") -> None:
         super().__init__(node, owner)
@@ -83,17 +90,18 @@ class GlobalAggregateOperator(GroupAggregateOperator):
 
 
 def _columns(batch: Batch, parts: Sequence[Column]) -> dict[str, SlotColumn]:
-    """Columns of accumulators as a table holds them, by row."""
-    found: dict[str, SlotColumn] = {}
+    """Returns accumulator columns in the form of a state table, by row."""
+    columns: dict[str, SlotColumn] = {}
     for column in parts:
-        found[column.name], valid = to_numpy(column.type, batch.column(column.name))
+        columns[column.name], valid = to_numpy(column.type, batch.column(column.name))
         if column.type.nullable:
-            found[column.name + "?"] = valid
-    return found
+            columns[column.name + "?"] = valid
+    return columns
 
 
 def _rounds(slots: IntArray) -> Iterator[IntArray]:
-    """Rows in which no slot comes twice: the first of each, then the second, and so on."""
+    """Yields rounds of rows without a repeated slot: the first row of each slot, then the second,
+    and so on."""
     order = np.argsort(slots, kind="stable")
     ordered = slots[order]
     starts = np.flatnonzero(np.diff(ordered, prepend=-1))

@@ -1,4 +1,4 @@
-"""Joins of rows whose times are near."""
+"""Interval joins: the row times of two rows are within an interval."""
 
 from __future__ import annotations
 
@@ -27,13 +27,16 @@ from sqlengine.operators.ports import PortTimes
 from sqlengine.state.columns import BoolArray, milliseconds
 from sqlengine.state.rows import RowsTable
 
-# A row's time, when it goes, and whether it has met another.
+# A row's time, the time of its removal (both ms), and whether it has had a match.
 _TIME, _DUE, _MET = "#time", "#due", "#met"
 _NUMBER = BIGINT.with_nullable(False)
 
 
 class _Side:
-    """What is held of one side."""
+    """The stored rows of one side.
+
+    State: table `left` or `right`, join key -> rows with `#time`, `#due`, `#met`.
+    """
 
     def __init__(self, node: IntervalJoin, port: int) -> None:
         self.schema = node.inputs[port].schema
@@ -71,12 +74,18 @@ class _Side:
 
 
 class IntervalJoinOperator:
-    """A row meets those of the other side that are held when it comes, late or not. It is held
-    until the watermark (or the clock) is so far past its time that no row in time can meet it, and
-    half an interval longer, as in Flink. A row of a side that is kept whole which has met none goes
-    on with NULL when it is no longer held.
+    """Joins rows whose times differ by an interval, as Flink's RowTimeIntervalJoin and
+    ProcTimeIntervalJoin.
 
-    `aligned` inputs come from one source, batch for batch: they take turns where rows are late."""
+    An arriving row, late or not, joins the stored rows of the other side. It is stored until the
+    watermark (or the clock) is so far past its time that no row in time can match it, and half an
+    interval longer, as in Flink. An unmatched row of an outer side is emitted with NULLs when it is
+    removed. The emitted watermark is delayed by the longest time that such a row can wait. Timers:
+    `#due` of each row.
+
+    `aligned` inputs come from one source, batch for batch: they are interleaved where rows are
+    late.
+    """
 
     def __init__(self, node: IntervalJoin, owner: str = "", *, aligned: bool = False) -> None:
         self._node = node
@@ -100,14 +109,14 @@ class IntervalJoinOperator:
             yield from self._process(port, piece)
 
     def process_many(self, parts: Sequence[tuple[int, Batch]]) -> Output:
-        """What `process` gives for all of them; for the parts of one batch in the order of the
+        """Processes the batches in turn; the parts of one source batch in the order of the
         source."""
         if self._aligned and [port for port, _ in parts] == [0, 1]:
             batches = [batch for _, batch in parts]
             parts = list(
                 interleave_late_rows(batches, [self._late(port, batch) for port, batch in parts])
             )
-        return [told for port, batch in parts for told in self.process(port, batch)]
+        return [result for port, batch in parts for result in self.process(port, batch)]
 
     def _late(self, port: int, batch: Batch) -> BoolArray:
         times, _ = milliseconds(batch.column(self._sides[port].time_column))
@@ -116,32 +125,33 @@ class IntervalJoinOperator:
     def _process(self, port: int, piece: MatchedPiece) -> Output:
         batch = self._times.advance(port, piece.batch)
         output: Output = []
-        made = [self._met(port, replace(piece, batch=batch), output)] if batch.num_rows else []
-        made += [b for side in (0, 1) if (b := self._gone(side, batch)) is not None]
-        together = concat([*made, self._told(batch, (), 0)])
-        if made and not self._node.proctime:  # what goes before a row of this batch comes before it
-            together = together.take(np.argsort(together.watermarks(), kind="stable"))
-        return [*output, (0, together)]
+        joined = [self._join(port, replace(piece, batch=batch), output)] if batch.num_rows else []
+        joined += [b for side in (0, 1) if (b := self._expire(side, batch)) is not None]
+        result = concat([*joined, self._result(batch, (), 0)])
+        if joined and not self._node.proctime:
+            # Padded rows that expired before a row of this batch are emitted before its results.
+            result = result.take(np.argsort(result.watermarks(), kind="stable"))
+        return [*output, (0, result)]
 
     def close(self) -> None: ...
 
-    def _told(
+    def _result(
         self,
         batch: Batch,
         columns: Sequence[pa.Array],
         num_rows: int,
         row_watermarks: IntArray | None = None,
     ) -> Batch:
-        """Rows of the result. Their watermark stays behind: there may still be rows that waited for
-        a match."""
-        watermark, since = (int(t) for t in self._behind(np.array([batch.watermark, batch.since])))
+        """Returns output rows with a delayed watermark: rows that still wait for a match may be
+        emitted behind it."""
+        watermark, since = (int(t) for t in self._delayed(np.array([batch.watermark, batch.since])))
         result = batch.result(
             self._node.schema, columns or batch.tick(self._node.schema).columns, num_rows
         )
-        before = None if row_watermarks is None else self._behind(row_watermarks)
+        before = None if row_watermarks is None else self._delayed(row_watermarks)
         return replace(result, watermark=watermark, row_watermarks=before, since=since)
 
-    def _behind(self, watermarks: IntArray) -> IntArray:
+    def _delayed(self, watermarks: IntArray) -> IntArray:
         moves = (
             (watermarks != MIN_WATERMARK)
             & (watermarks != MAX_WATERMARK)
@@ -149,38 +159,44 @@ class IntervalJoinOperator:
         )
         return np.where(moves, watermarks - np.where(moves, self._node.delay_ms, 0), watermarks)
 
-    def _met(self, port: int, piece: MatchedPiece, output: Output) -> Batch:
+    def _join(self, port: int, piece: MatchedPiece, output: Output) -> Batch:
         batch, this, other = piece.batch, self._sides[port], self._sides[1 - port]
         clock = batch.watermarks()
         if self._node.proctime:
             clock = times = np.full(batch.num_rows, batch.proctime)
         else:
             times, _ = milliseconds(batch.column(this.time_column))
-        rows, slots = self._near(port, piece, times, clock)
+        rows, slots = self._in_interval(port, piece, times, clock)
         if self._residual is not None and len(rows):
             holds = self._residual.holds(port, batch, rows, other, slots, output)
             rows, slots = rows[holds], slots[holds]
         met = np.zeros(batch.num_rows, np.bool_)
         met[rows] = True
-        seen = np.unique(slots)
-        other.rows.table.columns[_MET][seen] = True
-        other.rows.table.mark(seen)
-        held = self._hold(port, batch, times, clock, met)
-        told = [OutputRows(rows, 1, rows, slots, np.zeros(len(rows), np.int8))]
+        matched_slots = np.unique(slots)
+        other.rows.table.columns[_MET][matched_slots] = True
+        other.rows.table.mark(matched_slots)
+        stored = self._store(port, batch, times, clock, met)
+        outputs = [OutputRows(rows, 1, rows, slots, np.zeros(len(rows), np.int8))]
         if self._node.kind.keeps(port):
-            alone = np.flatnonzero(~met & ~held)
-            told.append(
-                OutputRows(alone, 1, alone, null_slots(alone), np.zeros(len(alone), np.int8))
+            unmatched = np.flatnonzero(~met & ~stored)
+            outputs.append(
+                OutputRows(
+                    unmatched,
+                    1,
+                    unmatched,
+                    null_slots(unmatched),
+                    np.zeros(len(unmatched), np.int8),
+                )
             )
-        columns, by, _ = assemble(port, batch, other, told)
+        columns, by, _ = assemble(port, batch, other, outputs)
         before = batch.row_watermarks
-        return self._told(batch, columns, len(by), None if before is None else before[by])
+        return self._result(batch, columns, len(by), None if before is None else before[by])
 
-    def _near(
+    def _in_interval(
         self, port: int, piece: MatchedPiece, times: IntArray, clock: IntArray
     ) -> tuple[IntArray, IntArray]:
-        """The pairs that are near, and of which the other side's row was held when this one
-        came."""
+        """Filters the pairs to those within the interval whose stored row was not yet removed when
+        the other arrived."""
         other, rows, slots = self._sides[1 - port], piece.rows, piece.slots
         apart = times[rows] - other.numbers(_TIME, slots)
         if port == 1:
@@ -189,39 +205,41 @@ class IntervalJoinOperator:
         near &= other.numbers(_DUE, slots) > clock[rows]
         return rows[near], slots[near]
 
-    def _hold(
+    def _store(
         self, port: int, batch: Batch, times: IntArray, clock: IntArray, met: BoolArray
     ) -> BoolArray:
-        """Holds the rows that others may still meet; says which."""
+        """Stores the rows that can still be matched; returns which ones."""
         this = self._sides[port]
         last = times + this.held_ms
-        held = clock < last if this.held_ms or not self._node.proctime else clock <= last
-        if not self._node.kind.keeps(port):  # NULL meets nothing
+        stored = clock < last if this.held_ms or not self._node.proctime else clock <= last
+        if not self._node.kind.keeps(port):  # a NULL key matches nothing, and is never emitted
             _, numbers = keys_of(batch, this.keys, self._strict)
-            held &= np.isin(np.arange(batch.num_rows), numbers)
-        chosen = np.flatnonzero(held)
+            stored &= np.isin(np.arange(batch.num_rows), numbers)
+        chosen = np.flatnonzero(stored)
         if len(chosen):
             rows = batch.take(chosen)
             due = last[chosen] + self._node.patience_ms
             this.put(rows, [rows.column(k) for k in this.keys], times[chosen], due, met[chosen])
-        return held
+        return stored
 
-    def _gone(self, port: int, batch: Batch) -> Batch | None:
-        """Forgets rows that nobody can meet any more; those that met none go on where their side is
-        kept whole."""
+    def _expire(self, port: int, batch: Batch) -> Batch | None:
+        """Removes rows that can no longer be matched; returns the unmatched ones of an outer side,
+        padded."""
         side = self._sides[port]
         due = side.rows.table.due(_DUE, batch.proctime if self._node.proctime else batch.watermark)
         if not len(due):
             return None
         due = side.rows.table.in_order(due, _TIME)
-        alone = due[~side.rows.table.columns[_MET][due].astype(np.bool_, copy=False)]
-        made = None
-        if self._node.kind.keeps(port) and len(alone):
-            count = len(alone)
+        unmatched = due[~side.rows.table.columns[_MET][due].astype(np.bool_, copy=False)]
+        padded = None
+        if self._node.kind.keeps(port) and len(unmatched):
+            count = len(unmatched)
             nulls = [pa.nulls(count, c.type.arrow) for c in self._sides[1 - port].schema]
-            own = [side.column(n, alone) for n in side.schema.names]
-            columns = (*own, *nulls) if port == 0 else (*nulls, *own)
-            over = batch.watermarks_before(side.numbers(_DUE, alone))
-            made = self._told(batch, columns, count, None if self._node.proctime else over)
+            columns_of_side = [side.column(n, unmatched) for n in side.schema.names]
+            columns = (*columns_of_side, *nulls) if port == 0 else (*nulls, *columns_of_side)
+            watermarks = batch.watermarks_before(side.numbers(_DUE, unmatched))
+            padded = self._result(
+                batch, columns, count, None if self._node.proctime else watermarks
+            )
         side.rows.drop(due)
-        return made
+        return padded

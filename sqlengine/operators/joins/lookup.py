@@ -1,4 +1,4 @@
-"""Look-ups: rows that come meet what a table holds then."""
+"""Lookup joins: FOR SYSTEM_TIME AS OF the processing time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ _NTH = Column("#nth", INT.with_nullable(False))
 
 
 class _Dimension:
-    """The rows of the table, by the columns that are looked up."""
+    """The rows of the dimension table, by the lookup columns.
+
+    State: table `table`, lookup key and primary key -> the other columns.
+    """
 
     def __init__(self, node: LookupJoin) -> None:
         self.schema = node.right.schema
@@ -56,45 +59,49 @@ class _Dimension:
         return self.rows.table.array(stored, slots)
 
     def change(self, batch: Batch) -> None:
-        back = takes_back(batch)
-        if back is not None and self._replaces:
-            gone = batch.take(np.flatnonzero(back))
-            found = self.rows.find(
-                [gone.column(k) for k in self._keys], self._identity(gone), gone.num_rows
+        retracts = takes_back(batch)
+        if retracts is not None and self._replaces:
+            retracted = batch.take(np.flatnonzero(retracts))
+            slots = self.rows.find(
+                [retracted.column(k) for k in self._keys],
+                self._identity(retracted),
+                retracted.num_rows,
             )
-            self.rows.drop(np.unique(found[found >= 0]))
-        elif back is not None:
-            self._forget(batch.take(np.flatnonzero(back)))
-        batch = batch if back is None else batch.take(np.flatnonzero(~back))
+            self.rows.drop(np.unique(slots[slots >= 0]))
+        elif retracts is not None:
+            self._retract_by_value(batch.take(np.flatnonzero(retracts)))
+        batch = batch if retracts is None else batch.take(np.flatnonzero(~retracts))
         values = [batch.column(n) for n in self._rest]
         self.rows.put(
             [batch.column(k) for k in self._keys], self._identity(batch), values, batch.num_rows
         )
 
-    def _forget(self, gone: Batch) -> None:
-        """One row that is equal, for each of these: without a primary key rows have nothing else
-        that tells them apart."""
-        groups = self.rows.groups([gone.column(k) for k in self._keys], gone.num_rows).tolist()
+    def _retract_by_value(self, retracted: Batch) -> None:
+        """Removes one equal row for each retraction: without a primary key, rows are identified by
+        their values."""
+        groups = self.rows.groups(
+            [retracted.column(k) for k in self._keys], retracted.num_rows
+        ).tolist()
         wanted = [
             tuple(map(repr, row))
-            for row in _tuples([gone.column(n) for n in self._rest], gone.num_rows)
+            for row in _tuples([retracted.column(n) for n in self._rest], retracted.num_rows)
         ]
-        held: dict[int, dict[tuple[str, ...], list[int]]] = {}
-        found: list[int] = []
+        stored: dict[int, dict[tuple[str, ...], list[int]]] = {}
+        removed: list[int] = []
         for group, row in zip(groups, wanted, strict=True):
-            if group >= 0 and group not in held:
-                held[group] = self._by_value(self.rows.slots(group))
-            slots = held.get(group, {}).get(row)
+            if group >= 0 and group not in stored:
+                stored[group] = self._by_value(self.rows.slots(group))
+            slots = stored.get(group, {}).get(row)
             if slots:
-                found.append(slots.pop(0))
-        self.rows.drop(np.array(found, np.int64))
+                removed.append(slots.pop(0))
+        self.rows.drop(np.array(removed, np.int64))
 
     def _by_value(self, slots: IntArray) -> dict[tuple[str, ...], list[int]]:
-        found: dict[tuple[str, ...], list[int]] = {}
+        by_value: dict[tuple[str, ...], list[int]] = {}
         rows = _tuples([self.rows.table.array(n, slots) for n in self._rest], len(slots))
         for slot, row in zip(slots.tolist(), rows, strict=True):
-            found.setdefault(tuple(map(repr, row)), []).append(slot)
-        return found
+            by_value.setdefault(tuple(map(repr, row)), []).append(slot)
+        return by_value
 
     def _identity(self, batch: Batch) -> list[pa.Array]:
         if self._replaces and not self._unique:
@@ -103,18 +110,22 @@ class _Dimension:
 
 
 def _tuples(columns: list[pa.Array], count: int) -> Iterator[tuple[object, ...]]:
-    """Rows as Python values; also without any column."""
+    """Returns rows as Python tuples; also for rows without columns."""
     return zip(*(c.to_pylist() for c in columns), strict=True) if columns else iter([()] * count)
 
 
-class _Sent:
-    """What has been given for the left rows that are there: a left row that is taken back takes
-    that back, whatever the table holds now."""
+class _EmittedRows:
+    """The rows that were emitted for each left row, where the left input has changes.
+
+    A retracted left row retracts exactly these, whatever the dimension table holds now: Flink's
+    KeyedLookupJoinWrapper does the same with lookup results. State: table `sent`, all columns of
+    the result and a number -> multiplicity.
+    """
 
     def __init__(self, node: LookupJoin) -> None:
         self._schema = node.schema
         self._left = len(node.left.schema)
-        self._given = [c.type for c in node.schema.columns[self._left :]]
+        self._right_types = [c.type for c in node.schema.columns[self._left :]]
         self._exchange = tuple(f"{n}@" for n in node.keys(0))
 
     def open(self, context: Context) -> None:
@@ -125,28 +136,34 @@ class _Sent:
         self.rows = RowsTable(context, "sent", key, identity, Schema(()), self._exchange)
 
     def put(self, columns: list[pa.Array], by: IntArray) -> None:
-        """Rows that are given, each with the number of its left row."""
-        given = columns[self._left :]
-        self.rows.put(columns[: self._left], [*given, self._numbers(given, by)], [], len(by))
+        """Records emitted rows; `by` are the numbers of their left rows."""
+        right = columns[self._left :]
+        self.rows.put(columns[: self._left], [*right, self._numbers(right, by)], [], len(by))
 
-    def taken(self, batch: Batch) -> tuple[list[pa.Array], IntArray]:
-        """The rows that these left rows have been given, each with the number of its left row; they
-        are forgotten."""
+    def take(self, batch: Batch) -> tuple[list[pa.Array], IntArray]:
+        """Removes and returns the rows emitted for these left rows, each with the number of its
+        left row."""
         rows, slots = self.rows.matches(list(batch.columns), batch.num_rows)
         columns = self.rows.arrays(self._names, slots)
-        gone = np.unique(self.rows.take(columns[: self._left], columns[self._left :], len(slots)))
-        gone = gone[gone >= 0]
-        self.rows.drop(gone[self.rows.table.columns[COUNT][gone] == 0])
+        slots_taken = np.unique(
+            self.rows.take(columns[: self._left], columns[self._left :], len(slots))
+        )
+        slots_taken = slots_taken[slots_taken >= 0]
+        self.rows.drop(slots_taken[self.rows.table.columns[COUNT][slots_taken] == 0])
         return columns[:-1], rows
 
-    def _numbers(self, given: list[pa.Array], by: IntArray) -> pa.Array:
-        """Of equal rows that one left row is given, which one each is: the count of a row is that
-        of equal left rows."""
+    def _numbers(self, right: list[pa.Array], by: IntArray) -> pa.Array:
+        """Numbers equal rows that one left row was joined to.
+
+        So the multiplicity of a stored row is the number of equal left rows.
+        """
         numbers = np.zeros(len(by), np.int32)
         several = np.flatnonzero(np.bincount(by)[by] > 1) if len(by) else by
         if len(several):
             seen = Counter[tuple[int, bytes]]()
-            equal = encode(self._given, [g.take(pa.array(several)) for g in given], len(several))
+            equal = encode(
+                self._right_types, [g.take(pa.array(several)) for g in right], len(several)
+            )
             for place, row in zip(
                 several.tolist(), zip(by[several].tolist(), equal, strict=True), strict=True
             ):
@@ -156,9 +173,13 @@ class _Sent:
 
 
 class LookupJoinOperator:
-    """What the table holds when a left row comes counts: nothing is taken back when the table
-    changes, and what a left row was given goes with it. (Who feeds it reads the table first.) Time
-    is that of the left side."""
+    """Joins left rows (input 0) to the dimension table's rows (input 1) at the moment they arrive.
+
+    As Flink's StreamExecLookupJoin, with the table kept in state. Later changes of the table
+    retract nothing; a retracted left row retracts what was emitted for it. (The executor reads the
+    table's input first.) The watermark is that of the left side. State: `_Dimension`, and
+    `_EmittedRows` where the left input has changes. No timers.
+    """
 
     def __init__(self, node: LookupJoin, owner: str = "") -> None:
         self._node = node
@@ -167,12 +188,12 @@ class LookupJoinOperator:
         self._strict = [i for i, e in enumerate(node.equalities) if not e.null_safe]
         residual = node.conditions[1]
         self._residual = PairCondition(node, conjunction(residual), owner) if residual else None
-        self._sent = _Sent(node) if node.left.changes else None
+        self._emitted = _EmittedRows(node) if node.left.changes else None
 
     def open(self, context: Context) -> None:
         self._table.open(context)
-        if self._sent is not None:
-            self._sent.open(context)
+        if self._emitted is not None:
+            self._emitted.open(context)
         if self._residual is not None:
             self._residual.open(context)
 
@@ -181,52 +202,54 @@ class LookupJoinOperator:
             if batch.num_rows:
                 self._table.change(batch)
         elif batch.num_rows:
-            for part, back in _runs(batch) if self._sent is not None else [(batch, False)]:
-                yield from self._take_back(part) if back else self._met(part)
+            for part, retracts in _runs(batch) if self._emitted is not None else [(batch, False)]:
+                yield from self._retract(part) if retracts else self._join(part)
         else:
             yield 0, batch.tick(self._node.schema)
 
     def close(self) -> None: ...
 
-    def _met(self, batch: Batch) -> Stream:
+    def _join(self, batch: Batch) -> Stream:
         for piece in match_in_pieces(batch, self._keys, self._strict, self._table.rows):
-            yield from self._meet(piece)
+            yield from self._join_piece(piece)
 
-    def _meet(self, piece: MatchedPiece) -> Output:
+    def _join_piece(self, piece: MatchedPiece) -> Output:
         output: Output = []
         batch, rows, slots = piece.batch, piece.rows, piece.slots
         if self._residual is not None and len(rows):
             holds = self._residual.holds(0, batch, rows, self._table, slots, output)
             rows, slots = rows[holds], slots[holds]
         kinds = kinds_of(batch)
-        told = [OutputRows(rows, 1, rows, slots, kinds[rows])]
+        outputs = [OutputRows(rows, 1, rows, slots, kinds[rows])]
         if self._node.kind.keeps(0):
-            alone = np.setdiff1d(np.arange(batch.num_rows), rows)
-            told.append(OutputRows(alone, 1, alone, null_slots(alone), kinds[alone]))
-        columns, by, kinds = assemble(0, batch, self._table, told)
-        if self._sent is not None:
-            self._sent.put(columns, by)
-        return [*output, self._told(batch, columns, by, kinds)]
+            unmatched = np.setdiff1d(np.arange(batch.num_rows), rows)
+            outputs.append(
+                OutputRows(unmatched, 1, unmatched, null_slots(unmatched), kinds[unmatched])
+            )
+        columns, by, kinds = assemble(0, batch, self._table, outputs)
+        if self._emitted is not None:
+            self._emitted.put(columns, by)
+        return [*output, self._result(batch, columns, by, kinds)]
 
-    def _take_back(self, batch: Batch) -> Output:
-        assert self._sent is not None
-        columns, by = self._sent.taken(batch)
-        return [self._told(batch, columns, by, kinds_of(batch)[by])]
+    def _retract(self, batch: Batch) -> Output:
+        assert self._emitted is not None
+        columns, by = self._emitted.take(batch)
+        return [self._result(batch, columns, by, kinds_of(batch)[by])]
 
-    def _told(
+    def _result(
         self, batch: Batch, columns: list[pa.Array], by: IntArray, kinds: Kinds
     ) -> tuple[int, Batch]:
-        made = batch.result(self._node.schema, columns, len(by))
-        times = None if batch.row_watermarks is None else batch.row_watermarks[by]
-        return 0, replace(made, kinds=plain(kinds), row_watermarks=times)
+        result = batch.result(self._node.schema, columns, len(by))
+        watermarks = None if batch.row_watermarks is None else batch.row_watermarks[by]
+        return 0, replace(result, kinds=plain(kinds), row_watermarks=watermarks)
 
 
 def _runs(batch: Batch) -> Iterator[tuple[Batch, bool]]:
-    """Consecutive rows that all come, or are all taken back."""
-    back = takes_back(batch)
-    if back is None:
+    """Splits a batch into consecutive rows that are all additions or all retractions."""
+    retracts = takes_back(batch)
+    if retracts is None:
         yield batch, False
         return
-    ends = [*(np.flatnonzero(np.diff(back)) + 1).tolist(), batch.num_rows]
+    ends = [*(np.flatnonzero(np.diff(retracts)) + 1).tolist(), batch.num_rows]
     for start, end in zip([0, *ends], ends, strict=False):
-        yield batch.slice(start, end - start), bool(back[start])
+        yield batch.slice(start, end - start), bool(retracts[start])

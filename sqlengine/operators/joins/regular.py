@@ -1,4 +1,4 @@
-"""Joins of two streams that change: every row of one side meets all that the other side holds."""
+"""Regular joins: both inputs are unbounded and may have changes."""
 
 from __future__ import annotations
 
@@ -30,15 +30,23 @@ from sqlengine.operators.joins.state import JoinSide
 from sqlengine.operators.ports import PortTimes
 from sqlengine.state.columns import BoolArray
 
-# Within one row's changes: what its arrival ends, what it makes, what its going brings back.
-_ENDS, _MAKES, _BRINGS = range(3)
+# Order of one input row's output: retractions of null-padded rows, then joined rows, then restored
+# null-padded rows.
+_RETRACT_PADDED, _JOINED, _RESTORE_PADDED = range(3)
 
 
 class JoinOperator:
-    """The changes that Flink's join tells, row by row: those of one row do not depend on the others
-    of its batch, since a batch comes from one side and meets the other. For a side that is kept
-    whole: -D of the padded row before the first match, +I of it after the last. Rows whose
-    condition fails with an error leave by the error port."""
+    """Inner, outer, semi and anti join of two changelogs, as Flink's StreamingJoinOperator and
+    StreamingSemiAntiJoinOperator.
+
+    A batch comes from one side and joins the stored rows of the other, so the output of one row
+    does not depend on the other rows of its batch. For an outer side: -D of the null-padded row
+    before the first match, +I of it after the last one. Late rows need no treatment: every row
+    joins. Rows whose condition fails leave by the error port.
+
+    State: a `JoinSide` for each input, and `PortTimes`. TTL is checked against the batch's
+    processing time.
+    """
 
     def __init__(self, node: Join, owner: str = "") -> None:
         self._node = node
@@ -68,9 +76,9 @@ class JoinOperator:
         if result is None or not len(result[1]):
             return [*output, (0, timed.tick(self._node.schema))]
         columns, by, kinds = result
-        made = timed.result(self._node.schema, columns, len(by))
-        times = None if timed.row_watermarks is None else timed.row_watermarks[by]
-        return [*output, (0, replace(made, row_watermarks=times, kinds=plain(kinds)))]
+        joined = timed.result(self._node.schema, columns, len(by))
+        watermarks = None if timed.row_watermarks is None else timed.row_watermarks[by]
+        return [*output, (0, replace(joined, row_watermarks=watermarks, kinds=plain(kinds)))]
 
     def close(self) -> None: ...
 
@@ -79,62 +87,62 @@ class JoinOperator:
     ) -> tuple[list[pa.Array], IntArray, Kinds]:
         this, other = self._sides[port], self._sides[1 - port]
         batch, rows, slots = piece.batch, piece.rows, piece.slots
-        back = takes_back(batch)
+        retracts = takes_back(batch)
         if self._residual is not None and len(rows):
             holds = self._residual.holds(port, batch, rows, other, slots, output)
             rows, slots = rows[holds], slots[holds]
         counts = other.counts(slots)
         matches = np.bincount(rows, counts, batch.num_rows).astype(np.int64)
-        told = self._told(port, batch, back, (rows, slots, counts), matches)
-        this.take_in(batch, back, matches)
-        return assemble(port, batch, other, told, left_only=self._node.kind.is_semi)
+        outputs = self._output_rows(port, batch, retracts, (rows, slots, counts), matches)
+        this.take_in(batch, retracts, matches)
+        return assemble(port, batch, other, outputs, left_only=self._node.kind.is_semi)
 
-    def _told(
+    def _output_rows(
         self,
         port: int,
         batch: Batch,
-        back: BoolArray | None,
+        retracts: BoolArray | None,
         pairs: tuple[IntArray, IntArray, IntArray],
         matches: IntArray,
     ) -> list[OutputRows]:
         rows, slots, counts = pairs
         kind, kinds = self._node.kind, kinds_of(batch)
-        whole = (
-            np.where(back, DELETE, INSERT)
-            if back is not None
+        outer_kinds = (
+            np.where(retracts, DELETE, INSERT)
+            if retracts is not None
             else np.zeros(batch.num_rows, np.int8)
         )
-        turned = self._turned(1 - port, batch, back, rows, slots)
+        edges = self._match_edges(1 - port, batch, retracts, rows, slots)
         if kind.is_semi:
-            return self._semi(port, kinds, matches, pairs, turned)
-        told = [
+            return self._semi(port, kinds, matches, pairs, edges)
+        outputs = [
             OutputRows(rows[at], part, null_slots(at), slots[at], _kind(part, len(at)))
-            for part, at in _each(turned, counts)
+            for part, at in _each(edges, counts)
         ]
+        # Equal stored rows are one slot with a count: one output row for each of them.
         at = np.repeat(np.arange(len(rows)), counts)
         if kind.keeps(port):
-            kinds = whole
-        elif kind.keeps(
-            1 - port
-        ):  # as in Flink, which tells +I of what comes back, but -U of what goes
-            kinds = np.where(whole == INSERT, INSERT, kinds)
-        told.append(OutputRows(rows[at], _MAKES, rows[at], slots[at], kinds[rows[at]]))
+            kinds = outer_kinds
+        elif kind.keeps(1 - port):
+            # As in Flink: joined rows are +I where they replace a null-padded row, and keep -U.
+            kinds = np.where(outer_kinds == INSERT, INSERT, kinds)
+        outputs.append(OutputRows(rows[at], _JOINED, rows[at], slots[at], kinds[rows[at]]))
         if kind.keeps(port):
             alone = np.flatnonzero(matches == 0)
-            told.append(OutputRows(alone, _MAKES, alone, null_slots(alone), whole[alone]))
-        return told
+            outputs.append(OutputRows(alone, _JOINED, alone, null_slots(alone), outer_kinds[alone]))
+        return outputs
 
-    def _turned(
-        self, other: int, batch: Batch, back: BoolArray | None, rows: IntArray, slots: IntArray
+    def _match_edges(
+        self, other: int, batch: Batch, retracts: BoolArray | None, rows: IntArray, slots: IntArray
     ) -> tuple[BoolArray, BoolArray] | None:
-        """Which pairs are the first match of the other side's row, and which were the last; None
-        where nobody asks."""
+        """Returns which pairs are the first match of the stored row, and which were the last; None
+        where that is not counted."""
         side = self._sides[other]
         if not side.counted:
             return None
-        takes = np.zeros(len(rows), np.bool_) if back is None else back[rows]
-        held = side.matched(slots, np.where(takes, -1, 1), batch.proctime)
-        return ~takes & (held == 0), takes & (held == 1)
+        takes = np.zeros(len(rows), np.bool_) if retracts is None else retracts[rows]
+        before = side.update_matches(slots, np.where(takes, -1, 1), batch.proctime)
+        return ~takes & (before == 0), takes & (before == 1)
 
     def _semi(
         self,
@@ -142,36 +150,40 @@ class JoinOperator:
         kinds: Kinds,
         matches: IntArray,
         pairs: tuple[IntArray, IntArray, IntArray],
-        turned: tuple[BoolArray, BoolArray] | None,
+        edges: tuple[BoolArray, BoolArray] | None,
     ) -> list[OutputRows]:
         rows, slots, counts = pairs
         anti = self._node.kind is JoinKind.ANTI
         if port == 0:
             own = np.flatnonzero((matches == 0) == anti)
-            return [OutputRows(own, _MAKES, own, null_slots(own), kinds[own])]
+            return [OutputRows(own, _JOINED, own, null_slots(own), kinds[own])]
         return [
             OutputRows(
                 rows[at],
-                _MAKES,
+                _JOINED,
                 null_slots(at),
                 slots[at],
                 _kind(part, len(at)) if anti else kinds[rows[at]],
             )
-            for part, at in _each(turned, counts)
+            for part, at in _each(edges, counts)
         ]
 
 
 def _kind(part: int, count: int) -> Kinds:
-    return np.full(count, DELETE if part == _ENDS else INSERT, np.int8)
+    """Returns the kind of padded rows of a part: -D where they are retracted, +I where they are
+    restored."""
+    return np.full(count, DELETE if part == _RETRACT_PADDED else INSERT, np.int8)
 
 
 def _each(
-    turned: tuple[BoolArray, BoolArray] | None, counts: IntArray
+    edges: tuple[BoolArray, BoolArray] | None, counts: IntArray
 ) -> list[tuple[int, IntArray]]:
-    """The pairs that end or bring back rows of the other side, as often as those are there."""
-    if turned is None:
+    """Yields, by part, the pairs that retract or restore padded rows of the other side, once for
+    each equal stored row."""
+    if edges is None:
         return []
-    found = (
-        (part, np.flatnonzero(which)) for part, which in zip((_ENDS, _BRINGS), turned, strict=True)
+    parts = (
+        (part, np.flatnonzero(which))
+        for part, which in zip((_RETRACT_PADDED, _RESTORE_PADDED), edges, strict=True)
     )
-    return [(part, np.repeat(at, counts[at])) for part, at in found]
+    return [(part, np.repeat(at, counts[at])) for part, at in parts]

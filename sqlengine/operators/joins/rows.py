@@ -1,5 +1,5 @@
-"""What joins share: pairs of a row that comes and a row that is held, their condition, and the rows
-made of them."""
+"""Common parts of joins: matching pairs of arriving and stored rows, residual conditions,
+assembling output rows."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from sqlengine.operators.dead_letters import dead_letters
 from sqlengine.state.columns import BoolArray, validity
 from sqlengine.state.rows import RowsTable
 
-# A pair costs 16 bytes, and what its condition or its row needs.
+# A pair costs 16 bytes, and the columns of its condition and its output row.
 MOST_PAIRS = 1 << 19
 
 
 class StoredRows(Protocol):
-    """Rows that are held, by slot."""
+    """Rows in state, addressed by slot."""
 
     def column(self, name: str, slots: IntArray) -> pa.Array: ...
 
 
 class StoredSide(StoredRows, Protocol):
-    """Rows of one side of a join."""
+    """The stored rows of one side of a join."""
 
     schema: Schema
 
 
 @dataclass(frozen=True)
 class MatchedPiece:
-    """Some rows of a batch, and their pairs with what the other side holds: numbers of rows and
-    slots."""
+    """Consecutive rows of a batch with their matches on the other side: pairs of row number and
+    slot."""
 
     batch: Batch
     rows: IntArray
@@ -49,8 +49,12 @@ class MatchedPiece:
 
 @dataclass(frozen=True)
 class OutputRows:
-    """Rows to tell: by which row of the batch, in which part of its changes, the batch's row and
-    the slot of the other side that they are made of (-1: NULL), and their kinds."""
+    """Output rows of a join before they are assembled.
+
+    For each one: `by`, the arriving row that causes it; `part`, which orders the output of one
+    arriving row; the arriving row and the stored slot that it is made of (-1: padded with NULL);
+    and its kind.
+    """
 
     by: IntArray
     part: int
@@ -62,8 +66,8 @@ class OutputRows:
 def keys_of(
     batch: Batch, keys: Sequence[str], strict: Sequence[int]
 ) -> tuple[list[pa.Array], IntArray]:
-    """The key of each row that can match at all, and the numbers of those rows: in the columns
-    `strict` NULL equals nothing."""
+    """Returns the keys of the rows that can match, and their numbers: NULL in a column of `strict`
+    matches nothing."""
     arrays = [batch.column(k) for k in keys]
     good = np.ones(batch.num_rows, np.bool_)
     for i in strict:
@@ -76,14 +80,16 @@ def keys_of(
 
 
 def match_in_pieces(
-    batch: Batch, keys: Sequence[str], strict: Sequence[int], held: RowsTable
+    batch: Batch, keys: Sequence[str], strict: Sequence[int], stored: RowsTable
 ) -> Iterator[MatchedPiece]:
-    """A batch in pieces of no more than `MOST_PAIRS` pairs (or one row), each looked up when those
-    before it are done: a key with many rows must not cost memory for its rows times those of the
-    batch."""
+    """Splits a batch into pieces of at most `MOST_PAIRS` pairs (or one row); each is looked up when
+    the previous one is done.
+
+    A key with many rows must not cost memory for its rows times those of the batch.
+    """
     while True:
         arrays, numbers = keys_of(batch, keys, strict)
-        rows, slots, covered = held.first_matches(arrays, len(numbers), MOST_PAIRS)
+        rows, slots, covered = stored.first_matches(arrays, len(numbers), MOST_PAIRS)
         if covered == len(numbers):
             yield MatchedPiece(batch, numbers[rows], slots)
             return
@@ -93,13 +99,13 @@ def match_in_pieces(
 
 
 def fits_at_once(pairs: int) -> bool:
-    """Whether so many pairs can be held at once."""
+    """True if so many pairs may be in memory at once."""
     return pairs <= MOST_PAIRS
 
 
 def pair_ranges(counts: IntArray) -> Iterator[tuple[int, int]]:
-    """Rows with so many pairs each, in consecutive ranges of no more than `MOST_PAIRS` pairs (or
-    one row)."""
+    """Yields consecutive ranges of rows with at most `MOST_PAIRS` pairs together (or one row);
+    `counts` are pairs by row."""
     ends, start = np.cumsum(counts), 0
     while start < len(counts):
         before = int(ends[start - 1]) if start else 0
@@ -109,13 +115,15 @@ def pair_ranges(counts: IntArray) -> Iterator[tuple[int, int]]:
 
 
 def match_key_ranges(
-    keys: list[pa.Array], num_rows: int, held: RowsTable
+    keys: list[pa.Array], num_rows: int, stored: RowsTable
 ) -> Iterator[tuple[int, int, IntArray, IntArray]]:
-    """Keys in ranges of no more than `MOST_PAIRS` pairs (or one key): where each begins and ends,
-    and its pairs, of numbers within the range and slots."""
+    """Yields ranges of keys with at most `MOST_PAIRS` pairs (or one key).
+
+    Each with its begin and end, and its pairs of a number within the range and a slot.
+    """
     start = 0
     while start < num_rows:
-        rows, slots, covered = held.first_matches(
+        rows, slots, covered = stored.first_matches(
             [k.slice(start) for k in keys], num_rows - start, MOST_PAIRS
         )
         yield start, start + covered, rows, slots
@@ -123,7 +131,7 @@ def match_key_ranges(
 
 
 def null_slots(rows: IntArray) -> IntArray:
-    """As many places where there is no row."""
+    """Returns -1 (no row) for each of these."""
     return np.full(len(rows), -1)
 
 
@@ -131,39 +139,43 @@ def assemble(
     port: int,
     batch: Batch,
     other: StoredSide,
-    told: Sequence[OutputRows],
+    outputs: Sequence[OutputRows],
     *,
     left_only: bool = False,
 ) -> tuple[list[pa.Array], IntArray, Kinds]:
-    """The columns of both sides (or of the left one), what told each row, and the kinds, in
-    order."""
+    """Returns the columns of both sides (or the left one), the causing row of each output row, and
+    the kinds, in order."""
     by, rows, slots, kinds = (
-        np.concatenate([getattr(t, n) for t in told]) for n in ("by", "rows", "slots", "kinds")
+        np.concatenate([getattr(t, n) for t in outputs]) for n in ("by", "rows", "slots", "kinds")
     )
-    if len(told) > 1:
-        order = np.lexsort((np.repeat([t.part for t in told], [len(t.by) for t in told]), by))
+    if len(outputs) > 1:
+        # By arriving row, then by part; within a part the pairs keep their order (lexsort is
+        # stable).
+        order = np.lexsort((np.repeat([t.part for t in outputs], [len(t.by) for t in outputs]), by))
         by, rows, slots, kinds = by[order], rows[order], slots[order], kinds[order]
     columns: list[pa.Array] = []
     for side in (0,) if left_only else (0, 1):
-        columns += _taken(batch, rows) if side == port else _held(other, slots)
+        columns += _arriving_columns(batch, rows) if side == port else _stored_columns(other, slots)
     return columns, by, kinds
 
 
-def _taken(batch: Batch, rows: IntArray) -> list[pa.Array]:
+def _arriving_columns(batch: Batch, rows: IntArray) -> list[pa.Array]:
     index = pa.array(rows, mask=rows < 0)
     return [c.take(index) for c in batch.columns]
 
 
-def _held(side: StoredSide, slots: IntArray) -> list[pa.Array]:
+def _stored_columns(side: StoredSide, slots: IntArray) -> list[pa.Array]:
     there = slots >= 0
     if there.all():
         return [side.column(n, slots) for n in side.schema.names]
+    # Columns are read at existing slots only; the index, masked where there is no row, spreads them
+    # with NULLs.
     index = pa.array(np.cumsum(there) - 1, mask=~there)
     return [side.column(n, slots[there]).take(index) for n in side.schema.names]
 
 
 class PairCondition:
-    """A condition over pairs of a row of a batch and a row that a side holds."""
+    """A residual condition over pairs of an arriving and a stored row."""
 
     def __init__(self, node: BinaryJoin, condition: Scalar, owner: str) -> None:
         self._owner = owner
@@ -187,14 +199,15 @@ class PairCondition:
         slots: IntArray,
         output: Output,
     ) -> BoolArray:
-        """Where the condition is TRUE; errors go to `output`."""
-        own, held = self._schemas[port], self._schemas[1 - port]
+        """Returns True where the condition is TRUE; dead letters of failing pairs go to
+        `output`."""
+        own, stored = self._schemas[port], self._schemas[1 - port]
         index = pa.array(rows)
         columns = [
             *(batch.column(n).take(index) for n in own.names),
-            *(other.column(n, slots) for n in held.names),
+            *(other.column(n, slots) for n in stored.names),
         ]
-        schema = Schema((*own, *held))
+        schema = Schema((*own, *stored))
         pairs = replace(
             batch.with_columns(schema, columns), num_rows=len(rows), kinds=None, row_watermarks=None
         )

@@ -1,5 +1,4 @@
-"""What a join holds of one of its sides: rows by join key, with how many rows of the other side
-match each."""
+"""The state of one side of a regular join: rows by join key, with the number of their matches."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from sqlengine.operators.joins.rows import MatchedPiece, keys_of, match_in_piece
 from sqlengine.state.columns import BoolArray
 from sqlengine.state.rows import COUNT, RowsTable
 
-# How many rows of the other side match a row, and when it was written last (ms of processing time).
+# The number of matching rows on the other side, and the processing time (ms) of the last write.
 _MATCHES, _TOUCHED = "#matches", "#touched"
 # The identity of a row that is the only one of its key.
 _ONLY = Column("#only", INT.with_nullable(False))
@@ -26,9 +25,12 @@ _NUMBER = BIGINT.with_nullable(False)
 
 @dataclass(frozen=True)
 class SideLayout:
-    """How one side's rows are told apart. `unique`: a row replaces the one of the same identity;
-    otherwise rows that are taken back are found by all that they hold, and rows that never are need
-    no identity."""
+    """How the rows of one side are identified.
+
+    As Flink's JoinInputSideSpec. `unique`: a row replaces the stored one of the same identity (the
+    side has a unique key). Otherwise rows with retractions are identified by all their columns, and
+    rows of an insert-only input need no identity.
+    """
 
     key: Schema
     identity: Schema
@@ -55,8 +57,14 @@ class SideLayout:
 
 
 class JoinSide:
-    """`counted`: the number of matches of each row is kept. Rows whose key has a NULL that equals
-    nothing are not held: they never match."""
+    """The stored rows of one side of a join; Flink's JoinRecordStateView and
+    OuterJoinRecordStateView.
+
+    State: table `left` or `right`, join key and identity -> the other columns, multiplicity,
+    `#matches` where `counted`, `#touched` with a TTL. `counted`: each row has the number of its
+    matches, as an outer side needs it (numOfAssociations in Flink). Rows with NULL in a key column
+    that matches nothing are not stored.
+    """
 
     def __init__(self, node: Join, port: int) -> None:
         self._name = ("left", "right")[port]
@@ -78,17 +86,17 @@ class JoinSide:
         self.rows = RowsTable(context, self._name, form.key, form.identity, values, form.key.names)
 
     def expire(self, proctime: int) -> None:
-        """Forgets rows that nobody has written for too long."""
+        """Removes rows that were not written within the TTL."""
         if self._ttl_ms:
             self.rows.drop(self.rows.table.due(_TOUCHED, proctime - self._ttl_ms))
 
     def matches(self, batch: Batch, keys: tuple[str, ...]) -> Iterator[MatchedPiece]:
-        """Pairs of a row of the other side's batch and a slot of this side, in order of the
-        rows."""
+        """Yields the pairs of a row of the other side's batch and a slot of this side, in the order
+        of the rows."""
         return match_in_pieces(batch, keys, self._strict, self.rows)
 
     def counts(self, slots: IntArray) -> IntArray:
-        """How often each row is there."""
+        """Returns the multiplicity of each row."""
         counts: IntArray = self.rows.table.columns[COUNT][slots].view(np.int64)
         return counts
 
@@ -96,44 +104,47 @@ class JoinSide:
         stored = f"{name}@{self._keys.index(name)}" if name in self._keys else name
         return self.rows.table.array(stored, slots)
 
-    def matched(self, slots: IntArray, change: IntArray, proctime: int) -> IntArray:
-        """Takes in, in order, that each of these rows has one match more or less (`change` 1 or
-        -1). Returns how many it had before."""
+    def update_matches(self, slots: IntArray, change: IntArray, proctime: int) -> IntArray:
+        """Adds `change` (1 or -1) to the match count of each slot, in order; returns the count
+        before each change."""
+        # A slot may occur several times, each with the count that the earlier changes left: sorted
+        # by slot, that is a running sum within each run of equal slots, minus the sum at its start.
         order = np.argsort(slots, kind="stable")
         steps = change[order]
         sums = np.cumsum(steps) - steps
         first = np.flatnonzero(np.diff(slots[order], prepend=-1))
         starts = np.repeat(sums[first], np.diff(np.append(first, len(slots))))
-        held = self.rows.table.columns[_MATCHES].view(np.int64)
+        match_counts = self.rows.table.columns[_MATCHES].view(np.int64)
         before = np.empty(len(slots), np.int64)
-        before[order] = held[slots[order]] + sums - starts
-        np.add.at(held, slots, change)
+        before[order] = match_counts[slots[order]] + sums - starts
+        np.add.at(match_counts, slots, change)
         self._mark(np.unique(slots), proctime)
         return before
 
-    def take_in(self, batch: Batch, back: BoolArray | None, matches: IntArray) -> None:
-        """Adds the rows of a batch, or takes them back; `matches` are those of the other side."""
+    def take_in(self, batch: Batch, retracts: BoolArray | None, matches: IntArray) -> None:
+        """Adds the rows of a batch, or retracts them; `matches` are their matches on the other
+        side."""
         keys, rows = keys_of(batch, self._keys, self._strict)
         if len(rows) < batch.num_rows:
-            batch, matches, back = (
+            batch, matches, retracts = (
                 batch.take(rows),
                 matches[rows],
-                None if back is None else back[rows],
+                None if retracts is None else retracts[rows],
             )
         if not batch.num_rows:
             return
-        if back is None:
+        if retracts is None:
             self._put(batch, keys, matches)
             return
-        adds, takes = np.flatnonzero(~back), np.flatnonzero(back)
+        adds, takes = np.flatnonzero(~retracts), np.flatnonzero(retracts)
         put = self._put(*_part(batch, keys, adds), matches[adds])
         if self._form.unique:
             self._take_last(batch, keys, (adds, put), takes)
         elif not self._form.identity.names:
             self._take_unforeseen(*_part(batch, keys, takes))
         else:
-            gone, own = _part(batch, keys, takes)
-            slots = np.unique(self.rows.take(own, self._identity(gone), len(takes)))
+            retracted, retracted_keys = _part(batch, keys, takes)
+            slots = np.unique(self.rows.take(retracted_keys, self._identity(retracted), len(takes)))
             slots = slots[slots >= 0]
             self.rows.drop(slots[self.rows.table.columns[COUNT][slots] == 0])
 
@@ -151,33 +162,36 @@ class JoinSide:
     def _take_last(
         self, batch: Batch, keys: list[pa.Array], put: tuple[IntArray, IntArray], takes: IntArray
     ) -> None:
-        """Of each row that is unique, what was said last holds."""
-        gone, own = _part(batch, keys, takes)
-        found = self.rows.find(own, self._identity(gone), len(takes))
-        slots = np.concatenate([put[1], found])
-        said = np.concatenate([put[0], takes])
-        order = np.lexsort((said, slots))
+        """Retracts rows of a unique key, unless the batch added a row of that identity
+        after them."""
+        retracted, retracted_keys = _part(batch, keys, takes)
+        stored = self.rows.find(retracted_keys, self._identity(retracted), len(takes))
+        slots = np.concatenate([put[1], stored])
+        rows = np.concatenate([put[0], takes])
+        order = np.lexsort((rows, slots))
+        # `put` has written all additions of the batch already. Only where the last row of an
+        # identity is a retraction, the row has to go.
         last = order[np.diff(slots[order], append=-2) != 0]
         last = last[(slots[last] >= 0) & (last >= len(put[0]))]
         self.rows.drop(slots[last])
 
     def _take_unforeseen(self, batch: Batch, keys: list[pa.Array]) -> None:
-        """Takes back rows of an input that was to give none back: what a source says of itself may
-        be wrong."""
+        """Retracts rows of an input that was planned as insert-only, since a source may declare a
+        wrong changelog mode."""
         rows, slots = self.rows.matches(keys, batch.num_rows)
         names = self._form.values.names
         wanted = (
             list(zip(*(batch.column(n).to_pylist() for n in names), strict=True))
             or [()] * batch.num_rows
         )
-        held = list(zip(*(self.column(n, slots).to_pylist() for n in names), strict=True)) or [
+        stored = list(zip(*(self.column(n, slots).to_pylist() for n in names), strict=True)) or [
             ()
         ] * len(slots)
-        gone: dict[int, int] = {}
-        for row, slot, values in zip(rows.tolist(), slots.tolist(), held, strict=True):
-            if row not in gone and wanted[row] == values and slot not in gone.values():
-                gone[row] = slot
-        self.rows.drop(np.fromiter(gone.values(), np.int64, len(gone)))
+        removed: dict[int, int] = {}
+        for row, slot, values in zip(rows.tolist(), slots.tolist(), stored, strict=True):
+            if row not in removed and wanted[row] == values and slot not in removed.values():
+                removed[row] = slot
+        self.rows.drop(np.fromiter(removed.values(), np.int64, len(removed)))
 
     def _identity(self, batch: Batch) -> list[pa.Array]:
         if self._form.identity.names == (_ONLY.name,):

@@ -1,4 +1,4 @@
-"""Joins to the version of a row that held at a time."""
+"""Temporal joins: FOR SYSTEM_TIME AS OF a row time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,11 @@ _NEVER, _FOR_EVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 class _Versions:
-    """The right side: by key, what its row was from each time on."""
+    """The versioned table (right side): by key, its rows with the time from which each is valid.
+
+    State: table `versions`, key and `#time` (ms) -> the other columns, `#gone` for a deletion,
+    `#until` (ms), the time of the next version.
+    """
 
     def __init__(self, node: TemporalJoin) -> None:
         self.schema = node.right.schema
@@ -52,20 +56,20 @@ class _Versions:
         return self.rows.table.array(stored, slots)
 
     def put(self, batch: Batch) -> None:
-        """A version replaces that of the same time. What an update replaces is a version
-        already."""
+        """Adds versions; one replaces that of the same time. -U is skipped: the old row is a
+        version already."""
         kinds = kinds_of(batch)
         batch = batch if batch.kinds is None else batch.take(np.flatnonzero(kinds != UPDATE_BEFORE))
         times, _ = milliseconds(batch.column(self._time))
         values = [batch.column(n) for n in self._rest]
-        gone = pa.array(kinds_of(batch) == DELETE)
+        deleted = pa.array(kinds_of(batch) == DELETE)
         keys = [batch.column(k) for k in self._keys]
-        lasting = pa.array(np.full(batch.num_rows, _FOR_EVER))
-        slots, _ = self.rows.put(keys, [pa.array(times)], [*values, gone, lasting], batch.num_rows)
-        self._end(np.unique(slots))
+        until = pa.array(np.full(batch.num_rows, _FOR_EVER))
+        slots, _ = self.rows.put(keys, [pa.array(times)], [*values, deleted, until], batch.num_rows)
+        self._set_until(np.unique(slots))
 
-    def _end(self, slots: IntArray) -> None:
-        """Versions hold until the next one does."""
+    def _set_until(self, slots: IntArray) -> None:
+        """Sets the end of validity of new versions and of those before them."""
         table, (before, behind) = self.rows.table, self.rows.beside(slots)
         until, times = table.columns[_UNTIL], table.columns[_TIME]
         ends = behind >= 0
@@ -74,42 +78,59 @@ class _Versions:
         until[before[follows]] = times[slots[follows]]
         table.mark(np.union1d(slots, before[follows]))
 
-    def found(self, keys: list[pa.Array], times: IntArray, reached: IntArray) -> IntArray:
-        """The slot of the version that held at each time; -1 where there was none, or where none is
-        known any more because a later one had held already when the row came."""
+    def find(self, keys: list[pa.Array], times: IntArray, reached: IntArray) -> IntArray:
+        """Returns the slot of the version valid at each time; -1 where there was none.
+
+        Also -1 where it is not known any more: a later version was valid already when the row came.
+        """
         parts = match_key_ranges(keys, len(times), self.rows)
-        found = [self._latest(times[a:b], reached[a:b], rows, slots) for a, b, rows, slots in parts]
-        return np.concatenate(found) if found else np.empty(0, np.int64)
+        chosen = [
+            self._latest(times[a:b], reached[a:b], rows, slots) for a, b, rows, slots in parts
+        ]
+        return np.concatenate(chosen) if chosen else np.empty(0, np.int64)
 
     def _latest(
         self, times: IntArray, reached: IntArray, rows: IntArray, slots: IntArray
     ) -> IntArray:
+        """Chooses, for each row, the latest of its key's versions that is valid at its time."""
         since = self.rows.table.columns[_TIME][slots].astype(np.int64, copy=False)
         result = np.full(len(times), -1)
-        held = since <= np.maximum(times, reached)[rows]
-        rows, slots, since = rows[held], slots[held], since[held]
+        candidates = since <= np.maximum(times, reached)[rows]
+        rows, slots, since = rows[candidates], slots[candidates], since[candidates]
+        # `base` is the latest version that the watermark had passed when the row came. Older ones
+        # may be removed already, so they do not count, whether they are or not: results must not
+        # depend on when state is cleaned up.
         base = np.full(len(times), _NEVER)
-        known = since <= reached[rows]
-        np.maximum.at(base, rows[known], since[known])
+        reached_before = since <= reached[rows]
+        np.maximum.at(base, rows[reached_before], since[reached_before])
         fits = (since <= times[rows]) & (since >= base[rows])
-        result[rows[fits]] = slots[fits]  # of several the last is the latest
-        gone = (
+        # Pairs are in the order of version times: of several values NumPy keeps the last.
+        result[rows[fits]] = slots[fits]
+        deleted = (
             self.rows.table.columns[_GONE][np.maximum(result, 0)].astype(np.bool_)
             if len(result)
             else result
         )
-        return np.where((result >= 0) & ~gone, result, -1)
+        return np.where((result >= 0) & ~deleted, result, -1)
 
-    def forget(self, watermark: int) -> None:
-        """Versions that no row in time can ask for: all but the latest of those that hold
-        already."""
+    def expire(self, watermark: int) -> None:
+        """Removes versions that no row in time can ask for: all but the latest that the watermark
+        has passed."""
         self.rows.drop(self.rows.table.due(_UNTIL, watermark))
 
 
 class TemporalJoinOperator:
-    """Left rows wait until the watermark of both sides has passed their time, and then come in
-    order of their times. A version that comes late holds for rows that still wait. -U of the right
-    side says nothing that +U does not. As in Flink a key with NULL has versions like any other."""
+    """Joins left rows (input 0) to the version of the right table (input 1) valid at their row
+    time.
+
+    As Flink's TemporalRowTimeJoinOperator. Left rows wait until the watermark of both sides has
+    passed their time, and are emitted in the order of their times. A late version applies to rows
+    that still wait. -U of the right side is ignored. As in Flink a key with NULL has versions like
+    any other.
+
+    State: `_Versions`; table `waiting`, key -> left rows with `#time`, `#reached` (the watermark at
+    their arrival) and `#kind`. Timers: `#time` of waiting rows.
+    """
 
     def __init__(self, node: TemporalJoin, owner: str = "") -> None:
         self._node = node
@@ -141,11 +162,12 @@ class TemporalJoinOperator:
             before, reached = batch.since, batch.watermarks()
             if port == 0:
                 self._wait(batch, np.maximum(reached, before))
-            else:  # an operation below may tell the time behind its rows only
+            else:
+                # An upstream operator may set the watermark after its rows only.
                 known = np.full(batch.num_rows, before) if batch.row_watermarks is None else reached
-                self._take_versions(batch, known, output)
+                self._add_versions(batch, known, output)
         self._emit(batch, batch.watermark, output)
-        self._versions.forget(batch.watermark)
+        self._versions.expire(batch.watermark)
         return [*output, (0, batch.tick(self._node.schema))]
 
     def close(self) -> None: ...
@@ -156,9 +178,8 @@ class TemporalJoinOperator:
         own = [pa.array(times), pa.array(reached), pa.array(kinds_of(batch), pa.int32())]
         self._waiting.put(keys, [], [*batch.columns, *own], batch.num_rows)
 
-    def _take_versions(self, batch: Batch, reached: IntArray, output: Output) -> None:
-        """Puts versions in; before one that is late, the rows go that waited for the time it comes
-        after."""
+    def _add_versions(self, batch: Batch, reached: IntArray, output: Output) -> None:
+        """Adds versions; before a late one, emits the rows that were due before it arrived."""
         times, _ = milliseconds(batch.column(self._node.right_time))
         late = np.flatnonzero(times <= reached)
         start = 0
@@ -169,35 +190,37 @@ class TemporalJoinOperator:
         self._versions.put(batch.slice(start, batch.num_rows - start))
 
     def _emit(self, batch: Batch, watermark: int, output: Output) -> None:
-        """The rows whose time the watermark has passed, each with its version."""
+        """Emits the rows whose time the watermark has passed, each with its version."""
         table = self._waiting.table
         due = table.due(_TIME, watermark)
         if not len(due):
             return
         due = table.in_order(due, _TIME)
-        held = self._node.left.schema
+        schema = self._node.left.schema
         left = replace(batch, watermark=watermark).result(
-            held, [table.array(n, due) for n in held.names], len(due)
+            schema, [table.array(n, due) for n in schema.names], len(due)
         )
         kinds, times = (
             table.columns[_KIND][due].astype(np.int8),
             table.columns[_TIME][due].view(np.int64),
         )
         reached = table.columns[_REACHED][due].view(np.int64)
-        slots = self._versions.found([left.column(k) for k in self._keys], times, reached)
+        slots = self._versions.find([left.column(k) for k in self._keys], times, reached)
         rows = np.flatnonzero(slots >= 0)
         if self._residual is not None and len(rows):
             rows = rows[self._residual.holds(0, left, rows, self._versions, slots[rows], output)]
-        told = [OutputRows(rows, 1, rows, slots[rows], kinds[rows])]
+        outputs = [OutputRows(rows, 1, rows, slots[rows], kinds[rows])]
         if self._node.kind.keeps(0):
-            alone = np.setdiff1d(np.arange(len(due)), rows)
-            told.append(OutputRows(alone, 1, alone, null_slots(alone), kinds[alone]))
-        columns, by, kinds = assemble(0, left, self._versions, told)
+            unmatched = np.setdiff1d(np.arange(len(due)), rows)
+            outputs.append(
+                OutputRows(unmatched, 1, unmatched, null_slots(unmatched), kinds[unmatched])
+            )
+        columns, by, kinds = assemble(0, left, self._versions, outputs)
         self._waiting.drop(due)
         if len(by):
-            made = left.result(self._node.schema, columns, len(by))
-            # A row that was late goes before the watermark after the one that it came behind.
+            result = left.result(self._node.schema, columns, len(by))
+            # A late row is emitted with the next watermark after the one that it came behind.
             before = batch.watermarks_before(
                 np.maximum(times, np.minimum(reached, MAX_WATERMARK - 1) + 1)
             )[by]
-            output.append((0, replace(made, kinds=plain(kinds), row_watermarks=before)))
+            output.append((0, replace(result, kinds=plain(kinds), row_watermarks=before)))
