@@ -11,7 +11,7 @@ from parser.types import BIGINT, Schema
 from planner.logical import SetOperation
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output
-from sqlengine.operators.changelog.row_kinds import DELETE, INSERT, first_seen, plain, takes_back
+from sqlengine.operators.changelog.row_kinds import DELETE, INSERT, first_seen, plain, retractions
 from sqlengine.operators.ports import PortTimes
 from sqlengine.state.columns import BoolArray
 from sqlengine.state.table import KeyedTable
@@ -46,7 +46,7 @@ class SetOperationOperator:
 
     def _change(self, port: int, batch: Batch) -> Batch | None:
         retracts, columns = (
-            takes_back(batch),
+            retractions(batch),
             [batch.column(n) for n in self._node.inputs[port].schema.names],
         )
         slots, _ = self._table.slots_for(columns, batch.num_rows)

@@ -19,8 +19,8 @@ from sqlengine.operators.changelog.row_kinds import (
     differ,
     first_seen,
     plain,
+    retractions,
     sequence,
-    takes_back,
 )
 from sqlengine.state.columns import BoolArray
 from sqlengine.state.table import KeyedTable
@@ -85,7 +85,7 @@ class GroupAggregateOperator:
         return replace(batch.tick(self._node.schema), columns=values, num_rows=1)
 
     def _change(self, batch: Batch, output: Output) -> Batch | None:
-        retracts = takes_back(batch)
+        retracts = retractions(batch)
         slots, _ = self._table.slots_for([batch.column(k) for k in self._node.keys], batch.num_rows)
         if retracts is not None:
             batch, slots, retracts = self._without_unknown(batch, slots, retracts)

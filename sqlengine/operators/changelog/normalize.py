@@ -1,4 +1,4 @@
-"""Upserts told as changes in full."""
+"""Converts an upsert stream to a full changelog, as Flink's StreamExecChangelogNormalize."""
 
 from __future__ import annotations
 
@@ -27,15 +27,21 @@ from sqlengine.state.columns import BoolArray
 from sqlengine.state.table import KeyedTable
 from udf.vector import Errors
 
-# When a key was touched last (ms of processing time).
+# The processing time (ms) of the last change of a key.
 _TOUCHED = "#touched"
 
 
 class NormalizeOperator:
-    """For each batch and key, what its rows change together: +I, -U and +U, or -D with the row that
-    goes, nothing where the row is as it was. A row that does not pass the predicate takes away what
-    its key had; one for which it fails leaves by the error port, and changes nothing. Keys come in
-    the order in which the batch touches them last, each at the time of that row."""
+    """Emits for each batch and key the change to its row: +I, -U and +U, -D with the full old row,
+    or nothing.
+
+    Input: upserts by primary key (+I, +U, -D). A row that does not pass the predicate deletes its
+    key; one for which the predicate fails leaves by the error port, and changes nothing. Keys are
+    in the order in which the batch touches them last, each at the watermark of that row.
+
+    State: table `rows`, primary key -> the other columns, `#touched` with a TTL (then an update is
+    emitted even where nothing differs, as in Flink).
+    """
 
     def __init__(self, node: Normalize, owner: str = "") -> None:
         self._node = node
@@ -53,11 +59,11 @@ class NormalizeOperator:
             self._table.remove(self._table.due(_TOUCHED, batch.proctime - self._node.ttl_ms))
         kinds = kinds_of(batch)
         rows = batch if batch.kinds is None else batch.take(np.flatnonzero(kinds != UPDATE_BEFORE))
-        stays: BoolArray = kinds_of(rows) != DELETE
+        exists: BoolArray = kinds_of(rows) != DELETE
         output: Output = []
         if self._node.predicate is not None and rows.num_rows:
-            rows, stays = self._passing(self._node.predicate, rows, stays, output)
-        changed = self._change(rows, stays) if rows.num_rows else None
+            rows, exists = self._filter(self._node.predicate, rows, exists, output)
+        changed = self._change(rows, exists) if rows.num_rows else None
         return [
             *output,
             (0, replace(changed or batch.tick(self._node.schema), watermark=batch.watermark)),
@@ -65,21 +71,21 @@ class NormalizeOperator:
 
     def close(self) -> None: ...
 
-    def _passing(
-        self, predicate: Scalar, rows: Batch, stays: BoolArray, output: Output
+    def _filter(
+        self, predicate: Scalar, rows: Batch, exists: BoolArray, output: Output
     ) -> tuple[Batch, BoolArray]:
-        """Without the rows for which the predicate fails, which go to `output`; and which of them
-        are to be there."""
+        """Drops rows for which the predicate fails, which go to `output`; also returns which rows
+        exist afterwards."""
         vector = evaluate(predicate, rows)
-        stays = stays & truth(vector, rows.num_rows)
+        exists = exists & truth(vector, rows.num_rows)
         if vector.errors is None:
-            return rows, stays
+            return rows, exists
         failed = (kinds_of(rows) != DELETE) & vector.errors.mask
         if failed.any():
             output.append(
                 (ERROR_PORT, self._letters(predicate, rows, vector.errors, np.flatnonzero(failed)))
             )
-        return drop_rows(rows, failed), stays[~failed]
+        return drop_rows(rows, failed), exists[~failed]
 
     def _letters(self, predicate: Scalar, rows: Batch, errors: Errors, failed: IntArray) -> Batch:
         self._counters["rows_in_error"] += len(failed)
@@ -91,18 +97,18 @@ class NormalizeOperator:
             reason=[errors.reason(int(r)) for r in failed],
         )
 
-    def _change(self, batch: Batch, stays: BoolArray) -> Batch | None:
+    def _change(self, batch: Batch, exists_after: BoolArray) -> Batch | None:
         table = self._table
         slots, is_new = table.slots_for([batch.column(k) for k in self._node.keys], batch.num_rows)
         touched, last = _last_of(slots)
         existed = ~np.isin(touched, slots[is_new])
-        exists = stays[last]
+        exists = exists_after[last]
         old = [table.array(c.name, touched) for c in self._values]
         new = [batch.column(c.name).take(pa.array(last)) for c in self._values]
-        told = (existed != exists) | (
+        changed = (existed != exists) | (
             existed & exists & (bool(self._node.ttl_ms) | differ(old, new, len(touched)))
         )
-        result = self._told(batch, touched, last, sequence(existed, exists, told), old, new)
+        result = self._changes(batch, touched, last, sequence(existed, exists, changed), old, new)
         table.write(
             touched[exists],
             {c.name: n.filter(pa.array(exists)) for c, n in zip(self._values, new, strict=True)},
@@ -113,25 +119,25 @@ class NormalizeOperator:
         table.remove(touched[~exists])
         return result
 
-    def _told(
+    def _changes(
         self,
         batch: Batch,
         touched: IntArray,
         last: IntArray,
-        told: tuple[IntArray, np.ndarray[tuple[int], np.dtype[np.int8]]],
+        changes: tuple[IntArray, np.ndarray[tuple[int], np.dtype[np.int8]]],
         old: list[pa.Array],
         new: list[pa.Array],
     ) -> Batch | None:
-        which, kinds = told
-        if not len(which):
+        index, kinds = changes
+        if not len(index):
             return None
-        was = (kinds == UPDATE_BEFORE) | (kinds == DELETE)
-        chosen = pa.array(np.where(was, which, which + len(touched)))
+        is_old = (kinds == UPDATE_BEFORE) | (kinds == DELETE)
+        chosen = pa.array(np.where(is_old, index, index + len(touched)))
         keys = zip(self._node.keys, self._table.key_arrays(touched), strict=True)
-        columns = {name: key.take(pa.array(which)) for name, key in keys}
+        columns = {name: key.take(pa.array(index)) for name, key in keys}
         for column, a, b in zip(self._values, old, new, strict=True):
             columns[column.name] = pa.concat_arrays([a, b]).take(chosen)
-        rows = batch.take(last[which])
+        rows = batch.take(last[index])
         return replace(
             rows,
             columns=tuple(columns[c.name] for c in rows.schema),
@@ -141,7 +147,7 @@ class NormalizeOperator:
 
 
 def _last_of(slots: IntArray) -> tuple[IntArray, IntArray]:
-    """Distinct slots and the row of each that comes last, in the order of these rows."""
+    """Returns the distinct slots and the last row of each, in the order of these rows."""
     distinct, behind = np.unique(slots[::-1], return_index=True)
     last = len(slots) - 1 - behind
     order = np.argsort(last)

@@ -1,5 +1,5 @@
-"""One row for each primary key: the first that comes, where a second one is left out or is an
-error."""
+"""Sinks with ON CONFLICT DO NOTHING or DO ERROR: one row for each primary key, the first to
+arrive."""
 
 from __future__ import annotations
 
@@ -31,17 +31,24 @@ _WHOLE = BIGINT.with_nullable(False)
 
 @dataclass
 class _Row:
-    """One row: its place among those looked at, what tells it apart, and the slot where it is
-    held."""
+    """A row: its place among the rows under consideration, its identity, and the slot where it is
+    stored."""
 
     place: int
-    same: bytes
+    identity: bytes
     slot: int
 
 
 class ResolveConflictsOperator:
-    """Rows wait until the watermark has passed what it was when they came. Then, key by key, those
-    that came and went cancel out, and of what is left the first is there until it goes."""
+    """Emits the first row of each primary key; a second one is dropped or is an error.
+
+    Rows wait until the watermark has passed the one at their arrival. Then, key by key, additions
+    and retractions of equal rows cancel out; of the remaining rows, the first is the key's row
+    until it is retracted.
+
+    State: table `waiting`, key and `#number` -> row, kind, watermark at arrival (`#stamp`, ms);
+    table `rows`, key -> its row. Timers: `#stamp`.
+    """
 
     def __init__(self, node: UpsertMaterialize, owner: str = "") -> None:
         self._node = node
@@ -57,20 +64,20 @@ class ResolveConflictsOperator:
         self._waiting: KeyedTable = context.table(
             "waiting", numbered, Schema((*values, *about)), key.names
         )
-        self._there: KeyedTable = context.table("rows", key, values, key.names)
+        self._current: KeyedTable = context.table("rows", key, values, key.names)
 
     def process(self, port: int, batch: Batch) -> Output:
         if batch.num_rows:
-            self._wait(batch)
+            self._buffer(batch)
         upto = batch.watermark if batch.watermark == MAX_WATERMARK else batch.watermark - 1
         due = self._waiting.due(_STAMP, upto)
         output: Output = []
-        result = self._settle(batch, due, output) if len(due) else None
+        result = self._compact(batch, due, output) if len(due) else None
         return [*output, (0, result or batch.tick(self._node.schema))]
 
     def close(self) -> None: ...
 
-    def _wait(self, batch: Batch) -> None:
+    def _buffer(self, batch: Batch) -> None:
         live = self._waiting.live()
         start = 1 + int(self._waiting.columns[_NUMBER][live].max(initial=-1))
         numbers = pa.array(np.arange(start, start + batch.num_rows))
@@ -87,38 +94,40 @@ class ResolveConflictsOperator:
         self._waiting.write(slots, {**columns, **about})
         self._waiting.mark(slots)
 
-    def _settle(self, batch: Batch, due: IntArray, output: Output) -> Batch | None:
-        """Works through the rows that are due; what the table behind is told of them."""
+    def _compact(self, batch: Batch, due: IntArray, output: Output) -> Batch | None:
+        """Processes the rows that are due; returns the resulting changes."""
         due = due[np.argsort(self._waiting.columns[_NUMBER][due], kind="stable")]
         keys = self._waiting.key_arrays(due)[:-1]
-        there, _ = self._there.slots_for(keys, len(due), insert=False)
-        held = np.unique(there[there >= 0])
+        existing, _ = self._current.slots_for(keys, len(due), insert=False)
+        stored = np.unique(existing[existing >= 0])
+        # The rows that are due, followed by the stored rows of their keys: a place below len(due)
+        # is a new row, one above it a stored row.
         rows = {
             c.name: pa.concat_arrays(
-                [self._waiting.array(c.name, due), self._there.array(c.name, held)]
+                [self._waiting.array(c.name, due), self._current.array(c.name, stored)]
             )
             for c in self._node.schema
         }
-        count = len(due) + len(held)
-        key, same = (
+        count = len(due) + len(stored)
+        key, identity = (
             self._encoded(rows, names, count) for names in (self._node.keys, tuple(self._identity))
         )
         current = {
-            key[p]: _Row(p, same[p], int(s))
-            for p, s in zip(range(len(due), count), held, strict=True)
+            key[p]: _Row(p, identity[p], int(s))
+            for p, s in zip(range(len(due), count), stored, strict=True)
         }
         kinds = self._waiting.columns[_KIND][due].tolist()
-        told: list[tuple[np.int8, int]] = []
-        bad: list[int] = []
+        changes: list[tuple[np.int8, int]] = []
+        conflicts: list[int] = []
         for name, places in _by_key(key[: len(due)]).items():
-            left = _compacted(
-                [(p, kinds[p] not in (UPDATE_BEFORE, DELETE), same[p]) for p in places]
+            remaining = _compacted(
+                [(p, kinds[p] not in (UPDATE_BEFORE, DELETE), identity[p]) for p in places]
             )
-            told += self._resolve(current.get(name), left, same, bad)
+            changes += self._resolve(current.get(name), remaining, identity, conflicts)
         self._waiting.remove(due)
-        if bad:
-            output.append((ERROR_PORT, self._failed(batch, rows, bad)))
-        return self._told(batch, rows, told)
+        if conflicts:
+            output.append((ERROR_PORT, self._failed(batch, rows, conflicts)))
+        return self._changes(batch, rows, changes)
 
     def _encoded(
         self, rows: dict[str, pa.Array], names: tuple[str, ...], count: int
@@ -126,31 +135,38 @@ class ResolveConflictsOperator:
         return encode([self._node.schema.type(n) for n in names], [rows[n] for n in names], count)
 
     def _resolve(
-        self, current: _Row | None, left: list[tuple[int, bool]], same: list[bytes], bad: list[int]
+        self,
+        current: _Row | None,
+        remaining: list[tuple[int, bool]],
+        identity: list[bytes],
+        conflicts: list[int],
     ) -> Iterator[tuple[np.int8, int]]:
-        """What becomes of one key: the kind and the place of the row to tell, if any."""
-        row = None if current is None else (current.place, current.same)
-        for place, added in left:
+        """Yields the change of one key, if any: the kind and the place of the row to emit."""
+        row = None if current is None else (current.place, current.identity)
+        for place, added in remaining:
             if not added:
-                row = None if row is not None and row[1] == same[place] else row
-            elif row is None or row[1] == same[place]:
-                row = (place, same[place])
+                row = None if row is not None and row[1] == identity[place] else row
+            elif row is None or row[1] == identity[place]:
+                row = (place, identity[place])
             elif self._node.conflict == "ERROR":
-                bad.append(place)
+                conflicts.append(place)
         if row is None and current is not None:
             yield DELETE, current.place
         elif row is not None and (current is None or row[0] != current.place):
             yield (INSERT if current is None else UPDATE_AFTER), row[0]
 
-    def _told(
-        self, batch: Batch, rows: dict[str, pa.Array], told: list[tuple[np.int8, int]]
+    def _changes(
+        self, batch: Batch, rows: dict[str, pa.Array], changes: list[tuple[np.int8, int]]
     ) -> Batch | None:
-        if not told:
+        if not changes:
             return None
-        told.sort(key=lambda t: t[1])
-        kinds, places = np.array([k for k, _ in told], np.int8), np.array([p for _, p in told])
+        changes.sort(key=lambda t: t[1])
+        kinds, places = (
+            np.array([k for k, _ in changes], np.int8),
+            np.array([p for _, p in changes]),
+        )
         taken = {name: column.take(pa.array(places)) for name, column in rows.items()}
-        self._keep(taken, kinds)
+        self._store(taken, kinds)
         columns = tuple(taken[n] for n in self._node.schema.names)
         return replace(
             batch.tick(self._node.schema),
@@ -160,21 +176,23 @@ class ResolveConflictsOperator:
             seed=batch.seed,
         )
 
-    def _keep(
+    def _store(
         self, rows: dict[str, pa.Array], kinds: np.ndarray[tuple[int], np.dtype[np.int8]]
     ) -> None:
-        """Writes what is there now."""
-        slots, _ = self._there.slots_for([rows[k] for k in self._node.keys], len(kinds))
-        stays = kinds != DELETE
-        values = {n: c.filter(pa.array(stays)) for n, c in rows.items() if n not in self._node.keys}
-        self._there.write(slots[stays], values)
-        self._there.mark(slots[stays])
-        self._there.remove(slots[~stays])
+        """Writes the current rows of the changed keys."""
+        slots, _ = self._current.slots_for([rows[k] for k in self._node.keys], len(kinds))
+        exists = kinds != DELETE
+        values = {
+            n: c.filter(pa.array(exists)) for n, c in rows.items() if n not in self._node.keys
+        }
+        self._current.write(slots[exists], values)
+        self._current.mark(slots[exists])
+        self._current.remove(slots[~exists])
 
-    def _failed(self, batch: Batch, rows: dict[str, pa.Array], bad: list[int]) -> Batch:
-        columns = tuple(rows[n].take(pa.array(bad)) for n in self._node.schema.names)
-        letters = replace(batch.tick(self._node.schema), columns=columns, num_rows=len(bad))
-        self._counters["rows_in_error"] += len(bad)
+    def _failed(self, batch: Batch, rows: dict[str, pa.Array], conflicts: list[int]) -> Batch:
+        columns = tuple(rows[n].take(pa.array(conflicts)) for n in self._node.schema.names)
+        letters = replace(batch.tick(self._node.schema), columns=columns, num_rows=len(conflicts))
+        self._counters["rows_in_error"] += len(conflicts)
         return dead_letters(
             letters,
             owner=self._owner,
@@ -185,25 +203,25 @@ class ResolveConflictsOperator:
 
 
 def _by_key(keys: list[bytes]) -> dict[bytes, list[int]]:
-    """The places of each key, keys in the order in which they come first."""
-    found: dict[bytes, list[int]] = {}
+    """Groups places by key; keys are in order of their first row."""
+    places: dict[bytes, list[int]] = {}
     for place, key in enumerate(keys):
-        found.setdefault(key, []).append(place)
-    return found
+        places.setdefault(key, []).append(place)
+    return places
 
 
 def _compacted(rows: list[tuple[int, bool, bytes]]) -> list[tuple[int, bool]]:
-    """Without the rows that came and went (place, whether it comes, what tells it apart), in
-    order."""
-    left: list[tuple[int, bool, bytes]] = []
-    for place, added, same in rows:
+    """Removes pairs of an addition and a later retraction of the same row: (place, is addition,
+    identity), in order."""
+    remaining: list[tuple[int, bool, bytes]] = []
+    for place, added, identity in rows:
         match = (
-            next((n for n, (_, a, s) in enumerate(left) if s == same and a), None)
+            next((n for n, (_, a, s) in enumerate(remaining) if s == identity and a), None)
             if not added
             else None
         )
         if match is None:
-            left.append((place, added, same))
+            remaining.append((place, added, identity))
         else:
-            del left[match]
-    return [(place, added) for place, added, _ in left]
+            del remaining[match]
+    return [(place, added) for place, added, _ in remaining]

@@ -1,4 +1,4 @@
-"""Row kinds in vectors: what an operator that keeps a result needs to take and to tell changes."""
+"""Row kinds as vectors: helpers for operators that consume and emit changelogs."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ DELETE: Final = np.int8(RowKind.DELETE)
 
 
 def kinds_of(batch: Batch) -> Kinds:
-    """The kind of each row."""
+    """Returns the kind of each row."""
     return np.zeros(batch.num_rows, np.int8) if batch.kinds is None else batch.kinds
 
 
-def takes_back(batch: Batch) -> BoolArray | None:
-    """Which rows say that a row is no more (-U, -D); None where none does."""
+def retractions(batch: Batch) -> BoolArray | None:
+    """Returns True for rows that retract (-U, -D); None where there are none."""
     if batch.kinds is None:
         return None
-    back: BoolArray = (batch.kinds == UPDATE_BEFORE) | (batch.kinds == DELETE)
-    return back if back.any() else None
+    retracts: BoolArray = (batch.kinds == UPDATE_BEFORE) | (batch.kinds == DELETE)
+    return retracts if retracts.any() else None
 
 
 def first_seen(slots: IntArray) -> IntArray:
-    """Distinct slots in the order in which they come first."""
+    """Returns the distinct slots in order of first occurrence."""
     distinct, first = np.unique(slots, return_index=True)
     ordered: IntArray = distinct[np.argsort(first)]
     return ordered
 
 
 def plain(kinds: Kinds) -> Kinds | None:
-    """Kinds for a batch: None where all are +I."""
+    """Returns the kinds in the form of a batch: None where all are +I."""
     return kinds if kinds.any() else None
 
 
 def differ(old: list[pa.Array], new: list[pa.Array], count: int) -> BoolArray:
-    """Where any column has another value; two NULLs are the same, and as in Flink a NaN is never
-    what it was."""
+    """Returns True where any column differs; NULL equals NULL, and as in Flink a NaN never equals
+    the old value."""
     result = np.zeros(count, np.bool_)
     for a, b in zip(old, new, strict=True):
         if pa.types.is_nested(a.type):
@@ -60,13 +60,14 @@ def differ(old: list[pa.Array], new: list[pa.Array], count: int) -> BoolArray:
     return result
 
 
-def sequence(existed: BoolArray, exists: BoolArray, told: BoolArray) -> tuple[IntArray, Kinds]:
-    """Which keys to tell of, and with what kind: -U and +U are two rows."""
-    at = np.flatnonzero(told)
+def sequence(existed: BoolArray, exists: BoolArray, changed: BoolArray) -> tuple[IntArray, Kinds]:
+    """Returns the keys to emit and the kind of each output row: an update is two rows, -U
+    and +U."""
+    at = np.flatnonzero(changed)
     pairs = existed[at] & exists[at]
-    which = np.repeat(at, np.where(pairs, 2, 1))
-    kinds = np.where(exists[which], INSERT, DELETE).astype(np.int8)
+    keys = np.repeat(at, np.where(pairs, 2, 1))
+    kinds = np.where(exists[keys], INSERT, DELETE).astype(np.int8)
     first = np.cumsum(np.where(pairs, 2, 1)) - np.where(pairs, 2, 1)
     kinds[first[pairs]] = UPDATE_BEFORE
     kinds[first[pairs] + 1] = UPDATE_AFTER
-    return which, kinds
+    return keys, kinds

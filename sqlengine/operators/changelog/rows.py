@@ -1,4 +1,4 @@
-"""Changes as rows, rows as changes, and changes without those that nobody needs."""
+"""TO_CHANGELOG, FROM_CHANGELOG, and dropping -U."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KINDS = {kind.short: kind for kind in RowKind}
 
 
 class DropUpdateBeforeOperator:
-    """All rows but -U."""
+    """Drops -U rows, as Flink's StreamExecDropUpdateBefore. Stateless."""
 
     def __init__(self, node: DropUpdateBefore) -> None: ...
 
@@ -34,19 +34,22 @@ class DropUpdateBeforeOperator:
 
 
 class ToChangelogOperator:
-    """Each change as a row +I with its code in front; changes without a code are left out."""
+    """Converts each change to an insert-only row with its operation code in front.
+
+    Stateless. Changes whose kind has no code are dropped.
+    """
 
     def __init__(self, node: ToChangelog) -> None:
         self._node = node
         codes = dict(node.codes)
         self._codes = pa.array([codes.get(kind.short) for kind in RowKind], node.op.type.arrow)
-        self._told = np.array([kind.short in codes for kind in RowKind])
+        self._has_code = np.array([kind.short in codes for kind in RowKind])
 
     def open(self, context: Context) -> None: ...
 
     def process(self, port: int, batch: Batch) -> Output:
-        told: BoolArray = self._told[kinds_of(batch)]
-        rows = batch if told.all() else _kept(batch, told)
+        kept: BoolArray = self._has_code[kinds_of(batch)]
+        rows = batch if kept.all() else _kept(batch, kept)
         codes = self._codes.take(pa.array(kinds_of(rows)))
         schema = type(rows.schema)((self._node.op, *rows.schema))
         return [(0, replace(rows.with_columns(schema, [codes, *rows.columns]), kinds=None))]
@@ -55,8 +58,10 @@ class ToChangelogOperator:
 
 
 class FromChangelogOperator:
-    """Each row as the change that its code names. Rows whose code is NULL or not known leave by the
-    error port."""
+    """Converts each row to the change that its operation code names.
+
+    Stateless. Rows with NULL or an unknown code leave by the error port.
+    """
 
     def __init__(self, node: FromChangelog, owner: str = "") -> None:
         self._node = node
@@ -69,13 +74,13 @@ class FromChangelogOperator:
 
     def process(self, port: int, batch: Batch) -> Output:
         codes = batch.column(self._node.op).cast(pa.string())
-        found = pc.index_in(codes, value_set=self._codes)
-        known = np.asarray(found.is_valid().to_numpy(zero_copy_only=False), np.bool_)
+        places = pc.index_in(codes, value_set=self._codes)
+        known = np.asarray(places.is_valid().to_numpy(zero_copy_only=False), np.bool_)
         bad = ~known
         rows = self._without_op(_kept(batch, known))
         kinds = (
-            self._kinds[found.drop_null().to_numpy(zero_copy_only=False)]
-            if len(found)
+            self._kinds[places.drop_null().to_numpy(zero_copy_only=False)]
+            if len(places)
             else np.empty(0, np.int8)
         )
         output: Output = (
@@ -106,7 +111,7 @@ class FromChangelogOperator:
 
 
 def _kept(batch: Batch, rows: BoolArray) -> Batch:
-    """The rows for which it is True; the time behind them stays."""
+    """Returns the rows where `rows` is True; the watermark after the last row stays."""
     return (
         batch
         if rows.all()

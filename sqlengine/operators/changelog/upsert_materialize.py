@@ -1,5 +1,4 @@
-"""The row of each primary key, of rows that may be several of one key: what is written to a table
-with that key."""
+"""Materializes one row for each primary key of a sink, as Flink's SinkUpsertMaterializer."""
 
 from __future__ import annotations
 
@@ -23,24 +22,30 @@ from sqlengine.operators.changelog.row_kinds import (
 from sqlengine.state.keys import encode
 from sqlengine.state.table import KeyedTable
 
-# The number of a row's arrival: the rows of a key are kept in its order.
+# The arrival number of a row, which orders the rows of a key.
 NUMBER = "#number"
 _NUMBER = BIGINT.with_nullable(False)
 
 
 @dataclass(slots=True)
 class _Entry:
-    """A row of a key: its slot (-1: it came with this batch), the row of the batch that it is now
-    (-1: as it was)."""
+    """A row of a key: its slot (-1: added by this batch), and the row of the batch with its new
+    values (-1: unchanged)."""
 
     slot: int
     row: int
 
 
 class UpsertMaterializeOperator:
-    """For each batch and key that it touches +I, +U or -D, as the row that is to be there comes,
-    changes or goes: it is the one that came last, or, when that goes, the last of those that are
-    left. A row to take back that is not there is dropped (`rows_without_key`)."""
+    """Emits for each batch and key +I, +U or -D, as the visible row of the key changes.
+
+    The visible row is the last one added, or, when that is retracted, the last of those that
+    remain: so rows of several upstream keys may come out of order. A retraction of an unknown row
+    is dropped (`rows_without_key`).
+
+    State: table `rows`, primary key and `#number` -> the row. In memory: the rows of each key in
+    order of arrival, rebuilt from the table.
+    """
 
     def __init__(self, node: UpsertMaterialize) -> None:
         self._node = node
@@ -62,21 +67,20 @@ class UpsertMaterializeOperator:
     def close(self) -> None: ...
 
     def _load(self) -> None:
-        """The rows of each key from the table, in order."""
+        """Reads the rows of each key from the table, in order."""
         self._generation = self._table.generation
-        self._held: dict[
-            bytes, dict[bytes, _Entry]
-        ] = {}  # by key and what tells its rows apart, in order of arrival
+        # By key and by the row's identity, in order of arrival.
+        self._entries: dict[bytes, dict[bytes, _Entry]] = {}
         slots = self._table.live()
         slots = slots[np.argsort(self._table.columns[NUMBER][slots], kind="stable")]
         self._next = 1 + int(self._table.columns[NUMBER][slots].max(initial=-1))
         columns = {c.name: self._table.array(c.name, slots) for c in self._node.schema}
-        keys, same = self._encoded(columns, len(slots))
-        for key, row, slot in zip(keys, same, slots.tolist(), strict=True):
-            self._held.setdefault(key, {})[row] = _Entry(slot, -1)
+        keys, identities = self._encoded(columns, len(slots))
+        for key, row, slot in zip(keys, identities, slots.tolist(), strict=True):
+            self._entries.setdefault(key, {})[row] = _Entry(slot, -1)
 
     def _encoded(self, columns: dict[str, pa.Array], count: int) -> tuple[list[bytes], list[bytes]]:
-        """The key of each row, and what tells it from others of that key."""
+        """Returns the key of each row, and its identity within the key."""
 
         def of(names: tuple[str, ...]) -> list[bytes]:
             return encode(
@@ -87,32 +91,34 @@ class UpsertMaterializeOperator:
 
     def _change(self, batch: Batch) -> Batch | None:
         columns = {c.name: batch.column(c.name) for c in self._node.schema}
-        keys, same = self._encoded(columns, batch.num_rows)
+        keys, identities = self._encoded(columns, batch.num_rows)
         kinds = kinds_of(batch)
         before: dict[bytes, bool] = {}
-        shown: dict[
-            bytes, tuple[int, int, int]
-        ] = {}  # by key: the row that is told last: slot, row of the batch, time
-        gone: list[int] = []
+        # By key, the visible row: its slot or row of the batch, and the row that made it visible.
+        shown: dict[bytes, tuple[int, int, int]] = {}
+        removed: list[int] = []
         written: list[_Entry] = []
-        for i, (key, row, kind) in enumerate(zip(keys, same, kinds.tolist(), strict=True)):
-            entries = self._held.setdefault(key, {})
+        for i, (key, row, kind) in enumerate(zip(keys, identities, kinds.tolist(), strict=True)):
+            entries = self._entries.setdefault(key, {})
             before.setdefault(key, bool(entries))
             if kind in (UPDATE_BEFORE, DELETE):
-                told = self._take(entries, row, i, gone)
+                visible = self._retract(entries, row, i, removed)
             else:
-                told = _add(entries, row, i, written)
-            if told is not None:
+                visible = _add(entries, row, i, written)
+            if visible is not None:
+                # Dicts keep the order of insertion: a key that changes again moves to the end of
+                # the output.
                 shown.pop(key, None)
-                shown[key] = (*told, i)
-        result = self._told(batch, before, shown)
-        self._store(batch, before, [e for e in written if e.row != -1], gone)
+                shown[key] = (*visible, i)
+        result = self._changes(batch, before, shown)
+        self._store(batch, before, [e for e in written if e.row != -1], removed)
         return result
 
-    def _take(
-        self, entries: dict[bytes, _Entry], row: bytes, i: int, gone: list[int]
+    def _retract(
+        self, entries: dict[bytes, _Entry], row: bytes, i: int, removed: list[int]
     ) -> tuple[int, int] | None:
-        """Takes a row of a key back; the row to tell, if another is there now, or none."""
+        """Retracts a row of a key; returns the row that becomes visible, if another one or none
+        does."""
         entry = entries.get(row)
         if entry is None:
             self._counters["rows_without_key"] += 1
@@ -120,21 +126,22 @@ class UpsertMaterializeOperator:
         was_last = next(reversed(entries)) == row
         del entries[row]
         if entry.slot >= 0:
-            gone.append(entry.slot)
+            removed.append(entry.slot)
         entry.row = -1
         if not entries:
             return -1, i
-        return _place(entries[next(reversed(entries))]) if was_last else None
+        return _location(entries[next(reversed(entries))]) if was_last else None
 
-    def _told(
+    def _changes(
         self, batch: Batch, before: dict[bytes, bool], shown: dict[bytes, tuple[int, int, int]]
     ) -> Batch | None:
-        """The rows to tell: from the batch, or from the table where an older one is there again."""
+        """Returns the output rows: from the batch, or from the table where an older row is visible
+        again."""
         kinds, rows, slots, times = [], [], [], []
         for key, (slot, row, time) in shown.items():
-            there = bool(self._held[key])
-            if before[key] or there:
-                kinds.append((UPDATE_AFTER if before[key] else INSERT) if there else DELETE)
+            exists = bool(self._entries[key])
+            if before[key] or exists:
+                kinds.append((UPDATE_AFTER if before[key] else INSERT) if exists else DELETE)
                 rows.append(row)
                 slots.append(slot)
                 times.append(time)
@@ -147,20 +154,20 @@ class UpsertMaterializeOperator:
         result = batch.take(np.array(times))
         columns = []
         for column in result.schema:
-            held = self._table.array(column.name, old[stored])
+            older = self._table.array(column.name, old[stored])
             columns.append(
-                pa.concat_arrays([batch.column(column.name), held]).take(pa.array(chosen))
+                pa.concat_arrays([batch.column(column.name), older]).take(pa.array(chosen))
             )
         return replace(
             result, columns=tuple(columns), kinds=plain(np.array(kinds, np.int8)), offsets=None
         )
 
     def _store(
-        self, batch: Batch, touched: dict[bytes, bool], entries: list[_Entry], gone: list[int]
+        self, batch: Batch, touched: dict[bytes, bool], entries: list[_Entry], removed: list[int]
     ) -> None:
-        """Writes the rows that came with the batch into the table, and forgets those that went."""
+        """Writes the rows added by the batch to the table, and removes the retracted ones."""
         fresh = sorted((e for e in entries if e.slot == -1), key=lambda e: e.row)
-        self._table.remove(np.array(gone, np.int64))
+        self._table.remove(np.array(removed, np.int64))
         if fresh:
             rows = np.array([e.row for e in fresh], np.int64)
             numbers = pa.array(np.arange(self._next, self._next + len(rows)))
@@ -171,8 +178,8 @@ class UpsertMaterializeOperator:
                 entry.slot = slot
         self._write(batch, entries)
         for key in touched:
-            if not self._held[key]:
-                del self._held[key]
+            if not self._entries[key]:
+                del self._entries[key]
 
     def _write(self, batch: Batch, entries: list[_Entry]) -> None:
         slots, rows = (
@@ -189,8 +196,8 @@ class UpsertMaterializeOperator:
 def _add(
     entries: dict[bytes, _Entry], row: bytes, i: int, written: list[_Entry]
 ) -> tuple[int, int]:
-    """Adds a row of the batch to a key, in the place of the one that it replaces; it is the row to
-    tell."""
+    """Adds a row of the batch to a key, in the place of the one that it replaces; it becomes
+    visible."""
     entry = entries.setdefault(row, _Entry(-1, -1))
     if entry.row == -1:
         written.append(entry)
@@ -198,6 +205,6 @@ def _add(
     return -1, i
 
 
-def _place(entry: _Entry) -> tuple[int, int]:
-    """Where the row of an entry is: its slot, or the row of the batch."""
+def _location(entry: _Entry) -> tuple[int, int]:
+    """Returns the slot of an entry's row (else -1), and its row of the batch (else -1)."""
     return (entry.slot, -1) if entry.row == -1 else (-1, entry.row)

@@ -14,7 +14,7 @@ from planner.logical import LookupJoin
 from planner.rewrite import conjunction
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output, Stream
-from sqlengine.operators.changelog.row_kinds import Kinds, kinds_of, plain, takes_back
+from sqlengine.operators.changelog.row_kinds import Kinds, kinds_of, plain, retractions
 from sqlengine.operators.joins.rows import (
     MatchedPiece,
     OutputRows,
@@ -59,7 +59,7 @@ class _Dimension:
         return self.rows.table.array(stored, slots)
 
     def change(self, batch: Batch) -> None:
-        retracts = takes_back(batch)
+        retracts = retractions(batch)
         if retracts is not None and self._replaces:
             retracted = batch.take(np.flatnonzero(retracts))
             slots = self.rows.find(
@@ -246,7 +246,7 @@ class LookupJoinOperator:
 
 def _runs(batch: Batch) -> Iterator[tuple[Batch, bool]]:
     """Splits a batch into consecutive rows that are all additions or all retractions."""
-    retracts = takes_back(batch)
+    retracts = retractions(batch)
     if retracts is None:
         yield batch, False
         return

@@ -17,7 +17,7 @@ from sqlengine.operators.changelog.row_kinds import (
     Kinds,
     kinds_of,
     plain,
-    takes_back,
+    retractions,
 )
 from sqlengine.operators.joins.rows import (
     MatchedPiece,
@@ -87,7 +87,7 @@ class JoinOperator:
     ) -> tuple[list[pa.Array], IntArray, Kinds]:
         this, other = self._sides[port], self._sides[1 - port]
         batch, rows, slots = piece.batch, piece.rows, piece.slots
-        retracts = takes_back(batch)
+        retracts = retractions(batch)
         if self._residual is not None and len(rows):
             holds = self._residual.holds(port, batch, rows, other, slots, output)
             rows, slots = rows[holds], slots[holds]

@@ -1,11 +1,11 @@
-"""A pattern as an automaton, in the form that decides what Flink's results are: states with edges
-in an order.
+"""The NFA of a row pattern, in the form that decides Flink's results: states with ordered edges.
 
-An edge takes a row, whose item's condition it must fulfil, or leads on without one. What stands
-behind a greedy quantifier does so only for rows that do *not* fulfil the condition of that
-(`guards`), also where it has taken as many as it may: in Flink `A B+ C` finds nothing where all
-rows that are a C are a B, too. A state that waits (`absent`) lets rows pass until the state behind
-it takes one; a row of the absent variable ends it."""
+An edge takes a row that fulfils its item's condition, or leads on without a row. What follows a
+greedy quantifier takes only rows that do *not* fulfil the condition of the quantified item
+(`guards`), even if that item has taken as many rows as it may: in Flink `A B+ C` finds nothing if
+all rows that are a C are also a B. A state that waits (`absent`, Flink CEP's notFollowedBy) lets
+rows pass until the next state takes one; a row of the absent variable ends the match.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from typing import Final, TypeAlias
 
 from planner.logical import PatternItem
 
-# The state of a whole match; the first state of the pattern has the number 1.
+# The state of a complete match; state numbers from 1 on are those of the pattern.
 DONE: Final = 0
 
 Test: TypeAlias = Callable[[int], bool]
-# An item that takes the row, and the state then.
+# The item that takes the row, and the state after it.
 Move: TypeAlias = tuple[int, int]
 
 # The item of an edge that takes no row.
@@ -28,18 +28,24 @@ _NOTHING = -1
 
 @dataclass(frozen=True)
 class Edge:
+    """A transition to `target` by a row of `item`, or without a row, unless a condition in `guards`
+    is TRUE."""
+
     item: int
     target: int
     guards: tuple[int, ...] = ()
 
     def open(self, test: Test) -> bool:
-        """Whether the row may go along it."""
+        """True if the row may take this edge."""
         return (self.item < 0 or test(self.item)) and not any(map(test, self.guards))
 
 
 @dataclass
 class State:
-    """`absent`: the item whose rows end the wait."""
+    """A state with its edges in the order in which Flink tries them.
+
+    `absent`: the item whose rows end the wait, for a state that waits.
+    """
 
     edges: list[Edge] = field(default_factory=list)
     absent: int = _NOTHING
@@ -47,9 +53,12 @@ class State:
 
 @dataclass(frozen=True)
 class Automaton:
-    """`states` by number. `ends[s]`: whether a match may be whole in state `s` without another row.
-    `pending[s]`: whether it is once the time is over. `lone[s]`: the only move of the state, where
-    there is no other way out."""
+    """The states by number.
+
+    `ends[s]`: a match may be complete in state `s` without another row. `pending[s]`: it is
+    complete once WITHIN is over. `lone[s]`: the only move of the state, if there is no other way
+    out.
+    """
 
     states: tuple[State, ...]
     start: int
@@ -58,18 +67,20 @@ class Automaton:
     lone: tuple[Move | None, ...]
 
     def moves(self, number: int, test: Test) -> list[Move] | None:
-        """What a row does to a match in a state, in Flink's order; none: the match is given up, as
-        it is (None) where the row is of an absent variable."""
-        found: list[Move] = []
+        """Returns the moves of a match in this state for a row, in Flink's order.
+
+        Without moves the match is dropped; so it is (None) for a row of an absent variable.
+        """
+        moves: list[Move] = []
         stack = [number]
         while stack:
             current = stack.pop()
             state = self.states[current]
             if state.absent >= 0:
-                waited = self._waited(current, state, test)
+                waited = self._wait(current, state, test)
                 if waited is None:
                     return None
-                found += waited
+                moves += waited
                 continue
             for edge in state.edges:
                 if not edge.open(test):
@@ -77,20 +88,25 @@ class Automaton:
                 if edge.item < 0:
                     stack.append(edge.target)
                 else:
-                    found.append((edge.item, edge.target))
-        return found
+                    moves.append((edge.item, edge.target))
+        return moves
 
-    def _waited(self, number: int, state: State, test: Test) -> list[Move] | None:
-        """The same for a state that waits: the row passes where nothing behind takes it."""
+    def step(self, number: int, test: Test) -> Sequence[Move]:
+        """Returns the moves of a match in this state for a row; none if the match is dropped."""
+        return self.moves(number, test) or ()
+
+    def _wait(self, number: int, state: State, test: Test) -> list[Move] | None:
+        """Returns the moves of a state that waits: the row passes unless a following state takes
+        it."""
         if test(state.absent):
             return None
-        behind: list[Move] | None = []
+        following: list[Move] | None = []
         for edge in state.edges:
-            behind = self.moves(edge.target, test)
-        return None if behind is None else behind or [(state.absent, number)]
+            following = self.moves(edge.target, test)
+        return None if following is None else following or [(state.absent, number)]
 
-    def is_whole(self, number: int, test: Test) -> bool:
-        """Whether the pattern may end behind a row that led to the state."""
+    def is_complete(self, number: int, test: Test) -> bool:
+        """True if the pattern may end with the row that led to this state."""
         if not self.ends[number]:
             return False
         stack = [number]
@@ -104,12 +120,12 @@ class Automaton:
 
 
 def automaton(items: Sequence[PatternItem]) -> Automaton:
-    """Built from the end of the pattern to its beginning."""
-    made = [State()]
+    """Builds the automaton from the last item to the first."""
+    built = [State()]
     sink = DONE
     for number in range(len(items) - 1, -1, -1):
-        sink = _Builder(made, number, items[number]).build(sink)
-    states = tuple(made)
+        sink = _Builder(built, number, items[number]).build(sink)
+    states = tuple(built)
     return Automaton(
         states,
         sink,
@@ -130,7 +146,7 @@ def _lone(state: State) -> Move | None:
 
 
 def _reaches(states: Sequence[State], number: int, wanted: Callable[[int], bool]) -> bool:
-    """Whether a wanted state can be reached without a row."""
+    """True if a wanted state is reachable without a row."""
     seen, stack = {number}, [number]
     while stack:
         current = stack.pop()
@@ -150,20 +166,23 @@ class _Builder:
     item: PatternItem
 
     def build(self, sink: int) -> int:
-        """The first state of the item, whose rows lead to `sink` in the end."""
+        """Returns the first state of the item; its rows lead to `sink` in the end."""
         item = self.item
         if item.absent:
             return self._state([] if sink == DONE else [Edge(_NOTHING, sink)], self.number)
         if item.greedy:
             self._guard(self.made[sink])
         if item.high is None:
+            # The edge that leaves comes before the one that repeats: Flink's order of edges, which
+            # decides the order of matches.
             loop = self._state([self._leave(sink)])
             self.made[loop].edges.append(Edge(self.number, loop))
             return self._times(loop, sink, max(item.low, 1), max(item.low, 1))
         return self._times(sink, sink, max(item.low, 1), item.high)
 
     def _guard(self, sink: State) -> None:
-        """What waits stays open: its rows may be such as the item before it takes."""
+        """Guards the edges of the following state with the item's condition, unless it waits: then
+        rows of the item may pass."""
         if sink.absent < 0:
             sink.edges = [replace(e, guards=(*e.guards, self.number)) for e in sink.edges]
 
@@ -172,7 +191,8 @@ class _Builder:
         return Edge(_NOTHING, sink, (self.number,) if waits else ())
 
     def _times(self, sink: int, beyond: int, low: int, high: int) -> int:
-        """`low` to `high` rows one after the other; `beyond` is where the item is left for."""
+        """Builds a chain of `low` to `high` rows; `beyond` is the state after the item, for
+        optional rows."""
         last = sink
         for _ in range(low, high):
             last = self._once(last, beyond)

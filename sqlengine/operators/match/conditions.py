@@ -1,8 +1,9 @@
-"""Conditions of DEFINE that read rows before the one in question, as closures over Python values.
+"""Conditions of DEFINE that read earlier rows, as closures over Python values.
 
-What a condition reads of the row alone is evaluated for whole batches by the ordinary kernels; the
-closures put that together with values of the rows that a match has so far. What they cannot compute
-themselves they give to the kernels, as a batch of one row."""
+Subexpressions over the current row alone are evaluated for whole batches by the kernels; the
+closures combine them with values of the match's rows. What they cannot compute is passed to the
+kernels, as a batch of one row.
+"""
 
 from __future__ import annotations
 
@@ -21,37 +22,37 @@ from sqlengine.expressions import compile_expression
 from sqlengine.state.columns import storage, to_arrow, to_numpy
 from udf.vector import Errors
 
-# The place of the row in the batch, and the values of `history` by name.
+# Reads a value of `history` by name; a closure takes the place of the row in the batch, and this.
 Ask: TypeAlias = Callable[[str], object]
 Evaluate: TypeAlias = Callable[[int, Ask], object]
 
 
 class RowError(Exception):
-    """A condition has no value for a row."""
+    """A condition failed for a row."""
 
 
 def python_values(kind: DataType, array: pa.Array) -> list[object]:
-    """The values as state holds them (dates and times as integers), None for NULL."""
+    """Returns the values as stored (dates and times as integers), None for NULL."""
     values, valid = to_numpy(kind, array)
-    found: list[object] = values.tolist()
+    items: list[object] = values.tolist()
     if not valid.all():
         for row in np.flatnonzero(~valid).tolist():
-            found[row] = None
-    return found
+            items[row] = None
+    return items
 
 
 def arrow_values(kind: DataType, values: Sequence[object]) -> pa.Array:
-    """The reverse of `python_values`."""
+    """Reverses `python_values`."""
     valid = np.fromiter((v is not None for v in values), np.bool_, len(values))
     dtype = storage(kind)
     empty: object = None if dtype.kind == "O" else dtype.type(0)
-    held = np.fromiter((empty if v is None else v for v in values), dtype, len(values))
-    return to_arrow(kind, held, valid)
+    filled = np.fromiter((empty if v is None else v for v in values), dtype, len(values))
+    return to_arrow(kind, filled, valid)
 
 
 @dataclass
-class Facts:
-    """What the expressions over the row alone are for the rows of the batch at hand."""
+class RowExpressions:
+    """The values of expressions over the row alone, for the current batch."""
 
     expressions: dict[str, Scalar]
     values: dict[str, list[object]]
@@ -63,7 +64,8 @@ class Facts:
             self.values[digest] = python_values(expression.type, vector.array(batch.num_rows))
             self.errors[digest] = vector.errors
 
-    def want(self, expression: Scalar) -> Evaluate:
+    def register(self, expression: Scalar) -> Evaluate:
+        """Adds an expression; returns the closure that reads its value."""
         digest = expression.digest
         self.expressions[digest] = expression
 
@@ -76,26 +78,30 @@ class Facts:
         return value
 
 
-def compile_condition(expression: Scalar, history: frozenset[str], facts: Facts) -> Evaluate:
-    """The closure of `expression`, in which the columns of `history` are asked for."""
+def compile_condition(
+    expression: Scalar, history: frozenset[str], facts: RowExpressions
+) -> Evaluate:
+    """Compiles `expression` to a closure that asks for the columns in `history`."""
     if not columns_of(expression) & history:
         if isinstance(expression, Literal):
             return _literal(expression)
-        return facts.want(expression)
+        return facts.register(expression)
     if isinstance(expression, ColumnRef):
         name = expression.name
         return lambda row, ask: ask(name)
     assert isinstance(expression, Call)
     arguments = [compile_condition(a, history, facts) for a in expression.args]
-    make = _MADE.get(expression.function)
-    made = None if make is None or not is_deterministic(expression) else make(expression, arguments)
-    return made or _by_kernel(expression, arguments)
+    make = _CLOSURES.get(expression.function)
+    closure = (
+        None if make is None or not is_deterministic(expression) else make(expression, arguments)
+    )
+    return closure or _by_kernel(expression, arguments)
 
 
 def _literal(expression: Literal) -> Evaluate:
     if isinstance(expression.value, str | bytes):
-        (held,) = python_values(expression.type, compile_expression(expression)(_ONE).array(1))
-        return lambda row, ask: held
+        (constant,) = python_values(expression.type, compile_expression(expression)(_ONE).array(1))
+        return lambda row, ask: constant
     value = expression.value
     return lambda row, ask: value
 
@@ -104,7 +110,7 @@ _ONE = Batch(Schema(()), (), 1)
 
 
 def _by_kernel(expression: Call, arguments: Sequence[Evaluate]) -> Evaluate:
-    """The call over a batch of one row; its arguments are the columns."""
+    """Compiles the call to the kernel over a batch of one row, whose columns are the arguments."""
     types = [a.type for a in expression.args]
     constant = [isinstance(a, Literal) for a in expression.args]
     names = [f"a{i}" for i in range(len(types))]
@@ -194,8 +200,7 @@ def _compared(compare: Callable[..., object]) -> Make:
 
 
 def _comparable(left: DataType, right: DataType) -> bool:
-    """Whether Python compares the values as the kernels do: whole numbers, and times of one
-    unit."""
+    """True if Python compares the values as the kernels do: integers, and times of one unit."""
     if left.is_integer and right.is_integer:
         return True
     return left.root is right.root and left.root in _TIMES and left.arrow.equals(right.arrow)
@@ -206,7 +211,7 @@ _WIDTHS = {Root.TINYINT: 8, Root.SMALLINT: 16, Root.INT: 32, Root.BIGINT: 64}
 
 
 def _arithmetic(compute: Callable[..., int]) -> Make:
-    """Of whole numbers, which wrap."""
+    """Compiles integer arithmetic, which wraps around."""
 
     def make(call: Call, arguments: Sequence[Evaluate]) -> Evaluate | None:
         bits = _WIDTHS.get(call.type.root)
@@ -249,15 +254,14 @@ def _coalesce(call: Call, arguments: Sequence[Evaluate]) -> Evaluate:
 
 
 def _cast(call: Call, arguments: Sequence[Evaluate]) -> Evaluate | None:
-    """A wider integer is the same number, and a column that is told to be NOT NULL the same
-    value."""
+    """Passes the value for a cast to a wider integer, and for one that only drops nullability."""
     given, kind = call.args[0].type, call.type
     if given.root in _WIDTHS and kind.root in _WIDTHS and _WIDTHS[given.root] <= _WIDTHS[kind.root]:
         return arguments[0]
     return None
 
 
-_MADE: Mapping[str, Make] = {
+_CLOSURES: Mapping[str, Make] = {
     "AND": _and,
     "OR": _or,
     "NOT": _not,
@@ -283,7 +287,7 @@ _MADE: Mapping[str, Make] = {
 
 
 def truths(expression: Scalar, batch: Batch) -> tuple[list[int], Errors | None]:
-    """1 where a condition over the row alone is TRUE, 2 where it has no value, else 0."""
+    """Returns 1 where a condition over the row alone is TRUE, 2 where it fails, else 0."""
     vector = compile_expression(expression)(batch)
     values = np.asarray(
         vector.array(batch.num_rows).fill_null(False).to_numpy(zero_copy_only=False)

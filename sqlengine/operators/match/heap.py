@@ -1,17 +1,20 @@
-"""A heap of what is known by where it began. Of several that began at one row the place in the heap
-decides which is looked at first; it is that of Java's PriorityQueue, since results depend on it."""
+"""A heap of partial matches, ordered by their first row.
+
+Results depend on which of several matches with the same first row comes first: the sift operations
+are those of Java's PriorityQueue, which Flink uses.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-# What has not begun comes behind all that has.
+# The first row of a match that has not begun: it sorts after all others.
 NOT_BEGUN: Final = 2**62
 
-# A match, or a part of one: the number of its first row, its state, how many rows each item has
-# taken, the time of the first row in ms. Rows follow each other, so that the counts tell which row
-# is whose.
+# A partial or complete match (Flink: ComputationState): the number of its first row, its state, the
+# number of rows that each item has taken, the time (ms) of the first row. The rows of a match are
+# consecutive, so that the counts determine which item took which row.
 Part: TypeAlias = tuple[int, int, tuple[int, ...], int]
 Heap: TypeAlias = list[Part]
 
@@ -39,11 +42,12 @@ def pop(heap: Heap) -> Part:
 
 
 def discard(heap: Heap, gone: Callable[[Part], bool]) -> None:
-    """Removes those that are `gone`."""
-    left = [part for part in heap if not gone(part)]
-    if len(left) == len(heap):
+    """Removes the parts for which `gone` is True."""
+    remaining = [part for part in heap if not gone(part)]
+    if len(remaining) == len(heap):
         return
-    heap[:] = left
+    heap[:] = remaining
+    # PriorityQueue.removeIf filters the array in place, and then heapifies it.
     for at in range(len(heap) // 2 - 1, -1, -1):
         _sink(heap, at, heap[at])
 

@@ -1,6 +1,9 @@
-"""MATCH_RECOGNIZE: rows by key in the order of their time, fed to the automaton of the pattern."""
+"""MATCH_RECOGNIZE: feeds the rows of each key, in order of time, to the automaton of the
+pattern."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +16,7 @@ from sqlengine.operators.dead_letters import dead_letters
 from sqlengine.operators.late_rows import BEHIND, LateGate
 from sqlengine.operators.match.conditions import python_values
 from sqlengine.operators.match.heap import Part
-from sqlengine.operators.match.output import NO_ROW, Found, handle_of, slot_of
+from sqlengine.operators.match.output import NO_ROW, Matches, handle_of, slot_of
 from sqlengine.operators.match.row_tests import Tests
 from sqlengine.operators.match.rows import RowStore
 from sqlengine.operators.match.runs import Matcher, Run, load
@@ -25,14 +28,19 @@ _RUN, _DEADLINE = "#run", "#deadline"
 
 
 class MatchOperator:
-    """By the time of events rows wait until the watermark has passed them; one that comes behind
-    the watermark is dropped (`late_rows`). By processing time they are taken as they come. Matches
-    come in the order in which watermarks make them known; those of one watermark by the time of
-    what made them known, then by key.
+    """Matches a row pattern, as Flink's CepOperator.
 
-    A row for which a condition has no value leaves by the error port, and is not taken by the
-    variable; so does the first row of a match that cannot skip as it is told to, and the match with
-    it."""
+    On row time, rows wait until the watermark has passed them; one behind the watermark is late and
+    dropped (`late_rows`). On processing time they are processed at once. Matches are emitted in the
+    order of the watermarks that complete them; those of one watermark by the time of the completing
+    row, then by key.
+
+    A row for which a condition fails leaves by the error port, and is not taken by the variable; so
+    does the first row of a match that cannot skip as declared, and the match is dropped.
+
+    State: table `keys`, partition -> `#run` (partial matches) and `#deadline` (ms); the tables of
+    `RowStore`. Timers: the row time of waiting rows, and `#deadline` with WITHIN.
+    """
 
     def __init__(self, node: MatchRecognize, owner: str = "") -> None:
         self._node = node
@@ -41,7 +49,7 @@ class MatchOperator:
         self._schema = Schema(tuple(c for c in node.input.schema if c.name in node.columns))
         self._time = node.order[0].column
         self._by_event = node.by_event
-        self._matcher = Matcher(node, self._emit, self._refuse)
+        self._matcher = Matcher(node, self._emit, self._reject)
         self._tests = Tests(node, self._matcher.starts(), self._fail)
 
     def open(self, context: Context) -> None:
@@ -62,26 +70,27 @@ class MatchOperator:
             self._runs.clear()
             self._generation = self._keys.generation
         output: Output = []
-        rows, late = self._store.take(batch)
+        rows, late = self._store.take_due(batch)
         self._late.drop(batch, late, output)
-        self._found = Found(self._node, self._store)
+        self._matches = Matches(self._node, self._store)
         self._pool = empty(self._schema)
-        self._gone: list[int] = []
-        self._unused: list[int] = []  # keys of which there is nothing to remember
-        self._clock(batch)
+        self._unneeded: list[int] = []
+        self._unused_keys: list[int] = []  # new keys without a partial match
+        self._set_ticks(batch)
         touched: dict[int, Run] = {}
         if rows.num_rows:
             self._feed(batch, rows, touched)
-        self._over(touched)
-        result = (0, self._found.result(batch, self._pool))
+        self._expire_idle_keys(touched)
+        result = (0, self._matches.result(batch, self._pool))
         letters = self._letters(batch)
-        self._remember(touched)
+        self._save(touched)
         return [*output, *([(ERROR_PORT, letters)] if letters is not None else []), result]
 
     # ---- time ------------------------------------------------------------------------------------
 
-    def _clock(self, batch: Batch) -> None:
-        """The times that the batch brings, one after the other, in ms."""
+    def _set_ticks(self, batch: Batch) -> None:
+        """Sets the ticks of the batch: the watermarks (or clock) that it brings, ascending,
+        in ms."""
         if not self._by_event:
             self._ticks: IntArray = np.array([batch.proctime])
         elif batch.row_watermarks is None:
@@ -94,33 +103,33 @@ class MatchOperator:
             self._ticks = np.union1d(self._ticks, batch.steps[batch.steps < batch.watermark])
 
     def _expire(self, run: Run, time: int) -> None:
-        """Time comes to `time` for one key."""
+        """Advances the time of one key to `time`."""
         deadline = self._matcher.deadline(run)
         if deadline is not None and deadline <= time:
             self._matcher.expire(run, time, None if time == MAX_WATERMARK else time)
 
-    def _timers(self, run: Run, upto: int) -> None:
-        """What is over at ticks before the one with the number `upto`."""
+    def _fire_timers(self, run: Run, upto: int) -> None:
+        """Fires the deadlines of a run at ticks before the tick number `upto`."""
         while (deadline := self._matcher.deadline(run)) is not None:
             tick = int(np.searchsorted(self._ticks, deadline))
             if tick >= upto:
                 return
-            self._found.at(tick, deadline)
+            self._matches.set_time(tick, deadline)
             self._expire(run, int(self._ticks[tick]))
 
-    def _over(self, touched: dict[int, Run]) -> None:
-        """Keys for which only time has come."""
+    def _expire_idle_keys(self, touched: dict[int, Run]) -> None:
+        """Fires the deadlines of keys without rows in this batch."""
         if not self._matcher.within:
             return
         for slot in self._keys.due(_DEADLINE, int(self._ticks[-1])).tolist():
             if slot not in touched:
                 touched[slot] = run = self._run(slot)
-                self._timers(run, len(self._ticks))
+                self._fire_timers(run, len(self._ticks))
 
     # ---- rows ------------------------------------------------------------------------------------
 
     def _feed(self, batch: Batch, rows: Batch, touched: dict[int, Run]) -> None:
-        """Takes the rows that are due; `touched` gets the runs of their keys."""
+        """Feeds the rows that are due; adds the runs of their keys to `touched`."""
         slots = self._slots(rows)
         times = (
             milliseconds(rows.column(self._time))[0]
@@ -136,10 +145,12 @@ class MatchOperator:
         self._ticked: list[int] = np.searchsorted(self._ticks, times).tolist()
         feed = self._feed_timed if self._matcher.within else self._feed_plain
         bounds = [0, *(np.flatnonzero(np.diff(slots)) + 1).tolist(), len(slots)]
-        held = self._keys.columns[_RUN]
+        stored_runs = self._keys.columns[_RUN]
         for low, high, slot in zip(bounds, bounds[1:], slots[bounds[:-1]].tolist(), strict=False):
-            if held[slot] is None and self._tests.next_start(low) >= high:
-                self._unused.append(slot)
+            # Most keys of a selective pattern never begin a match: their rows are skipped without
+            # loading a run.
+            if stored_runs[slot] is None and self._tests.next_start(low) >= high:
+                self._unused_keys.append(slot)
                 continue
             touched[slot] = run = self._run(slot)
             feed(run, low, high)
@@ -157,11 +168,11 @@ class MatchOperator:
                 row = self._tests.next_start(row)
                 if row >= high:
                     return
-            self._one(run, row)
+            self._feed_row(run, row)
             row += 1
 
     def _feed_timed(self, run: Run, low: int, high: int) -> None:
-        """The same where time can be over: before each time at which rows come, and at each tick of
+        """Feeds rows with WITHIN: deadlines fire before each new time of rows, and at each tick of
         the watermark."""
         last = -1
         for row in range(low, high):
@@ -169,37 +180,37 @@ class MatchOperator:
             if tick != last:
                 if last >= 0:
                     self._expire(run, int(self._ticks[last]))
-                self._timers(run, tick)
+                self._fire_timers(run, tick)
                 last = tick
-            self._found.at(tick, time)
+            self._matches.set_time(tick, time)
             self._expire(run, time)
             if not run.idle or self._tests.next_start(row) == row:
-                self._one(run, row)
+                self._feed_row(run, row)
         self._expire(run, int(self._ticks[last]))
-        self._timers(run, len(self._ticks))
+        self._fire_timers(run, len(self._ticks))
 
-    def _one(self, run: Run, row: int) -> None:
+    def _feed_row(self, run: Run, row: int) -> None:
         run.rows.append(row)
         run.values.append(self._tests.values(row))
-        self._tests.of(run, row)
-        self._found.at(self._ticked[row], self._times[row])
+        self._tests.select(run, row)
+        self._matches.set_time(self._ticked[row], self._times[row])
         self._matcher.feed(run, self._times[row], row, self._tests)
         if run.idle:
-            self._gone += run.forget()
+            self._unneeded += run.drop_unneeded()
 
     # ---- what is found ---------------------------------------------------------------------------
 
     def _emit(self, run: Run, part: Part, time: int) -> None:
-        self._found.add(run, part, time)
+        self._matches.add(run, part, time)
 
-    def _refuse(self, run: Run, part: Part, reason: str) -> None:
-        self._found.refuse(run.rows[part[0] - run.base], "AFTER MATCH SKIP", reason)
+    def _reject(self, run: Run, part: Part, reason: str) -> None:
+        self._matches.reject(run.rows[part[0] - run.base], "AFTER MATCH SKIP", reason)
 
     def _fail(self, row: int, item: int, reason: str) -> None:
-        self._found.refuse(row, f"DEFINE {self._node.pattern[item].variable}", reason)
+        self._matches.reject(row, f"DEFINE {self._node.pattern[item].variable}", reason)
 
     def _letters(self, batch: Batch) -> Batch | None:
-        refused = self._found.refused(batch, self._pool)
+        refused = self._matches.rejected(batch, self._pool)
         if refused is None:
             return None
         rows, subjects, reasons = refused
@@ -213,12 +224,12 @@ class MatchOperator:
     # ---- state -----------------------------------------------------------------------------------
 
     def _run(self, slot: int) -> Run:
-        found = self._runs.get(slot)
-        if found is None:
-            found = self._runs[slot] = self._loaded(slot)
-        return found
+        run = self._runs.get(slot)
+        if run is None:
+            run = self._runs[slot] = self._load(slot)
+        return run
 
-    def _loaded(self, slot: int) -> Run:
+    def _load(self, slot: int) -> Run:
         data = self._keys.columns[_RUN][slot]
         if not isinstance(data, bytes):
             return self._matcher.begin()
@@ -231,28 +242,32 @@ class MatchOperator:
         run.values = list(zip(*values, strict=True)) if names else [()] * count
         return run
 
-    def _remember(self, touched: dict[int, Run]) -> None:
-        """Writes what has become of the keys."""
-        fresh: list[tuple[Run, int]] = []
-        for run in touched.values():
-            self._gone += run.forget()
-            fresh += [(run, place) for place, handle in enumerate(run.rows) if handle > NO_ROW]
-        self._store.remove([slot_of(h) for h in self._gone if h < NO_ROW])
-        if fresh:
-            rows = self._pool.take(np.array([run.rows[place] for run, place in fresh]))
-            numbers = np.array([run.base + place for run, place in fresh])
-            for (run, place), slot in zip(
-                fresh, self._store.add(rows, numbers).tolist(), strict=True
-            ):
-                run.rows[place] = handle_of(slot)
+    def _save(self, touched: dict[int, Run]) -> None:
+        """Writes the touched runs and their rows to the state; removes idle keys."""
+        self._save_rows(touched.values())
         idle = [slot for slot, run in touched.items() if run.idle]
         for slot in idle:
             del self._runs[slot]
-        idle += self._unused
-        held = [slot for slot in touched if slot in self._runs]
-        if held:
-            self._write(np.array(held), [touched[s] for s in held])
+        idle += self._unused_keys
+        active = [slot for slot in touched if slot in self._runs]
+        if active:
+            self._write(np.array(active), [touched[s] for s in active])
         self._keys.remove(np.array(idle, np.int64))
+
+    def _save_rows(self, runs: Iterable[Run]) -> None:
+        """Removes stored rows that no match needs, and stores new rows that matches need."""
+        fresh: list[tuple[Run, int]] = []
+        for run in runs:
+            self._unneeded += run.drop_unneeded()
+            fresh += [(run, place) for place, handle in enumerate(run.rows) if handle > NO_ROW]
+        self._store.remove([slot_of(h) for h in self._unneeded if h < NO_ROW])
+        if not fresh:
+            return
+        rows = self._pool.take(np.array([run.rows[place] for run, place in fresh]))
+        numbers = np.array([run.base + place for run, place in fresh])
+        slots = self._store.add(rows, numbers).tolist()
+        for (run, place), slot in zip(fresh, slots, strict=True):
+            run.rows[place] = handle_of(slot)
 
     def _write(self, slots: IntArray, runs: list[Run]) -> None:
         deadlines = [self._matcher.deadline(r) if self._matcher.within else None for r in runs]

@@ -1,4 +1,4 @@
-"""Whether a row may be taken by an item of the pattern."""
+"""Tests whether a row may be taken by an item of the pattern."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from planner.scalar import Scalar, columns_of
 from sqlengine.batch import Batch
 from sqlengine.operators.match.conditions import (
     Evaluate,
-    Facts,
     RowError,
+    RowExpressions,
     compile_condition,
     python_values,
     truths,
@@ -22,14 +22,16 @@ from sqlengine.operators.match.runs import Run
 from sqlengine.operators.match.values import Counts, Reader, reader
 from udf.vector import Errors
 
-# A row without a value for the condition of an item: the row, the item, why.
+# Reports a row for which the condition of an item failed: the row, the item, the reason.
 Fail = Callable[[int, int, str], None]
 
 
 class Tests:
-    """The conditions of a node. Those over the row alone are known for all rows of a batch at once
-    (`load`); the others are asked for one row of one match, which `of` and `test_of` say. It is a
-    `match_values.Past` itself."""
+    """The conditions of a node.
+
+    Conditions over the row alone are evaluated for all rows of a batch at once (`load`); others for
+    one row and one match, which `select` and `test_of` set. Implements `values.Past`.
+    """
 
     def __init__(self, node: MatchRecognize, starts: set[int], fail: Fail) -> None:
         self._fail = fail
@@ -40,24 +42,24 @@ class Tests:
         self._readers: dict[str, Reader] = {
             v.name: reader(v, node.pattern, self.columns) for v in node.history
         }
-        self._facts = Facts({}, {}, {})
+        self._facts = RowExpressions({}, {}, {})
         conditions = dict(node.conditions)
         self._plain: dict[int, Scalar] = {}
-        self._asked: dict[int, Evaluate] = {}
+        self._with_history: dict[int, Evaluate] = {}
         for number, item in enumerate(node.pattern):
             condition = conditions.get(item.variable)
             if condition is not None and columns_of(condition) & history:
-                self._asked[number] = compile_condition(condition, history, self._facts)
+                self._with_history[number] = compile_condition(condition, history, self._facts)
             elif condition is not None:
                 self._plain[number] = condition
         self.truths: list[list[int] | None] = [None] * len(node.pattern)
         self._errors: dict[int, Errors | None] = {}
-        self._known: dict[int, bool] = {}
+        self._results: dict[int, bool] = {}
         self.counts: Counts = ()
         self.item = 0
 
     def load(self, batch: Batch) -> None:
-        """The rows that come next."""
+        """Evaluates the rows of the next batch."""
         for number, condition in self._plain.items():
             self.truths[number], self._errors[number] = truths(condition, batch)
         self._facts.load(batch)
@@ -68,10 +70,11 @@ class Tests:
         self._values: list[tuple[object, ...]] = (
             list(zip(*columns, strict=True)) if self.columns else []
         )
-        self._next = self._next_starts(batch.num_rows)
+        self._next_start_of = self._next_starts(batch.num_rows)
 
     def _next_starts(self, count: int) -> list[int] | None:
-        """By row, the first row from there on that may begin a match; None where all may."""
+        """Returns by row the first row from there on that may begin a match; None if every
+        row may."""
         known = [self.truths[i] for i in self._starts]
         if any(k is None for k in known):
             return None
@@ -81,34 +84,37 @@ class Tests:
         return following
 
     def next_start(self, row: int) -> int:
-        return row if self._next is None else self._next[row]
+        """Returns the first row from `row` on that may begin a match."""
+        return row if self._next_start_of is None else self._next_start_of[row]
 
     def values(self, row: int) -> tuple[object, ...]:
-        """What conditions read of the row later."""
+        """Returns the columns of the row that later conditions read."""
         return self._values[row] if self.columns else ()
 
-    def of(self, run: Run, row: int) -> None:
+    def select(self, run: Run, row: int) -> None:
+        """Sets the row to be tested."""
         self._run, self._row = run, row
 
     def test_of(self, part: Part) -> Callable[[int], bool]:
-        """The tests of the row for one match."""
+        """Returns the test of the selected row for one match."""
         self._begin, self.counts = part[0], part[2]
-        if self._known:
-            self._known = {}
+        if self._results:
+            self._results = {}
         return self.test
 
     def test(self, item: int) -> bool:
+        """Evaluates the condition of an item; errors are reported and count as FALSE."""
         truth = self.truths[item]
         if truth is not None:
-            found = truth[self._row]
-            return found == 1 or (found == 2 and self._failed(item))
-        asked = self._asked.get(item)
-        if asked is None:
+            result = truth[self._row]
+            return result == 1 or (result == 2 and self._failed(item))
+        condition = self._with_history.get(item)
+        if condition is None:
             return True
-        known = self._known.get(item)
-        if known is None:
-            known = self._known[item] = self._ask(item, asked)
-        return known
+        result_so_far = self._results.get(item)
+        if result_so_far is None:
+            result_so_far = self._results[item] = self._evaluate(item, condition)
+        return result_so_far
 
     def _failed(self, item: int) -> bool:
         errors = self._errors[item]
@@ -116,10 +122,10 @@ class Tests:
         self._fail(self._row, item, errors.reason(self._row))
         return False
 
-    def _ask(self, item: int, asked: Evaluate) -> bool:
+    def _evaluate(self, item: int, condition: Evaluate) -> bool:
         self.item = item
         try:
-            return asked(self._row, self._read) is True
+            return condition(self._row, self._read) is True
         except RowError as error:
             self._fail(self._row, item, str(error))
             return False
@@ -127,7 +133,7 @@ class Tests:
     def _read(self, name: str) -> object:
         return self._readers[name](self)
 
-    def held(self, number: int, column: int) -> object:
+    def stored(self, number: int, column: int) -> object:
         return self._run.values[self._begin - self._run.base + number][column]
 
     def current(self, column: int) -> object:

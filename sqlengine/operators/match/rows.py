@@ -1,5 +1,5 @@
-"""The rows that MATCH_RECOGNIZE keeps: those that wait for the watermark, and those of matches that
-are not whole."""
+"""The row state of MATCH_RECOGNIZE: rows that wait for the watermark, and rows of partial
+matches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ _ARRIVAL, _ROW = "#arrival", "#row"
 
 
 class RowStore:
-    """Rows of `schema` by `partition`. Those of matches have numbers within their key."""
+    """Stores rows of `schema` by `partition`.
+
+    State: table `waiting`, partition and `#arrival` -> row (row time only); table `rows`, partition
+    and `#row`, a number within the key -> row of partial matches (Flink CEP: SharedBuffer).
+    """
 
     def __init__(
         self, context: Context, schema: Schema, partition: Sequence[str], time: str, by_event: bool
@@ -41,34 +45,35 @@ class RowStore:
 
     # ---- rows that come --------------------------------------------------------------------------
 
-    def take(self, batch: Batch) -> tuple[Batch, IntArray]:
-        """The rows that are due, in the order in which they came, and which came too late."""
-        given = batch.with_columns(self.schema, [batch.column(n) for n in self.schema.names])
+    def take_due(self, batch: Batch) -> tuple[Batch, IntArray]:
+        """Returns the rows that are due, in order of arrival, and the numbers of late rows; stores
+        the others."""
+        rows = batch.with_columns(self.schema, [batch.column(n) for n in self.schema.names])
         if not self._by_event:
-            return given, np.empty(0, np.int64)
+            return rows, np.empty(0, np.int64)
         times, valid = milliseconds(batch.column(self._time))
-        good = valid & (times > batch.watermarks())
-        now = good & (times <= batch.watermark)
-        held = self._due(batch.watermark)
-        wait = np.flatnonzero(good & ~now)
-        ready = given if now.all() else given.take(np.flatnonzero(now))
-        result = self._joined(ready, held) if len(held) else ready
+        in_time = valid & (times > batch.watermarks())
+        due = in_time & (times <= batch.watermark)
+        stored = self._due_slots(batch.watermark)
+        wait = np.flatnonzero(in_time & ~due)
+        ready = rows if due.all() else rows.take(np.flatnonzero(due))
+        result = self._with_batch(ready, stored) if len(stored) else ready
         if len(wait):
-            self._keep(given.take(wait))
-        return result, np.flatnonzero(~good)
+            self._store(rows.take(wait))
+        return result, np.flatnonzero(~in_time)
 
-    def _due(self, watermark: int) -> IntArray:
+    def _due_slots(self, watermark: int) -> IntArray:
         slots = self._waiting.due(self._time, watermark)
-        found: IntArray = slots[np.argsort(self._waiting.columns[_ARRIVAL][slots], kind="stable")]
-        return found
+        ordered: IntArray = slots[np.argsort(self._waiting.columns[_ARRIVAL][slots], kind="stable")]
+        return ordered
 
-    def _joined(self, ready: Batch, held: IntArray) -> Batch:
+    def _with_batch(self, ready: Batch, stored: IntArray) -> Batch:
         columns = [
-            pa.concat_arrays([self._waiting.array(n, held), ready.column(n)])
+            pa.concat_arrays([self._waiting.array(n, stored), ready.column(n)])
             for n in self.schema.names
         ]
-        self._waiting.remove(held)
-        count = len(held) + ready.num_rows
+        self._waiting.remove(stored)
+        count = len(stored) + ready.num_rows
         return replace(
             ready,
             columns=tuple(columns),
@@ -79,11 +84,11 @@ class RowStore:
             memo={},
         )
 
-    def _keep(self, rows: Batch) -> None:
+    def _store(self, rows: Batch) -> None:
         if self._generation != self._waiting.generation:
             self._generation = self._waiting.generation
-            held = self._waiting.columns[_ARRIVAL][self._waiting.live()]
-            self._next = 1 + int(held.max(initial=-1))
+            numbers_used = self._waiting.columns[_ARRIVAL][self._waiting.live()]
+            self._next = 1 + int(numbers_used.max(initial=-1))
         numbers = np.arange(self._next, self._next + rows.num_rows)
         self._next += rows.num_rows
         self._put(self._waiting, rows, numbers)
@@ -98,11 +103,11 @@ class RowStore:
     # ---- rows of matches -------------------------------------------------------------------------
 
     def add(self, rows: Batch, numbers: IntArray) -> IntArray:
-        """Keeps rows under their numbers; their slots."""
+        """Stores rows under their numbers; returns their slots."""
         return self._put(self._rows, rows, numbers)
 
     def find(self, key: Sequence[pa.Array], first: int, count: int) -> IntArray:
-        """The slots of the rows `first` and on of one key."""
+        """Returns the slots of `count` rows of one key, from number `first` on."""
         numbers = pa.array(np.arange(first, first + count))
         same = pa.array(np.zeros(count, np.int64))
         return self._rows.slots_for([*(k.take(same) for k in key), numbers], count, insert=False)[0]

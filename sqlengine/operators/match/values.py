@@ -1,4 +1,4 @@
-"""What conditions and measures ask of the rows that a match has."""
+"""The values of a match that conditions and measures read."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from udf.aggregates.accumulators import Aggregate, empty_accumulator
 from udf.aggregates.registry import bind_aggregate
 from udf.vector import Vector
 
-# How many rows each item has taken.
+# The number of rows that each item has taken.
 Counts: TypeAlias = tuple[int, ...]
 
 
 class Spans:
-    """The rows of some variables within a match: numbers counted from its first row."""
+    """The rows of some variables within a match, as numbers counted from its first row."""
 
     def __init__(self, items: Sequence[PatternItem], variables: Sequence[str]) -> None:
         self.items = [
@@ -27,6 +27,7 @@ class Spans:
         ]
 
     def first(self, counts: Counts, offset: int) -> int | None:
+        """Returns the row `offset` after the first of these rows; None if there are too few."""
         for item in self.items:
             if offset < counts[item]:
                 return sum(counts[:item]) + offset
@@ -34,6 +35,7 @@ class Spans:
         return None
 
     def last(self, counts: Counts, offset: int) -> int | None:
+        """Returns the row `offset` before the last of these rows; None if there are too few."""
         for item in reversed(self.items):
             if offset < counts[item]:
                 return sum(counts[: item + 1]) - 1 - offset
@@ -41,11 +43,13 @@ class Spans:
         return None
 
     def rows(self, counts: Counts) -> Iterator[int]:
+        """Iterates over these rows."""
         for item in self.items:
             start = sum(counts[:item])
             yield from range(start, start + counts[item])
 
     def size(self, counts: Counts) -> int:
+        """Returns the number of these rows."""
         return sum(counts[i] for i in self.items)
 
 
@@ -56,24 +60,24 @@ def bound_aggregate(value: PatternValue) -> Aggregate:
 
 
 class Past(Protocol):
-    """What a condition sees: a match so far, and the row in question, which `item` would take."""
+    """The context of a condition: a partial match, and the current row, which `item` would take."""
 
     counts: Counts
     item: int
 
-    def held(self, number: int, column: int) -> object:
-        """A value of a row of the match."""
+    def stored(self, number: int, column: int) -> object:
+        """Returns a value of a row of the match."""
 
     def current(self, column: int) -> object:
-        """A value of the row in question."""
+        """Returns a value of the current row."""
 
 
 Reader: TypeAlias = Callable[[Past], object]
 
 
 def reader(value: PatternValue, items: Sequence[PatternItem], columns: Sequence[str]) -> Reader:
-    """How a condition gets the value; `columns` are those of which the rows of a match keep Python
-    values."""
+    """Returns a function that reads the value in a condition; `columns` are the columns stored for
+    conditions."""
     spans = Spans(items, value.variables)
     everything = set(value.variables) >= {i.variable for i in items if not i.absent}
     own = {i for i, item in enumerate(items) if everything or item.variable in value.variables}
@@ -93,7 +97,7 @@ def _last(spans: Spans, own: set[int], column: int, offset: int) -> Reader:
                 return past.current(column)
             back -= 1
         number = spans.last(past.counts, back)
-        return None if number is None else past.held(number, column)
+        return None if number is None else past.stored(number, column)
 
     return read
 
@@ -102,7 +106,7 @@ def _first(spans: Spans, own: set[int], column: int, offset: int) -> Reader:
     def read(past: Past) -> object:
         number = spans.first(past.counts, offset)
         if number is not None:
-            return past.held(number, column)
+            return past.stored(number, column)
         return (
             past.current(column) if past.item in own and spans.size(past.counts) == offset else None
         )
@@ -116,10 +120,10 @@ def _aggregate(spans: Spans, own: set[int], column: int, value: PatternValue) ->
     def read(past: Past) -> object:
         if column < 0:
             return spans.size(past.counts) + (past.item in own)
-        found = [past.held(n, column) for n in spans.rows(past.counts)]
+        items = [past.stored(n, column) for n in spans.rows(past.counts)]
         if past.item in own:
-            found.append(past.current(column))
-        return compute(found)
+            items.append(past.current(column))
+        return compute(items)
 
     return read
 
@@ -129,9 +133,10 @@ _WHOLE = {Root.TINYINT: 8, Root.SMALLINT: 16, Root.INT: 32, Root.BIGINT: 64}
 
 
 def _computed(value: PatternValue) -> Callable[[list[object]], object]:
-    """The aggregate over Python values: what is simple here, all else by its accumulators."""
+    """Returns the aggregate over Python values: simple ones are computed here, others by their
+    accumulators."""
     if value.function == "COUNT":
-        return lambda found: len(found) - found.count(None)
+        return lambda items: len(items) - items.count(None)
     bits = _WHOLE.get(value.type.root)
     argument = value.argument_type
     if (
@@ -143,8 +148,8 @@ def _computed(value: PatternValue) -> Callable[[list[object]], object]:
         fold = _FOLDS[value.function]
         half, mask = 1 << (bits - 1), (1 << bits) - 1
 
-        def compute(found: list[object]) -> object:
-            present = [v for v in found if isinstance(v, int)]
+        def compute(items: list[object]) -> object:
+            present = [v for v in items if isinstance(v, int)]
             return ((fold(present) + half) & mask) - half if present else None
 
         return compute
@@ -156,14 +161,16 @@ def _accumulated(value: PatternValue) -> Callable[[list[object]], object]:
     kind = value.argument_type
     assert kind is not None
 
-    def compute(found: list[object]) -> object:
-        held = empty_accumulator(bound.accumulators, 1)
-        count = len(found)
+    def compute(items: list[object]) -> object:
+        accumulator = empty_accumulator(bound.accumulators, 1)
+        count = len(items)
         slots = np.zeros(count, np.int64)
-        errors = bound.update(held, slots, arrow_values(kind, found), np.ones(count, np.bool_))
+        errors = bound.update(
+            accumulator, slots, arrow_values(kind, items), np.ones(count, np.bool_)
+        )
         if errors is not None:
             raise RowError(errors.reason(int(np.flatnonzero(errors.mask)[0])))
-        result = bound.result(held, np.zeros(1, np.int64))
+        result = bound.result(accumulator, np.zeros(1, np.int64))
         vector = result if isinstance(result, Vector) else Vector(result)
         if vector.errors is not None and vector.errors.mask[0]:
             raise RowError(vector.errors.reason(0))

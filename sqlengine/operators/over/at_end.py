@@ -1,4 +1,4 @@
-"""OVER once all rows are there: any order or none, and frames that reach behind the current row."""
+"""OVER aggregation of bounded input: any order, and frames that extend beyond the current row."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from sqlengine.operators.over.frames import (
     Ordered,
     aggregate,
     in_order,
+    lag_or_lead,
     last_rows,
-    neighbour,
     number,
-    share,
+    relative_position,
 )
 from sqlengine.operators.ranks.ordering import codes
 from sqlengine.state.columns import BoolArray, IntArray, milliseconds, validity
@@ -34,8 +34,10 @@ NumberArray = np.ndarray[tuple[int], np.dtype[np.int64 | np.float32 | np.float64
 
 
 class OverAtEndOperator:
-    """Keeps all rows and tells them at the end of input, partition by partition, each in its
-    order."""
+    """Stores all rows, and emits them at the end of input, by partition and in order.
+
+    As Flink's BatchExecOverAggregate. State: table `rows`, partition -> rows. No late rows.
+    """
 
     def __init__(self, node: Over) -> None:
         self._node = node
@@ -53,13 +55,13 @@ class OverAtEndOperator:
             self._rows.put(key, [], [batch.column(n) for n in self._rest], batch.num_rows)
         if batch.watermark < MAX_WATERMARK or not len(self._rows):
             return [(0, batch.tick(self._node.schema))]
-        return [(0, self._tell(batch))]
+        return [(0, self._emit(batch))]
 
     def close(self) -> None: ...
 
-    def _tell(self, batch: Batch) -> Batch:
+    def _emit(self, batch: Batch) -> Batch:
         slots = self._rows.table.in_order(self._rows.table.live())
-        groups = _in_order_of_arrival(
+        groups = _renumber(
             self._rows.groups(self._rows.arrays(self._node.partition, slots), len(slots))
         )
         keys = self._rows.arrays([k.column for k in self._node.order], slots)
@@ -80,7 +82,7 @@ class OverAtEndOperator:
         )
 
     def _frames(self, rows: Ordered, keys: list[pa.Array]) -> tuple[IntArray, IntArray]:
-        """The first and the last row that each row sees."""
+        """Returns the first and the last row of each row's frame."""
         frame, first, last = self._node.frame, rows.partition, last_rows(rows)
         at = np.arange(len(rows))
         if frame.is_rows:
@@ -95,7 +97,8 @@ class OverAtEndOperator:
         return low, np.clip(high, low - 1, last)
 
     def _ranges(self, rows: Ordered, key: pa.Array) -> tuple[IntArray, IntArray]:
-        """Frames by the distance of values; rows whose value is NULL see each other."""
+        """Returns RANGE frames with offsets; the frame of a row with NULL are the rows with
+        NULL."""
         scale = self._node.frame.scale
         values, valid = _numbers(key, scale)
         values = -values if self._node.order[0].descending else values
@@ -114,8 +117,11 @@ class OverAtEndOperator:
 
 
 def _numbers(column: pa.Array, scale: int) -> tuple[NumberArray, BoolArray]:
-    """Values as numbers (times in ms; whole ones and DECIMAL in units of 10 to the power of
-    -`scale`, as long as they need be), and which of them are not NULL."""
+    """Returns values as numbers, and True where they are not NULL.
+
+    Times in ms; integers and DECIMAL in units of 10 to the power of -`scale`, as Python integers
+    where they need be.
+    """
     kind, valid = column.type, validity(column)
     if pa.types.is_temporal(kind):
         return milliseconds(column.cast(pa.timestamp("ms")) if pa.types.is_date(kind) else column)
@@ -125,9 +131,11 @@ def _numbers(column: pa.Array, scale: int) -> tuple[NumberArray, BoolArray]:
 
 
 def _places(values: NumberArray, distance: int, scale: int, find: Callable[..., int]) -> IntArray:
-    """Where in the ordered `values` stands what is so far behind each of them, found by
-    `bisect_left` or `bisect_right`. Of floating numbers the differences are compared, which are
-    rounded otherwise than the sums."""
+    """Returns the place of each value plus `distance` in the ordered `values`.
+
+    `find` is `bisect_left` or `bisect_right`. For floating-point numbers differences are compared,
+    since sums are rounded in another way.
+    """
     by = distance / 10**scale if values.dtype.kind == "f" else distance
     if values.dtype.kind != "f" or not np.isfinite(values).all():
         return np.searchsorted(values, values + by, "left" if find is bisect_left else "right")
@@ -137,22 +145,22 @@ def _places(values: NumberArray, distance: int, scale: int, find: Callable[..., 
     )
 
 
-def _in_order_of_arrival(groups: IntArray) -> IntArray:
-    """The same groups, numbered as they come first."""
+def _renumber(groups: IntArray) -> IntArray:
+    """Numbers the groups in order of first occurrence."""
     _, first, which = np.unique(groups, return_index=True, return_inverse=True)
-    found: IntArray = np.argsort(np.argsort(first))[which]
-    return found
+    numbers: IntArray = np.argsort(np.argsort(first))[which]
+    return numbers
 
 
 def _value(
     call: OverCall, rows: Ordered, frame: tuple[IntArray, IntArray], values: list[pa.Array]
 ) -> pa.Array:
     if call.function in NUMBERING:
-        found = number(call.function, rows)
+        values_of_call = number(call.function, rows)
     elif call.function in SHARES:
-        found = share(call, rows, frame[1] - frame[0] + 1)
+        values_of_call = relative_position(call, rows, frame[1] - frame[0] + 1)
     elif call.function in ("LAG", "LEAD"):
-        found = neighbour(call, rows, values)
+        values_of_call = lag_or_lead(call, rows, values)
     else:
-        found = aggregate(call, values[0] if values else None, *frame)
-    return found.cast(call.type.arrow)
+        values_of_call = aggregate(call, values[0] if values else None, *frame)
+    return values_of_call.cast(call.type.arrow)

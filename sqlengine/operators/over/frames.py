@@ -1,4 +1,4 @@
-"""Functions over frames of rows that stand in order, partition by partition."""
+"""Functions over frames of ordered rows, partition by partition."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from udf.aggregates.basic import Sum
 from udf.aggregates.registry import bind_aggregate
 from udf.vector import Vector
 
-# Frames may overlap: so many pairs of a row and its frame's rows are looked at in one go.
+# The number of pairs of a row and a row of its frame to process at a time; frames overlap.
 _PAIRS = 1 << 21
 NUMBERING = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
 SHARES = frozenset({"PERCENT_RANK", "CUME_DIST", "NTILE"})
@@ -26,9 +26,11 @@ SHARES = frozenset({"PERCENT_RANK", "CUME_DIST", "NTILE"})
 
 @dataclass(frozen=True)
 class Ordered:
-    """Rows by partition, in order. For each row the index of the first row of its partition, and of
-    the first and last of its peers: the rows of its partition with which it is equal in the
-    order."""
+    """Rows by partition, in order.
+
+    For each row the index of the first row of its partition, and of the first and last of its
+    peers: the rows of its partition that are equal in the order.
+    """
 
     partition: IntArray
     first_peer: IntArray
@@ -39,7 +41,8 @@ class Ordered:
 
 
 def in_order(groups: IntArray, order: Sequence[IntArray]) -> Ordered:
-    """Rows that are sorted by their group and `order`, which are numbers."""
+    """Returns the partitions and peers of rows that are sorted by their group and by the numbers in
+    `order`."""
     count = len(groups)
     begins = np.ones(count, np.bool_)
     begins[1:] = groups[1:] != groups[:-1]
@@ -53,14 +56,14 @@ def in_order(groups: IntArray, order: Sequence[IntArray]) -> Ordered:
 
 
 def last_rows(rows: Ordered) -> IntArray:
-    """For each row the index of the last row of its partition."""
-    found: IntArray = np.searchsorted(rows.partition, rows.partition, "right") - 1
-    return found
+    """Returns for each row the index of the last row of its partition."""
+    last: IntArray = np.searchsorted(rows.partition, rows.partition, "right") - 1
+    return last
 
 
-def share(call: OverCall, rows: Ordered, seen: IntArray) -> pa.Array:
-    """PERCENT_RANK, CUME_DIST and NTILE, for which all rows of a partition must be there. `seen`:
-    how many of them each row's frame has."""
+def relative_position(call: OverCall, rows: Ordered, seen: IntArray) -> pa.Array:
+    """Computes PERCENT_RANK, CUME_DIST and NTILE, which need all rows of a partition; `seen` is the
+    size of each row's frame."""
     count = last_rows(rows) - rows.partition + 1
     if call.function == "PERCENT_RANK":
         return pa.array((rows.first_peer - rows.partition) / np.maximum(count - 1, 1))
@@ -74,70 +77,81 @@ def share(call: OverCall, rows: Ordered, seen: IntArray) -> pa.Array:
 
 
 def number(function: str, rows: Ordered) -> pa.Array:
-    """ROW_NUMBER, RANK and DENSE_RANK."""
+    """Computes ROW_NUMBER, RANK and DENSE_RANK."""
     if function == "ROW_NUMBER":
-        found = np.arange(len(rows)) - rows.partition + 1
+        numbers = np.arange(len(rows)) - rows.partition + 1
     elif function == "RANK":
-        found = rows.first_peer - rows.partition + 1
+        numbers = rows.first_peer - rows.partition + 1
     else:
         firsts = np.cumsum(rows.first_peer == np.arange(len(rows)))
-        found = firsts - firsts[rows.partition] + 1
-    return pa.array(found)
+        numbers = firsts - firsts[rows.partition] + 1
+    return pa.array(numbers)
 
 
-def neighbour(
+def lag_or_lead(
     call: OverCall,
     rows: Ordered,
     values: Sequence[pa.Array],
     places: IntArray | None = None,
     known: IntArray | None = None,
 ) -> pa.Array:
-    """LAG and LEAD: the value so many rows before or behind, in the same partition; the default
-    where there is no such row, or where the result may not be NULL. `places`: the row from which
-    each row counts, where that is another one. `known`: how far back rows are known, where that is
-    not the whole partition."""
+    """Computes LAG and LEAD: the value some rows before or after in the partition, or the default.
+
+    The default applies where there is no such row, or where the result may not be NULL. `places`:
+    the row from which each row counts, if it is another one. `known`: how many rows LAG can look
+    back, if not the whole partition.
+    """
     own = np.arange(len(rows)) if places is None else places
     offset = call.constants[0] if call.constants else offsets(values)[own]
     at = own + (offset if call.function == "LEAD" else -offset)
-    there = (at >= rows.partition) & (at <= last_rows(rows))
+    exists = (at >= rows.partition) & (at <= last_rows(rows))
     if known is not None:
-        there &= known[own] > offset
-    found = values[0].take(pa.array(np.where(there, at, 0), mask=~there))
+        exists &= known[own] > offset
+    neighbours = values[0].take(pa.array(np.where(exists, at, 0), mask=~exists))
     if len(values) + len(call.constants) == 2:
-        return found
-    default = values[1].cast(found.type)
-    return pc.if_else(there, found, default) if call.type.nullable else pc.coalesce(found, default)
+        return neighbours
+    default = values[1].cast(neighbours.type)
+    return (
+        pc.if_else(exists, neighbours, default)
+        if call.type.nullable
+        else pc.coalesce(neighbours, default)
+    )
 
 
 def offsets(values: Sequence[pa.Array]) -> IntArray:
-    """Those of LAG and LEAD that are no literal."""
-    found: IntArray = values[-1].to_numpy(zero_copy_only=False).astype(np.int64)
-    return found
+    """Returns the offsets of LAG and LEAD that are not literals."""
+    numbers: IntArray = values[-1].to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers
 
 
-def known_rows(offset: IntArray, rows: Ordered) -> IntArray:
-    """How many rows, itself the first, LAG with varying offsets knows at each row: as in Flink one
-    that is farther back than an offset is forgotten for good."""
-    found: list[int] = []
+def lag_reach(offset: IntArray, rows: Ordered) -> IntArray:
+    """Returns how many rows LAG with varying offsets can look back, the row included.
+
+    As in Flink, a row farther back than an offset is removed for good.
+    """
+    reaches: list[int] = []
     for i, (start, reach) in enumerate(zip(rows.partition.tolist(), offset.tolist(), strict=True)):
-        found.append(min(found[-1] + 1 if i > start else 1, reach + 1))
-    return np.array(found, np.int64)
+        reaches.append(min(reaches[-1] + 1 if i > start else 1, reach + 1))
+    return np.array(reaches, np.int64)
 
 
 def bound_of(call: OverCall, moves: bool = False) -> Aggregate:
+    """Returns the aggregate function of a call; `moves`: rows leave its frames."""
     kinds = () if call.argument_type is None else (call.argument_type,)
-    found = bind_aggregate(
+    bound = bind_aggregate(
         call.function, kinds, grouped=True, retract=moves and call.function in ("MIN", "MAX")
     )
-    return replace(found, from_zero=True) if isinstance(found, Sum) else found
+    return replace(bound, from_zero=True) if isinstance(bound, Sum) else bound
 
 
 def aggregate(
     call: OverCall, values: pa.Array | None, low: IntArray, high: IntArray, *, moves: bool = False
 ) -> pa.Array:
-    """The aggregate over the rows `low[i]` to `high[i]` (included; none where that is `low[i] -
-    1`), for each i. `moves`: as where rows leave the frame, which tells in what order NaN and the
-    zeros are."""
+    """Returns the aggregate over the rows `low[i]` to `high[i]` (inclusive; none if `high[i]` is
+    `low[i] - 1`), for each i.
+
+    `moves`: rows leave the frames, which decides how MIN and MAX order NaN and the zeros.
+    """
     if call.function == "COUNT" and values is None:
         return pa.array(high - low + 1)
     if values is not None and _adds(call.function, call.type):
@@ -150,7 +164,7 @@ def aggregate(
 
 
 def _adds(function: str, kind: DataType) -> bool:
-    """Whether differences of running sums give it exactly."""
+    """True if differences of prefix sums give the result exactly."""
     return function == "COUNT" or (function == "SUM" and kind.is_integer)
 
 
@@ -161,20 +175,21 @@ def _sums(call: OverCall, values: pa.Array, low: IntArray, high: IntArray) -> pa
         return pa.array(count)
     numbers = values.fill_null(0).cast(pa.int64()).to_numpy(zero_copy_only=False)
     with np.errstate(over="ignore"):
+        # Prefix sums may wrap around; their differences are right modulo 2^64, as BIGINT sums are.
         sums = np.concatenate([[0], np.cumsum(numbers)])
         return to_arrow_column(sums[high + 1] - sums[low], count > 0, call.type)
 
 
 def _chunks(lengths: IntArray) -> list[tuple[int, int]]:
-    """Ranges of rows whose frames together are not too large."""
+    """Returns ranges of rows whose frames have at most `_PAIRS` rows together."""
     ends = np.cumsum(lengths)
-    found, start = [], 0
+    chunks, start = [], 0
     while start < len(lengths):
         before = int(ends[start - 1]) if start else 0
         end = max(start + 1, int(np.searchsorted(ends, before + _PAIRS, "right")))
-        found.append((start, end))
+        chunks.append((start, end))
         start = end
-    return found
+    return chunks
 
 
 def _expanded(bound: Aggregate, values: pa.Array | None, low: IntArray, high: IntArray) -> pa.Array:
@@ -182,8 +197,10 @@ def _expanded(bound: Aggregate, values: pa.Array | None, low: IntArray, high: In
     count = len(lengths)
     offsets = np.concatenate([[0], np.cumsum(lengths)[:-1]])
     rows = np.arange(int(lengths.sum())) - np.repeat(offsets - low, lengths)
-    held = empty_accumulator(bound.accumulators, count)
+    accumulator = empty_accumulator(bound.accumulators, count)
     taken = None if values is None else values.take(pa.array(rows))
-    bound.update(held, np.repeat(np.arange(count), lengths), taken, np.ones(len(rows), np.bool_))
-    result = bound.result(held, np.arange(count))
+    bound.update(
+        accumulator, np.repeat(np.arange(count), lengths), taken, np.ones(len(rows), np.bool_)
+    )
+    result = bound.result(accumulator, np.arange(count))
     return result.array(count) if isinstance(result, Vector) else result

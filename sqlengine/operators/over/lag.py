@@ -1,4 +1,4 @@
-"""LAG over rows in order, as what it has come to behind a row."""
+"""LAG as an aggregate, for folds over ordered rows."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ _ROWS, _NUMBER = "rows", BIGINT.with_nullable(False)
 
 @dataclass(frozen=True)
 class Lag:
-    """An aggregate that keeps the last `offset` + 1 values, NULL too, the latest first; its result
-    is the oldest. With `has_default` it is given each value with the default of its row, which is
-    the result where there are fewer rows, or where that may not be NULL."""
+    """Keeps the last `offset` + 1 values, NULL included, latest first; its result is the oldest.
+
+    With `has_default` its input is each value with the default of its row. The default is the
+    result where there are too few rows, or where the result may not be NULL.
+    """
 
     result_type: DataType
     offset: int
@@ -44,30 +46,30 @@ class Lag:
             self._take_defaults(acc, slots, values.field(1))
             values = values.field(0)
         present = valid(values, len(values))
-        for slot, value, there in zip(slots.tolist(), to_numpy(values), present, strict=True):
+        for slot, value, is_present in zip(slots.tolist(), to_numpy(values), present, strict=True):
             for i in range(self.offset, 0, -1):
                 acc[f"{i}"][slot], acc[f"{i}?"][slot] = (
                     acc[f"{i - 1}"][slot],
                     acc[f"{i - 1}?"][slot],
                 )
-            acc["0"][slot], acc["0?"][slot] = value, there
+            acc["0"][slot], acc["0?"][slot] = value, is_present
 
     def retract(
         self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
     ) -> None:
-        raise NotImplementedError("LAG is computed anew from the row that is taken back")
+        raise NotImplementedError("LAG is recomputed from the retracted row on")
 
     def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> None:
-        raise NotImplementedError("LAG is not computed in parts")
+        raise NotImplementedError("LAG is not mergeable")
 
     def result(self, acc: Accumulator, slots: Slots) -> pa.Array:
-        found = self._column(acc, str(self.offset), slots)
+        oldest = self._column(acc, str(self.offset), slots)
         if not self.has_default:
-            return found
+            return oldest
         default = self._column(acc, "default", slots)
         if not self.result_type.nullable:
-            return pc.coalesce(found, default)
-        return pc.if_else(pa.array(acc[_ROWS][slots] > self.offset), found, default)
+            return pc.coalesce(oldest, default)
+        return pc.if_else(pa.array(acc[_ROWS][slots] > self.offset), oldest, default)
 
     def _column(self, acc: Accumulator, name: str, slots: Slots) -> pa.Array:
         return to_arrow_column(
@@ -75,8 +77,10 @@ class Lag:
         )
 
     def _take_defaults(self, acc: Accumulator, slots: Slots, defaults: pa.Array) -> None:
-        """That of the last row, and how many rows there were: up to one more than `offset`, which
-        no row behind tells apart."""
+        """Stores the default of the last row, and counts rows up to `offset` + 1.
+
+        More rows make no difference to later results, so equal states stay equal.
+        """
         defaults = defaults.cast(self.result_type.arrow)
         present = valid(defaults, len(defaults))
         acc["default"][slots], acc["default?"][slots] = to_numpy(defaults), present

@@ -1,5 +1,8 @@
-"""Sums of floating numbers over frames that move: as in Flink what leaves a frame is taken off the
-sum and what comes is added to it, so that errors of rounding, and a NaN, stay in it."""
+"""Sums of floating-point numbers over moving frames.
+
+As in Flink, rows leaving a frame are subtracted from the sum and new ones are added, so that
+rounding errors, and a NaN, stay in it.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,11 @@ _SUM = DOUBLE.with_nullable(False)
 
 
 class RunningSums:
-    """Those of `calls` that are such sums. The sum of a key's last frame is a column of the table
-    of keys. Of a frame of rows the one before its first must still be there."""
+    """The calls among `calls` that are such sums.
+
+    State: a column of the table of keys for each, the sum of the key's last frame. With ROWS
+    frames, the row before the first of the last frame must still be stored.
+    """
 
     def __init__(self, calls: Sequence[OverCall]) -> None:
         self.calls = [
@@ -42,9 +48,12 @@ class RunningSums:
         new: IntArray,
         columns: dict[str, pa.Array],
     ) -> dict[str, pa.Array]:
-        """The values by call. `rows` are those kept and those that come, with the frame of each;
-        `new` are the latter, and `keys` their slots. Marking is still to come."""
-        found = {}
+        """Returns the values by call; the caller marks the slots.
+
+        `rows` are stored and new rows, `frames` the frame of each; `new` are the new ones, and
+        `keys` their slots.
+        """
+        values_of = {}
         low, high = frames
         for i, call in enumerate(self.calls):
             values = columns[call.arguments[0]]
@@ -56,31 +65,34 @@ class RunningSums:
                         self._table.columns[_name(i)], keys, rows.partition, frames, new, numbers
                     )
                 )
-            there = counts[high[new] + 1] > counts[low[new]]
-            found[call.name] = pa.array(np.asarray(sums, numbers.dtype), mask=~there)
-        return found
+            not_empty = counts[high[new] + 1] > counts[low[new]]
+            values_of[call.name] = pa.array(np.asarray(sums, numbers.dtype), mask=~not_empty)
+        return values_of
 
     def _sums(
         self,
-        held: SlotColumn,
+        last_sums: SlotColumn,
         keys: IntArray,
         starts: IntArray,
         frames: tuple[IntArray, IntArray],
         new: IntArray,
         numbers: np.ndarray[tuple[int], np.dtype[np.floating]],
     ) -> Iterator[float]:
-        """Step by step, in the width of the numbers."""
+        """Yields the sum of each new row's frame, computed step by step in the precision of the
+        type."""
         low, high = frames
-        last, total, left, come = -1, numbers.dtype.type(0), 0, 0
+        last, total, begin, end = -1, numbers.dtype.type(0), 0, 0
         for slot, at in zip(keys.tolist(), new.tolist(), strict=True):
             if slot != last:
-                last, total, come = slot, numbers.dtype.type(held[slot]), at
-                left = int(low[at - 1]) if at > starts[at] else at
-            while left < low[at]:
-                total, left = total - numbers[left], left + 1
-            while come <= high[at]:
-                total, come = total + numbers[come], come + 1
-            held[slot] = total
+                last, total, end = slot, numbers.dtype.type(last_sums[slot]), at
+                begin = int(low[at - 1]) if at > starts[at] else at
+            # The order of subtractions and additions is Flink's: first the rows that leave, then
+            # the new ones.
+            while begin < low[at]:
+                total, begin = total - numbers[begin], begin + 1
+            while end <= high[at]:
+                total, end = total + numbers[end], end + 1
+            last_sums[slot] = total
             yield float(total)
 
 

@@ -1,5 +1,4 @@
-"""Calls with OVER that look back to the beginning: what they keep per key, and their values row by
-row."""
+"""OVER calls with unbounded frames: their state per key, and their values row by row."""
 
 from __future__ import annotations
 
@@ -16,14 +15,16 @@ from sqlengine.state.table import KeyedTable
 from udf.aggregates.accumulators import Accumulator
 from udf.vector import Vector
 
-# How many rows of a key have been told of.
+# The number of emitted rows of a key.
 _ROWS = "#rows"
 _NUMBER = BIGINT.with_nullable(False)
 
 
 class Totals:
-    """`calls` over all rows of a key so far. `after` takes rows in order and gives the values that
-    each has."""
+    """Computes `calls` over all rows of a key so far.
+
+    State: columns of the table of keys.
+    """
 
     def __init__(self, calls: Sequence[OverCall]) -> None:
         self._numbers = [c for c in calls if c.function in NUMBERING]
@@ -31,14 +32,14 @@ class Totals:
 
     @property
     def columns(self) -> list[Column]:
-        """The value columns that the table of the keys has for them."""
+        """The value columns in the table of keys."""
         numbers = [Column(_ROWS, _NUMBER)] if self._numbers else []
-        held = (
+        accumulators = (
             Column(f"{i}#{n}", t)
             for i, (_, b) in enumerate(self._aggregates)
             for n, t in b.accumulators
         )
-        return [*numbers, *held]
+        return [*numbers, *accumulators]
 
     def attach(self, table: KeyedTable) -> None:
         self._table = table
@@ -46,41 +47,41 @@ class Totals:
     def after(
         self, keys: IntArray, columns: dict[str, pa.Array], rows: Ordered
     ) -> dict[str, pa.Array]:
-        """The values by call, for rows sorted by `keys` (slots of the table), then in order.
-        Marking is still to come."""
-        found = self._numbered(keys, rows) if self._numbers else {}
+        """Returns the values by call, for rows sorted by `keys` (slots of the table), then in
+        order; the caller marks the slots."""
+        values_of = self._numbered(keys, rows) if self._numbers else {}
         if self._aggregates:
-            found |= self._aggregated(keys, columns, rows)
-        return found
+            values_of |= self._aggregated(keys, columns, rows)
+        return values_of
 
     def _numbered(self, keys: IntArray, rows: Ordered) -> dict[str, pa.Array]:
-        held = self._table.columns
-        rows_before = held[_ROWS][keys].astype(np.int64)
+        stored = self._table.columns
+        rows_before = stored[_ROWS][keys].astype(np.int64)
         values = {"ROW_NUMBER": rows_before + np.arange(len(rows)) - rows.partition + 1}
-        # Flink counts all rows of one time before it ranks them, and ranks by nothing but that
-        # number.
+        # Flink counts all rows of a time before it ranks them: RANK is the number of the last peer.
         values["RANK"] = values["DENSE_RANK"] = rows_before + rows.last_peer - rows.partition + 1
         last = np.append(np.flatnonzero(keys[1:] != keys[:-1]), len(keys) - 1)
-        held[_ROWS][keys[last]] = values["ROW_NUMBER"][last]
+        stored[_ROWS][keys[last]] = values["ROW_NUMBER"][last]
         return {c.name: pa.array(values[c.function]) for c in self._numbers}
 
     def _aggregated(
         self, keys: IntArray, columns: dict[str, pa.Array], rows: Ordered
     ) -> dict[str, pa.Array]:
-        """Step by step: the first peers of all keys together, then the second ones, and so on."""
+        """Computes aggregates in steps: the first peers of all keys together, then the second ones,
+        and so on."""
         position = np.arange(len(rows))
         firsts = np.cumsum(rows.first_peer == position)
         step = firsts - firsts[rows.partition]
         order = np.argsort(step, kind="stable")
         bounds = np.flatnonzero(np.append(True, step[order][1:] != step[order][:-1]))
-        back = np.empty(len(order), np.int64)
-        back[order] = position
+        inverse = np.empty(len(order), np.int64)
+        inverse[order] = position
         parts: list[list[pa.Array]] = [[] for _ in self._aggregates]
         for start, end in zip(bounds.tolist(), [*bounds[1:].tolist(), len(order)], strict=True):
             at = order[start:end]
             for i in range(len(self._aggregates)):
                 parts[i].append(self._stepped(i, keys[at], columns, at))
-        index = pa.array(back)
+        index = pa.array(inverse)
         return {
             c.name: pa.concat_arrays(p).take(index)
             for (c, _), p in zip(self._aggregates, parts, strict=True)
@@ -91,9 +92,9 @@ class Totals:
     ) -> pa.Array:
         call, bound = self._aggregates[i]
         values = columns[call.arguments[0]].take(pa.array(at)) if call.arguments else None
-        held = self._accumulator(i)
-        bound.update(held, keys, values, np.ones(len(keys), np.bool_))
-        result = bound.result(held, keys)
+        accumulator = self._accumulator(i)
+        bound.update(accumulator, keys, values, np.ones(len(keys), np.bool_))
+        result = bound.result(accumulator, keys)
         return (result.array(len(keys)) if isinstance(result, Vector) else result).cast(
             call.type.arrow
         )

@@ -1,4 +1,4 @@
-"""What Top-N does whatever rows it keeps."""
+"""The base class of Top-N operators."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from sqlengine.operators.changelog.row_kinds import Kinds, plain
 from sqlengine.state.columns import BoolArray
 from sqlengine.state.rows import RowsTable, Sorting
 
-# When a row was put last (ms of processing time).
+# The processing time (ms) of a row's last write.
 TOUCHED, NUMBER = "#touched", BIGINT.with_nullable(False)
 
-# A row that comes or goes: its number, its kind, its rank.
+# An output row: the number of the row, its kind, its rank.
 Told: TypeAlias = tuple[int, np.int8, int]
 
 
 class Ranking:
-    """Keeps rows of each partition in order, for as long as `ttl_ms` says, and tells for each batch
+    """Maintains the rows of each partition in order, for `ttl_ms` at most, and emits for each batch
     what it changes."""
 
     _rows: RowsTable
@@ -43,7 +43,7 @@ class Ranking:
     def close(self) -> None: ...
 
     def _change(self, batch: Batch) -> Batch | None:
-        """What the rows change; None for nothing."""
+        """Returns the changes that the rows of a batch cause; None for none."""
         raise NotImplementedError
 
     def _table(
@@ -54,7 +54,7 @@ class Ranking:
         by: Sorting,
         form: type[RowsTable] = RowsTable,
     ) -> RowsTable:
-        """The state: rows by partition, told apart by `identity`."""
+        """Opens the state: rows by partition, identified by `identity`."""
         if self._node.ttl_ms:
             values = Schema((Column(TOUCHED, NUMBER), *values))
         key = self._node.input.schema.select(self._node.partition)
@@ -68,22 +68,22 @@ class Ranking:
         values: Sequence[pa.Array],
         num_rows: int,
     ) -> tuple[IntArray, BoolArray]:
-        """Puts rows of the batch, as `RowsTable.put` does."""
+        """Puts rows of the batch, like `RowsTable.put`."""
         if self._node.ttl_ms:
             values = [pa.array(np.full(num_rows, batch.proctime)), *values]
         return self._rows.put(key, identity, values, num_rows)
 
-    def _result(self, batch: Batch, columns: list[pa.Array], told: Sequence[Told]) -> Batch:
-        """The rows that are told, whose `columns` these are."""
+    def _result(self, batch: Batch, columns: list[pa.Array], changes: Sequence[Told]) -> Batch:
+        """Returns the output rows; `columns` are theirs but for kind and rank."""
         if self._node.rank_name is not None:
-            columns = [*columns, pa.array([t[2] for t in told], pa.int64())]
-        kinds: Kinds = np.fromiter((t[1] for t in told), np.int8, len(told))
+            columns = [*columns, pa.array([t[2] for t in changes], pa.int64())]
+        kinds: Kinds = np.fromiter((t[1] for t in changes), np.int8, len(changes))
         tick = batch.tick(self._node.schema)
-        return replace(tick, columns=tuple(columns), num_rows=len(told), kinds=plain(kinds))
+        return replace(tick, columns=tuple(columns), num_rows=len(changes), kinds=plain(kinds))
 
 
 def only(batch: Batch, rows: IntArray) -> Batch:
-    """These rows; the time behind the batch stays."""
+    """Returns these rows; the watermark after the batch stays."""
     return (
         batch
         if len(rows) == batch.num_rows

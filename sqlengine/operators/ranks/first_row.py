@@ -1,4 +1,4 @@
-"""The first row of each key by the time of events."""
+"""Deduplication on row time that keeps the first row."""
 
 from __future__ import annotations
 
@@ -16,15 +16,18 @@ from sqlengine.operators.ranks.base import NUMBER, TOUCHED
 from sqlengine.state.columns import milliseconds
 from sqlengine.state.table import KeyedTable
 
-# When the row that is kept for a key happened; NULL once it has gone out, and nothing else comes of
-# the key.
+# The row time of a key's row; NULL once it was emitted, after which the key emits nothing more.
 _TIME = "#time"
 
 
 class FirstRowOperator:
-    """Deduplication that keeps the row with the least row time, of several the one that came first.
-    It goes out once the watermark has reached its time; rows behind the watermark are dropped
-    (`late_rows`), so that it is never taken back."""
+    """Emits for each key the row with the least row time, of equal ones the first to arrive.
+
+    As Flink's StreamExecDeduplicate on row time, first row. The row is emitted once the watermark
+    reaches its time; rows behind the watermark are dropped (`late_rows`), so that it is never
+    retracted. State: table `rows`, key -> `#time` (ms), the other columns, `#touched` with a TTL.
+    Timers: `#time`.
+    """
 
     def __init__(self, node: Rank, owner: str = "") -> None:
         self._node = node
@@ -46,7 +49,7 @@ class FirstRowOperator:
         if self._node.ttl_ms:
             self._table.remove(self._table.due(TOUCHED, batch.proctime - self._node.ttl_ms))
         output: Output = []
-        reached = self._keep(batch, output) if batch.num_rows else np.empty(0, np.int64)
+        reached = self._store(batch, output) if batch.num_rows else np.empty(0, np.int64)
         due = self._table.due(_TIME, batch.watermark)
         if not len(due):
             return [*output, (0, batch.tick(self._node.schema))]
@@ -54,9 +57,12 @@ class FirstRowOperator:
 
     def close(self) -> None: ...
 
-    def _keep(self, batch: Batch, output: Output) -> IntArray:
-        """Keeps the first rows. The slots of those whose time the watermark had reached when they
-        came: in Flink they go out with the next watermark, and so behind this one."""
+    def _store(self, batch: Batch, output: Output) -> IntArray:
+        """Stores the first rows; returns the slots of those whose time equals the watermark at
+        their arrival.
+
+        In Flink these are emitted with the next watermark, so they follow the present one.
+        """
         times, valid = milliseconds(batch.column(self._time))
         good = valid & (times >= batch.watermarks())
         if not good.all():
@@ -69,8 +75,10 @@ class FirstRowOperator:
         rows = _earliest(slots, times)
         at = slots[rows]
         new = np.isin(at, slots[is_new])
-        waits = table.columns[_TIME + "?"][at].astype(np.bool_)
-        better = rows[new | (waits & (times[rows] < table.columns[_TIME][at].astype(np.int64)))]
+        not_emitted = table.columns[_TIME + "?"][at].astype(np.bool_)
+        better = rows[
+            new | (not_emitted & (times[rows] < table.columns[_TIME][at].astype(np.int64)))
+        ]
         index = pa.array(better)
         table.write(slots[better], {n: batch.column(n).take(index) for n in self._rest})
         table.write(slots[better], {_TIME: pa.array(times[better])})
@@ -89,6 +97,7 @@ class FirstRowOperator:
         in_order = np.argsort(instants, kind="stable")
         slots, instants = slots[in_order], instants[in_order]
         columns = {n: table.array(n, slots) for n in self._node.schema.names}
+        # The key stays, without its row, so that later rows of the key are recognised.
         table.write(
             slots, {n: pa.nulls(len(slots), c.type) for n, c in columns.items() if n in self._rest}
         )
@@ -104,9 +113,9 @@ class FirstRowOperator:
 
 
 def _earliest(slots: IntArray, times: IntArray) -> IntArray:
-    """Of each slot the row with the least time, the first of several."""
+    """Returns the row with the least time of each slot, of equal ones the first."""
     ordered = np.lexsort([times, slots])
     first = np.ones(len(ordered), np.bool_)
     first[1:] = slots[ordered][1:] != slots[ordered][:-1]
-    found: IntArray = ordered[first]
-    return found
+    rows: IntArray = ordered[first]
+    return rows

@@ -1,5 +1,4 @@
-"""How many ranks each partition of a Top-N has: as many for all, or as many as its first row
-says."""
+"""The last wanted rank of each partition: a constant, or a column of the partition's first row."""
 
 from __future__ import annotations
 
@@ -14,8 +13,11 @@ from sqlengine.operators.ranks.base import NUMBER, TOUCHED
 
 
 class RankEnds:
-    """The last wanted rank by partition. With a time to live it is forgotten so long after its
-    partition's first row."""
+    """The last wanted rank by partition.
+
+    State: table `ends`, partition -> `#end`, taken from its first row; with a TTL it expires so
+    long after that row. Flink's VariableRankRange.
+    """
 
     def __init__(self, context: Context, node: Rank) -> None:
         self._node = node
@@ -28,7 +30,7 @@ class RankEnds:
         )
 
     def of(self, batch: Batch) -> IntArray:
-        """That of each row's partition."""
+        """Returns the last wanted rank of each row's partition."""
         if self._node.end_column is None:
             return np.full(batch.num_rows, self._node.end)
         slots, is_new = self._table.slots_for(
@@ -36,22 +38,22 @@ class RankEnds:
         )
         first = np.flatnonzero(is_new)
         if len(first):
-            said = (
+            limits = (
                 batch.column(self._node.end_column)
                 .take(pa.array(first))
                 .cast(BIGINT.arrow)
                 .fill_null(0)
             )
             self._table.columns["#end"][slots[first]] = np.maximum(
-                said.to_numpy() - self._node.end_cut, 0
+                limits.to_numpy() - self._node.end_cut, 0
             )
             if self._node.ttl_ms:
                 self._table.columns[TOUCHED][slots[first]] = batch.proctime
             self._table.mark(slots[first])
-        found: IntArray = self._table.columns["#end"][slots].astype(np.int64)
-        return found
+        ends: IntArray = self._table.columns["#end"][slots].astype(np.int64)
+        return ends
 
     def forget(self, proctime: int) -> None:
-        """Forgets what is older than its time to live at this time (ms)."""
+        """Removes entries whose TTL is over at `proctime` (ms)."""
         if self._node.end_column is not None and self._node.ttl_ms:
             self._table.remove(self._table.due(TOUCHED, proctime - self._node.ttl_ms))

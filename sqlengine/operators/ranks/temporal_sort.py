@@ -1,4 +1,4 @@
-"""Rows in the order of their time."""
+"""ORDER BY a time attribute, in streaming mode."""
 
 from __future__ import annotations
 
@@ -23,9 +23,16 @@ _FIRED = Schema.of(fired=BIGINT.with_nullable(False))
 
 
 class TemporalSortOperator:
-    """By the time of events: rows wait until the watermark has passed them. One that comes behind a
-    row of its time or later that has left already is dropped (`late_rows`). By processing time rows
-    are in order as they come, and sorted by the other columns within a batch."""
+    """Emits rows in the order of their time, as Flink's RowTimeSortOperator and
+    ProcTimeSortOperator.
+
+    On row time, rows wait until the watermark has passed them. A row is dropped (`late_rows`) if a
+    row of its time or later was emitted before. On processing time, rows are in order already, and
+    are sorted by the other columns within a batch.
+
+    State: table `rows`, number of arrival -> row; table `fired`, the time (ms) of the last row
+    emitted. Timers: the row time.
+    """
 
     def __init__(self, node: TemporalSort, owner: str = "") -> None:
         self._node = node
@@ -41,9 +48,9 @@ class TemporalSortOperator:
 
     def process(self, port: int, batch: Batch) -> Output:
         if not self._by_event:
-            return [(0, self._within(batch))]
+            return [(0, self._sort_batch(batch))]
         output: Output = []
-        behind = self._keep(batch, output) if batch.num_rows else np.empty(0, np.int64)
+        behind = self._store(batch, output) if batch.num_rows else np.empty(0, np.int64)
         due = self._rows.table.due(self._time, batch.watermark)
         slots = due[~np.isin(due, behind)]
         if batch.watermark == batch.since or not len(slots):
@@ -52,7 +59,7 @@ class TemporalSortOperator:
 
     def close(self) -> None: ...
 
-    def _within(self, batch: Batch) -> Batch:
+    def _sort_batch(self, batch: Batch) -> Batch:
         keys = self._node.order[1:]
         if batch.num_rows < 2 or not keys:
             return batch
@@ -62,9 +69,12 @@ class TemporalSortOperator:
             batch.take(order(keys, columns, np.zeros_like(rows), rows)), watermark=batch.watermark
         )
 
-    def _keep(self, batch: Batch, output: Output) -> IntArray:
-        """Keeps the rows in time. The slots of those behind the watermark that holds at the batch's
-        end: they go out with the next one, as in Flink."""
+    def _store(self, batch: Batch, output: Output) -> IntArray:
+        """Stores the rows in time; returns the slots of those behind the watermark at the batch's
+        end.
+
+        As in Flink these are emitted with the next watermark.
+        """
         slot = self._slot()
         times, valid = milliseconds(batch.column(self._time))
         watermarks = batch.watermarks()
@@ -82,20 +92,22 @@ class TemporalSortOperator:
         return behind
 
     def _in_time(self, times: IntArray, batch: Batch, fired: int) -> BoolArray:
-        """Which rows come before a row of their time or later has left: as if each row came
-        alone."""
-        held = self._rows.table.columns[self._time][self._rows.table.live()].astype(np.int64)
-        waiting = list(zip(_due(held, batch.since).tolist(), held.tolist(), strict=True))
+        """Returns True for rows that arrive before a row of their time or later was emitted, as if
+        each row were a batch."""
+        stored = self._rows.table.columns[self._time][self._rows.table.live()].astype(np.int64)
+        waiting = list(zip(_due(stored, batch.since).tolist(), stored.tolist(), strict=True))
         heapify(waiting)
         good = np.ones(len(times), np.bool_)
         due, watermarks = _due(times, batch.watermarks()).tolist(), batch.watermarks().tolist()
-        for i, (time, when, watermark) in enumerate(
+        for i, (time, emitted_at, watermark) in enumerate(
             zip(times.tolist(), due, watermarks, strict=True)
         ):
+            # Rows are emitted before the row that brings their watermark is looked at: replay that
+            # with a heap, first the rows stored, then those of this batch.
             while waiting and waiting[0][0] <= watermark:
                 fired = max(fired, heappop(waiting)[1])
             if time > fired:
-                heappush(waiting, (when, time))
+                heappush(waiting, (emitted_at, time))
             else:
                 good[i] = False
         return good
@@ -127,7 +139,7 @@ class TemporalSortOperator:
 
 
 def _due(times: IntArray, reached: IntArray | int) -> IntArray:
-    """The least watermark with which rows go out: one behind the watermark that is reached waits
-    for the next."""
+    """Returns the watermark with which rows are emitted: a row behind the watermark waits for the
+    next one."""
     due: IntArray = np.maximum(times, np.minimum(reached, MAX_WATERMARK - 1) + 1)
     return due

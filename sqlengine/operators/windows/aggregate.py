@@ -9,7 +9,7 @@ from planner.logical import WindowAggregate
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.aggregates.accumulators import Accumulators
 from sqlengine.operators.base import Context, Output
-from sqlengine.operators.changelog.row_kinds import takes_back
+from sqlengine.operators.changelog.row_kinds import retractions
 from sqlengine.operators.late_rows import LateGate
 from sqlengine.operators.windows.arrivals import Arrivals
 from sqlengine.operators.windows.local_buffer import Arrived, LocalBuffer
@@ -92,7 +92,7 @@ class WindowAggregateOperator:
         keys = [batch.column(n) for n in (*bounds, *self._node.keys)]
         slots, is_new = self._table.slots_for(keys, batch.num_rows)
         self._begin(batch, slots, is_new, fires)
-        back = takes_back(batch) if self._retracts else None
+        back = retractions(batch) if self._retracts else None
         self._buffer.change(batch, slots, back, arrived, output)
         if self._retracts:
             rows_of_slots = self._table.columns[_ROWS]

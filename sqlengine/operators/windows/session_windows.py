@@ -12,7 +12,7 @@ from planner.logical import SessionAssign, WindowAggregate
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.aggregates.accumulators import Accumulators
 from sqlengine.operators.base import Context, Output
-from sqlengine.operators.changelog.row_kinds import takes_back
+from sqlengine.operators.changelog.row_kinds import retractions
 from sqlengine.operators.late_rows import LateGate
 from sqlengine.operators.windows.assign import timed, timestamps
 from sqlengine.operators.windows.results import Fired, rows_of
@@ -102,7 +102,7 @@ class SessionAggregateOperator:
         self._late.drop(batch, np.setdiff1d(np.arange(batch.num_rows), found.rows), output)
         if len(found.rows) < batch.num_rows:
             batch = batch.take(found.rows)
-        back = takes_back(batch) if self._retracts else None
+        back = retractions(batch) if self._retracts else None
         self._accumulators.change(batch, found.slots, back, output)
         if self._retracts:
             np.add.at(

@@ -14,7 +14,7 @@ from planner.logical import Cumulate, WindowAggregate
 from sqlengine.batch import MIN_WATERMARK, Batch, IntArray, concat
 from sqlengine.operators.aggregates.accumulators import Accumulators
 from sqlengine.operators.base import Context, Output
-from sqlengine.operators.changelog.row_kinds import takes_back
+from sqlengine.operators.changelog.row_kinds import retractions
 from sqlengine.operators.late_rows import LateGate
 from sqlengine.operators.windows.arrivals import Arrivals
 from sqlengine.operators.windows.local_buffer import Arrived, LocalBuffer
@@ -165,7 +165,7 @@ class SlicedAggregateOperator:
         self._table.columns[_WINDOW][new] = rows.windows[at]
         self._table.columns[_FIRES][new] = rows.fires[at]
         self._chains.enter(new, [k.take(pa.array(at)) for k in keys])
-        back = takes_back(rows.batch) if self._retracts else None
+        back = retractions(rows.batch) if self._retracts else None
         arrived = Arrived(
             rows.fires, self._clock.before(rows.batch), np.arange(rows.batch.num_rows)
         )

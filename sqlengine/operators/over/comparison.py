@@ -1,5 +1,4 @@
-"""Rows of partitions in order, with their values before and after a change, put together from
-parts."""
+"""OVER values of rows before and after a change, put together from parts."""
 
 from __future__ import annotations
 
@@ -16,25 +15,31 @@ from sqlengine.state.columns import BoolArray
 
 @dataclass(frozen=True)
 class Change:
-    """What a batch does to the rows of a table: their slots, rising, and how much more often each
-    is there now. Those that are there no more still have their place."""
+    """The change of a batch to the rows of a table: their slots, ascending, and the difference of
+    their multiplicities.
+
+    Rows whose multiplicity fell to 0 still have their place.
+    """
 
     slots: IntArray
     more: IntArray
 
     def before(self, slots: IntArray, now: IntArray) -> IntArray:
-        """How often rows were there that are there `now` times."""
+        """Returns the multiplicities before the change, given those after it."""
         if not len(self.slots):
             return now
         at = np.minimum(np.searchsorted(self.slots, slots), len(self.slots) - 1)
-        found: IntArray = now - np.where(self.slots[at] == slots, self.more[at], 0)
-        return found
+        counts: IntArray = now - np.where(self.slots[at] == slots, self.more[at], 0)
+        return counts
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of some runs: the number of the run, the place among the rows of its key; their slots,
-    and how often each was and is there."""
+    """Rows of some runs.
+
+    For each one the number of its run, its place among the rows of its key, its slot, and its
+    multiplicity before and after the change.
+    """
 
     of: IntArray
     place: IntArray
@@ -50,17 +55,17 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Compared:
-    """Rows in order, and the columns of `Folds` before and after, with each row as often as it was
-    and is there."""
+class ComparedRows:
+    """Rows in order, and the columns of `Folds` before and after, with each row as often as its
+    multiplicity."""
 
     rows: Rows
     old: list[pa.Array]
     new: list[pa.Array]
 
 
-def stacked(parts: Sequence[Rows]) -> Rows:
-    """The rows of the parts, one part after the other."""
+def concat_rows(parts: Sequence[Rows]) -> Rows:
+    """Concatenates the rows of the parts."""
     of, place, slots, was, now = (
         np.concatenate([getattr(p, n) for p in parts])
         for n in ("of", "place", "slots", "was", "now")
@@ -68,27 +73,28 @@ def stacked(parts: Sequence[Rows]) -> Rows:
     return Rows(of, place, slots, was, now)
 
 
-def in_runs(parts: Sequence[tuple[IntArray, list[pa.Array]]]) -> list[pa.Array]:
-    """Columns, run by run; each part has rows of some runs, with their numbers."""
+def by_run(parts: Sequence[tuple[IntArray, list[pa.Array]]]) -> list[pa.Array]:
+    """Returns columns sorted by run; each part has rows of some runs, with the runs' numbers."""
     at = pa.array(np.argsort(np.concatenate([of for of, _ in parts]), kind="stable"))
     return [
         pa.concat_arrays(columns).take(at) for columns in zip(*(c for _, c in parts), strict=True)
     ]
 
 
-def joined(parts: Sequence[Compared]) -> Compared:
-    """The rows of all parts, in the order of their runs and places."""
-    rows = stacked([p.rows for p in parts])
+def merge_compared(parts: Sequence[ComparedRows]) -> ComparedRows:
+    """Returns the rows of all parts, in the order of their runs and places."""
+    rows = concat_rows([p.rows for p in parts])
     order = np.lexsort([rows.place, rows.of])
     sides = []
     for counts, columns in (rows.was, [p.old for p in parts]), (rows.now, [p.new for p in parts]):
-        at = pa.array(repeated(np.cumsum(counts) - counts, counts, order))
+        at = pa.array(expand_places(np.cumsum(counts) - counts, counts, order))
         sides.append([pa.concat_arrays(c).take(at) for c in zip(*columns, strict=True)])
-    return Compared(rows.take(order), *sides)
+    return ComparedRows(rows.take(order), *sides)
 
 
-def repeated(starts: IntArray, counts: IntArray, order: IntArray) -> IntArray:
-    """The places `starts[i]` to `starts[i] + counts[i]` (excluded) for each i of `order`."""
+def expand_places(starts: IntArray, counts: IntArray, order: IntArray) -> IntArray:
+    """Returns the places `starts[i]` to `starts[i] + counts[i]` (exclusive) for each i of
+    `order`."""
     starts, counts = starts[order], counts[order]
     within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
     return np.repeat(starts, counts) + within
@@ -96,7 +102,7 @@ def repeated(starts: IntArray, counts: IntArray, order: IntArray) -> IntArray:
 
 @dataclass(frozen=True)
 class Peers:
-    """For each row the index of the first and of the last one of its run that is equal to it in the
+    """For each row the index of the first and of the last row of its run that is equal in the
     order."""
 
     first: IntArray
@@ -104,7 +110,7 @@ class Peers:
 
 
 def peers_of(rows: Rows, keys: Sequence[bytes]) -> Peers:
-    """`keys`: equal for rows of a key that are equal in the order."""
+    """Finds peers; `keys` are equal for rows of a key that are equal in the order."""
     begins = np.ones(len(rows), np.bool_)
     begins[1:] = rows.of[1:] != rows.of[:-1]
     begins[1:] |= np.fromiter((a != b for a, b in pairwise(keys)), np.bool_, len(rows) - 1)
@@ -119,13 +125,16 @@ def values(
     rows: Rows,
     counts: IntArray,
     last: IntArray,
-    told: BoolArray,
+    emitted: BoolArray,
 ) -> list[pa.Array]:
-    """Of the rows `told`, each as often as it is counted: its own values, or where they are shared
-    those of its last peer. The columns have a row for the beginning of each run, which holds for
-    peers that stand before it."""
+    """Returns columns of the rows in `emitted`, each row as often as counted: its own value, or a
+    shared one of its last peer.
+
+    The columns begin with a row for the beginning of each run, which applies to peers before the
+    run.
+    """
     of = np.repeat(np.arange(len(rows)), counts)
-    chosen = told[of]
+    chosen = emitted[of]
     own = (rows.of[of] + 1 + np.arange(len(of)))[chosen]
     ends = (rows.of + np.cumsum(counts)[last])[of][chosen]
     return [c.take(pa.array(ends if s else own)) for c, s in zip(columns, shared, strict=True)]
