@@ -165,7 +165,7 @@ class Registry:
         if plan.settings.get("job.on-error") == "fail":
             self._failing.add((plan.name, version))
         if LIMIT in plan.settings:
-            self.memory.limit(plan.name, version, memory_limit(plan.settings))
+            self.memory.set_limit(plan.name, version, memory_limit(plan.settings))
 
     def fails_on_error(self, job: str, version: int) -> bool:
         """Whether a row in error stops the job; in place of that it can become a dead letter."""

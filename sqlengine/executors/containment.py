@@ -1,9 +1,8 @@
-"""What comes of an operator that raises, which is a fault of ours: it costs as few rows and jobs as
-can be.
+"""Contains operators that raise, which is a bug of the engine: few rows and jobs are lost.
 
-Without state the rows at fault are found by halving and become dead letters. With state what is in
-memory is worth nothing any more: the graph goes back to its last checkpoint and on without the jobs
-behind that operator."""
+Without state, the rows at fault are found by bisection and become dead letters. With state, memory
+is inconsistent afterwards: the graph is restored from its last checkpoint without the jobs behind
+that operator."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from sqlengine.executors.failures import OperatorFailed
 from sqlengine.operators.base import ERROR_PORT, Operator, Output, Stream, outputs
 from sqlengine.operators.dead_letters import dead_letters
 
-# A batch for an input port.
+# An input port, and a batch for it.
 PortBatch: TypeAlias = tuple[int, Batch]
 
 log = logging.getLogger("sqlengine")
@@ -26,32 +25,35 @@ log = logging.getLogger("sqlengine")
 def run_contained(
     node: PhysicalNode, operator: Operator, stateful: bool, parts: Sequence[PortBatch]
 ) -> Iterator[Stream]:
-    """What the operator makes of the batches that wait for it, by input port. OperatorFailed when
-    it raised and rows cannot be told apart."""
+    """Runs an operator over its waiting input and yields its output as streams of (port, batch).
+
+    OperatorFailed if it raises and has state, or raises for a batch without rows."""
     if not stateful:
         for port, batch in parts:
-            yield _contained(node, operator, port, batch)
+            yield _bisect(node, operator, port, batch)
         return
-    made = outputs(operator, parts)
+    streams = outputs(operator, parts)
     while True:
         try:
-            stream = next(made, None)
+            stream = next(streams, None)
         except Exception as error:
             raise OperatorFailed(node, error) from error
         if stream is None:
             return
-        yield _named(node, stream)
+        yield _attributed(node, stream)
 
 
-def _named(node: PhysicalNode, stream: Stream) -> Stream:
-    """What it raises on the way names the operator."""
+def _attributed(node: PhysicalNode, stream: Stream) -> Stream:
+    """Passes a stream on; an error in it becomes OperatorFailed with the operator's name."""
     try:
         yield from stream
     except Exception as error:
         raise OperatorFailed(node, error) from error
 
 
-def _contained(node: PhysicalNode, operator: Operator, port: int, batch: Batch) -> Output:
+def _bisect(node: PhysicalNode, operator: Operator, port: int, batch: Batch) -> Output:
+    """Processes a batch. If the operator raises, processes its halves, down to single rows: each
+    row that raises alone is a dead letter. That is sound because the operator has no state."""
     try:
         return list(operator.process(port, batch))
     except Exception as error:
@@ -64,11 +66,11 @@ def _contained(node: PhysicalNode, operator: Operator, port: int, batch: Batch) 
             return [(ERROR_PORT, _letter(node, batch, error))]
         half = batch.num_rows // 2
         parts = (batch.slice(0, half), batch.slice(half, batch.num_rows - half))
-        return [out for part in parts for out in _contained(node, operator, port, part)]
+        return [out for part in parts for out in _bisect(node, operator, port, part)]
 
 
 def _letter(node: PhysicalNode, row: Batch, error: Exception) -> Batch:
-    """Owned by the job, or by the stream ('') where many share the operator."""
+    """The dead letter of a row, owned by the job, or by nobody ('') if jobs share the operator."""
     owner = next(iter(node.jobs)) if len(node.jobs) == 1 else ""
     reason = f"internal error: {type(error).__name__}: {error}"
     return dead_letters(
@@ -77,5 +79,5 @@ def _letter(node: PhysicalNode, row: Batch, error: Exception) -> Batch:
 
 
 def describe_operator(node: PhysicalNode) -> str:
-    """The operator in words."""
+    """The operator's name for messages."""
     return f"operator {type(node.plan).__name__} ({node.id[:12]})"

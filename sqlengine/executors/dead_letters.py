@@ -1,7 +1,7 @@
-"""The dead-letter topic: a sink of the same epoch as all others.
+"""The dead-letter topic, written as part of the epochs of a graph.
 
-A record is a letter, or says which letters have been replayed (`replayed`); a letter's number is
-its offset, its key says whose it is."""
+A record is a dead letter, or lists letters that have been replayed (`replayed`). A letter's number
+is its offset; its key holds its job and table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sqlengine.connectors.base import Sink
 from sqlengine.executors.epochs import Replay
 
 DEAD_LETTERS = "_dead_letters"
-# The job ('' where a record is malformed for all) and the table of a letter.
+# The job of a letter ('' for a record that its table cannot read) and its table.
 Owner: TypeAlias = tuple[str, str]
 _OWNER = msgspec.json.Decoder(tuple[str, str])
 _NAMES = (
@@ -39,8 +39,8 @@ _NAMES = (
 
 
 class DeadLetterSink(Sink):
-    """Rows that could not be processed, one JSON object each: the columns of DEAD_LETTER, time,
-    graph and epoch, and the version of the job. `versions` are the jobs that run."""
+    """Writes rows in error as JSON objects: the columns of DEAD_LETTER, the time, the graph, the
+    epoch and the version of the job. `versions` returns the versions of running jobs."""
 
     def __init__(
         self, broker: Broker, writer: str, versions: Callable[[], Mapping[str, int]] = dict
@@ -63,7 +63,7 @@ class DeadLetterSink(Sink):
             self._pending.append({**letter, "version": versions.get(str(letter["job"]), 0)})
 
     def mark_replayed(self, replay: Replay, now_ms: int) -> None:
-        """These letters have been replayed, once the epoch is committed."""
+        """Records, with the epoch's commit, that these letters have been replayed."""
         self._time = now_ms
         done = [again.letter for again in replay.rows]
         self._pending.append(
@@ -102,8 +102,8 @@ def decode_owner(key: bytes) -> Owner:
 
 
 def with_source(letters: Batch, node: PhysicalNode, source: PhysicalNode) -> Batch:
-    """Letters of an operator with what its graph knows: each job that shares the operator gets one
-    of its own, but where the table is at fault; and the table that the row came from."""
+    """Completes the letters of an operator: adds the table that the row came from, and gives a
+    letter to each job that shares the operator, unless the table itself cannot read the record."""
     if not isinstance(node.plan, Scan | AssignWatermark):
         letters = _for_each_owner(letters, sorted(node.jobs))
     if not isinstance(source.plan, Scan) or isinstance(source.plan, ShuffleScan):
@@ -115,7 +115,7 @@ def with_source(letters: Batch, node: PhysicalNode, source: PhysicalNode) -> Bat
 
 
 def stored(options: Mapping[str, str]) -> str:
-    """Where a table's records are kept: its topic or path."""
+    """The topic or path that keeps a table's records, or ''."""
     return options.get("topic") or options.get("path", "")
 
 

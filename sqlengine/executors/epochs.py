@@ -1,7 +1,7 @@
-"""The epoch log: what each step of a graph depended on, written before the step's output.
+"""The epoch log: everything that an epoch of a graph depends on, written before its output.
 
-An epoch is one step of a graph from one position to the next. Its record holds whatever processing
-depends on besides state and rows, so that after a crash the same steps give the same rows. Hot
+An epoch is one step of a graph from its positions to the next. Its record holds what processing
+depends on besides state and rows, so that the same epochs give the same rows after a crash. Hot
 changes, shards that appear and sources that end are entries of the same log."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sqlengine.system.format_numbers import check_number, check_record
 
 EPOCHS = "_epochs"
 FORMAT = 1
-# An epoch that nobody wrote down.
+# In `EpochRecord.after`: the epochs before are not in the log.
 UNLOGGED = -1
 
 
@@ -33,9 +33,12 @@ class OffsetRange:
 
 @dataclass(frozen=True)
 class LoggedChange:
-    """A hot change between two epochs: the graph's version after it, the job versions that came (0:
-    the job went), where the sources that came with it begin, jobs that took up the state of another
-    name (new name to old), and the handover of the one job that came from another graph."""
+    """A hot change between two epochs.
+
+    `version`: the graph's version after it. `jobs`: the version of each job that changed, 0 if it
+    was removed. `starts`: the offsets at which new sources begin, by source and shard. `renamed`:
+    jobs that take over the state of another name, new name to old. `handover`: the migration of the
+    job that came from another graph, or ''."""
 
     version: int
     jobs: dict[str, int] = field(default_factory=dict)
@@ -46,9 +49,10 @@ class LoggedChange:
 
 @dataclass(frozen=True)
 class ReplayedRecord:
-    """A record that goes to one job again: the dead letter that it is for, the scan, the record's
-    place, its bytes (None where it is read again from its place), and the statements of the job
-    that did not see it, by number."""
+    """A record of a dead letter that is processed again.
+
+    `letter`: the letter's number. `source`: the scan. `record`: its bytes, or None to read it again
+    at its shard and offset. `places`: numbers of the job's statements that did not see it."""
 
     letter: int
     source: str
@@ -60,8 +64,7 @@ class ReplayedRecord:
 
 @dataclass(frozen=True)
 class Replay:
-    """Records of dead letters that go through version `version` of `job`, and through no other
-    job."""
+    """Records of dead letters to be processed by this version of one job, and by no other job."""
 
     job: str
     version: int
@@ -70,10 +73,13 @@ class Replay:
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """One entry. `ranges` in reading order; `opened`: (source, shard) seen for the first time;
-    `ended`: sources whose bounded input is read to its end; `proctime` in ms; `tick`: an operator
-    waits for that, which is told before any row; `change` and `replay` stand alone in their
-    records. `after`: the epoch before, where numbers were left out, or UNTOLD."""
+    """One entry of the log.
+
+    `ranges` are in reading order. `opened`: shards that appeared, with their source. `ended`:
+    sources whose bounded input is read to its end. `proctime`: the epoch's processing time (ms);
+    with `tick` operators get it even without rows, because one waits for it. A record with a
+    `change` or a `replay` has no rows. `after`: the epoch before, where numbers were skipped, or
+    UNLOGGED."""
 
     graph: str
     epoch: int
@@ -91,21 +97,22 @@ class EpochRecord:
 
 
 class EpochLog(Protocol):
-    """Where records go. `offset` counts records; a checkpoint remembers the one behind its epoch.
-    `whole`: whether every record is kept."""
+    """The log of one graph. Offsets count records; a checkpoint remembers the one after its epoch.
+
+    `keeps_every_epoch`: False if epochs of rows are not kept, so that none can be repeated."""
 
     keeps_every_epoch: ClassVar[bool]
 
     def append(self, record: EpochRecord) -> int:
-        """Writes the record and gives the offset behind it."""
+        """Writes the record and returns the offset after it."""
 
     def read(self, offset: int) -> Iterator[tuple[int, EpochRecord]]:
-        """Records of this graph from `offset` on, each with the offset behind it."""
+        """Yields the graph's records from `offset` on, each with the offset after it."""
 
 
 class TopicEpochLog:
-    """The log as a topic of the broker; graphs share it, records carry the graph's id as their
-    key."""
+    """The log for exactly-once delivery: a topic that all graphs share. Records carry the graph's
+    id as their key."""
 
     keeps_every_epoch: ClassVar[bool] = True
 
@@ -131,7 +138,8 @@ class TopicEpochLog:
 
 
 class ChangeLog(TopicEpochLog):
-    """For delivery at least once: of changes alone, since no epoch of rows is repeated."""
+    """The log for at-least-once delivery: keeps changes alone, since no epoch of rows is
+    repeated."""
 
     keeps_every_epoch: ClassVar[bool] = False
 
@@ -142,7 +150,7 @@ class ChangeLog(TopicEpochLog):
 
 
 class NoLog:
-    """For scripts, which begin anew when they are killed."""
+    """The log of a script, which begins anew when it is killed: keeps nothing."""
 
     keeps_every_epoch: ClassVar[bool] = False
 
@@ -154,7 +162,7 @@ class NoLog:
 
 
 def decode_record(value: bytes) -> EpochRecord:
-    """A record from its JSON; refuses other formats, whatever else they say."""
+    """Decodes a record from its JSON. ServiceError for another format, whatever else it holds."""
     try:
         record = msgspec.json.decode(value, type=EpochRecord)
     except msgspec.ValidationError:

@@ -1,4 +1,6 @@
-"""How a graph tells of jobs at fault, and of its own end."""
+"""Errors that a graph raises: jobs at fault, operators at fault, a graph that must restart.
+
+Also what stands in for a source or a sink that a recovery cannot open."""
 
 from __future__ import annotations
 
@@ -12,13 +14,13 @@ from sqlengine.connectors.base import Chunk, Sink, Source
 
 
 class JobsFailed(ExecutionError):
-    """Some jobs are at fault, and no others."""
+    """Some jobs failed; the graph goes on without them. `jobs`: their names."""
 
     jobs: frozenset[str]
 
 
 class SourceFailed(JobsFailed):
-    """A source cannot be read any more: the jobs that read it are at fault."""
+    """A source cannot be read any more: the jobs that read it fail."""
 
     def __init__(self, jobs: frozenset[str], cause: SqlError) -> None:
         super().__init__(
@@ -28,7 +30,7 @@ class SourceFailed(JobsFailed):
 
 
 class SinkFailed(JobsFailed):
-    """A sink could not take rows: the jobs that write to it are at fault."""
+    """A sink could not take rows: the jobs that write to it fail."""
 
     def __init__(self, sink: PhysicalSink, cause: SqlError) -> None:
         super().__init__(
@@ -38,8 +40,8 @@ class SinkFailed(JobsFailed):
 
 
 class RowsFailed(JobsFailed):
-    """Rows in error that belong to jobs which asked to fail on them ('' stands for a table's
-    records)."""
+    """A row in error of a job with 'job.on-error' = 'fail'. `jobs` is {''} for a record that its
+    table cannot read."""
 
     advice: ClassVar[str] = "SET 'job.on-error' = 'dead-letter' sets such rows aside and goes on"
 
@@ -54,15 +56,15 @@ class RowsFailed(JobsFailed):
 
 
 class RowsGivenUp(RowsFailed):
-    """Rows for which a job cannot go on, whatever it asked for: others would wait for it at each of
-    them."""
+    """A job whose functions answer too late: it fails whatever 'job.on-error' says, because other
+    jobs would wait for it at each row."""
 
     advice = "its rows without an answer are dead letters; start the job again when it is cheaper"
 
 
 class GraphBroken(ServiceError):
-    """An epoch or a change ended half-way: what is in memory is worth nothing, what is on disk is
-    whole."""
+    """An epoch or a change of this graph ended half-way. State in memory is inconsistent; what is
+    on disk is consistent."""
 
     def __init__(self, graph: str) -> None:
         super().__init__(
@@ -72,8 +74,8 @@ class GraphBroken(ServiceError):
 
 
 class OperatorFailed(Exception):
-    """An operator with state raised: a fault of ours, which these jobs pay for. `versions`: those
-    that ran, when it came from a recovery."""
+    """An operator with state raised, which is a bug of the engine: the graph is restored without
+    the jobs behind it. `versions`: the versions of these jobs, if a recovery raised."""
 
     def __init__(self, node: PhysicalNode, cause: Exception) -> None:
         super().__init__(
@@ -85,8 +87,7 @@ class OperatorFailed(Exception):
 
 @dataclass
 class UnavailableSource(Source):
-    """In the place of a source that cannot be opened any more when a graph is recovered: it cannot
-    be read either."""
+    """Stands in for a source that a recovery cannot open: raises its error when it is read."""
 
     error: SqlError
     bounded: bool = False
@@ -113,7 +114,7 @@ class UnavailableSource(Source):
 
 @dataclass
 class UnavailableSink(Sink):
-    """The same for a sink."""
+    """Stands in for a sink that a recovery cannot open: raises its error for the first rows."""
 
     error: SqlError
 

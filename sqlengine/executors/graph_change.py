@@ -1,4 +1,4 @@
-"""A change of a graph, made ready beside the stream."""
+"""A prepared change of a graph, from when it is planned to when the graph switches to it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from sqlengine.executors.sources import RunningSource
 
 @dataclass(frozen=True)
 class RestoredJob:
-    """What a job brings from another graph, by the nodes of this one: `tables` by their full names,
-    of nodes `born` with the change; `positions` of all sources of the job by their scans, those
-    that are `ended`, constant rows that it was `given`; `handover`: where it is written down;
-    `owed`: rows that the graph which it left could not write, by names of their own."""
+    """A job's state that comes from another graph, by the nodes of this one.
+
+    `handover`: the migration that stores it. `tables` by full name, and `created_at_version`: the
+    version of the change, by node. `positions` of the job's sources by scan, and those that have
+    `ended`. `emitted_values`: VALUES whose rows are out. `pending_commits`: output that the other
+    graph could not commit, by names of their own."""
 
     handover: str
     tables: Mapping[str, pa.Table]
@@ -32,12 +34,14 @@ class RestoredJob:
 
 @dataclass(frozen=True)
 class GraphChange:
-    """A change made ready beside the stream: the new graph, its operators, the sources and sinks
-    that come with it (open already), the job versions (0: removed), jobs that take up the state of
-    another name (new to old), new nodes that take up the tables of another node (new to old), and
-    what the one job brings that comes from another graph. `starts`: where sources begin, by shard,
-    if that is decided elsewhere; `moved`: the jobs that go take along what their sinks have no
-    space for."""
+    """A change of a graph, prepared beside the stream; `abandon` it if it is not applied.
+
+    `prepared`: the new plan with its new operators. `jobs`: the version of each changed job, 0 if
+    it is removed. `sources` and `sinks` are new, and open. `renamed`: jobs that take over the state
+    of another name, and `inherited`: nodes that take over the tables of another node, new to old.
+    `starts`: offsets at which new sources begin, if given, by scan and shard. `restored`: the state
+    of the job that comes from another graph. `moved`: removed jobs take their uncommitted output
+    along."""
 
     graph: Graph
     prepared: PreparedPlan
@@ -51,7 +55,7 @@ class GraphChange:
     moved: bool = False
 
     def abandon(self) -> None:
-        """Closes what was opened for a change that does not come."""
+        """Closes the sources and sinks of a change that is not applied."""
         for source in self.sources.values():
             source.source.close()
         for sink in self.sinks.values():

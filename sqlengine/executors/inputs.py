@@ -1,5 +1,4 @@
-"""What a graph reads: opens its sources, polls them, and remembers those that cannot be read any
-more."""
+"""The sources of a graph: opens them, polls them, and remembers those that failed."""
 
 from __future__ import annotations
 
@@ -17,6 +16,7 @@ from sqlengine.executors.epochs import OffsetRange
 from sqlengine.executors.failures import UnavailableSource
 from sqlengine.executors.sources import Positions, RunningSource
 
+# Rows by source, and the shards that have appeared, by source.
 Polled = tuple[list[tuple[str, Chunk]], list[tuple[str, str]]]
 
 
@@ -29,36 +29,36 @@ class Inputs:
     offsets by source and shard at which reading stops for now, because a job is being moved."""
 
     def __init__(self, environment: Environment, shuffle: Source | None = None) -> None:
-        self._shuffle = shuffle
         self.running: dict[str, RunningSource] = {}
         self.unstarted: set[str] = set()
         self.failed: dict[str, SqlError] = {}
         self.bounds: Positions = {}
-        self._environment = environment
         self.tolerates_lost_records = False
+        self._environment = environment
+        self._shuffle = shuffle
         self._recovering = False
         self._read_first: set[str] = set()
 
+    # ---- changes of the plan ---------------------------------------------------------------------
+
     @contextmanager
     def recovering(self) -> Iterator[None]:
-        """A source that cannot be opened any more does not stop a recovery: its jobs fail when it
-        is over."""
+        """A source that cannot be opened does not stop a recovery: its jobs fail after it."""
         self._recovering = True
         yield
         self._recovering = False
 
-    def open(self, plan: PhysicalPlan, fresh: Iterable[str]) -> dict[str, RunningSource]:
-        """The sources of the plan that are not open yet; `fresh` are its new nodes. SqlError when
-        one cannot be opened."""
+    def open(self, plan: PhysicalPlan, new_nodes: Iterable[str]) -> dict[str, RunningSource]:
+        """Opens the sources of new nodes of the plan. SqlError where one cannot be opened."""
         return {
             node.id: RunningSource(node.plan, self._open(node.plan))
-            for node in map(plan.nodes.__getitem__, fresh)
+            for node in map(plan.nodes.__getitem__, new_nodes)
             if isinstance(node.plan, Scan) and node.id not in self.running
         }
 
     def _open(self, scan: Scan) -> Source:
         if isinstance(scan, ShuffleScan):
-            assert self._shuffle is not None, "a plan that is divided runs in a part"
+            assert self._shuffle is not None, "the plan of a subtask runs in a subtask"
             return self._shuffle
         try:
             return open_scan(scan, self._environment)
@@ -68,40 +68,24 @@ class Inputs:
             return UnavailableSource(error)
 
     def switch(
-        self, plan: PhysicalPlan, new: Mapping[str, RunningSource], fresh: Iterable[str]
+        self, plan: PhysicalPlan, new: Mapping[str, RunningSource], new_nodes: Iterable[str]
     ) -> None:
-        """To another plan: `new` sources come, those that it does not have are closed; `fresh` are
-        its new nodes."""
+        """Switches to another plan: adds `new` sources, closes those that the plan does not
+        have."""
         self.running.update(new)
         for name in [s for s in self.running if s not in plan.nodes]:
             self.running.pop(name).source.close()
             self.failed.pop(name, None)
-        self._read_first = {
-            s for s in self._read_first | lookup_scans(plan, fresh) if s in plan.nodes
-        }
+        read_first = self._read_first | lookup_scans(plan, new_nodes)
+        self._read_first = {s for s in read_first if s in plan.nodes}
         self.unstarted = {v for v in self.unstarted if v in plan.nodes}
-        self.unstarted |= {v for v in fresh if isinstance(plan.nodes[v].plan, Values)}
-
-    def pause(self, bounds: Positions) -> None:
-        """Reads sources no further than to `bounds`, or than they are read where there are none;
-        what other parts send is read on."""
-        held = {name: source for name, source in self.running.items() if name != INCOMING}
-        self.bounds = {
-            name: {**s.positions, **_known(bounds.get(name, {}), s)} for name, s in held.items()
-        }
-
-    def reached(self, positions: Positions) -> bool:
-        """Whether these sources are read exactly so far."""
-        return all(
-            name in self.running and self.running[name].positions == at
-            for name, at in positions.items()
-        )
+        self.unstarted |= {v for v in new_nodes if isinstance(plan.nodes[v].plan, Values)}
 
     def begin(
         self, sources: Mapping[str, RunningSource], starts: Mapping[str, Mapping[str, int]]
     ) -> None:
-        """Puts sources where they began; one that the log does not know (its job is planned
-        otherwise now) begins as that of a new job does."""
+        """Sets sources to where they began, in a recovery. One that the log does not know, because
+        its job is planned differently now, begins as that of a new job does."""
         for name, source in sources.items():
             if name in starts:
                 source.positions = dict(starts[name])
@@ -111,22 +95,25 @@ class Inputs:
             except SqlError as error:
                 self.failed[name] = error
 
+    # ---- polling ---------------------------------------------------------------------------------
+
     def poll(self, max_rows: int, *, shuffle_only: bool = False) -> Polled:
-        """What there is to read, and the shards that have appeared, each with the id of its scan;
-        with `shuffle_only` nothing but what other parts send. Tables that are looked up are read
-        alone until they have nothing more to give for the first time."""
+        """Reads what there is, at most `max_rows` of each shard, and the shards that have appeared;
+        with `shuffle_only` nothing but what other subtasks send.
+
+        New lookup tables, and those with a new version, are read to their ends before other
+        sources. A source that raises is not read again (`failed`)."""
         if shuffle_only:
             return self._poll([INCOMING], max_rows)
-        self._renew()
+        self._reload_lookup_tables()
         if self._read_first:
-            found = self._poll(sorted(self._read_first), max_rows)
-            if found[0]:
-                return found
+            polled = self._poll(sorted(self._read_first), max_rows)
+            if polled[0]:
+                return polled
             self._read_first.clear()
         return self._poll(self.running, max_rows)
 
-    def _renew(self) -> None:
-        """A table that has another version is read before anything else."""
+    def _reload_lookup_tables(self) -> None:
         for name, running in self.running.items():
             if running.full_cache is not None and name not in self.failed and not running.ended:
                 try:
@@ -145,51 +132,73 @@ class Inputs:
             try:
                 shards = source.new_shards() if name not in self.bounds else []
                 source.positions |= dict.fromkeys(shards, 0)
-                found = [(name, chunk) for chunk in source.poll(max_rows, self.bounds.get(name))]
+                new = [(name, chunk) for chunk in source.poll(max_rows, self.bounds.get(name))]
             except SqlError as error:
                 self.failed[name] = error
                 continue
             opened += [(name, shard) for shard in shards]
-            chunks += found
+            chunks += new
         return chunks, opened
 
     def ended(self, chunks: Iterable[tuple[str, Chunk]]) -> list[str]:
-        """What has nothing to give behind these chunks, ever."""
+        """The sources that have nothing after these chunks, ever, and VALUES to be emitted.
+
+        Lookup tables that are reloaded end when all other sources have."""
         busy = {name for name, _ in chunks}
         ended = [name for name, s in self.running.items() if name not in busy and s.exhausted()]
-        again = [
+        reloaded = [
             name for name, s in self.running.items() if s.full_cache is not None and not s.ended
         ]
-        if again and all(
-            s.ended or name in ended or name in again for name, s in self.running.items()
+        if reloaded and all(
+            s.ended or name in ended or name in reloaded for name, s in self.running.items()
         ):
-            ended += (name for name in again if name not in busy)
+            ended += (name for name in reloaded if name not in busy)
         return ended + sorted(self.unstarted)
 
     def unfinished(self) -> list[str]:
-        """What may still give something."""
+        """The sources that have not ended, and VALUES that are not emitted."""
         return [name for name, s in self.running.items() if not s.ended] + sorted(self.unstarted)
 
     @property
     def finished(self) -> bool:
-        """Whether all sources are bounded and read to their end."""
+        """True if all sources are bounded and read to their end."""
         return not self.unstarted and all(s.ended for s in self.running.values())
 
+    # ---- bounds ----------------------------------------------------------------------------------
+
+    def pause(self, bounds: Positions) -> None:
+        """Stops sources at these offsets, shards without one where they are now. What other
+        subtasks send is still read."""
+        self.bounds = {}
+        for name, source in self.running.items():
+            if name != INCOMING:
+                given = bounds.get(name, {})
+                known = {s: offset for s, offset in given.items() if s in source.positions}
+                self.bounds[name] = {**source.positions, **known}
+
+    def reached(self, positions: Positions) -> bool:
+        """True if these sources are read exactly to these offsets."""
+        return all(
+            name in self.running and self.running[name].positions == offsets
+            for name, offsets in positions.items()
+        )
+
+    # ---- recovery --------------------------------------------------------------------------------
+
     def read_range(self, part: OffsetRange) -> Iterator[tuple[str, Chunk]]:
-        """The rows of a recorded range; none when they are gone, and then the jobs that read the
-        source fail, but where power `tolerates_lost_records`: then those that are left."""
+        """Reads a logged range again. If its rows are gone, yields nothing and marks the source as
+        failed; after a power loss yields those that are left."""
         if part.source not in self.running:
             return
+        running = self.running[part.source]
         try:
-            source = self.running[part.source].source
-            end = (
-                min(part.end, _end(self.running[part.source], part.shard))
-                if self.tolerates_lost_records
-                else part.end
-            )
+            end = part.end
+            if self.tolerates_lost_records:
+                end = min(end, _end(running, part.shard))
             if end <= part.start:
                 return
-            chunk = source.read(part.shard, part.start, max_rows=end - part.start, until=end)
+            max_rows = end - part.start
+            chunk = running.source.read(part.shard, part.start, max_rows=max_rows, until=end)
         except SqlError as error:
             self.failed[part.source] = error
             return
@@ -197,41 +206,35 @@ class Inputs:
             yield part.source, chunk
 
     def rewind_to_ends(self) -> None:
-        """To the ends of shards of which a loss of power took the last records."""
+        """Moves positions back to the ends of shards whose last records a power loss took."""
         for running in self.running.values():
-            for shard, at in running.positions.items():
-                running.positions[shard] = min(at, _end(running, shard))
+            for shard, offset in running.positions.items():
+                running.positions[shard] = min(offset, _end(running, shard))
 
     def close(self) -> None:
+        """Closes all sources."""
         for source in self.running.values():
             source.source.close()
 
 
-def _known(offsets: Mapping[str, int], running: RunningSource) -> dict[str, int]:
-    """Those of shards that are read here."""
-    return {shard: at for shard, at in offsets.items() if shard in running.positions}
-
-
 def _end(running: RunningSource, shard: str) -> int:
-    """Where a topic ends; no other source loses what the broker does, nor has one an end that is
-    lost altogether."""
-    if running.scan.table.connector in ("topic", "shuffle") and not isinstance(
-        running.source, UnavailableSource
-    ):
+    """The end offset of a topic's shard. A power loss takes records of the broker alone, so other
+    sources have an end that limits nothing."""
+    in_broker = running.scan.table.connector in ("topic", "shuffle")
+    if in_broker and not isinstance(running.source, UnavailableSource):
         return running.source.end(shard) or 0
     return sys.maxsize
 
 
-def lookup_scans(plan: PhysicalPlan, fresh: Iterable[str]) -> set[str]:
+def lookup_scans(plan: PhysicalPlan, new_nodes: Iterable[str]) -> set[str]:
     """The scans of tables in which new nodes look rows up."""
     nodes = plan.graph.nodes
-    waiting = [
-        nodes[f].inputs[1] for f in fresh if f in nodes and isinstance(nodes[f].plan, LookupJoin)
-    ]
-    found: set[str] = set()
+    joins = (nodes[n] for n in new_nodes if n in nodes)
+    waiting = [join.inputs[1] for join in joins if isinstance(join.plan, LookupJoin)]
+    scans: set[str] = set()
     while waiting:
         node = nodes[waiting.pop()]
         waiting += node.inputs
         if isinstance(node.plan, Scan):
-            found.add(node.id)
-    return found
+            scans.add(node.id)
+    return scans

@@ -1,5 +1,4 @@
-"""How much state the operators of a graph hold, and the end of jobs that hold more than they
-may."""
+"""Measures the state of a graph's operators and fails jobs that exceed 'memory.limit'."""
 
 from __future__ import annotations
 
@@ -16,14 +15,14 @@ from sqlengine.executors.failures import JobsFailed
 from sqlengine.formats.options import size
 
 LIMIT: Final = "memory.limit"
-# So many rows may be read between two looks.
+# Input rows between two checks.
 CHECK_INTERVAL_ROWS: Final = 4096
 
 
 @dataclass(frozen=True)
 class TableSize:
-    """A table of an operator: `bytes` is what its arrays take, text and lists estimated from some
-    of the rows."""
+    """The size of an operator's table. `bytes` is that of its arrays; of texts and lists it is
+    estimated from some of the rows."""
 
     name: str
     layout: str
@@ -33,8 +32,8 @@ class TableSize:
 
 @dataclass(frozen=True)
 class OperationState:
-    """What one operation keeps. `job_state`: it is state of its jobs, and not how far the time of
-    their sources is."""
+    """The state of one operation. `job_state`: False for tables that only hold the watermarks of
+    sources."""
 
     node: str
     name: str
@@ -52,7 +51,7 @@ class OperationState:
 
 
 def memory_limit(settings: Mapping[str, str]) -> int:
-    """Bytes of `memory.limit`, which is set. OptionError for what is no size."""
+    """The value of 'memory.limit' in bytes; it must be set. OptionError if it is no size."""
     try:
         return size(settings[LIMIT])
     except ValueError as error:
@@ -62,8 +61,8 @@ def memory_limit(settings: Mapping[str, str]) -> int:
 def footprint(
     executor: EmbeddedExecutor, graph: Graph, job: str | None = None
 ) -> Iterator[OperationState]:
-    """What the operations of a graph keep, or those of one job, in the order of the plan (in the
-    graph's thread). What stands between the parts of a divided graph is nobody's."""
+    """Yields the state of a graph's operations, or of those of one job, in the order of the plan.
+    Leaves out the shuffle between subtasks, which belongs to no job. Graph thread only."""
     names = (
         [n for n in executor.created_at_version() if n in graph.nodes]
         if job is None
@@ -77,7 +76,7 @@ def footprint(
 
 
 class MemoryExceeded(JobsFailed):
-    """A job holds more state than it may."""
+    """A job holds more state than its limit, or the most of all jobs when these exceed theirs."""
 
     def __init__(
         self, job: str, limit: int, largest: OperationState, used: int, *, own: bool
@@ -98,23 +97,27 @@ class MemoryExceeded(JobsFailed):
 
 
 class MemoryLimits:
-    """The limits of one engine: `total` for the state of all its graphs, and those of job versions.
-    Known to all graphs: `used` is what each of them held when it looked last."""
+    """The limits of one engine in bytes, shared by all its graphs.
+
+    `total`: the limit for the state of all graphs. `used`: the state of each graph at its last
+    check."""
 
     def __init__(self, total: int | None = None) -> None:
         self.total = total
         self.used: dict[str, int] = {}
         self._jobs: dict[tuple[str, int], int] = {}
 
-    def limit(self, job: str, version: int, limit: int) -> None:
+    def set_limit(self, job: str, version: int, limit: int) -> None:
+        """Sets the limit of a job's version in bytes."""
         self._jobs[job, version] = limit
 
-    def of(self, job: str, version: int) -> int | None:
-        """That of a job's version; None where it has none."""
+    def limit_of(self, job: str, version: int) -> int | None:
+        """The limit of a job's version in bytes; None if it has none."""
         return self._jobs.get((job, version))
 
     @property
     def any(self) -> bool:
+        """True if there is any limit, so that state must be measured."""
         return bool(self._jobs) or self.total is not None
 
 
@@ -126,55 +129,55 @@ class MemoryGuard:
     def __init__(self, name: str, limits: MemoryLimits) -> None:
         self._name = name
         self._limits = limits
-        self._due = 0  # rows read when it looks again
+        self._due = 0  # input rows at the next check
 
     def check(
         self, executor: EmbeddedExecutor, graph: Graph, jobs: Mapping[str, int], rows_in: int
     ) -> None:
-        """Raises MemoryExceeded while a job holds more than it may: before more is read."""
+        """Raises MemoryExceeded while a job exceeds its limit. Called before more is read."""
         if not self._limits.any or rows_in < self._due:
             return
-        held = [o for o in footprint(executor, graph) if o.job_state]
-        self._limits.used[self._name] = sum(o.bytes for o in held)
-        self._check_jobs(held, jobs)
-        self._check_total(held)
+        operations = [o for o in footprint(executor, graph) if o.job_state]
+        self._limits.used[self._name] = sum(o.bytes for o in operations)
+        self._check_jobs(operations, jobs)
+        self._check_total(operations)
         self._due = rows_in + CHECK_INTERVAL_ROWS
 
-    def _check_jobs(self, held: list[OperationState], jobs: Mapping[str, int]) -> None:
-        used = _by_job(held)
+    def _check_jobs(self, operations: list[OperationState], jobs: Mapping[str, int]) -> None:
+        used = _by_job(operations)
         for job, number in used.items():
-            limit = self._limits.of(job, jobs.get(job, 0))
+            limit = self._limits.limit_of(job, jobs.get(job, 0))
             if limit is not None and number > limit:
-                raise MemoryExceeded(job, limit, _largest(held, job), number, own=True)
+                raise MemoryExceeded(job, limit, _largest(operations, job), number, own=True)
 
-    def _check_total(self, held: list[OperationState]) -> None:
+    def _check_total(self, operations: list[OperationState]) -> None:
         total, used = self._limits.total, sum(list(self._limits.used.values()))
-        if total is not None and used > total and held:
-            job = _by_job(held).most_common(1)[0][0]
-            raise MemoryExceeded(job, total, _largest(held, job), used, own=False)
+        if total is not None and used > total and operations:
+            job = _by_job(operations).most_common(1)[0][0]
+            raise MemoryExceeded(job, total, _largest(operations, job), used, own=False)
 
 
 def script_guard(name: str, settings: Mapping[str, str]) -> MemoryGuard | None:
-    """That of a script, by its own setting. OptionError for what is no size."""
+    """The guard of a script with 'memory.limit'. OptionError if that is no size."""
     if LIMIT not in settings:
         return None
     limits = MemoryLimits()
-    limits.limit(name, 1, memory_limit(settings))
+    limits.set_limit(name, 1, memory_limit(settings))
     return MemoryGuard(name, limits)
 
 
-def _by_job(held: list[OperationState]) -> Counter[str]:
-    """What jobs hold; what they share counts for each."""
+def _by_job(operations: list[OperationState]) -> Counter[str]:
+    """The bytes that each job holds; shared operations count for each of their jobs."""
     used: Counter[str] = Counter()
-    for operation in held:
+    for operation in operations:
         used.update(dict.fromkeys(operation.jobs, operation.bytes))
     return used
 
 
-def _largest(held: list[OperationState], job: str) -> OperationState:
-    return max((o for o in held if job in o.jobs), key=lambda o: o.bytes)
+def _largest(operations: list[OperationState], job: str) -> OperationState:
+    return max((o for o in operations if job in o.jobs), key=lambda o: o.bytes)
 
 
 def megabytes(number: int) -> str:
-    """1.5 MB, or 12 KB of what is less than one."""
+    """A size for messages: `1.5 MB`, or `12 KB` below 1 MB."""
     return f"{number / (1 << 20):,.1f} MB" if number >= 1 << 20 else f"{number / 1024:,.0f} KB"

@@ -1,6 +1,7 @@
-"""Rows that a sink has no space for. They go with their job to another graph, which owes them: it
-writes them as the graph that the job left, under the epochs in which they were, so that what the
-sink has of them is not doubled."""
+"""Output that a sink has not taken when its job moves to another graph.
+
+The other graph commits it as the writer that the job had before and under the same epochs, so that
+the sink drops what it has already."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from sqlengine.executors.wire import decode_batch
 
 @dataclass(frozen=True)
 class PendingCommit:
-    """Encoded batches of one epoch for a sink (its id) of the graph `writer`; none where only a
-    file is not complete."""
+    """The output of one epoch of the graph `writer` for a sink (its id), as encoded batches. There
+    are none if only a file is not published yet."""
 
     sink: str
     writer: str
@@ -25,8 +26,8 @@ class PendingCommit:
 
 
 class RecoveredCommit(Sink):
-    """A sink opened as the writer of these rows, which are of it and in the order of their epochs.
-    It has done its work once `commit` returns."""
+    """A sink opened as the writer of pending commits; they must be of one writer, oldest first. Its
+    `commit` commits all of them, whatever epoch it is given; nothing can be written to it."""
 
     def __init__(self, sink: Sink, unsent: Iterable[PendingCommit]) -> None:
         self._sink = sink

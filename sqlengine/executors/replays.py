@@ -1,5 +1,7 @@
-"""Records of dead letters through a job again: in the graph's thread and its epochs, but through
-operators of their own, so that no other job, and no other statement of this one, sees them."""
+"""Replays records of dead letters through one job, as part of an epoch.
+
+They go through operators of their own, so that no other job, and no other statement of this one,
+sees them."""
 
 from __future__ import annotations
 
@@ -29,8 +31,8 @@ def push_replayed(
     record: EpochRecord,
     write: Callable[[str, Batch], None],
 ) -> Output:
-    """Gives records that all go to the same statements to these; what cannot be processed again is
-    given back. Nothing where the job is gone (a recovery without it)."""
+    """Processes records, which all go to the same statements of the job, and returns those that
+    are in error row. Does nothing if a recovery goes on without the job."""
     assert record.replay is not None
     job = record.replay.job
     plans = [s for s in statements_of(graph, job) if s.place in rows[0].places]
@@ -39,37 +41,33 @@ def push_replayed(
     executor = EmbeddedExecutor(factory)
     executor.switch(executor.prepare(lower(merge(Graph(), {job: plans}))))
     try:
-        for again in rows:
-            chunk = _chunk(inputs, again)
-            if chunk is not None and again.source in executor.running:
-                source = inputs.running[again.source]
-                executor.push(
-                    again.source, source.batch(chunk, record.proctime, record.seed), write
-                )
+        for row in rows:
+            chunk = _chunk(inputs, row)
+            if chunk is not None and row.source in executor.running:
+                source = inputs.running[row.source]
+                executor.push(row.source, source.batch(chunk, record.proctime, record.seed), write)
         return executor.take_errors()
     finally:
         executor.close()
 
 
 def statements_of(graph: Graph, job: str) -> list[Sink]:
-    """The job's statements as they run."""
+    """The running statements of a job."""
     plans = (graph.nodes[name].plan for name in graph.jobs.get(job, ()))
     return [plan for plan in plans if isinstance(plan, Sink)]
 
 
-def _chunk(inputs: Inputs, again: ReplayedRecord) -> Chunk | None:
-    if again.source not in inputs.running:
+def _chunk(inputs: Inputs, row: ReplayedRecord) -> Chunk | None:
+    if row.source not in inputs.running:
         return None
-    if again.record is None:
-        return read_record(inputs.running[again.source].source, again.shard, again.offset)
-    record = pa.array([again.record], pa.binary())
-    return Chunk(
-        again.shard, again.offset, again.offset + 1, 1, record, offsets=np.array([again.offset])
-    )
+    if row.record is None:
+        return read_record(inputs.running[row.source].source, row.shard, row.offset)
+    record = pa.array([row.record], pa.binary())
+    return Chunk(row.shard, row.offset, row.offset + 1, 1, record, offsets=np.array([row.offset]))
 
 
 def read_record(source: Source, shard: str, offset: int) -> Chunk | None:
-    """The record at a place; None where it is kept no more."""
+    """Reads the record at an offset; None if it is not kept any more."""
     if shard not in source.shards():
         return None
     try:

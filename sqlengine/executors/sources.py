@@ -1,4 +1,4 @@
-"""The sources of a graph: which shards there are, how far each is read, and what comes next."""
+"""One source of a graph: its shards, how far each is read, and its next rows."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ from sqlengine.operators.scan import raw_schema
 
 # Next offsets by source and shard.
 Positions: TypeAlias = Mapping[str, Mapping[str, int]]
+# No offsets are given: shards begin where a new job begins.
 DEFAULT_STARTS: Mapping[str, int] = {}
 
 
 @dataclass
 class RunningSource:
-    """One scan of the graph being read. `positions`: the next offset by shard; `ended` once bounded
-    input is over; `began`: where reading began, by shard (0 for those that appeared later), in the
-    epoch `began_epoch`."""
+    """A scan of the graph with its open source. Graph thread only.
+
+    `positions`: the next offset of each shard. `ended`: bounded input is read to its end, and the
+    operators behind it know. `began`: the offsets at which reading began in epoch `began_epoch`;
+    shards that appeared later began at 0. `full_cache`: set for lookup tables that are reloaded."""
 
     scan: Scan
     source: Source
@@ -37,13 +40,13 @@ class RunningSource:
 
     def __post_init__(self) -> None:
         self.full_cache = self.source.full_cache
-        told = value_metadata(self.scan.table)
-        self._keys = tuple(m for m in self.scan.table.metadata if m not in told)
+        in_value = value_metadata(self.scan.table)
+        self._keys = tuple(m for m in self.scan.table.metadata if m not in in_value)
         self._raw = raw_schema(Schema(tuple(Column(m.key, m.column.type) for m in self._keys)))
 
     def begin(self, given: Mapping[str, int] = DEFAULT_STARTS) -> dict[str, int]:
-        """Takes up all shards that there are now, at the offsets `given` or, of others, where a new
-        job begins."""
+        """Sets the position of each present shard to its offset in `given`, or else to where a new
+        job begins; returns the positions."""
         shards = self.source.shards()
         self.positions = {
             shard: given[shard] if shard in given else self.source.start(shard) for shard in shards
@@ -51,14 +54,14 @@ class RunningSource:
         return dict(self.positions)
 
     def new_shards(self) -> list[str]:
-        """Shards that appeared since; they are read from their beginning."""
-        return (
-            [s for s in self.source.shards() if s not in self.positions] if not self.ended else []
-        )
+        """Shards that have appeared since; they are read from their beginning."""
+        if self.ended:
+            return []
+        return [s for s in self.source.shards() if s not in self.positions]
 
     def poll(self, max_rows: int, bounds: Mapping[str, int] | None = None) -> Iterator[Chunk]:
-        """What can be read now, one chunk a shard; of shards with bounds all that is before these,
-        and no more."""
+        """Reads one chunk of each shard that has rows now. With `bounds` reads no row at or after
+        them, and nothing of shards without one."""
         if self.ended:
             return
         for shard, offset in self.positions.items():
@@ -70,7 +73,8 @@ class RunningSource:
                 yield chunk
 
     def exhausted(self) -> bool:
-        """Whether bounded input is read to its end now."""
+        """True if bounded input is read to its end now. Never for a lookup table that is
+        reloaded."""
         if not self.source.bounded or self.ended or self.full_cache is not None:
             return False
         return all(
@@ -78,41 +82,40 @@ class RunningSource:
         )
 
     def batch(self, chunk: Chunk, proctime: int, seed: int) -> Batch:
-        """The chunk as the scan operator takes it. Its seed is its own: an epoch has many
-        chunks."""
+        """The chunk as input of the scan operator, at the epoch's processing time (ms). Chunks of
+        one epoch get different seeds."""
         seed ^= crc32(f"{chunk.shard}@{chunk.start}".encode())
         if chunk.columns is not None:
             schema = Schema(tuple(c for c in self.scan.schema if c.name in chunk.columns))
             columns = tuple(chunk.columns[c.name] for c in schema)
-            rows = Batch(schema, columns, chunk.num_rows, proctime, origin=chunk.shard, seed=seed)
-            return rows if chunk.kinds is None else replace(rows, kinds=chunk.kinds)
-        assert chunk.records is not None
-        assert chunk.offsets is not None
-        extra = [chunk.metadata[m.key] for m in self._keys]
-        columns = (chunk.records, pa.array(chunk.offsets), *extra)
-        rows = Batch(self._raw, columns, chunk.num_rows, proctime, origin=chunk.shard, seed=seed)
+        else:
+            assert chunk.records is not None
+            assert chunk.offsets is not None
+            schema = self._raw
+            metadata = [chunk.metadata[m.key] for m in self._keys]
+            columns = (chunk.records, pa.array(chunk.offsets), *metadata)
+        rows = Batch(schema, columns, chunk.num_rows, proctime, origin=chunk.shard, seed=seed)
         return rows if chunk.kinds is None else replace(rows, kinds=chunk.kinds)
 
     def tick(self, shard: str, proctime: int, watermark: int) -> Batch:
-        """An empty batch from `shard` ('' for the source as a whole)."""
+        """An empty batch that carries time from `shard`, or from the source as a whole ('')."""
         columns = tuple(pa.array([], c.type.arrow) for c in self._raw)
         return Batch(self._raw, columns, 0, proctime, watermark, origin=shard)
 
 
 def require_bounded(sources: Iterable[RunningSource]) -> None:
-    """PlanError where a source has no end, for what waits for it."""
+    """Raises PlanError if a source is unbounded: batch mode waits for the end of all."""
     for running in sources:
         if not running.source.bounded:
             table = running.scan.table
-            topic = "'scan.bounded.mode' = 'latest-offset' reads what is there now"
+            hint = "SET 'execution.runtime-mode' = 'streaming'"
+            if table.connector == "topic":
+                hint = "'scan.bounded.mode' = 'latest-offset' reads what is there now"
             raise PlanError(
-                f"table '{table.display}' has no end, and batch mode waits for it",
-                hint=topic
-                if table.connector == "topic"
-                else "SET 'execution.runtime-mode' = 'streaming'",
+                f"table '{table.display}' has no end, and batch mode waits for it", hint=hint
             )
 
 
 def positions_of(sources: Mapping[str, RunningSource]) -> dict[str, dict[str, int]]:
-    """Next offsets by source and shard, as a checkpoint keeps them."""
+    """Copies the next offsets by source and shard, for a checkpoint."""
     return {name: dict(s.positions) for name, s in sources.items()}

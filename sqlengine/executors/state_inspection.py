@@ -1,5 +1,4 @@
-"""What the operations of a job keep, to be shown: in one graph, or in all parts of a divided
-one."""
+"""Shows the state of a job's operations, in one graph or in all subtasks of a distributed one."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from sqlengine.state.table import KeyedTable
 
 @dataclass(frozen=True)
 class OperationView:
-    """`keys`: how many different keys its rows have, in the table that has most."""
+    """The state of one operation. `keys`: distinct keys in its largest table."""
 
     state: OperationState
     keys: int
@@ -26,8 +25,7 @@ class OperationView:
 
 @dataclass(frozen=True)
 class TableView:
-    """The first rows of a table as a stream of Arrow, oldest key first: `total` is how many there
-    are."""
+    """The first rows of a table as an Arrow IPC stream, oldest key first. `total`: all its rows."""
 
     name: str
     total: int
@@ -36,7 +34,7 @@ class TableView:
 
 @dataclass(frozen=True)
 class StateView:
-    """The operations of a job in the order of its plan, and the tables of one of them."""
+    """The operations of a job in the order of its plan, and rows of the tables of one of them."""
 
     operations: tuple[OperationView, ...]
     tables: tuple[TableView, ...] = ()
@@ -45,21 +43,25 @@ class StateView:
 def inspect_state(
     runner: GraphRunner, job: str, number: int, limit: int
 ) -> Callable[[], StateView]:
-    """Copies what is seen (in the graph's thread), with at most `limit` rows of each table of
-    operation `number`, 0 for none; what comes of the copies takes longer and may be found out
-    elsewhere. JobError where there is no such operation."""
-    held = list(footprint(runner.executor, runner.graph, job))
-    if number > len(held):
+    """Copies the state of a job's operations, with at most `limit` rows of each table of operation
+    `number` (from 1; 0 for none). JobError where there is no such operation.
+
+    Graph thread only. The function that it returns builds the view from the copies, which takes
+    longer, in any thread."""
+    operations = list(footprint(runner.executor, runner.graph, job))
+    if number > len(operations):
         raise JobError(
             f"job '{job}' has no operation {number} that keeps state",
-            detail=f"it has {len(held)}",
+            detail=f"it has {len(operations)}",
             hint=f"'sql state {job}' numbers them",
         )
-    keys = [[_keys(t) for t in runner.executor.tables_of(o.node).values()] for o in held]
-    shown = runner.executor.tables_of(held[number - 1].node) if number else {}
+    keys = [[_keys(t) for t in runner.executor.tables_of(o.node).values()] for o in operations]
+    shown = runner.executor.tables_of(operations[number - 1].node) if number else {}
     heads = [(name, len(t), t.head(limit)) for name, t in shown.items()]
     return lambda: StateView(
-        tuple(OperationView(o, max(map(_distinct, k))) for o, k in zip(held, keys, strict=True)),
+        tuple(
+            OperationView(o, max(map(_distinct, k))) for o, k in zip(operations, keys, strict=True)
+        ),
         tuple(
             TableView(name, total, _stream(pa.Table.from_batches([rows])))
             for name, total, rows in heads
@@ -68,27 +70,29 @@ def inspect_state(
 
 
 def merge_views(parts: Sequence[StateView], limit: int) -> StateView:
-    """What is seen in all parts, in their order, as of one graph."""
+    """Merges the views of all subtasks, in their order, to one as of a single graph."""
     if len(parts) == 1:
         return parts[0]
     operations = tuple(
-        _operation(found) for found in zip(*(p.operations for p in parts), strict=True)
+        _operation(pieces) for pieces in zip(*(p.operations for p in parts), strict=True)
     )
     layouts = {t.name: t.layout for o in operations for t in o.state.tables}
     return StateView(
         operations,
         tuple(
-            _table(found, layouts, limit) for found in zip(*(p.tables for p in parts), strict=True)
+            _table(pieces, layouts, limit)
+            for pieces in zip(*(p.tables for p in parts), strict=True)
         ),
     )
 
 
 def rows_of(table: TableView) -> pa.Table:
+    """Decodes the rows of a table."""
     return pa.ipc.open_stream(table.rows).read_all()
 
 
 def _operation(parts: Sequence[OperationView]) -> OperationView:
-    tables = tuple(_size(found) for found in zip(*(p.state.tables for p in parts), strict=True))
+    tables = tuple(_size(pieces) for pieces in zip(*(p.state.tables for p in parts), strict=True))
     timed = all(t.name in TIMES for t in tables)
     keys = max(t.rows for t in tables) if timed else sum(p.keys for p in parts)
     return OperationView(replace(parts[0].state, tables=tables), keys)
@@ -100,16 +104,18 @@ def _size(parts: Sequence[TableSize]) -> TableSize:
 
 
 def _count(name: str, layout: str, parts: Sequence[int]) -> int:
-    """Rows of state are in one part each; of those that tell times each part has one of all shards,
-    or of all inputs."""
+    """Adds the rows of a table over all subtasks.
+
+    Rows of state are in one subtask each. A table of watermarks has a row of all inputs in each
+    subtask, or rows of its own shards and one more for all of them together."""
     if name not in TIMES:
         return sum(parts)
     return sum(n - 1 for n in parts if n) + 1 if layout.startswith("shard") else max(parts)
 
 
 def _table(parts: Sequence[TableView], layouts: dict[str, str], limit: int) -> TableView:
-    name, found = parts[0].name, [rows_of(p) for p in parts]
-    rows = least(found, MIN_WATERMARK) if name in TIMES else in_order(pa.concat_tables(found))
+    name, tables = parts[0].name, [rows_of(p) for p in parts]
+    rows = least(tables, MIN_WATERMARK) if name in TIMES else in_order(pa.concat_tables(tables))
     total = _count(name, layouts[name], [p.total for p in parts])
     return TableView(name, total, _stream(rows.slice(0, limit)))
 
@@ -123,7 +129,7 @@ def _stream(rows: pa.Table) -> bytes:
 
 
 def _keys(table: KeyedTable) -> int | pa.Table:
-    """The number of its keys; where rows of one key are numbered, the keys without the number."""
+    """The number of a table's keys, or the keys to count, if one key has several numbered rows."""
     own = [c for c in table.keys if not c.name.startswith("#")]
     if len(own) == len(table.keys) or any(pa.types.is_nested(c.type.arrow) for c in own):
         return len(table)
@@ -134,9 +140,7 @@ def _keys(table: KeyedTable) -> int | pa.Table:
 
 
 def _distinct(keys: int | pa.Table) -> int:
-    """How many different ones there are."""
-    return (
-        keys
-        if isinstance(keys, int)
-        else int(keys.group_by(keys.column_names).aggregate([]).num_rows)
-    )
+    """The number of distinct keys."""
+    if isinstance(keys, int):
+        return keys
+    return int(keys.group_by(keys.column_names).aggregate([]).num_rows)

@@ -1,4 +1,4 @@
-"""A sink that could not be opened since there was no space: it is opened when there is some."""
+"""A sink whose table has no space to begin: it is opened when there is some."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from sqlengine.connectors.base import Sink
 
 
 class WaitingSink(Sink):
-    """Keeps the rows of the epoch until then; `commit` raises TryAgain meanwhile, as that of any
-    sink without space."""
+    """Keeps the rows of the epoch until its table can be opened. Each `commit` tries that, and
+    raises TryAgain like any sink without space."""
 
     def __init__(self, opener: Callable[[], Sink]) -> None:
         self._opener = opener

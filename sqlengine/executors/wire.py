@@ -1,4 +1,4 @@
-"""Batches and tables as bytes, for the ways between processes."""
+"""Encodes batches and state for transport between processes, and state files of Spark."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BEFORE, _KIND, _OFFSET = "#before", "#kind", "#offset"
 
 
 class _BatchAbout(msgspec.Struct):
-    """What stands in the metadata of an encoded batch."""
+    """The fields of a batch besides its rows, in the metadata of the encoded batch."""
 
     format: int
     schema: Schema
@@ -42,7 +42,7 @@ class _BatchAbout(msgspec.Struct):
 
 
 def encode_batch(batch: Batch) -> bytes:
-    """All that a batch is, but for what is remembered about it."""
+    """Encodes a batch as an Arrow IPC stream, without its memo."""
     about = _BatchAbout(
         BATCH_FORMAT,
         batch.schema,
@@ -69,20 +69,20 @@ def encode_batch(batch: Batch) -> bytes:
 
 
 def decode_batch(data: bytes) -> Batch:
-    """The batch that was encoded; ServiceError when another version wrote it."""
+    """Decodes a batch. ServiceError for one of another format."""
     reader = pa.ipc.open_stream(data)
     text = reader.schema.metadata[_ABOUT]
-    if (found := msgspec.json.decode(text)["format"]) != BATCH_FORMAT:
+    if (number := msgspec.json.decode(text)["format"]) != BATCH_FORMAT:
         raise ServiceError(
-            f"a batch in flight has format {found}, this version reads {BATCH_FORMAT}"
+            f"a batch in flight has format {number}, this version reads {BATCH_FORMAT}"
         )
     about = msgspec.json.decode(text, type=_BatchAbout)
     rows = reader.read_next_batch()
-    held = dict(zip(rows.schema.names, rows.columns, strict=True))
-    before, kinds, offsets = (held.pop(name, None) for name in (_BEFORE, _KIND, _OFFSET))
+    columns = dict(zip(rows.schema.names, rows.columns, strict=True))
+    before, kinds, offsets = (columns.pop(name, None) for name in (_BEFORE, _KIND, _OFFSET))
     return Batch(
         about.schema,
-        tuple(held.values()),
+        tuple(columns.values()),
         about.num_rows,
         about.proctime,
         about.watermark,
@@ -98,7 +98,7 @@ def decode_batch(data: bytes) -> Batch:
 
 
 def _packed(steps: IntArray) -> bytes:
-    """Sorted numbers that are near each other."""
+    """Compresses sorted numbers that are close to each other: their differences, deflated."""
     return zlib.compress(np.diff(steps, prepend=0).tobytes(), 1)
 
 
@@ -108,16 +108,16 @@ def _unpacked(data: bytes) -> IntArray:
 
 @dataclass(frozen=True)
 class StateFile:
-    """The state of one operator for some buckets, at the end of one batch. `tables` are dumps,
-    `shared` those that every partition has alike (the watermarks of the shards)."""
+    """The state of one operator for some buckets after one batch of Spark, as dumps of its tables.
+    `shared`: tables that are equal in all partitions (watermarks of shards)."""
 
     tables: Mapping[str, pa.Table]
     shared: Mapping[str, pa.Table]
 
 
 def encode_state(state: StateFile) -> bytes:
-    """A header (JSON, its length before it), the tables as Arrow IPC, a checksum of all before it.
-    Rows are sorted by bucket, and the header says for each bucket where its rows begin."""
+    """Encodes state as the length of a header (4 bytes), the header (JSON), the tables (Arrow IPC)
+    and a CRC-32 of all that. Rows are sorted by bucket; the header has the first row of each."""
     blobs: list[bytes] = []
     about: dict[str, object] = {}
     for name, table in {**state.tables, **state.shared}.items():
@@ -132,12 +132,12 @@ def encode_state(state: StateFile) -> bytes:
 
 
 def is_whole(data: bytes) -> bool:
-    """Whether a state file was written to its end."""
+    """True if a state file was written to its end."""
     return len(data) > 8 and zlib.crc32(data[:-4]).to_bytes(4, "little") == data[-4:]
 
 
 def decode_state(data: bytes, buckets: Sequence[int]) -> StateFile:
-    """The state of `buckets`, and what is shared. ServiceError for other formats."""
+    """Decodes the rows of `buckets` and the shared tables. ServiceError for other formats."""
     size = int.from_bytes(data[:4], "little")
     header = json.loads(data[4 : 4 + size])
     if (header["format"], header["bucket_hash"]) != (STATE_FILE_FORMAT, BUCKET_HASH_VERSION):
