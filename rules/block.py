@@ -1,8 +1,9 @@
-"""The truth of every leaf in every row of a block, as one flat array that is small enough to stay
-in the caches.
+"""The truth of every leaf in every row of a block, as one flat array small enough for the CPU's
+caches.
 
-Only leaves that are TRUE (or in error) somewhere have a column, and only values that occur have a
-line; column 0 of a line is that of all other leaves. The line of NULL is UNKNOWN throughout."""
+Only leaves that are TRUE (or in error) somewhere have a column, and only slots that occur have a
+line. Column 0 of a line stands for all other leaves of its variable. The line of NULL is UNKNOWN
+throughout."""
 
 from __future__ import annotations
 
@@ -23,19 +24,21 @@ _SORT = 512
 
 @dataclass
 class Leaves:
-    """What a compiled set of rules knows of its leaves. `group` of each; groups have their leaves
-    side by side, the last group holds leaf 0 and the opaque ones. `column` is scratch room, all
-    zero between blocks."""
+    """The leaves of compiled rules.
 
-    group: npt.NDArray[np.int32]
-    groups: int
+    `variable_of[leaf]` is the number of its variable; leaves of a variable are adjacent, and the
+    last number stands for leaf 0 and the opaque ones. `column` is scratch space, all zero between
+    blocks."""
+
+    variable_of: npt.NDArray[np.int32]
+    num_variables: int
     column: npt.NDArray[np.int32]
 
 
 @dataclass
 class Block:
-    """`truths[lines[group * rows + row] + leaves.column[leaf]]` is the truth of a leaf of `group`
-    in a row."""
+    """`truths[lines[variable * rows + row] + leaves.column[leaf]]` is the truth of a leaf in a row,
+    where `variable` is that of the leaf."""
 
     leaves: Leaves
     rows: int
@@ -47,14 +50,14 @@ class Block:
     def values(self, leaves: Ints, rows: Ints) -> Truths:
         """The truth of `leaves[i]` in `rows[i]`."""
         known = self.leaves
-        at = self.lines[known.group[leaves] * np.int64(self.rows) + rows]
+        at = self.lines[known.variable_of[leaves] * np.int64(self.rows) + rows]
         at += known.column[leaves]
         values: Truths = self.truths[at]
         return values
 
-    def column(self, group: int, column: int) -> Truths:
+    def column(self, variable: int, column: int) -> Truths:
         """The truth of one leaf in all rows."""
-        return self.truths[self.lines[group * self.rows : (group + 1) * self.rows] + column]
+        return self.truths[self.lines[variable * self.rows : (variable + 1) * self.rows] + column]
 
     def add_opaque(self, leaves: Index) -> None:
         """Makes room for opaque leaves, FALSE at first."""
@@ -75,9 +78,9 @@ class Block:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where everything will be in a block's array: `line_starts` of the slots in use, which of them
-    each place of `slots` is (`lines_of`), the `columns` of the leaves that are `touched`, and the
-    (slot, leaf) pairs themselves."""
+    """The layout of a block's array: `line_starts` of the slots in use, which of them each element
+    of `slots` is (`lines_of`), the `columns` of the leaves that are `touched`, and the (slot, leaf)
+    pairs themselves."""
 
     slots: npt.NDArray[np.int32]
     lines_of: Ints
@@ -90,16 +93,21 @@ class Layout:
 
 
 def plan_block(slots: npt.NDArray[np.int32], store: SlotStore, leaves: Leaves) -> Layout:
-    """For `slots[group, row]`. Cheap besides the block itself, which may be too large."""
+    """Plans the block of `slots[variable, row]`.
+
+    Cheap, so that the caller can split a block that is too large."""
     used, lines_of = _used(slots, len(store))
     starts, counts = store.leaf_lists(used)
     places = spread(starts, counts)
     true_leaves = store.leaves.array[places]
-    touched = _distinct(true_leaves, len(leaves.group))
-    groups = leaves.group[touched]
-    columns = np.arange(1, len(touched) + 1) - np.searchsorted(groups, groups)
-    widths = np.bincount(groups, minlength=leaves.groups) + 1
-    owner = store.group.array[used]
+    # A leaf's column counts from 1 among the touched leaves of its variable, which are adjacent
+    # because leaves are numbered by variable. Column 0 is all that are not touched.
+    touched = _distinct(true_leaves, len(leaves.variable_of))
+    owners = leaves.variable_of[touched]
+    columns = np.arange(1, len(touched) + 1) - np.searchsorted(owners, owners)
+    widths = np.bincount(owners, minlength=leaves.num_variables) + 1
+    # NULL_SLOT and EMPTY_SLOT belong to no variable (-1): their lines fit the widest.
+    owner = store.variable_of.array[used]
     line_widths = np.where(owner < 0, widths.max(initial=1), widths[owner] if len(widths) else 1)
     ends = line_widths.cumsum()
     line_starts = ends - line_widths
@@ -120,7 +128,8 @@ def build_block(layout: Layout, leaves: Leaves, *, may_have_errors: bool) -> Blo
     if layout.has_null:
         flat[: layout.line_starts[1] if len(layout.line_starts) > 1 else layout.cells] = UNKNOWN
     slots, rows = layout.slots, layout.slots.shape[1]
-    lines = np.full((leaves.groups + 1) * rows, layout.cells, np.int64)
+    # The last variable holds leaf 0 and opaque leaves: its lines start at the extra cell, FALSE.
+    lines = np.full((leaves.num_variables + 1) * rows, layout.cells, np.int64)
     lines[: slots.size] = layout.line_starts[layout.lines_of].ravel()
     return Block(
         leaves, rows, flat, lines, layout.touched, may_have_errors and bool((truths == ERROR).any())

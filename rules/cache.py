@@ -1,8 +1,8 @@
-"""What values make true, remembered: a store of slots, and per variable a map from value to slot.
+"""The value cache: a store of slots, and per variable a map from value to slot.
 
-A slot holds the leaves that are TRUE (or in error) for a value and the rules that these make
-candidates. Slots belong to one compiled set of rules, so that a change of rules invalidates
-nothing: it makes another set with another store."""
+A slot is a posting list: the leaves that are TRUE (or in error) for a value, and the rules that
+these make candidates. Slots belong to one compiled set of rules. A change of rules compiles another
+set with another store, so nothing is ever invalidated."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SlotStore:
 
     def __init__(self, rules_of: tuple[Ints, Ints]) -> None:
         self._rules_of = rules_of
-        self.group = Growing(np.int32)
+        self.variable_of = Growing(np.int32)
         self.leaf_start = Growing(np.int64)
         self.leaves = Growing(np.int32)
         self.truths = Growing(np.int8)
@@ -51,31 +51,34 @@ class SlotStore:
         self._append(-1, np.zeros(2, np.int64), _NONE, _TRUTHS, np.zeros(2, np.int64), _NONE)
 
     def __len__(self) -> int:
-        return self.group.length
+        return self.variable_of.length
 
-    def add(self, group: int, count: int, hits: Hits) -> int:
+    def add(self, variable: int, count: int, hits: Hits) -> int:
         """Slots for `count` values; the number of the first."""
         first = len(self)
         offsets, rules = self._rules_of
+        # (value, rule) pairs as one integer each, since distinct leaves may have the same rule.
         per_hit = offsets[hits.leaves + 1] - offsets[hits.leaves]
         pairs = np.repeat(hits.values.astype(np.int64), per_hit) << 32
         pairs |= rules[spread(offsets[hits.leaves], per_hit)]
         pairs = distinct(pairs)
         rule_counts = np.bincount(pairs >> 32, minlength=count)
         leaf_counts = np.bincount(hits.values, minlength=count)
-        self._append(group, leaf_counts, hits.leaves, hits.truths, rule_counts, pairs & 0xFFFFFFFF)
+        self._append(
+            variable, leaf_counts, hits.leaves, hits.truths, rule_counts, pairs & 0xFFFFFFFF
+        )
         return first
 
     def _append(
         self,
-        group: int,
+        variable: int,
         leaf_counts: Ints,
         leaves: Ints,
         truths: Ints,
         rule_counts: Ints,
         rules: Ints,
     ) -> None:
-        self.group.extend(np.full(len(leaf_counts), group, np.int32))
+        self.variable_of.extend(np.full(len(leaf_counts), variable, np.int32))
         self.leaf_start.extend(self.leaves.length + np.cumsum(leaf_counts))
         self.rule_start.extend(self.rules.length + np.cumsum(rule_counts))
         self.leaves.extend(leaves)
@@ -83,25 +86,25 @@ class SlotStore:
         self.rules.extend(rules)
         self.errors = self.errors or bool((truths == 1).any())
 
-    def cut(self, slots: int) -> None:
+    def truncate(self, slots: int) -> None:
         """Forgets the slots from number `slots` on."""
-        self.leaves.cut(int(self.leaf_start.array[slots]))
-        self.truths.cut(self.leaves.length)
-        self.rules.cut(int(self.rule_start.array[slots]))
-        self.group.cut(slots)
-        self.leaf_start.cut(slots + 1)
-        self.rule_start.cut(slots + 1)
+        self.leaves.truncate(int(self.leaf_start.array[slots]))
+        self.truths.truncate(self.leaves.length)
+        self.rules.truncate(int(self.rule_start.array[slots]))
+        self.variable_of.truncate(slots)
+        self.leaf_start.truncate(slots + 1)
+        self.rule_start.truncate(slots + 1)
 
-    def keep(self, slots: Index) -> None:
-        """Only these slots (ascending, the first two among them) remain and are renumbered in this
+    def compact(self, slots: Index) -> None:
+        """Keeps only these slots (ascending, the first two among them) and renumbers them in this
         order."""
         leaf_counts, rule_counts = _counts(self.leaf_start, slots), _counts(self.rule_start, slots)
         leaf_places = spread(self.leaf_start.array[slots], leaf_counts)
         rule_places = spread(self.rule_start.array[slots], rule_counts)
         leaves, truths = self.leaves.array[leaf_places], self.truths.array[leaf_places]
-        rules, groups = self.rules.array[rule_places], self.group.array[slots]
-        self.cut(0)
-        self.group.extend(groups)
+        rules, variables = self.rules.array[rule_places], self.variable_of.array[slots]
+        self.truncate(0)
+        self.variable_of.extend(variables)
         self.leaf_start.extend(np.cumsum(leaf_counts))
         self.rule_start.extend(np.cumsum(rule_counts))
         self.leaves.extend(leaves)
@@ -127,7 +130,7 @@ _NONE = np.empty(0, np.int64)
 _TRUTHS = np.empty(0, np.int8)
 # The first values fill the cache, the next tell whether it pays; if not, it rests for so many. All
 # three double each time.
-_WARM_UP, _PROBE, _REST, _LONGEST_REST = 2_000, 2_000, 50_000, 1_600_000
+_WARM_UP, _PROBE, _BYPASS, _LONGEST_BYPASS = 2_000, 2_000, 50_000, 1_600_000
 # What is saved must be so many times what is spent, which does not show all: a large store is slow
 # to read, too. Without a clock so many must be found.
 _MARGIN, _WORTH = 1.5, 0.05
@@ -136,18 +139,19 @@ _MEASURED = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
-    """Slots that nobody will find again: `new` ones that were not kept, `old` ones that were
-    dropped."""
+class DeadSlots:
+    """Numbers of slots that no value refers to any more: `new` ones that were never cached, `old`
+    ones that were evicted."""
 
     new: int
     old: int
 
 
 @dataclass
-class Account:
-    """What a cache costs and saves, in seconds of the clock: that decides whether it is on, and
-    nothing else."""
+class CacheCost:
+    """Costs and savings of a cache in seconds of the clock.
+
+    They decide whether the cache is on, and nothing else."""
 
     warm_up: int
     probe: int
@@ -159,7 +163,7 @@ class Account:
 
     @property
     def saved(self) -> float:
-        """What the values that were found would have cost, had they cost what the others did."""
+        """The time that the cache hits would have cost at the average cost of a miss."""
         return self.found * self.matching / self.matched if self.matched else 0.0
 
     @property
@@ -182,19 +186,19 @@ class ValueCache:
     counters: Counters
     slots: dict[Hashable, int] = field(default_factory=dict)
     pairs: int = 0
-    _rest: int = 0
+    _bypass: int = 0
     _counts: bool = False
-    _next_rest: int = field(default_factory=lambda: _REST)
-    _account: Account = field(default_factory=lambda: Account(_WARM_UP, _PROBE))
+    _next_bypass: int = field(default_factory=lambda: _BYPASS)
+    _cost: CacheCost = field(default_factory=lambda: CacheCost(_WARM_UP, _PROBE))
 
     @property
     def is_on(self) -> bool:
-        return self.options.cache and self._rest <= 0
+        return self.options.cache and self._bypass <= 0
 
     def look_up(self, values: Sequence[Hashable]) -> Slots:
         """The slot of each value, -1 where it is not known."""
         if not self.is_on:
-            self._rest -= len(values)
+            self._bypass -= len(values)
             self.counters.cache_skipped += len(values)
             return np.full(len(values), -1, np.int32)
         begin = self._time(values)
@@ -210,28 +214,30 @@ class ValueCache:
         return clock() if clock is not None and len(values) >= _MEASURED else 0.0
 
     def _note(self, looked_up: int, found: int, spent: float) -> None:
-        account = self._account
-        self._counts = looked_up >= _MEASURED and account.warm_up <= 0
-        account.warm_up -= looked_up
+        cost = self._cost
+        self._counts = looked_up >= _MEASURED and cost.warm_up <= 0
+        cost.warm_up -= looked_up
         if self._counts:
-            account.looked_up += looked_up
-            account.found += found
-            account.spent += spent
+            cost.looked_up += looked_up
+            cost.found += found
+            cost.spent += spent
 
-    def matched(self, values: Sequence[Hashable], begin: float, first: int, pairs: int) -> Lost:
+    def matched(
+        self, values: Sequence[Hashable], begin: float, first: int, pairs: int
+    ) -> DeadSlots:
         """Remembers values whose slots begin at `first` and hold `pairs` leaves in all. They were
         matched since `begin`, a time of `start`."""
         if not self.is_on:
-            return Lost(len(values), 0)
+            return DeadSlots(len(values), 0)
         middle = self._time(values)
-        lost = self._remember(values, first, pairs)
+        dead = self._remember(values, first, pairs)
         if self._counts and len(values) >= _MEASURED:
-            self._account.matched += len(values)
-            self._account.matching += middle - begin
-            self._account.spent += self._time(values) - middle
-            if self._account.is_due:
-                lost = Lost(lost.new, lost.old + self._judge())
-        return lost
+            self._cost.matched += len(values)
+            self._cost.matching += middle - begin
+            self._cost.spent += self._time(values) - middle
+            if self._cost.is_due:
+                dead = DeadSlots(dead.new, dead.old + self._judge())
+        return dead
 
     def start(self, values: Sequence[Hashable]) -> float:
         """The time for `matched`, 0 where it does not matter."""
@@ -239,22 +245,27 @@ class ValueCache:
 
     def _judge(self) -> int:
         """Decides whether to go on; how many slots are dropped."""
-        account = self._account
-        self.counters.cache_saved_us += int(1e6 * account.saved)
-        self.counters.cache_spent_us += int(1e6 * account.spent)
-        if account.pays:
-            self._next_rest, self._account = _REST, Account(0, _PROBE)
+        cost = self._cost
+        self.counters.cache_saved_us += int(1e6 * cost.saved)
+        self.counters.cache_spent_us += int(1e6 * cost.spent)
+        if cost.pays:
+            self._next_bypass, self._cost = _BYPASS, CacheCost(0, _PROBE)
             return 0
+        # It costs more than it saves: drop it, bypass it for so many values (twice as many each
+        # time), then fill it anew before it is judged again.
         self.counters.cache_rests += 1
         dropped = len(self.slots)
         self.slots, self.pairs = {}, 0
-        self._rest, self._next_rest = self._next_rest, min(2 * self._next_rest, _LONGEST_REST)
-        larger = self._rest // _REST
+        self._bypass, self._next_bypass = (
+            self._next_bypass,
+            min(2 * self._next_bypass, _LONGEST_BYPASS),
+        )
+        larger = self._bypass // _BYPASS
         fill = min(2 * larger * _WARM_UP, self.options.cache_entries)
-        self._account = Account(fill, fill)
+        self._cost = CacheCost(fill, fill)
         return dropped
 
-    def _remember(self, values: Sequence[Hashable], first: int, pairs: int) -> Lost:
+    def _remember(self, values: Sequence[Hashable], first: int, pairs: int) -> DeadSlots:
         longest = self.options.max_cached_value_bytes
         refused = 0
         # A character takes four bytes at most: only texts between a quarter and the whole need to
@@ -271,7 +282,7 @@ class ValueCache:
             self.slots.update(zip(values, range(first, first + len(values)), strict=True))
         self.counters.cache_skipped += refused
         self.pairs += pairs
-        return Lost(refused, self._shrink())
+        return DeadSlots(refused, self._shrink())
 
     def _shrink(self) -> int:
         """Drops the older half when the bounds are exceeded; how many were dropped."""

@@ -33,7 +33,7 @@ class Texts:
 
 @dataclass(frozen=True)
 class Numbers:
-    """One number per row, int64 or float64; `nulls` marks NULL rows (None: there are none)."""
+    """Numbers by row, int64 or float64; `nulls` marks NULL rows (None: there are none)."""
 
     values: npt.NDArray[np.int64] | npt.NDArray[np.float64]
     nulls: Mask | None

@@ -1,4 +1,4 @@
-"""From conditions to a part: leaves, formulas, access sets, groups."""
+"""Compiles conditions into predicate indexes, formulas and access predicates."""
 
 from __future__ import annotations
 
@@ -9,45 +9,45 @@ from typing import TypeAlias
 import numpy as np
 
 from parser.errors import SqlError
-from rules.access import Access, AccessFinder, RulePlan, Sizes, plan_rule
+from rules.access_predicates import AccessPredicates, AccessSelector, EdgeCosts, RulePlan, plan_rule
 from rules.block import Leaves
 from rules.block_matcher import RuleTable
 from rules.cache import SlotStore
+from rules.compiled_rules import CompiledRules
 from rules.condition import Condition, Opaque, Variable
 from rules.counters import Counters
 from rules.formula import FALSE_LEAF, Index, NodeTable, constant_of, finish, lower
-from rules.group import Group, make_group
 from rules.leaves import LeafTable, expected_share
 from rules.logic import TRUE
 from rules.options import Options
-from rules.part import Part
+from rules.predicate_index import PredicateIndex, build_index
 from rules.ragged import Ints
-from rules.watch import Watch
+from rules.slow_patterns import SlowPatterns
 from udf.java.regex import JavaRegex
 
 # Called every few ms of a compilation: whoever runs it beside the stream gives way there.
-Breathe: TypeAlias = Callable[[], None]
+YieldControl: TypeAlias = Callable[[], None]
 
 # Of so few rules the databases are not worth a file: they are gone with the next change.
 _WORTH_KEEPING = 32
 
 
-def compile_part(
+def compile_rules(
     rules: Mapping[str, Condition],
     options: Options,
     counters: Counters,
-    breathe: Breathe | None = None,
-) -> Part:
+    yield_control: YieldControl | None = None,
+) -> CompiledRules:
     """Rules are numbered in the order of `rules`. SqlError, naming the rule, where a condition has
     a bad literal."""
-    breathe = breathe or _go_on
+    yield_control = yield_control or _go_on
     if len(rules) < _WORTH_KEEPING:
         options = replace(options, folder=None)
     leaves, nodes = LeafTable(), NodeTable()
     roots: list[int] = []
     always: list[int] = []
     for number, (name, condition) in enumerate(rules.items()):
-        breathe()
+        yield_control()
         try:
             edge = lower(condition, leaves.edge)
         except SqlError as error:
@@ -56,41 +56,45 @@ def compile_part(
         roots.append(nodes.add(edge))
         if constant_of(edge) == TRUE:
             always.append(number)
-    plans = _plan(roots, leaves, nodes, options, breathe)
-    numbers, group_of, variables = _number(leaves)
+    plans = _plan(roots, leaves, nodes, options, yield_control)
+    numbers, variable_of, variables = _number(leaves)
     formulas = finish(nodes, numbers)
-    dense = [i for i, plan in enumerate(plans) if plan.access is None and i not in set(always)]
-    table = _table(plans, always, dense, leaves, nodes, numbers)
-    known = Leaves(group_of, len(variables), np.zeros(len(leaves.leaves), np.int32))
-    watch = Watch(options)
-    groups = _groups(variables, leaves, numbers, options, watch, counters, breathe)
+    unindexed = [i for i, plan in enumerate(plans) if plan.access is None and i not in set(always)]
+    table = _table(plans, always, unindexed, leaves, nodes, numbers)
+    known = Leaves(variable_of, len(variables), np.zeros(len(leaves.leaves), np.int32))
+    slow_patterns = SlowPatterns(options)
+    indexes = _indexes(variables, leaves, numbers, options, slow_patterns, counters, yield_control)
     counters.parts_compiled += 1
     store = SlotStore(_rules_of(plans, numbers))
-    return Part(groups, formulas, table, known, store, options, watch, counters)
+    return CompiledRules(indexes, formulas, table, known, store, options, slow_patterns, counters)
 
 
 def _go_on() -> None:
-    """For a compilation that nobody waits beside."""
+    """Does nothing, for a compilation that nobody waits for."""
 
 
 def _plan(
-    roots: list[int], leaves: LeafTable, nodes: NodeTable, options: Options, breathe: Breathe
+    roots: list[int],
+    leaves: LeafTable,
+    nodes: NodeTable,
+    options: Options,
+    yield_control: YieldControl,
 ) -> list[RulePlan]:
     opaque = frozenset(
         i for i, leaf in enumerate(leaves.leaves) if isinstance(leaf.matching, Opaque)
     )
-    sizes = Sizes(nodes.nodes, opaque)
+    sizes = EdgeCosts(nodes.nodes, opaque)
     sizes.extend()
     shares = [
         expected_share(leaf, uses) for leaf, uses in zip(leaves.leaves, leaves.uses, strict=True)
     ]
-    finder = AccessFinder(nodes.nodes, shares) if options.access else None
-    if finder is not None:
-        finder.extend()
+    selector = AccessSelector(nodes.nodes, shares) if options.access else None
+    if selector is not None:
+        selector.extend()
     plans = []
     for root in roots:
-        breathe()
-        plans.append(plan_rule(root, nodes, finder, sizes))
+        yield_control()
+        plans.append(plan_rule(root, nodes, selector, sizes))
     return plans
 
 
@@ -107,43 +111,45 @@ def _number(leaves: LeafTable) -> tuple[Index, Index, dict[Variable, list[int]]]
             variables.setdefault(leaf.variable, []).append(number)
     order = [
         FALSE_LEAF,
-        *(n for group in variables.values() for n in group),
+        *(n for members in variables.values() for n in members),
         *(n for n in others if n != FALSE_LEAF),
     ]
     numbers = np.empty(len(order), np.int32)
     numbers[order] = np.arange(len(order))
-    group_of = np.full(len(order), len(variables), np.int32)
-    for group, members in enumerate(variables.values()):
-        group_of[numbers[members]] = group
-    return numbers, group_of, variables
+    variable_of = np.full(len(order), len(variables), np.int32)
+    for variable, members in enumerate(variables.values()):
+        variable_of[numbers[members]] = variable
+    return numbers, variable_of, variables
 
 
-def _groups(
+def _indexes(
     variables: Mapping[Variable, list[int]],
     leaves: LeafTable,
     numbers: Index,
     options: Options,
-    watch: Watch,
+    slow_patterns: SlowPatterns,
     counters: Counters,
-    breathe: Breathe,
-) -> list[Group]:
-    groups = []
+    yield_control: YieldControl,
+) -> list[PredicateIndex]:
+    indexes = []
     for number, (variable, members) in enumerate(variables.items()):
-        breathe()
+        yield_control()
         numbered = [(int(numbers[m]), leaves.leaves[m].matching) for m in members]
-        groups.append(make_group(number, variable, numbered, options, watch, counters))
-    return groups
+        indexes.append(build_index(number, variable, numbered, options, slow_patterns, counters))
+    return indexes
 
 
 def _table(
     plans: list[RulePlan],
     always: list[int],
-    dense: list[int],
+    unindexed: list[int],
     leaves: LeafTable,
     nodes: NodeTable,
     numbers: Index,
 ) -> RuleTable:
-    stages = [[-1 if p.stages[s] is None else p.stages[s] for p in plans] for s in range(4)]
+    residuals = [
+        [-1 if p.residuals[s] is None else p.residuals[s] for p in plans] for s in range(4)
+    ]
     special = {
         i for i, leaf in enumerate(leaves.leaves) if isinstance(leaf.matching, Opaque | JavaRegex)
     }
@@ -161,9 +167,9 @@ def _table(
                 texts[leaf] = matching.text
     return RuleTable(
         np.array([p.root for p in plans], np.int32),
-        np.array(stages, np.int32).reshape(4, len(plans)),
+        np.array(residuals, np.int32).reshape(4, len(plans)),
         np.array(always, np.intp),
-        np.array(dense, np.intp),
+        np.array(unindexed, np.intp),
         opaque,
         np.isin(np.arange(len(plans)), list(opaque)),
         regexes,
@@ -172,7 +178,7 @@ def _table(
 
 
 def _leaves_under(nodes: NodeTable, special: set[int]) -> dict[int, frozenset[int]]:
-    """Which of the `special` leaves each node has under it; nodes without any are not listed."""
+    """Returns the `special` leaves under each node; nodes without any are not listed."""
     found: dict[int, frozenset[int]] = {}
     for number, edges in enumerate(nodes.nodes):
         own = {t for _, t in edges if t in special}
@@ -184,12 +190,13 @@ def _leaves_under(nodes: NodeTable, special: set[int]) -> dict[int, frozenset[in
 
 def _rules_of(plans: list[RulePlan], numbers: Index) -> tuple[Ints, Ints]:
     """Rules by access leaf, as offsets and one list."""
-    accesses: list[tuple[int, Access]] = [
+    accesses: list[tuple[int, AccessPredicates]] = [
         (i, p.access) for i, p in enumerate(plans) if p.access is not None
     ]
     old = np.array([leaf for _, access in accesses for leaf in sorted(access.leaves)], np.int64)
     rules = np.array([rule for rule, access in accesses for _ in access.leaves], np.int64)
     leaves = numbers[old] if len(old) else old
+    # An inverted index in compressed sparse row form: rules sorted by leaf, and offsets.
     order = np.argsort(leaves, kind="stable")
     offsets = np.zeros(len(numbers) + 1, np.int64)
     np.cumsum(np.bincount(leaves, minlength=len(numbers)), out=offsets[1:])

@@ -1,8 +1,8 @@
-"""What a rule demands of a row: three-valued conditions over columns, as frozen values.
+"""Conditions of rules: three-valued expressions over columns, as frozen values.
 
 A condition is a tree. AND and OR take any number of operands, and a tree may be a thousand levels
-deep: whoever walks one uses a stack of his own. A rule matches the rows on which its condition is
-TRUE."""
+deep: code that walks one needs a stack of its own. A rule matches the rows on which its condition
+is TRUE."""
 
 from __future__ import annotations
 

@@ -16,10 +16,10 @@ class Counters:
     which `joined_scans` searched several values; `confirmed` hits checked afterwards, of which
     `refuted` were none; `plain_checks` literals or patterns tried without the automaton;
     `linear_checks` texts that RE2 was asked for; `regex_timeouts` values without an answer, since a
-    pattern took too long or was given up. Rules: `candidates` (row, rule) pairs from access sets,
-    `verifications` pairs evaluated, `dense_evaluations` rules evaluated column by column,
-    `opaque_rows` rows handed to the caller. Databases: `compiled`, `loaded` from disk, `unreadable`
-    files ignored, `parts_compiled` sets of rules."""
+    pattern took too long or was given up. Rules: `candidates` (row, rule) pairs from access
+    predicates, `verifications` pairs evaluated, `dense_evaluations` rules evaluated column by
+    column, `opaque_rows` rows handed to the caller. Databases: `compiled`, `loaded` from disk,
+    `unreadable` files ignored, `parts_compiled` sets of rules."""
 
     cache_hits: int = 0
     cache_misses: int = 0

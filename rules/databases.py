@@ -46,7 +46,8 @@ def library() -> ModuleType | None:
 def compile_joined(
     patterns: Sequence[bytes], counters: Counters, folder: Path | None
 ) -> Scan | None:
-    """For many values in one text: reports every match of every pattern."""
+    """Compiles a database for scans of many values in one text: it reports every match of every
+    pattern. None where that is not possible."""
     return _obtain(patterns, [()] * len(patterns), counters, folder)
 
 
@@ -57,14 +58,16 @@ def compile_single(
     *,
     every_match: Sequence[bool] = (),
 ) -> Scan | None:
-    """For one value at a time: reports each pattern once, by its first match, but all matches of
-    those that `every_match` is true of. None where a pattern is beyond Hyperscan."""
+    """Compiles a database for scans of one value at a time.
+
+    It reports each pattern once, by its first match, but all matches of those with `every_match`.
+    None where a pattern is beyond Hyperscan."""
     every = every_match or [False] * len(patterns)
     return _obtain(patterns, [() if e else _ONCE for e in every], counters, folder)
 
 
 def compiles(pattern: bytes) -> bool:
-    """Whether `compile_single` takes the pattern."""
+    """True if `compile_single` takes the pattern."""
     return _compile((pattern,), (_ONCE,)) is not None
 
 

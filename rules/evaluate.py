@@ -26,6 +26,9 @@ def evaluate_pairs(formulas: Formulas, block: Block, rows: Ints, nodes: Ints) ->
 
 
 def _evaluate(formulas: Formulas, block: Block, rows: Ints, nodes: Ints) -> Truths:
+    # Down: all pairs are expanded to the edges of their nodes, level by level, until only leaves
+    # are left. Up: each level takes the minimum of its edges. No recursion, a few NumPy calls per
+    # level.
     levels: list[tuple[Ints, Index, Truths, Index]] = []
     while True:
         start = formulas.start[nodes]
@@ -90,31 +93,33 @@ class ColumnEvaluator:
             self._formulas.function[span], self._formulas.target[span], leaves.column
         ):
             np.minimum(result, FLAT_TABLE[function + values], out=result)
-            if result.max(initial=FALSE) == FALSE:
+            if result.max(initial=FALSE) == FALSE:  # a minimum cannot rise again
                 break
         return result
 
     def _operands(self, functions: Ints, targets: Ints, column: Ints) -> list[tuple[int, Truths]]:
-        """Leaves that are TRUE nowhere in the block differ by their group alone."""
+        """Leaves that are TRUE nowhere in the block differ by their variable alone."""
         inner = targets < 0
         operands = [
             (f, self._known[~t])
             for f, t in zip(functions[inner].tolist(), targets[inner].tolist(), strict=True)
         ]
         leaves, functions = targets[~inner], functions[~inner]
-        groups, columns = self._block.leaves.group[leaves], column[leaves]
+        variables, columns = self._block.leaves.variable_of[leaves], column[leaves]
         distinct: dict[tuple[int, int, int], None] = {}
-        for function, group, place in zip(
-            functions.tolist(), groups.tolist(), columns.tolist(), strict=True
+        for function, variable, place in zip(
+            functions.tolist(), variables.tolist(), columns.tolist(), strict=True
         ):
-            distinct[function, group, place] = None
-        for function, group, place in distinct:
-            values = self._plain_column(group) if place == 0 else self._block.column(group, place)
+            distinct[function, variable, place] = None
+        for function, variable, place in distinct:
+            values = (
+                self._plain_column(variable) if place == 0 else self._block.column(variable, place)
+            )
             operands.append((function, values))
         return operands
 
-    def _plain_column(self, group: int) -> Truths:
-        values = self._plain.get(group)
+    def _plain_column(self, variable: int) -> Truths:
+        values = self._plain.get(variable)
         if values is None:
-            values = self._plain[group] = self._block.column(group, 0)
+            values = self._plain[variable] = self._block.column(variable, 0)
         return values

@@ -161,9 +161,10 @@ class NodeTable:
 
 @dataclass(frozen=True)
 class Formulas:
-    """All nodes as arrays. The edges of node n are `start[n]` to `start[n + 1]`: `function` (times
-    4) and `target`. `size[n]` is the number of leaves under it, which is what it costs to evaluate
-    for one row."""
+    """All nodes of a rule set as arrays.
+
+    The edges of node n are `start[n]` to `start[n + 1]`: `function` (times 4) and `target`.
+    `size[n]` is the number of leaves under it: the cost of evaluating it for one row."""
 
     start: Index
     function: Index

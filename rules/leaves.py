@@ -1,5 +1,6 @@
-"""Predicates of all rules as numbered leaves: equal ones are one leaf, whichever rules they come
-from."""
+"""Leaves: the distinct atomic predicates of all rules, numbered.
+
+Equal predicates of different rules are one leaf."""
 
 from __future__ import annotations
 
@@ -22,14 +23,14 @@ Comparable: TypeAlias = str | bool | int | float | Decimal
 
 @dataclass(frozen=True, slots=True)
 class Equal:
-    """One of the values, which are not NULL."""
+    """Equality with one of the values, which are not NULL."""
 
     values: frozenset[Comparable]
 
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """From `low` to `high`, None where there is no such bound."""
+    """A range from `low` to `high`; None means unbounded."""
 
     low: Comparable | None
     low_included: bool
@@ -188,9 +189,9 @@ def _network(text: str) -> Network:
 
 
 def expected_share(leaf: Leaf, uses: int) -> float | None:
-    """A guess at how many of the rows have the leaf TRUE, to choose access sets by: a long text is
-    rare, a short one and what many rules ask for is common. None for leaves that are never looked
-    up."""
+    """Estimates the share of rows on which the leaf is TRUE, to choose access predicates: a long
+    text is rare, a short one and what many rules ask for is common. None for leaves that no index
+    finds."""
     match leaf.matching:
         case Opaque():
             return None

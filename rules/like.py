@@ -30,7 +30,7 @@ class LikePattern:
 
     @property
     def anything(self) -> bool:
-        """Whether every text matches."""
+        """True if every text matches."""
         return self.literals == ("", "") and self.gaps == ((0, True),)
 
     @property
@@ -53,7 +53,8 @@ class LikePattern:
 
     @cached_property
     def _blocks(self) -> list[tuple[int, _Block]]:
-        """What stands between open gaps, each with the characters that the gap before it needs."""
+        """The texts between open gaps, each with the number of characters that the gap before it
+        needs."""
         blocks: list[tuple[int, list[tuple[int, str]]]] = [(0, [(0, self.literals[0])])]
         for (least, is_open), literal in zip(self.gaps, self.literals[1:], strict=True):
             if is_open:
@@ -95,7 +96,7 @@ class _Block:
         return self.pattern.match(text, start) is not None
 
     def find(self, text: str, start: int) -> int:
-        """Where the block begins from `start` on, -1 if nowhere."""
+        """Returns the first start of the block from `start` on, -1 if there is none."""
         if self.pattern is None:
             return text.find(self.text, start)
         found = self.pattern.search(text, start) if start <= len(text) else None
@@ -135,7 +136,7 @@ def parse_like(pattern: str, escape: str | None = None) -> LikePattern:
 
 
 def _characters(pattern: str, escape: str | None) -> Iterator[tuple[str, bool]]:
-    """Each character, and whether it is a wildcard."""
+    """Yields each character, and whether it is a wildcard."""
     if escape is None:
         yield from ((c, c in "%_") for c in pattern)
         return

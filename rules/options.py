@@ -13,8 +13,8 @@ class Options:
     """Switches: `cache` remembers the predicates that a value makes true; `hyperscan` searches
     literals and regular expressions with one automaton per variable (else one by one);
     `joined_scan` lets it search many values in one call; `access` picks candidate rules by their
-    access sets (else every rule is evaluated for every row); `dense_fallback` evaluates a rule
-    column by column where most rows are its candidates (else row by row).
+    access predicates (else every rule is evaluated for every row); `dense_fallback` evaluates a
+    rule column by column where most rows are its candidates (else row by row).
 
     Bounds, per variable: `cache_entries` values, none longer than `max_cached_value_bytes`, which
     together make at most `cache_pairs` predicates true. `regex_timeout`: CPU seconds for one

@@ -55,5 +55,5 @@ class Growing:
         self._buffer[self.length : end] = values
         self.length = end
 
-    def cut(self, length: int) -> None:
+    def truncate(self, length: int) -> None:
         self.length = length

@@ -1,8 +1,8 @@
-"""A set of rules that are matched together. It is a value: a change makes another set, which shares
-what stays.
+"""A rule set: rules that are matched together, in immutable segments.
 
-The rules of the first compilation are the base; those of each change lie beside it as a delta,
-until deltas are joined and everything is compiled anew."""
+The rules of the first compilation are the base segment; each change adds a delta segment, and
+removed rules are masked. Deltas are compacted as in a log-structured merge tree, and everything is
+compiled anew when much has changed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from rules.block_matcher import OpaqueOf
 from rules.columns import Columns, Mask
-from rules.compile import Breathe, compile_part
+from rules.compile import YieldControl, compile_rules
+from rules.compiled_rules import CompiledRules
 from rules.condition import Condition
 from rules.counters import Counters
 from rules.options import Options
-from rules.part import Part
 from rules.ragged import Ints
 
 # Deltas are joined from the last one back (never the base) while they are at most so many times as
@@ -32,15 +32,16 @@ _MERGE, _MOST_DELTAS = 4, 3
 _MANY_DELTAS, _TOO_MANY_DELTAS = 5, 10
 # Beyond this share of the rules (and number) outside the base or removed from it, everything is
 # worth compiling anew.
-_WORN, _WORN_LEAST = 0.1, 64
+_STALE, _STALE_LEAST = 0.1, 64
 
 
 @dataclass(frozen=True)
 class Matches:
-    """Which rules match which rows: pairs sorted by row and then by rule. `rules` are places in
-    `RuleSet.ids`. `errors` are (row, rule id, reason) where a regular expression took too long and
-    the rule's answer depends on it; `given_up` the ids among them whose expression is not asked any
-    more, so that there will be more errors."""
+    """The (row, rule) pairs that match, sorted. `rules` are places in `RuleSet.ids`.
+
+    `errors` are (row, rule id, reason) where a regular expression took too long and the rule's
+    answer depends on it; `given_up` the ids among them whose expression is not evaluated any more,
+    so that there will be more errors."""
 
     rows: npt.NDArray[np.int32]
     rules: npt.NDArray[np.int32]
@@ -49,11 +50,11 @@ class Matches:
 
 
 @dataclass(frozen=True, eq=False)
-class _Layer:
-    """A part and its rules: `numbers` by id, `alive` by number (False: removed since), `places` in
-    the set's ids."""
+class _Segment:
+    """Compiled rules of one segment: `numbers` by id, `alive` by number (False: removed since),
+    `places` in the set's ids."""
 
-    part: Part
+    compiled: CompiledRules
     numbers: Mapping[str, int]
     alive: Mask
     places: npt.NDArray[np.int32]
@@ -65,7 +66,7 @@ class _Layer:
     def names(self) -> list[str]:
         return [name for name, number in self.numbers.items() if self.alive[number]]
 
-    def without(self, gone: Collection[str]) -> _Layer:
+    def without(self, gone: Collection[str]) -> _Segment:
         here = [self.numbers[name] for name in gone if name in self.numbers]
         if not here:
             return self
@@ -73,9 +74,9 @@ class _Layer:
         alive[here] = False
         return replace(self, alive=alive)
 
-    def moved(self, removed: Sequence[int], added: Sequence[int]) -> _Layer:
-        """After ids were removed at some places and, counted before that, others put in front of
-        some places."""
+    def moved(self, removed: Sequence[int], added: Sequence[int]) -> _Segment:
+        """Returns the segment after ids were removed at some places and, counted before that,
+        others inserted before some places."""
         before = np.searchsorted(added, self.places, "right") - np.searchsorted(
             removed, self.places
         )
@@ -91,35 +92,39 @@ class RuleSet:
     rules: MappingProxyType[str, Condition]
     ids: tuple[str, ...]
     counters: Counters
-    _layers: tuple[_Layer, ...] = field(default=(), repr=False)
+    _segments: tuple[_Segment, ...] = field(default=(), repr=False)
 
     @staticmethod
     def empty(options: Options | None = None) -> RuleSet:
         return RuleSet(options or Options(), MappingProxyType({}), (), Counters())
 
     def change(self, add: Mapping[str, Condition], remove: Collection[str] = ()) -> RuleSet:
-        """This set without the rules `remove`, then with those of `add`, which replace others of
-        the same id. Costs what is added, and a little for each rule that is there. SqlError where a
-        condition has a bad literal; an id to remove that is not there is no error."""
+        """Returns this set without the rules `remove`, then with those of `add`, which replace
+        others of the same id.
+
+        Costs as much as what is added, and a little for each rule that is there. SqlError where a
+        condition has a bad literal; an unknown id to remove is no error."""
         gone = {name for name in (*remove, *add) if name in self.rules}
         rules = self.rules.copy()
         for name in gone:
             del rules[name]
         rules.update(add)
-        layers = [layer.without(gone) for layer in self._layers]
-        layers = [layer for layer in layers if layer.size]
+        segments = [segment.without(gone) for segment in self._segments]
+        segments = [segment for segment in segments if segment.size]
         fresh = dict(add)
-        if fresh and len(layers) > _TOO_MANY_DELTAS:
-            fresh = _joined(layers, rules, fresh)
-        ids, layers = self._moved(gone, add, layers)
+        if fresh and len(segments) > _TOO_MANY_DELTAS:
+            fresh = _merge_segments(segments, rules, fresh)
+        ids, segments = self._moved(gone, add, segments)
         if fresh:
-            layers.append(self._compile(fresh, ids))
-        return replace(self, rules=MappingProxyType(rules), ids=tuple(ids), _layers=tuple(layers))
+            segments.append(self._compile(fresh, ids))
+        return replace(
+            self, rules=MappingProxyType(rules), ids=tuple(ids), _segments=tuple(segments)
+        )
 
     def _moved(
-        self, gone: Collection[str], add: Collection[str], layers: Sequence[_Layer]
-    ) -> tuple[list[str], list[_Layer]]:
-        """The ids after a change, and the layers with the places of their rules among them."""
+        self, gone: Collection[str], add: Collection[str], segments: Sequence[_Segment]
+    ) -> tuple[list[str], list[_Segment]]:
+        """The ids after a change, and the segments with the places of their rules among them."""
         ids = list(self.ids)
         removed = sorted(bisect_left(ids, name) for name in gone)
         added = sorted(bisect_left(ids, name) for name in add)
@@ -127,71 +132,78 @@ class RuleSet:
             del ids[place]
         for name in add:
             insort(ids, name)
-        return ids, [layer.moved(removed, added) for layer in layers]
+        return ids, [segment.moved(removed, added) for segment in segments]
 
-    def rebuilt(self, breathe: Breathe | None = None) -> RuleSet:
-        """The same rules, compiled as one. Takes long for many rules: meant to be run beside the
-        stream, which `breathe`, called every few ms, may let pass."""
+    def rebuilt(self, yield_control: YieldControl | None = None) -> RuleSet:
+        """Compiles the same rules into one segment.
+
+        Takes long for many rules: meant to be run beside the stream, which `yield_control`, called
+        every few ms, may let pass."""
         return replace(
-            self, _layers=(self._compile(self.rules, self.ids, breathe),) if self.rules else ()
+            self,
+            _segments=(self._compile(self.rules, self.ids, yield_control),) if self.rules else (),
         )
 
-    def joined(self, breathe: Breathe | None = None) -> RuleSet:
-        """The same rules with fewer deltas. Meant to be run beside the stream, too."""
-        layers = list(self._layers)
-        if len(layers) < 3:
+    def compacted(self, yield_control: YieldControl | None = None) -> RuleSet:
+        """Compiles the same rules into fewer delta segments.
+
+        Meant to be run beside the stream, too."""
+        segments = list(self._segments)
+        if len(segments) < 3:
             return self
-        fresh = _joined(
-            layers, self.rules, {name: self.rules[name] for name in layers.pop().names()}
+        fresh = _merge_segments(
+            segments, self.rules, {name: self.rules[name] for name in segments.pop().names()}
         )
-        return replace(self, _layers=(*layers, self._compile(fresh, self.ids, breathe)))
+        return replace(self, _segments=(*segments, self._compile(fresh, self.ids, yield_control)))
 
-    def onto(self, rebuilt: RuleSet) -> RuleSet:
-        """This set's rules on the parts of `rebuilt`, which was made from an earlier version of it
-        (or `joined`)."""
+    def rebased_onto(self, rebuilt: RuleSet) -> RuleSet:
+        """Returns this set's rules on the segments of `rebuilt`, which was made from an earlier
+        version of it (or `compacted`)."""
         changed = {n: c for n, c in self.rules.items() if rebuilt.rules.get(n) is not c}
         return rebuilt.change(changed, rebuilt.rules.keys() - self.rules.keys())
 
     @property
-    def is_whole(self) -> bool:
-        """Whether it is compiled as it would be at a start, when its databases are looked for on
+    def is_freshly_compiled(self) -> bool:
+        """True if the set is compiled as at a start, when its Hyperscan databases are looked for on
         disk."""
         return (
-            all(layer.size == len(layer.alive) for layer in self._layers) and len(self._layers) < 2
+            all(segment.size == len(segment.alive) for segment in self._segments)
+            and len(self._segments) < 2
         )
 
     @property
     def needs_rebuild(self) -> bool:
-        """Whether enough has changed since the last full compilation for `rebuilt` to be worth
-        while."""
-        if not self._layers:
+        """True if enough has changed since the last full compilation for `rebuilt` to pay."""
+        if not self._segments:
             return False
-        base = self._layers[0]
+        base = self._segments[0]
         changed = len(self.rules) - base.size + len(base.alive) - base.size
-        return changed > max(_WORN_LEAST, _WORN * len(base.alive))
+        return changed > max(_STALE_LEAST, _STALE * len(base.alive))
 
     @property
-    def needs_joining(self) -> bool:
-        """Whether there are so many deltas that each batch has to pay for them."""
-        return len(self._layers) > 1 + _MANY_DELTAS
+    def needs_compaction(self) -> bool:
+        """True if there are so many deltas that each batch has to pay for them."""
+        return len(self._segments) > 1 + _MANY_DELTAS
 
     def match(self, columns: Columns, num_rows: int, opaque: OpaqueOf | None = None) -> Matches:
         """Rows of the batch and the rules that are TRUE of them. `opaque(key, rows)` gives, for
         rows of the batch in ascending order, where the expression is TRUE and where it is NULL; it
         is asked for candidates only. ExecutionError where a column is missing or of a type that the
         rules do not compare with."""
+        # One integer key per pair: segments are matched one after the other, and one sort puts
+        # their pairs in order.
         keys: list[Ints] = []
         errors: list[tuple[int, str, str]] = []
         given_up: set[str] = set()
         width = max(1, len(self.ids))
-        for layer in self._layers if num_rows else ():
-            alive = None if layer.size == len(layer.alive) else layer.alive
-            for found in layer.part.match(columns, num_rows, alive, opaque):
-                keys.append(found.rows.astype(np.int64) * width + layer.places[found.rules])
+        for segment in self._segments if num_rows else ():
+            alive = None if segment.size == len(segment.alive) else segment.alive
+            for found in segment.compiled.match(columns, num_rows, alive, opaque):
+                keys.append(found.rows.astype(np.int64) * width + segment.places[found.rules])
                 for row, rule, leaf in found.errors:
-                    name = self.ids[layer.places[rule]]
-                    errors.append((row, name, layer.part.reason(leaf)))
-                    if layer.part.given_up(leaf):
+                    name = self.ids[segment.places[rule]]
+                    errors.append((row, name, segment.compiled.reason(leaf)))
+                    if segment.compiled.given_up(leaf):
                         given_up.add(name)
         rows, rules = np.divmod(
             np.sort(np.concatenate(keys)) if keys else np.empty(0, np.int64), width
@@ -201,24 +213,28 @@ class RuleSet:
         )
 
     def _compile(
-        self, rules: Mapping[str, Condition], ids: Sequence[str], breathe: Breathe | None = None
-    ) -> _Layer:
-        part = compile_part(rules, self.options, self.counters, breathe)
+        self,
+        rules: Mapping[str, Condition],
+        ids: Sequence[str],
+        yield_control: YieldControl | None = None,
+    ) -> _Segment:
+        compiled = compile_rules(rules, self.options, self.counters, yield_control)
         places = np.array([bisect_left(ids, name) for name in rules], np.int32)
-        return _Layer(
-            part,
+        return _Segment(
+            compiled,
             {name: number for number, name in enumerate(rules)},
             np.ones(len(rules), np.bool_),
             places,
         )
 
 
-def _joined(
-    layers: list[_Layer], rules: Mapping[str, Condition], fresh: dict[str, Condition]
+def _merge_segments(
+    segments: list[_Segment], rules: Mapping[str, Condition], fresh: dict[str, Condition]
 ) -> dict[str, Condition]:
-    """`fresh`, and the rules of those `layers` that are to be one with it, which are taken away."""
-    while len(layers) > 1 and (
-        layers[-1].size <= _MERGE * len(fresh) or len(layers) > _MOST_DELTAS
+    """Returns `fresh` with the rules of the last `segments` that are to be merged with it; those
+    are taken from the list."""
+    while len(segments) > 1 and (
+        segments[-1].size <= _MERGE * len(fresh) or len(segments) > _MOST_DELTAS
     ):
-        fresh = {**{name: rules[name] for name in layers.pop().names()}, **fresh}
+        fresh = {**{name: rules[name] for name in segments.pop().names()}, **fresh}
     return fresh

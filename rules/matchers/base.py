@@ -1,4 +1,4 @@
-"""What matchers share: the values to look at, and the place where they put what they find."""
+"""The protocol of matchers: the values to match, and the list that collects their hits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Values:
 
     @cached_property
     def joined(self) -> tuple[bytes, Ints, Ints]:
-        """All values, a line break after each but the last, and where each begins and ends."""
+        """All values in one text, separated by line breaks, and where each begins and ends."""
         encoded = self.encoded
         lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
         ends = np.cumsum(lengths + 1) - 1
@@ -63,7 +63,7 @@ class HitList:
         self._arrays.append((values, leaves))
 
     def add_error(self, value: int, leaf: int) -> None:
-        """It could not be found out whether `leaf` is TRUE for `value`."""
+        """Records that the truth of `leaf` for `value` could not be determined."""
         self._errors.append((value, leaf))
 
     def finish(self) -> Hits:

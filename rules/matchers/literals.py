@@ -55,7 +55,7 @@ class Literal:
 
 
 def literal_of(leaf: int, pattern: LikePattern) -> Literal | None:
-    """None for a pattern of wildcards only."""
+    """Returns the literal to search for; None for a pattern of wildcards only."""
     match pattern.simple():
         case (place, text):
             return Literal(leaf, text, place == "prefix", place == "suffix", None)
@@ -83,7 +83,7 @@ class PlainLiteralMatcher:
 
 
 class LiteralMatcher:
-    """All literals in one scan. `literals` that must be at a start or end come last."""
+    """Finds all literals in one scan. `literals` that must be at a start or end come last."""
 
     def __init__(
         self, literals: Sequence[Literal], single: Scan, joined: Scan | None, counters: Counters
@@ -149,8 +149,9 @@ class LiteralMatcher:
         return which[right], literals[right]
 
     def _scan_joined(self, scan: Scan, values: Values) -> tuple[Ints, Ints]:
-        """The same by one scan, which also finds literals again and such that reach over the end of
-        a value."""
+        """Scans all values in one text.
+
+        Drops repeated hits and such that reach over the end of a value."""
         found: list[int] = []
         append = found.append
 
@@ -163,14 +164,15 @@ class LiteralMatcher:
         self._counters.joined_scans += 1
         pairs = np.array(found, np.int64)
         literals, end = pairs >> 40, pairs & _LOW
+        # The value in which the hit starts; a hit that crosses a line break ends in the next one.
         which = np.searchsorted(starts, end - self._lengths[literals], "right") - 1
         right = self._placed(literals, end, starts[which], ends[which])
         keys = distinct((which[right] << 40) | literals[right])
         return keys >> 40, keys & _LOW
 
     def _placed(self, literals: Ints, end: Ints, value_start: Ints, value_end: Ints) -> Mask:
-        """Whether a literal that ends at `end` lies within its value, and at its start or end if it
-        must."""
+        """Returns a mask of the literals that lie within their value, and at its start or end if
+        they must."""
         start = end - self._lengths[literals]
         right = (start >= value_start) & (end <= value_end)
         right &= ~self._at_start[literals] | (start == value_start)

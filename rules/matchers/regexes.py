@@ -16,7 +16,7 @@ from rules.counters import Counters
 from rules.databases import Scan, compile_single, compiles
 from rules.matchers.base import HitList, Values
 from rules.options import Options
-from rules.watch import Watch
+from rules.slow_patterns import SlowPatterns
 from udf.java.regex import JavaRegex
 from udf.text.searches import is_quick
 
@@ -30,11 +30,11 @@ class RegexMatcher:
         searched: Sequence[tuple[int, JavaRegex]],
         direct: Sequence[tuple[int, JavaRegex]],
         scan: Scan | None,
-        watch: Watch,
+        slow_patterns: SlowPatterns,
         counters: Counters,
     ) -> None:
         self._searched, self._direct, self._scan = searched, direct, scan
-        self._watch, self._counters = watch, counters
+        self._slow_patterns, self._counters = slow_patterns, counters
 
     def match(self, values: Values, hits: HitList) -> None:
         found: list[int] = []
@@ -43,7 +43,7 @@ class RegexMatcher:
         def on_match(pattern: int, start: int, end: int, flags: int, context: object) -> None:
             append(pattern)
 
-        decision = _Decision(self._watch, self._counters, hits)
+        decision = _Decision(self._slow_patterns, self._counters, hits)
         for value, text in enumerate(values.texts):
             valid = text.isascii() or _is_valid(text)
             if self._scan is None or not valid:
@@ -66,17 +66,21 @@ class RegexMatcher:
 
 
 class _Decision:
-    """What the exact patterns say of the values of one batch. `_linear`: texts that RE2 is asked
-    for at the end, and the values that they stand for, by leaf."""
+    """Decides the exact patterns on the values of one batch.
 
-    def __init__(self, watch: Watch, counters: Counters, hits: HitList) -> None:
-        self._watch, self._counters, self._hits = watch, counters, hits
+    `_linear`: texts that RE2 is asked for at the end, and the values that they stand for, by
+    leaf."""
+
+    def __init__(self, slow_patterns: SlowPatterns, counters: Counters, hits: HitList) -> None:
+        self._slow_patterns, self._counters, self._hits = slow_patterns, counters, hits
         self._linear: dict[int, tuple[str, list[str], list[int]]] = {}
 
     def decide(
         self, value: int, text: str, valid: bool, patterns: Iterable[tuple[int, JavaRegex]]
     ) -> int:
-        """How many of the patterns are not found, of those that are not left to RE2."""
+        """Decides patterns on one value.
+
+        Returns how many do not match, of those that are not left to RE2."""
         missing = 0
         for leaf, pattern in patterns:
             if len(text) < pattern.least:
@@ -94,10 +98,10 @@ class _Decision:
     ) -> bool:
         """False where it is not found. `texts`: what RE2 can be asked for instead, which takes
         longer as a rule, but never much longer."""
-        if not (texts and leaf in self._watch.slow):
+        if not (texts and leaf in self._slow_patterns.slow):
             try:
                 return self._note(
-                    value, leaf, self._watch.search(leaf, pattern, text, spare=bool(texts))
+                    value, leaf, self._slow_patterns.search(leaf, pattern, text, spare=bool(texts))
                 )
             except TimeoutError:
                 if not texts:
@@ -134,11 +138,14 @@ def _is_valid(text: str) -> bool:
 
 
 def regex_matcher(
-    leaves: Sequence[tuple[int, JavaRegex]], options: Options, watch: Watch, counters: Counters
+    leaves: Sequence[tuple[int, JavaRegex]],
+    options: Options,
+    slow_patterns: SlowPatterns,
+    counters: Counters,
 ) -> RegexMatcher:
     """The matcher for these patterns under these switches."""
     if not options.hyperscan:
-        return RegexMatcher((), leaves, None, watch, counters)
+        return RegexMatcher((), leaves, None, slow_patterns, counters)
     searched, direct = (
         sorted(leaves, key=lambda leaf: leaf[1].superset),
         [],
@@ -150,5 +157,5 @@ def regex_matcher(
         if searched:
             scan = compile_single([p.superset for _, p in searched], counters, options.folder)
     if scan is None:
-        return RegexMatcher((), leaves, None, watch, counters)
-    return RegexMatcher(searched, direct, scan, watch, counters)
+        return RegexMatcher((), leaves, None, slow_patterns, counters)
+    return RegexMatcher(searched, direct, scan, slow_patterns, counters)

@@ -12,13 +12,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TypeAlias
 
-from rules.compile import Breathe
+from rules.compile import YieldControl
 from rules.ruleset import RuleSet
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.operators.rules import RulesOperator
 from sqlengine.system.threads import THREADS, Threads, Timer
 
-Work: TypeAlias = Callable[[RuleSet, Breathe], RuleSet]
+Work: TypeAlias = Callable[[RuleSet, YieldControl], RuleSet]
 
 # After so many seconds without a change; at least so many times what a rebuild takes.
 QUIET_S, QUIET_TIMES = 5.0, 20.0
@@ -48,7 +48,7 @@ class Rebuilder:
         """Starts what needs to be rebuilt. Called from the thread that makes changes, after each of
         them."""
         self._start(lambda ruleset: ruleset.needs_rebuild, RuleSet.rebuilt)
-        self._start(lambda ruleset: ruleset.needs_joining, RuleSet.joined)
+        self._start(lambda ruleset: ruleset.needs_compaction, RuleSet.compacted)
         self._quiet_at = self._threads.now() + self._quiet_s
         if self._timer is None:
             self._wait(self._quiet_s)
@@ -78,7 +78,7 @@ class Rebuilder:
         self._timer = None
         if self._busy:  # joining, as a rule
             self._wait(self._quiet_s)
-        self._start(lambda ruleset: not ruleset.is_whole, RuleSet.rebuilt)
+        self._start(lambda ruleset: not ruleset.is_freshly_compiled, RuleSet.rebuilt)
 
     def _rebuild(self, name: str, before: RuleSet, work: Work) -> None:
         begin = time.thread_time()
@@ -88,26 +88,26 @@ class Rebuilder:
             self._busy.discard(name)
             self._quiet_s = max(QUIET_S, QUIET_TIMES * (time.thread_time() - begin))
 
-    def _pace(self) -> Breathe:
+    def _pace(self) -> YieldControl:
         """Compiling holds the interpreter's lock in pieces, and whoever waits for it waits for the
         whole piece each time: the stream gets most of the time for itself."""
         last = time.thread_time()
 
-        def breathe() -> None:
+        def yield_control() -> None:
             nonlocal last
             spent = time.thread_time() - last
             if spent >= PART_S:
                 self._closing.wait(min(SLEEP_TIMES * spent, LONGEST_SLEEP_S))
                 last = time.thread_time()
 
-        return breathe
+        return yield_control
 
     def _swap(self, name: str, rebuilt: RuleSet) -> None:
         node = self._executor.running.get(name)
         if node is None or not isinstance(node.operator, RulesOperator):
             return
         operator = node.operator
-        ready = operator.compiled.ruleset.onto(rebuilt)  # with what has changed since
+        ready = operator.compiled.ruleset.rebased_onto(rebuilt)  # with what has changed since
         # It finds what the old one does, so that no epoch needs to end for it: the next batch sees
         # it.
         operator.compiled = replace(operator.compiled, ruleset=ready)

@@ -21,7 +21,7 @@ REWRITTEN = [
         "from sqlengine.udf.vector import (\n    Vector,\n    of,\n)",
     ),
     ("from \\\n  planner import x", "from \\\n  sqlengine.planner import x"),
-    ("import rules.group as g, os", "import sqlengine.rules.group as g, os"),
+    ("import rules.predicate_index as g, os", "import sqlengine.rules.predicate_index as g, os"),
     (
         "def f():\n    'ü'; from server import main",
         "def f():\n    'ü'; from sqlengine.server import main",
@@ -46,7 +46,8 @@ def test_imports_are_rewritten(before: str, after: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["import parser", "import udf.vector", "importlib.import_module('rules.group')"]
+    "text",
+    ["import parser", "import udf.vector", "importlib.import_module('rules.predicate_index')"],
 )
 def test_what_would_break_in_the_wheel_is_refused(text: str) -> None:
     with pytest.raises(SyntaxError):

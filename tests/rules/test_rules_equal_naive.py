@@ -56,9 +56,9 @@ VALUES = {
 TINY = {
     "rules.block._SORT": 4, "rules.block_matcher._FEW": 0, "rules.block_matcher._DENSE_CANDIDATES": 2,
     "rules.block_matcher._DENSE_SIZE": 2, "rules.block_matcher._CHUNK": 4, "rules.cache._PROBE": 6,
-    "rules.cache._REST": 9, "rules.cache._WARM_UP": 4, "rules.cache._MEASURED": 1,
-    "rules.columns._SMALL": 2, "rules.evaluate._CHUNK": 8, "rules.part._BLOCK_ROWS": 5,
-    "rules.part._MOST_CELLS": 24, "rules.part._GARBAGE": 3,
+    "rules.cache._BYPASS": 9, "rules.cache._WARM_UP": 4, "rules.cache._MEASURED": 1,
+    "rules.columns._SMALL": 2, "rules.evaluate._CHUNK": 8, "rules.compiled_rules._BLOCK_ROWS": 5,
+    "rules.compiled_rules._MOST_CELLS": 24, "rules.compiled_rules._MOST_DEAD": 3,
     "rules.ruleset._MOST_DELTAS": 1, "rules.ruleset._MANY_DELTAS": 1,
     "rules.ruleset._TOO_MANY_DELTAS": 2,
     "rules.matchers.literals._FEW": 1, "rules.matchers.literals._MANY_VALUES": 2,
@@ -166,7 +166,7 @@ OPTIONS = st.builds(
     cache_entries=st.sampled_from([2, 100]),
     max_cached_value_bytes=st.sampled_from([3, 1024]),
 )
-REBUILDS = st.sampled_from([None, RuleSet.rebuilt, RuleSet.joined])
+REBUILDS = st.sampled_from([None, RuleSet.rebuilt, RuleSet.compacted])
 STEPS = st.lists(
     st.tuples(RULES, st.lists(st.sampled_from([f"r{i}" for i in range(9)])), REBUILDS), max_size=4
 )
@@ -221,7 +221,7 @@ def test_any_rules_any_rows_any_switches_any_changes(
             current = current.change(add, remove)
             known = {n: c for n, c in known.items() if n not in remove} | add
             if rebuild is not None:  # of an older version, as if it had run beside
-                current = current.onto(rebuild(earlier or current))
+                current = current.rebased_onto(rebuild(earlier or current))
             earlier = before
             memo = to_columns(rows)
             assert dict(current.rules) == known

@@ -14,8 +14,8 @@ from parser.errors import ExecutionError, SqlError
 from rules.cache import SlotStore
 from rules.columns import Columns
 from rules.condition import And, Condition, Constant, Not, Opaque, Or, Predicate, Test, Variable
-from rules.group import TextGroup
 from rules.options import Options
+from rules.predicate_index import TextIndex
 from rules.ruleset import RuleSet
 
 S, N = Variable("s"), Variable("n")
@@ -55,16 +55,16 @@ def test_one_by_one_rules_are_compiled_a_few_times_each() -> None:
     assert rules.needs_rebuild
     assert matching(rules, WORDS) == sorted((i, w) for i, w in enumerate(WORDS))
     assert rules.counters.parts_compiled < 1 + 2 * len(WORDS[100:])
-    while not rules.needs_joining:
+    while not rules.needs_compaction:
         rules = rules.change({f"more {len(rules.rules)}": contains("ZZ")})
-    joined = rules.joined()
-    assert not joined.needs_joining
-    assert matching(rules.change({"late": contains("gm")}, ["agm"]).onto(joined), ["agm"]) == [
-        (0, "late")
-    ]
+    compacted = rules.compacted()
+    assert not compacted.needs_compaction
+    assert matching(
+        rules.change({"late": contains("gm")}, ["agm"]).rebased_onto(compacted), ["agm"]
+    ) == [(0, "late")]
     rebuilt = rules.rebuilt()
     later = rules.change({"late": contains("gm")}, ["agm"])
-    moved = later.onto(rebuilt)
+    moved = later.rebased_onto(rebuilt)
     assert moved.rules == later.rules
     assert not moved.needs_rebuild
     assert matching(moved, ["agm"]) == matching(later, ["agm"]) == [(0, "late")]
@@ -133,16 +133,16 @@ def test_a_cache_is_on_where_it_saves_more_than_it_costs(matching_s: float, rest
         return now
 
     rules = RuleSet.empty(Options(clock=clock)).change({"r": contains("x")})
-    (group,) = rules._layers[0].part._groups
-    assert isinstance(group, TextGroup)
-    plain = group._match
+    (index,) = rules._segments[0].compiled._indexes
+    assert isinstance(index, TextIndex)
+    plain = index._match
 
     def slow(missing: list[str], store: SlotStore) -> tuple[int, int]:
         nonlocal now
         now += matching_s
         return plain(missing, store)
 
-    with patch.object(group, "_match", slow):
+    with patch.object(index, "_match", slow):
         for i in range(20):
             matching(rules, [f"{i + k} {j}" for k in range(2) for j in range(200)])
     counters = rules.counters

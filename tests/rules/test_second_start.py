@@ -61,4 +61,4 @@ def _is_whole(engine: Engine) -> bool:
         for node in engine.graph.executor.running.values()
         if hasattr(node.operator, "compiled")
     )
-    return bool(ruleset.is_whole)
+    return bool(ruleset.is_freshly_compiled)

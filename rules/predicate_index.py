@@ -1,5 +1,7 @@
-"""One group per variable, over all rules: from the values of a batch to the slots that say what
-they make true."""
+"""Predicate indexes: one per variable, over the leaves of all rules.
+
+An index maps the values of a batch to slots, the posting lists of the leaves that are TRUE for
+them."""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from typing import Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from parser.errors import ExecutionError, SqlError
-from rules.cache import EMPTY_SLOT, NULL_SLOT, Hits, Lost, Slots, SlotStore, ValueCache
+from rules.cache import EMPTY_SLOT, NULL_SLOT, DeadSlots, Hits, Slots, SlotStore, ValueCache
 from rules.columns import Columns, Mask
 from rules.condition import Variable
 from rules.counters import Counters
@@ -27,21 +29,23 @@ from rules.matchers.ranges import Places, RangeMatcher
 from rules.matchers.regexes import regex_matcher
 from rules.options import Options
 from rules.ragged import Ints
-from rules.watch import Watch
+from rules.slow_patterns import SlowPatterns
 from udf.java.regex import JavaRegex
 
 Numbered: TypeAlias = Sequence[tuple[int, Matching]]
 
-_NONE_LOST = Lost(0, 0)
+_NONE_DEAD = DeadSlots(0, 0)
 T = TypeVar("T", bound=Hashable)
 
 
-class Group(Protocol):
-    """All leaves on one variable. Its slots in the store bear its number `group`."""
+class PredicateIndex(Protocol):
+    """The index of all leaves on one variable.
+
+    The number of the variable marks its slots in the store."""
 
     variable: Variable
 
-    def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, Lost]:
+    def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, DeadSlots]:
         """The slot of each row's value, and the slots that nobody will find again."""
         ...
 
@@ -49,29 +53,31 @@ class Group(Protocol):
         """The store has moved slot i to `new_number[i]`."""
         ...
 
-    def kept(self) -> Ints:
+    def live_slots(self) -> Ints:
         """The slots that will be found again."""
         ...
 
 
-def make_group(
+def build_index(
     number: int,
     variable: Variable,
     leaves: Numbered,
     options: Options,
-    watch: Watch,
+    slow_patterns: SlowPatterns,
     counters: Counters,
-) -> Group:
-    """SqlError where the variable is compared with texts and with numbers."""
+) -> PredicateIndex:
+    """Builds the index of a variable. SqlError if it is compared with texts and with numbers."""
     kinds = {_kind(matching) for _, matching in leaves} - {None}
     if len(kinds) > 1:
         raise SqlError(f"'{variable}' is compared with texts and with numbers")
     cache = ValueCache(options, counters)
     if kinds == {"text"} or variable.transforms:
-        return TextGroup(number, variable, _matchers(leaves, options, watch, counters), cache)
+        return TextIndex(
+            number, variable, _matchers(leaves, options, slow_patterns, counters), cache
+        )
     if kinds == {"number"}:
-        return NumberGroup(number, variable, Places(_comparisons(leaves)), cache)
-    return NullGroup(variable)
+        return NumberIndex(number, variable, Places(_comparisons(leaves)), cache)
+    return NullIndex(variable)
 
 
 def _kind(matching: Matching) -> str | None:
@@ -92,7 +98,7 @@ def _comparisons(leaves: Numbered) -> list[tuple[int, Equal | Between]]:
 
 
 def _matchers(
-    leaves: Numbered, options: Options, watch: Watch, counters: Counters
+    leaves: Numbered, options: Options, slow_patterns: SlowPatterns, counters: Counters
 ) -> list[Matcher]:
     """Builds a matcher for each family of operators that occurs."""
     equal = [(n, m) for n, m in leaves if isinstance(m, Equal)]
@@ -108,7 +114,7 @@ def _matchers(
     matchers += _like_matchers(leaves, options, counters)
     patterns = [(n, m) for n, m in leaves if isinstance(m, JavaRegex)]
     if patterns:
-        matchers.append(regex_matcher(patterns, options, watch, counters))
+        matchers.append(regex_matcher(patterns, options, slow_patterns, counters))
     return matchers
 
 
@@ -142,13 +148,13 @@ def _like_matchers(leaves: Numbered, options: Options, counters: Counters) -> li
 
 def _through_cache(
     cache: ValueCache, values: list[T], match: Callable[[list[T]], tuple[int, int]]
-) -> tuple[Slots, Lost]:
+) -> tuple[Slots, DeadSlots]:
     """The slots of values, each of which is there once: those that the cache does not know are
     matched. `match` gives the number of the first slot made, and how many leaves these hold."""
     slots = cache.look_up(values)
     places = np.flatnonzero(slots < 0)
     if not len(places):
-        return slots, _NONE_LOST
+        return slots, _NONE_DEAD
     missing = values if len(places) == len(values) else [values[i] for i in places.tolist()]
     begin = cache.start(missing)
     first, leaves = match(missing)
@@ -156,8 +162,8 @@ def _through_cache(
     return slots, cache.matched(missing, begin, first, leaves)
 
 
-class TextGroup:
-    """Distinct values, then the cache, then the matchers for what it misses."""
+class TextIndex:
+    """Looks distinct values up in the cache, and runs the matchers on those that it misses."""
 
     def __init__(
         self, number: int, variable: Variable, matchers: Sequence[Matcher], cache: ValueCache
@@ -165,13 +171,13 @@ class TextGroup:
         self.variable = variable
         self._number, self._matchers, self._cache = number, matchers, cache
 
-    def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, Lost]:
+    def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, DeadSlots]:
         texts = columns.texts(self.variable)
-        slots, lost = _through_cache(
+        slots, dead = _through_cache(
             self._cache, texts.values, lambda missing: self._match(missing, store)
         )
         # Code -1 is NULL: the last place.
-        return np.append(slots, np.int32(NULL_SLOT))[texts.codes], lost
+        return np.append(slots, np.int32(NULL_SLOT))[texts.codes], dead
 
     def _match(self, missing: list[str], store: SlotStore) -> tuple[int, int]:
         values, hit_list = Values(missing), HitList()
@@ -183,13 +189,14 @@ class TextGroup:
     def renumber(self, new_number: Ints) -> None:
         self._cache.renumber(new_number)
 
-    def kept(self) -> Ints:
+    def live_slots(self) -> Ints:
         return np.array(list(self._cache.slots.values()), np.int64)
 
 
-class NumberGroup:
-    """Every number has a place between the bounds, and every place a slot, made when it is first
-    seen."""
+class NumberIndex:
+    """Locates each number between the sorted bounds of all comparisons.
+
+    Each such interval is one slot, made when it is first seen."""
 
     def __init__(self, number: int, variable: Variable, places: Places, cache: ValueCache) -> None:
         self.variable = variable
@@ -198,16 +205,16 @@ class NumberGroup:
         self._integers = _array(bounds, int, np.int64)
         self._floats = _array(bounds, float, np.float64)
 
-    def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, Lost]:
+    def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, DeadSlots]:
         places, nulls = self._places_of(columns)
         known, codes = np.unique(places, return_inverse=True)
-        found, lost = _through_cache(
+        found, dead = _through_cache(
             self._cache, known.tolist(), lambda missing: self._match(missing, store)
         )
         slots = found[codes]
         if nulls is not None:
             slots[nulls] = NULL_SLOT
-        return slots, lost
+        return slots, dead
 
     def _match(self, missing: list[int], store: SlotStore) -> tuple[int, int]:
         lists = [self._places.leaves_at(p) if p >= 0 else np.empty(0, np.int64) for p in missing]
@@ -224,6 +231,7 @@ class NumberGroup:
         bounds = self._floats if numbers.values.dtype == np.float64 else self._integers
         if bounds is None:
             return self._exact_places(columns)
+        # Place 2i lies before bound i, 2i + 1 is the bound itself (see `matchers.ranges`).
         at = np.searchsorted(bounds, numbers.values)
         places = 2 * at
         inside = np.flatnonzero(at < len(bounds))
@@ -233,8 +241,8 @@ class NumberGroup:
         return places, numbers.nulls
 
     def _exact_places(self, columns: Columns) -> tuple[Ints, Mask | None]:
-        """One by one, with Python's exact comparison of different kinds of numbers (DECIMAL
-        columns)."""
+        """Locates numbers one by one, with Python's exact comparison of different kinds of numbers
+        (DECIMAL columns)."""
         name = self.variable.field
         numbers = columns.numbers(name)
         values = columns.array(name).to_pylist() if numbers is None else numbers.values.tolist()
@@ -248,7 +256,7 @@ class NumberGroup:
     def renumber(self, new_number: Ints) -> None:
         self._cache.renumber(new_number)
 
-    def kept(self) -> Ints:
+    def live_slots(self) -> Ints:
         return np.array(list(self._cache.slots.values()), np.int64)
 
 
@@ -262,22 +270,22 @@ def _array(bounds: Sequence[bool | int | float | Decimal], kind: type, dtype: ty
     return np.array([kind(b) for b in bounds], dtype)
 
 
-class NullGroup:
+class NullIndex:
     """A variable that is tested for NULL only, whatever its type."""
 
     def __init__(self, variable: Variable) -> None:
         self.variable = variable
 
-    def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, Lost]:
+    def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, DeadSlots]:
         nulls = columns.nulls(self.variable.field)
         if nulls is None:
             return np.full(
                 len(columns.array(self.variable.field)), EMPTY_SLOT, np.int32
-            ), _NONE_LOST
-        return np.where(nulls, np.int32(NULL_SLOT), np.int32(EMPTY_SLOT)), _NONE_LOST
+            ), _NONE_DEAD
+        return np.where(nulls, np.int32(NULL_SLOT), np.int32(EMPTY_SLOT)), _NONE_DEAD
 
     def renumber(self, new_number: Ints) -> None:
-        """It has no slots of its own."""
+        """Does nothing: the index has no slots of its own."""
 
-    def kept(self) -> Ints:
+    def live_slots(self) -> Ints:
         return np.empty(0, np.int64)

@@ -1,5 +1,4 @@
-"""Regular expressions that take too long: which were given up, since each of their searches makes
-everybody wait."""
+"""Regular expressions that take too long: a record of which are slow, and which are given up."""
 
 from __future__ import annotations
 
@@ -8,10 +7,11 @@ from udf.java.regex import JavaRegex
 from udf.text.searches import Patience, with_limit
 
 
-class Watch:
-    """Belongs to a compiled set of rules, like the leaves by whose number it knows the patterns.
-    `slow` are those for which RE2 is to be asked wherever it can be. `given_up` are those that are
-    not asked any more where it cannot be: what depends on them has no answer."""
+class SlowPatterns:
+    """The slow patterns of one compiled set of rules, by leaf.
+
+    `slow` are evaluated by RE2 wherever it can do so. `given_up` are not evaluated any more where
+    it cannot: what depends on them has no answer."""
 
     def __init__(self, options: Options) -> None:
         self.slow: set[int] = set()
@@ -20,8 +20,9 @@ class Watch:
         self._patience: dict[int, Patience] = {}
 
     def search(self, leaf: int, pattern: JavaRegex, text: str, *, spare: bool) -> bool:
-        """Whether the pattern is found. TimeoutError where that takes too long; sooner, if RE2 is
-        there to `spare` it."""
+        """True if the pattern matches anywhere in the text.
+
+        TimeoutError after the time limit; sooner, if RE2 is there to `spare` it."""
         if spare:
             try:
                 return with_limit(pattern, text, self._options.regex_timeout, spare=True)
