@@ -37,7 +37,7 @@ def classes() -> Classes:
                 found[hint.__name__] = hint
             elif dataclasses.is_dataclass(hint):
                 found[hint.__name__] = hint
-                waiting += get_type_hints(hint).values()
+                waiting += [*get_type_hints(hint).values(), *hint.__subclasses__()]
     return found
 
 

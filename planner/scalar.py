@@ -20,6 +20,10 @@ from udf.vector import LiteralValue
 
 UTC = "UTC"
 
+# The comparisons, and what each becomes when its sides change places.
+MIRRORED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+COMPARISONS: Final = frozenset(MIRRORED)
+
 
 @dataclass(frozen=True)
 class Literal:
@@ -137,6 +141,15 @@ def columns_of(expression: Scalar) -> frozenset[str]:
     if isinstance(expression, Call):
         return expression.columns
     return frozenset((expression.name,)) if isinstance(expression, ColumnRef) else frozenset()
+
+
+def conjuncts_of(condition: Scalar) -> Iterator[Scalar]:
+    """The operands of a condition that is an AND, nested ones too; TRUE has none."""
+    if isinstance(condition, Call) and condition.function == "AND":
+        for argument in condition.args:
+            yield from conjuncts_of(argument)
+    elif not (isinstance(condition, Literal) and condition.value is True):
+        yield condition
 
 
 def same_values(expression: Scalar) -> str | None:

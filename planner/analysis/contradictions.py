@@ -12,9 +12,9 @@ from typing import TypeAlias
 
 from parser.types import Root
 from planner.passes.constant_folding import folded
-from planner.passes.simplify import MIRRORED, NEGATED
+from planner.passes.simplify import NEGATED
 from planner.rewrite import conjuncts
-from planner.scalar import Call, Literal, Scalar
+from planner.scalar import MIRRORED, Call, Literal, Scalar
 
 _Value: TypeAlias = int | Decimal | float | str
 # A bound, and whether it is excluded itself; None where there is none.

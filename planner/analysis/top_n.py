@@ -19,7 +19,7 @@ from typing import TypeVar
 from parser.errors import PlanError, UnsupportedError
 from parser.types import Root
 from planner.analysis.stream_overs import check_overs, may_rank, overs
-from planner.analysis.window_columns import of_windows
+from planner.analysis.window_operations import as_window_rank
 from planner.logical import Filter, LogicalPlan, Over, Project, Rank
 from planner.passes.constant_folding import folded
 from planner.passes.push_down_filter import push_down_filter
@@ -118,7 +118,7 @@ def _as_rank(node: Filter, column: str, over: Over, chain: list[LogicalPlan]) ->
     _check_rank(over, bounds)
     start = max(bounds.start, 1)
     plan = _with_number(
-        of_windows(
+        as_window_rank(
             Rank(
                 _by_number(over.input),
                 over.partition,
@@ -151,7 +151,7 @@ def _with_varying_end(
     bounded = any(_narrowed(_Bounds(), _positive(p), column) is not None for p in parts)
     source = _below(chain, found[0][1][0]) if len(found) == 1 and not bounded else None
     plan = Rank(_by_number(over.input), over.partition, over.order, 1, _MOST, over.calls[0].name)
-    windowed = type(of_windows(plan)) is not Rank
+    windowed = type(as_window_rank(plan)) is not Rank
     if source not in over.input.schema.names or windowed or over.calls[0].function != "ROW_NUMBER":
         return node
     ((condition, (_, cut)),) = found

@@ -14,12 +14,10 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from parser.types import DataType, Root
-from planner.scalar import Call, ColumnRef, Literal, Scalar
+from planner.scalar import COMPARISONS, MIRRORED, Call, ColumnRef, Literal, Scalar
 from rules.condition import And, Condition, Constant, Not, Or, Predicate, Test, Variable
 
 TRANSFORMS = frozenset({"LOWER", "UPPER", "TRIM", "LTRIM", "RTRIM"})
-COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
-MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _Truth: TypeAlias = LiteralText["TRUE", "FALSE", "UNKNOWN"]
 _TRUTHS: tuple[_Truth, ...] = ("TRUE", "FALSE", "UNKNOWN")
 _TESTS = {f"IS {n}{v}": (v, bool(n)) for n in ("", "NOT ") for v in _TRUTHS}

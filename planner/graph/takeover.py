@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from parser.errors import OptionError
-from planner.logical import LogicalPlan, WindowAssign
+from planner.logical import LogicalPlan
 from planner.scalar import digest_of
 
 JOB_STATE = "job.state"
@@ -91,7 +91,7 @@ def _windows(plan: LogicalPlan) -> list[str]:
     ends alone."""
     found: list[str] = []
     for source in plan.inputs:
-        if isinstance(source, WindowAssign):
+        if source.made_window is not None and not source.stateful:
             found += source.parameters
         if not source.stateful:
             found += _windows(source)

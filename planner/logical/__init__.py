@@ -27,7 +27,7 @@ from planner.logical.core import (
     Values,
 )
 from planner.logical.expand import Expand
-from planner.logical.joins import BinaryJoin, Equality, IntervalJoin, Join, JoinKind, parts_of
+from planner.logical.joins import BinaryJoin, Equality, IntervalJoin, Join, JoinKind
 from planner.logical.late_rows import LATE_COLUMNS, LateRows
 from planner.logical.node import LateTarget, LogicalPlan, Names, Stateful, renamed_keys
 from planner.logical.over import Frame, Over, OverCall
@@ -37,8 +37,9 @@ from planner.logical.sets import SetOperation
 from planner.logical.shuffle import LOCAL, REMOTE, ShuffleIn, ShuffleOut, ShuffleScan, shuffle_table
 from planner.logical.temporal_joins import LookupJoin, TemporalJoin
 from planner.logical.two_phases import ROWS, GlobalAggregate, LocalAggregate
+from planner.logical.window_properties import WindowBound, WindowProperties
 from planner.logical.window_rows import WindowJoin, WindowRank
-from planner.logical.window_specs import Aligned, Cumulate, Hop, Session, Tumble, Window
+from planner.logical.window_specs import AlignedWindow, Cumulate, Hop, Session, Tumble, Window
 from planner.logical.windows import (
     WINDOW_COLUMNS,
     AggregateCall,
@@ -57,7 +58,7 @@ __all__ = [
     "ROWS",
     "WINDOW_COLUMNS",
     "AggregateCall",
-    "Aligned",
+    "AlignedWindow",
     "AssignWatermark",
     "BinaryJoin",
     "Constrain",
@@ -112,9 +113,10 @@ __all__ = [
     "Window",
     "WindowAggregate",
     "WindowAssign",
+    "WindowBound",
     "WindowJoin",
+    "WindowProperties",
     "WindowRank",
-    "parts_of",
     "renamed_keys",
     "shuffle_table",
     "time_origin",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
 from parser.types import Column, Schema
-from planner.logical import movement as moves
 from planner.logical.change_kinds import ModifyKindSet
-from planner.logical.node import Names, OneInput, Stateful
+from planner.logical.monotonicity import ModifiedMonotonicity, Monotonicity, Readers, of_aggregate
+from planner.logical.node import LogicalPlan, Names, OneInput, Stateful, never
 from planner.logical.windows import AggregateCall
 
 
@@ -22,6 +23,11 @@ class GroupAggregate(OneInput, Stateful):
     keys: tuple[str, ...]
     aggregates: tuple[AggregateCall, ...]
     always: bool = False
+
+    forwards_window = never
+
+    def column_sources(self, port: int) -> Mapping[str, str]:
+        return {k: k for k in self.keys}
 
     @cached_property
     def schema(self) -> Schema:
@@ -66,18 +72,36 @@ class GroupAggregate(OneInput, Stateful):
         return updates | (ModifyKindSet.DELETES if self.input.changes else ModifyKindSet.NONE)
 
     @cached_property
-    def movement(self) -> moves.Movement | None:
-        below = self.input.movement
-        if below is None or any(below.get(k) != 0 for k in self.keys):
+    def monotonicity(self) -> ModifiedMonotonicity | None:
+        below = self.input.monotonicity
+        if below is None or not below.is_constant(self.keys):
             return None
-        found = dict.fromkeys(self.keys, 0)
-        for call in self.aggregates:
-            positive = call.argument is not None and self.input.never_negative(call.argument)
-            argument = None if call.argument is None else below.get(call.argument)
-            moved = moves.of_aggregate(call.function, positive, argument)
-            if moved is not None:
-                found[call.name] = moved
-        return found
+        known = self.input.nonnegative
+        calls = {
+            c.name: of_aggregate(c.function, c.argument, below, known) for c in self.aggregates
+        }
+        columns = {**dict.fromkeys(self.keys, Monotonicity.CONSTANT), **calls}
+        return ModifiedMonotonicity(columns, below.readers)
+
+    @property
+    def nonnegative(self) -> Names:
+        return frozenset(c.name for c in self.aggregates if c.function.startswith("COUNT"))
+
+    @property
+    def monotonic_extremes(self) -> Names:
+        """The calls, by the names of their columns, that need not take back what an update
+        replaces: MAX of what increases and MIN of what decreases."""
+        known = self.monotonicity
+        columns = {} if known is None else known.known_to(Readers.AGGREGATES)
+        wanted = {"MAX": Monotonicity.INCREASING, "MIN": Monotonicity.DECREASING}
+        return frozenset(
+            c.name
+            for c in self.aggregates
+            if c.name in columns and columns[c.name] is wanted.get(c.function)
+        )
+
+    def for_each(self, columns: Schema) -> LogicalPlan:
+        return replace(self, keys=(*self.keys, *columns.names))
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:

@@ -3,14 +3,22 @@ back."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Self
 
 from parser.types import Column, Schema
 from planner.logical.change_kinds import ModifyKindSet
-from planner.logical.node import Names, OneInput, Stateful
+from planner.logical.node import (
+    Names,
+    OneInput,
+    Stateful,
+    changes_of_inputs,
+    constant_if_insert_only,
+    never,
+    same_columns,
+)
 from planner.scalar import Scalar, columns_of
 
 
@@ -24,6 +32,10 @@ class Normalize(OneInput, Stateful):
 
     keys: tuple[str, ...]
     predicate: Scalar | None = None
+
+    column_sources = same_columns
+    forwards_window = never
+    monotonicity = cached_property(constant_if_insert_only)
 
     @property
     def label(self) -> str:
@@ -64,6 +76,12 @@ class DropUpdateBefore(OneInput):
     """Without -U: whoever reads on knows a row by its key."""
 
     hands_on: ClassVar[bool] = True
+    selects_rows: ClassVar[bool] = False
+
+    changes = cached_property(changes_of_inputs)
+    column_sources = same_columns
+    forwards_window = never
+    monotonicity = cached_property(constant_if_insert_only)
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -90,6 +108,10 @@ class UpsertMaterialize(OneInput, Stateful):
     keys: tuple[str, ...]
     rows_by: tuple[str, ...]
     conflict: str = "DEDUPLICATE"
+
+    column_sources = same_columns
+    forwards_window = never
+    monotonicity = cached_property(constant_if_insert_only)
 
     @property
     def label(self) -> str:
@@ -127,9 +149,16 @@ class ToChangelog(OneInput):
     `codes` by kind (+I, -U, +U, -D); a change whose kind has none is left out."""
 
     hands_on: ClassVar[bool] = True
+    selects_rows: ClassVar[bool] = False
 
     op: Column
     codes: tuple[tuple[str, str], ...]
+
+    forwards_window = never
+    monotonicity = cached_property(constant_if_insert_only)
+
+    def column_sources(self, port: int) -> Mapping[str, str]:
+        return {n: n for n in self.input.schema.names}
 
     @cached_property
     def schema(self) -> Schema:
@@ -157,9 +186,14 @@ class FromChangelog(OneInput):
     `kinds` by code. A row whose code is NULL, or is none of them, is an error."""
 
     hands_on: ClassVar[bool] = True
+    selects_rows: ClassVar[bool] = False
 
     op: str
     kinds: tuple[tuple[str, str], ...]
+
+    column_sources = same_columns
+    forwards_window = never
+    monotonicity = cached_property(constant_if_insert_only)
 
     @cached_property
     def schema(self) -> Schema:

@@ -8,7 +8,14 @@ from functools import cached_property
 from typing import ClassVar
 
 from parser.types import MAX_LENGTH, Column, DataType, Root
-from planner.logical.node import Names, OneInput
+from planner.logical.node import (
+    Names,
+    OneInput,
+    changes_of_inputs,
+    constant_if_insert_only,
+    never,
+    no_columns,
+)
 
 _COLLECTIONS = (Root.ARRAY, Root.MAP, Root.MULTISET)
 _LENGTHS = (Root.CHAR, Root.VARCHAR, Root.BINARY, Root.VARBINARY)
@@ -22,12 +29,18 @@ class Constrain(OneInput):
     left out (DROP)."""
 
     hands_on: ClassVar[bool] = True
+    selects_rows: ClassVar[bool] = False
     whole: ClassVar[bool] = True
 
     columns: tuple[Column, ...]
     lengths: str = "IGNORE"
     nested: str = "IGNORE"
     nulls: str = "ERROR"
+
+    changes = cached_property(changes_of_inputs)
+    column_sources = no_columns  # values may be cut or filled up
+    forwards_window = never
+    monotonicity = cached_property(constant_if_insert_only)
 
     @property
     def label(self) -> str:

@@ -2,16 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Self
 
 from parser.types import Column, Schema, TimeAttribute
-from planner.logical import movement as moves
 from planner.logical.change_kinds import ModifyKindSet
-from planner.logical.node import LogicalPlan, Names, OneInput, renamed_keys
-from planner.scalar import Call, ColumnRef, Scalar, columns_of, digest_of, same_values, walk
+from planner.logical.monotonicity import (
+    ModifiedMonotonicity,
+    Monotonicity,
+    Readers,
+    is_nonnegative,
+    kept_nonnegative,
+    of_union,
+)
+from planner.logical.node import (
+    LogicalPlan,
+    Names,
+    OneInput,
+    always,
+    changes_of_inputs,
+    constant_if_insert_only,
+    never,
+    no_columns,
+    renamed_keys,
+    same_columns,
+)
+from planner.logical.window_properties import WindowProperties
+from planner.scalar import (
+    Call,
+    ColumnRef,
+    Scalar,
+    columns_of,
+    digest_of,
+    is_deterministic,
+    same_values,
+    walk,
+)
 from planner.tables import Table, Watermark
 
 
@@ -49,9 +77,17 @@ class Scan(LogicalPlan):
             *(("reloaded",) if self.reloaded else ()),
         )
 
+    column_sources = no_columns
+    forwards_window = never
+
     @cached_property
     def changes(self) -> ModifyKindSet:
         return self.table.changes
+
+    @cached_property
+    def monotonicity(self) -> ModifiedMonotonicity | None:
+        known = Monotonicity.ANY if self.changes else Monotonicity.CONSTANT
+        return ModifiedMonotonicity.of_all(self.schema.names, known)
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:
@@ -66,6 +102,11 @@ class Values(LogicalPlan):
     rows: tuple[tuple[Scalar, ...], ...]
     row_schema: Schema
     salt: str = ""
+
+    changes = cached_property(changes_of_inputs)
+    column_sources = no_columns
+    forwards_window = never
+    monotonicity = cached_property(constant_if_insert_only)
 
     @property
     def schema(self) -> Schema:
@@ -100,6 +141,10 @@ class Filter(OneInput):
     predicate: Scalar
     salt: str = ""
 
+    changes = cached_property(changes_of_inputs)
+    column_sources = same_columns
+    forwards_window = always
+
     @property
     def label(self) -> str:
         return str(self.predicate)
@@ -119,14 +164,19 @@ class Filter(OneInput):
         return outputs | columns_of(self.predicate)
 
     @cached_property
-    def movement(self) -> moves.Movement | None:
-        below = self.input.movement
-        if below is None or moves.stays_true(self.predicate, self.schema.names, below):
-            return below
-        return {}
+    def monotonicity(self) -> ModifiedMonotonicity | None:
+        below = self.input.monotonicity
+        return None if below is None else below.filtered(self.predicate)
 
-    def never_negative(self, column: str) -> bool:
-        return moves.keeps_positive(self.predicate, column) or self.input.never_negative(column)
+    @property
+    def nonnegative(self) -> Names:
+        return self.input.nonnegative.union(kept_nonnegative(self.predicate))
+
+    def ignores(self, columns: Names) -> bool:
+        return is_deterministic(self.predicate) and not columns_of(self.predicate) & columns
+
+    def for_each(self, columns: Schema) -> LogicalPlan:
+        return self
 
     @cached_property
     def after_only(self) -> bool:
@@ -145,9 +195,16 @@ class Project(OneInput):
     """One row for each input row: named expressions over it."""
 
     hands_on: ClassVar[bool] = True
+    selects_rows: ClassVar[bool] = False
 
     items: tuple[tuple[str, Scalar], ...]
     salt: str = ""
+
+    changes = cached_property(changes_of_inputs)
+    forwards_window = always
+
+    def column_sources(self, port: int) -> Mapping[str, str]:
+        return {name: e.name for name, e in self.items if isinstance(e, ColumnRef)}
 
     @cached_property
     def schema(self) -> Schema:
@@ -177,19 +234,29 @@ class Project(OneInput):
         return frozenset[str]().union(*(columns_of(e) for n, e in self.items if n in outputs))
 
     @cached_property
-    def movement(self) -> moves.Movement | None:
-        below = self.input.movement
-        return (
-            super().movement
-            if below is None or not self.changes
-            else moves.of_items(self.items, below)
-        )
+    def monotonicity(self) -> ModifiedMonotonicity | None:
+        below = self.input.monotonicity
+        return None if below is None else below.projected(self.items)
 
-    def never_negative(self, column: str) -> bool:
-        value = dict(self.items)[column]
-        known = moves.is_never_negative(value)
-        return (
-            self.input.never_negative(value.name) if isinstance(value, ColumnRef) else bool(known)
+    @property
+    def nonnegative(self) -> Names:
+        below = self.input.nonnegative
+        return frozenset(name for name, e in self.items if is_nonnegative(e, below))
+
+    def ignores(self, columns: Names) -> bool:
+        """It may hand the columns on, but compute nothing of them."""
+        return all(isinstance(e, ColumnRef) for _, e in self.items if columns_of(e) & columns)
+
+    def handing_on(self, port: int, column: str, name: str) -> tuple[Self, str]:
+        known = super().handing_on(port, column, name)
+        if known is not None:
+            return known
+        item = (name, ColumnRef(column, self.input.schema.type(column)))
+        return replace(self, items=(*self.items, item)), name
+
+    def for_each(self, columns: Schema) -> LogicalPlan:
+        return replace(
+            self, items=(*self.items, *((c.name, ColumnRef(c.name, c.type)) for c in columns))
         )
 
     @cached_property
@@ -208,12 +275,25 @@ class TableFunction(OneInput):
     the input's."""
 
     hands_on: ClassVar[bool] = True
+    selects_rows: ClassVar[bool] = False
 
     call: Call
     columns: tuple[Column, ...]
     outer: bool = False
     salt: str = ""
     condition: Scalar | None = None
+
+    changes = cached_property(changes_of_inputs)
+    column_sources = same_columns
+    forwards_window = always
+
+    @cached_property
+    def monotonicity(self) -> ModifiedMonotonicity | None:
+        below = self.input.monotonicity
+        return None if below is None else below.unknown(self.schema.names)
+
+    def for_each(self, columns: Schema) -> LogicalPlan:
+        return self
 
     @cached_property
     def schema(self) -> Schema:
@@ -264,6 +344,19 @@ class AssignWatermark(OneInput):
     idle_ms: int = 0
     interval_ms: int = 0
     pushed: bool = False
+
+    changes = cached_property(changes_of_inputs)
+    column_sources = same_columns
+    forwards_window = never
+
+    @cached_property
+    def monotonicity(self) -> ModifiedMonotonicity | None:
+        below = self.input.monotonicity
+        return None if below is None else below.unknown(self.schema.names)
+
+    @property
+    def nonnegative(self) -> Names:
+        return self.input.nonnegative
 
     @cached_property
     def schema(self) -> Schema:
@@ -316,6 +409,39 @@ class Union(LogicalPlan):
     branches: tuple[LogicalPlan, ...]
     row_schema: Schema
 
+    changes = cached_property(changes_of_inputs)
+    forwards_window = always
+
+    def column_sources(self, port: int) -> Mapping[str, str]:
+        return dict(zip(self.schema.names, self.branches[port].schema.names, strict=True))
+
+    @cached_property
+    def window_properties(self) -> WindowProperties | None:
+        """Windows of one kind stay windows where rows of several inputs come together: the bounds
+        that are in the same place in all of them."""
+        each: list[WindowProperties] = []
+        for port, branch in enumerate(self.branches):
+            if branch.window_properties is None:
+                return None
+            each.append(branch.window_properties.renamed(self.column_sources(port)))
+        first, *others = each
+        if not all(p.window.is_like(first.window) for p in others):
+            return None
+        common = {
+            n: bound
+            for n, bound in first.bounds.items()
+            if all(p.bounds.get(n) is bound for p in others)
+        }
+        return WindowProperties(first.window, common)
+
+    @cached_property
+    def monotonicity(self) -> ModifiedMonotonicity | None:
+        readers = Readers.AGGREGATES if self.changes else Readers.ALL
+        return of_union((b.monotonicity for b in self.branches), self.schema.names, readers)
+
+    def ignores(self, columns: Names) -> bool:
+        return True
+
     @property
     def inputs(self) -> tuple[LogicalPlan, ...]:
         return self.branches
@@ -341,6 +467,7 @@ class Sink(OneInput):
     fail for the rows of one."""
 
     hands_on: ClassVar[bool] = True
+    selects_rows: ClassVar[bool] = False
 
     table: Table | None
     job: str = ""
@@ -348,6 +475,11 @@ class Sink(OneInput):
     conflict: str = ""
     overwrite: bool = False
     apart: bool = False
+
+    changes = cached_property(changes_of_inputs)
+    column_sources = same_columns
+    forwards_window = never
+    monotonicity = cached_property(constant_if_insert_only)
 
     @property
     def label(self) -> str:

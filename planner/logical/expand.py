@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import ClassVar, Self
 
 from parser.types import BIGINT, Column, Schema
-from planner.logical.node import Names, OneInput
+from planner.logical.monotonicity import ModifiedMonotonicity
+from planner.logical.node import LogicalPlan, Names, OneInput, always, changes_of_inputs
 
 _MARK = BIGINT.with_nullable(False)
 
@@ -20,11 +21,29 @@ class Expand(OneInput):
     and `marks`, a name and a number for each set."""
 
     hands_on: ClassVar[bool] = True
+    selects_rows: ClassVar[bool] = False
 
     keys: tuple[str, ...]
     sets: tuple[Names, ...]
     copies: tuple[tuple[str, str], ...] = ()
     marks: tuple[tuple[str, tuple[int, ...]], ...] = ()
+
+    changes = cached_property(changes_of_inputs)
+    forwards_window = always
+
+    def column_sources(self, port: int) -> Mapping[str, str]:
+        return self.sources
+
+    @cached_property
+    def monotonicity(self) -> ModifiedMonotonicity | None:
+        below = self.input.monotonicity
+        return None if below is None else below.unknown(self.schema.names)
+
+    def ignores(self, columns: Names) -> bool:
+        return True
+
+    def for_each(self, columns: Schema) -> LogicalPlan:
+        return self
 
     @cached_property
     def emptied(self) -> Mapping[str, tuple[bool, ...]]:

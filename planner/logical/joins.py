@@ -3,7 +3,7 @@ result."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
@@ -11,8 +11,9 @@ from typing import ClassVar, Self
 
 from parser.types import Column, Schema
 from planner.logical.change_kinds import ModifyKindSet
-from planner.logical.node import LogicalPlan, Names, Stateful, TwoInputs
-from planner.scalar import Call, ColumnRef, Literal, Scalar, columns_of
+from planner.logical.monotonicity import ModifiedMonotonicity, Monotonicity, Readers
+from planner.logical.node import LogicalPlan, Names, Stateful, TwoInputs, never, same_columns
+from planner.scalar import Call, ColumnRef, Scalar, columns_of, conjuncts_of
 
 _EQUALITIES = {"=": False, "IS NOT DISTINCT FROM": True}
 
@@ -51,7 +52,7 @@ class Equality:
 
 
 @dataclass(frozen=True)
-class BinaryJoin(TwoInputs, Stateful):
+class BinaryJoin(TwoInputs, Stateful, abstract=True):
     """Pairs of a left and a right row for which `condition` is TRUE. No name is in both inputs."""
 
     whole: ClassVar[bool] = True
@@ -61,6 +62,8 @@ class BinaryJoin(TwoInputs, Stateful):
 
     kind: JoinKind
     condition: Scalar
+
+    column_sources = same_columns
 
     @cached_property
     def schema(self) -> Schema:
@@ -103,7 +106,7 @@ class BinaryJoin(TwoInputs, Stateful):
         """The parts of the condition: equalities of the two sides' columns, and all others."""
         equalities: dict[Equality, None] = {}
         others = []
-        for part in parts_of(self.condition):
+        for part in conjuncts_of(self.condition):
             found = self._equality(part)
             if found is None:
                 others.append(part)
@@ -147,6 +150,20 @@ class Join(BinaryJoin):
     says)."""
 
     ttls_ms: tuple[int | None, int | None] = (None, None)
+
+    forwards_window = never
+
+    @cached_property
+    def monotonicity(self) -> ModifiedMonotonicity | None:
+        left, right = (i.monotonicity for i in self.inputs)
+        if self.kind is JoinKind.ANTI or left is None or right is None:
+            return None
+        if not (left.is_constant(self.keys(0)) and right.is_constant(self.keys(1))):
+            return None
+        if self.conditions[1] and (left.is_updated or right.is_updated):
+            return None
+        readers = Readers.AGGREGATES if self.changes else Readers.ALL
+        return left.joined(right, self.schema.names, readers)
 
     def _columns(self, side: LogicalPlan, padded: bool) -> tuple[Column, ...]:
         columns = super()._columns(side, padded)
@@ -207,15 +224,6 @@ class Join(BinaryJoin):
         )
 
 
-def parts_of(condition: Scalar) -> Iterator[Scalar]:
-    """The operands of a condition that is an AND; TRUE has none."""
-    if isinstance(condition, Call) and condition.function == "AND":
-        for argument in condition.args:
-            yield from parts_of(argument)
-    elif not (isinstance(condition, Literal) and condition.value is True):
-        yield condition
-
-
 @dataclass(frozen=True)
 class IntervalJoin(BinaryJoin):
     """A join of rows whose times are near: the left time minus the right one is from `lower_ms` to
@@ -230,6 +238,12 @@ class IntervalJoin(BinaryJoin):
     upper_ms: int
     proctime: bool = False
     cleanup_ms: int = 0
+
+    forwards_window = never
+
+    @cached_property
+    def monotonicity(self) -> ModifiedMonotonicity | None:
+        return ModifiedMonotonicity.of_all(self.schema.names, Monotonicity.CONSTANT)
 
     @property
     def label(self) -> str:

@@ -8,7 +8,14 @@ from typing import Final
 
 from parser.types import STRING, Column, Schema, timestamp_ltz
 from planner.logical.change_kinds import ModifyKindSet
-from planner.logical.node import Names, OneInput, Stateful
+from planner.logical.node import (
+    Names,
+    OneInput,
+    Stateful,
+    constant_if_insert_only,
+    never,
+    no_columns,
+)
 
 # What had passed before the row came, and which operation dropped it; names that the row has itself
 # stay the row's.
@@ -24,6 +31,10 @@ class LateRows(OneInput):
     leave the operation by an output port of their own, and keep their kinds."""
 
     port: int
+
+    column_sources = no_columns  # of the operation's results it has none
+    forwards_window = never
+    monotonicity = cached_property(constant_if_insert_only)
 
     @property
     def operation(self) -> Stateful:

@@ -1,21 +1,30 @@
-"""What every node of the logical plan tells of itself. Passes, merging and executors ask these
-questions and know no class but those that they treat specially, so a new operation is a new class
-and nothing else in the planner."""
+"""The base of all nodes of the logical plan, with the questions that the planner asks of a node.
+
+Passes, merging and executors ask these questions and know no class but those that they treat
+specially, so a new operation is a new class and nothing else in the planner. A question whose
+default could be wrong has none: an operation that does not answer it (`DECLARED`) cannot be
+defined."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Final, Self, TypeAlias
 
 from parser.types import Schema
 from planner.logical.change_kinds import ModifyKindSet
-from planner.logical.movement import Movement
+from planner.logical.monotonicity import ModifiedMonotonicity, Monotonicity, Readers
+from planner.logical.window_properties import WindowProperties
+from planner.logical.window_specs import Window
 from planner.scalar import Call, Scalar, columns_of, digest_of, walk
 from planner.tables import Table
 
 Names: TypeAlias = frozenset[str]
+
+# The questions that each operation answers itself. An answer inherited from another operation does
+# not count, since it may be wrong for this one.
+DECLARED: Final = ("changes", "column_sources", "forwards_window", "monotonicity")
 
 
 @dataclass(frozen=True)
@@ -23,12 +32,32 @@ class LogicalPlan:
     """A node of the plan. Its inputs are its first fields.
 
     `stateful`: keeps something from batch to batch, so that a later job has a node of its own.
-    `hands_on`: each row goes on with the time of its input. `whole`: takes all columns that its
-    input has by its schema, whoever reads it."""
+    `hands_on`: each row goes on with the time of its input. `selects_rows`: a condition decides
+    which of the input's rows go on; True where that is not known. `whole`: takes all columns that
+    its input has by its schema, whoever reads it.
+
+    A class that only shares code (`abstract=True`) is no operation, and need not answer all
+    questions."""
 
     stateful: ClassVar[bool] = False
     hands_on: ClassVar[bool] = False
+    selects_rows: ClassVar[bool] = True
     whole: ClassVar[bool] = False
+
+    def __init_subclass__(cls, *, abstract: bool = False, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        missing = [] if abstract else [q for q in cls.questions() if not _answers(cls, q)]
+        if missing:
+            raise TypeError(f"{cls.__name__} does not declare {', '.join(missing)}")
+        cls.is_operation = not abstract
+
+    # Set for each class as it is defined.
+    is_operation: ClassVar[bool] = False
+
+    @classmethod
+    def questions(cls) -> tuple[str, ...]:
+        """The names of the properties and methods that the class must declare."""
+        return DECLARED
 
     @property
     def inputs(self) -> tuple[LogicalPlan, ...]:
@@ -102,21 +131,72 @@ class LogicalPlan:
 
     @cached_property
     def changes(self) -> ModifyKindSet:
-        """What may come besides +I."""
-        found = ModifyKindSet.NONE
-        for source in self.inputs:
-            found |= source.changes
-        return found
+        """The kinds of changes that may come besides +I. Declared by each operation;
+        `changes_of_inputs` for one that passes changes on."""
+        raise NotImplementedError
+
+    def column_sources(self, port: int) -> Mapping[str, str]:
+        """By output column, the column of input `port` whose value it holds unchanged in every row
+        that is made of one of that input (NULL where an outer join lacks such a row). Declared by
+        each operation; `same_columns`, `no_columns`."""
+        raise NotImplementedError
+
+    def forwards_window(self, port: int) -> bool:
+        """True if a row is still in the window that rows of input `port` are in, so that an
+        aggregate above may group by it. Declared by each operation; `always`, `never`."""
+        raise NotImplementedError
 
     @cached_property
-    def movement(self) -> Movement | None:
-        """How the values of a row move as it is updated; None where rows may go, or nothing is
-        known."""
-        return None if self.changes else dict.fromkeys(self.schema.names, 0)
+    def monotonicity(self) -> ModifiedMonotonicity | None:
+        """How updates move the values of each column; None where rows may be deleted, or nothing is
+        known. Declared by each operation; `constant_if_insert_only`."""
+        raise NotImplementedError
 
-    def never_negative(self, column: str) -> bool:
-        """Whether a column is known to have no value below zero."""
+    @property
+    def nonnegative(self) -> Names:
+        """The columns that are known to have no value below zero."""
+        return frozenset()
+
+    @property
+    def made_window(self) -> Window | None:
+        """The window that the operation itself puts rows into; None if it does not."""
+        return None
+
+    @property
+    def window_names(self) -> tuple[str, str, str] | None:
+        """The columns of the window's start, end and time that the operation itself gives its rows;
+        None if it only forwards such columns."""
+        return None
+
+    @cached_property
+    def window_properties(self) -> WindowProperties | None:
+        """The window that the rows are in, with the columns that hold its bounds; None where they
+        are in none, or in no common one."""
+        forwarded = [
+            below.renamed(self.column_sources(port))
+            for port, source in enumerate(self.inputs)
+            if (below := source.window_properties) is not None and self.forwards_window(port)
+        ]
+        if not forwarded:
+            return None
+        bounds = {n: bound for below in reversed(forwarded) for n, bound in below.bounds.items()}
+        return WindowProperties(forwarded[0].window, bounds)
+
+    def ignores(self, columns: Names) -> bool:
+        """True if the rows would be the same, but for these columns of them, with other values in
+        these columns of the inputs. False where that is not known."""
         return False
+
+    def handing_on(self, port: int, column: str, name: str) -> tuple[Self, str] | None:
+        """The operation with a column that holds `column` of input `port`, and that column's name:
+        one that is there, or else `name`. None if it cannot hand it on."""
+        sources = self.column_sources(port).items()
+        return next(((self, own) for own, source in sources if source == column), None)
+
+    def for_each(self, columns: Schema) -> LogicalPlan | None:
+        """The operation, over an input that has these columns besides those that it knows, done for
+        each of their values apart: with these columns in its result. None if it cannot be."""
+        return None
 
     @cached_property
     def after_only(self) -> bool:
@@ -148,7 +228,7 @@ class LateTarget:
 
 
 @dataclass(frozen=True)
-class OneInput(LogicalPlan):
+class OneInput(LogicalPlan, abstract=True):
     """An operation over one input, whose columns it gives unless it says otherwise."""
 
     input: LogicalPlan
@@ -167,7 +247,7 @@ class OneInput(LogicalPlan):
 
 
 @dataclass(frozen=True)
-class TwoInputs(LogicalPlan):
+class TwoInputs(LogicalPlan, abstract=True):
     """An operation over a left and a right input."""
 
     left: LogicalPlan
@@ -183,12 +263,18 @@ class TwoInputs(LogicalPlan):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stateful(LogicalPlan):
+class Stateful(LogicalPlan, abstract=True):
     """An operation that keeps state. `row_by_row`: its rows come one at a time, so that no change
     is folded into another (mini-batch is off). `ttl_ms`: how long a key that nobody touches is
     kept, 0 for ever. `tells_late`: late rows become dead letters; `late`: they go to a table."""
 
     stateful: ClassVar[bool] = True
+
+    @classmethod
+    def questions(cls) -> tuple[str, ...]:
+        """`exchange` too: rows of one key must meet where its state is."""
+        return (*super().questions(), "exchange")
+
     # Whether what comes out depends on where a batch ends, so that `row_by_row` has a meaning.
     folds: ClassVar[bool] = True
 
@@ -235,6 +321,49 @@ class Stateful(LogicalPlan):
             else ()
         )
         return (*super().identity, *extra, *late)
+
+
+def _answers(cls: type[LogicalPlan], question: str) -> bool:
+    """True if the class answers the question itself, or by a class that only shares code."""
+    owner = next((c for c in cls.__mro__ if question in vars(c)), LogicalPlan)
+    return owner is cls or (owner is not LogicalPlan and not vars(owner).get("is_operation", True))
+
+
+def changes_of_inputs(node: LogicalPlan) -> ModifyKindSet:
+    """The changes of an operation that passes on what its inputs bring."""
+    kinds = ModifyKindSet.NONE
+    for source in node.inputs:
+        kinds |= source.changes
+    return kinds
+
+
+def constant_if_insert_only(node: LogicalPlan) -> ModifiedMonotonicity | None:
+    """The monotonicity of an operation for which Flink's planner has no rule: rows that are never
+    updated stay as they are."""
+    if node.changes:
+        return None
+    return ModifiedMonotonicity.of_all(node.schema.names, Monotonicity.CONSTANT, Readers.RANKS)
+
+
+def same_columns(node: LogicalPlan, port: int) -> Mapping[str, str]:
+    """The sources of an operation whose columns hold those of its inputs that have their names."""
+    below = node.inputs[port].schema
+    return {n: n for n in node.schema.names if n in below}
+
+
+def no_columns(node: LogicalPlan, port: int) -> Mapping[str, str]:
+    """The sources of an operation that computes all its columns."""
+    return {}
+
+
+def always(node: LogicalPlan, port: int) -> bool:
+    """Forwards the window of its rows."""
+    return True
+
+
+def never(node: LogicalPlan, port: int) -> bool:
+    """Does not forward the window of its rows."""
+    return False
 
 
 def keys_within(keys: tuple[Names, ...], by: Names) -> tuple[Names, ...]:

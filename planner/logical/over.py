@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, Self
@@ -9,7 +10,8 @@ from typing import ClassVar, Self
 from parser.errors import Position
 from parser.types import Column, DataType, Schema
 from planner.logical.change_kinds import ModifyKindSet
-from planner.logical.node import Names, OneInput, Stateful, keys_within
+from planner.logical.monotonicity import ModifiedMonotonicity, Monotonicity
+from planner.logical.node import LogicalPlan, Names, OneInput, Stateful, keys_within
 from planner.logical.ranks import SortKey
 
 
@@ -65,6 +67,23 @@ class Over(OneInput, Stateful):
     calls: tuple[OverCall, ...]
     position: Position | None = field(default=None, compare=False, repr=False)
     at_end: bool = False
+
+    def column_sources(self, port: int) -> Mapping[str, str]:
+        return {n: n for n in self.input.schema.names}
+
+    def forwards_window(self, port: int) -> bool:
+        """True if it is done window by window: it may become a rank within windows."""
+        below = self.input.window_properties
+        return below is not None and below.start_and_end(self.partition) is not None
+
+    @cached_property
+    def monotonicity(self) -> ModifiedMonotonicity | None:
+        if self.changes:
+            return None
+        return ModifiedMonotonicity.of_all(self.schema.names, Monotonicity.CONSTANT)
+
+    def for_each(self, columns: Schema) -> LogicalPlan:
+        return replace(self, partition=(*self.partition, *columns.names))
 
     @cached_property
     def schema(self) -> Schema:

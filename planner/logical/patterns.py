@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
@@ -11,7 +11,7 @@ from typing import Self
 from parser.errors import Position
 from parser.types import Column, DataType, Schema
 from planner.logical.change_kinds import ModifyKindSet
-from planner.logical.node import Names, OneInput, Stateful
+from planner.logical.node import Names, OneInput, Stateful, constant_if_insert_only, never
 from planner.logical.ranks import SortKey
 from planner.scalar import Scalar, columns_of
 
@@ -100,6 +100,9 @@ class MatchRecognize(OneInput, Stateful):
 
     folds = False
 
+    forwards_window = never
+    monotonicity = cached_property(constant_if_insert_only)
+
     partition: tuple[str, ...]
     order: tuple[SortKey, ...]
     pattern: tuple[PatternItem, ...]
@@ -110,6 +113,9 @@ class MatchRecognize(OneInput, Stateful):
     history: tuple[PatternValue, ...]
     measures: tuple[PatternValue, ...]
     position: Position | None = field(default=None, compare=False, repr=False)
+
+    def column_sources(self, port: int) -> Mapping[str, str]:
+        return {n: n for n in self.partition}
 
     @property
     def by_event(self) -> bool:

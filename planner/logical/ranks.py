@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
 from parser.types import BIGINT, Column, Schema
 from planner.logical.change_kinds import ModifyKindSet
-from planner.logical.movement import Movement
-from planner.logical.node import Names, OneInput, Stateful, keys_within
+from planner.logical.monotonicity import ModifiedMonotonicity, Monotonicity, Readers
+from planner.logical.node import (
+    LogicalPlan,
+    Names,
+    OneInput,
+    Stateful,
+    changes_of_inputs,
+    constant_if_insert_only,
+    keys_within,
+    never,
+    same_columns,
+)
+
+# The last rank where nothing bounds them.
+MAX_RANK: Final = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -54,6 +68,14 @@ class Rank(OneInput, Stateful):
     end_column: str | None = None
     end_cut: int = 0
     limits: bool = False
+
+    forwards_window = never
+
+    def column_sources(self, port: int) -> Mapping[str, str]:
+        return {n: n for n in self.input.schema.names}
+
+    def for_each(self, columns: Schema) -> LogicalPlan:
+        return replace(self, partition=(*self.partition, *columns.names))
 
     @cached_property
     def schema(self) -> Schema:
@@ -124,18 +146,27 @@ class Rank(OneInput, Stateful):
         """Where rows are only updated, and move up alone: the columns that tell those of a
         partition apart. What falls behind the last wanted rank then comes back by its own update.
         () elsewhere."""
-        keys, moved = (
-            keys_within(self.input.upsert_keys, frozenset(self.partition)),
-            self.input.movement,
-        )
+        keys = keys_within(self.input.upsert_keys, frozenset(self.partition))
         updates = self.input.changes == ModifyKindSet.UPDATES and self.input.after_only
-        if not updates or not keys or not moved or not self.order or self.end_column is not None:
+        if not updates or not keys or not self.order or self.end_column is not None:
             return ()
-        if not all(moved.get(k.column) in (0, 1 if k.descending else -1) for k in self.order):
+        if not self._only_rises():
             return ()
         shortest = min(keys, key=lambda k: (len(k), sorted(k)))
         return tuple(
             n for n in self.input.schema.names if n in shortest and n not in self.partition
+        )
+
+    def _only_rises(self) -> bool:
+        """True if no update gives a row a greater rank."""
+        known = self.input.monotonicity
+        columns = {} if known is None else known.known_to(Readers.RANKS)
+        rising = (
+            Monotonicity.INCREASING if k.descending else Monotonicity.DECREASING for k in self.order
+        )
+        return all(
+            columns.get(k.column) in (Monotonicity.CONSTANT, way)
+            for k, way in zip(self.order, rising, strict=True)
         )
 
     @property
@@ -153,12 +184,17 @@ class Rank(OneInput, Stateful):
         return self.rank_name is not None or self.start > 1 or only_first
 
     @cached_property
-    def movement(self) -> Movement | None:
-        """Of deduplication alone; all other ranks let rows go."""
-        only_first = self.start == self.end == 1 and not self.input.changes
-        if not self.changes or not only_first:
-            return super().movement
-        return dict.fromkeys(self.partition, 0)
+    def monotonicity(self) -> ModifiedMonotonicity | None:
+        """Of deduplication the partition's columns stay; all other ranks delete rows."""
+        if not self.changes:
+            return constant_if_insert_only(self)
+        if self.start != 1 or self.end != 1 or self.input.changes:
+            return None
+        columns = {
+            n: Monotonicity.CONSTANT if n in self.partition else Monotonicity.ANY
+            for n in self.schema.names
+        }
+        return ModifiedMonotonicity(columns, Readers.RANKS)
 
     @cached_property
     def changes(self) -> ModifyKindSet:
@@ -187,6 +223,11 @@ class TemporalSort(OneInput, Stateful):
     folds: ClassVar[bool] = False
 
     order: tuple[SortKey, ...]
+
+    changes = cached_property(changes_of_inputs)
+    column_sources = same_columns
+    forwards_window = never
+    monotonicity = cached_property(constant_if_insert_only)
 
     @property
     def label(self) -> str:
@@ -223,6 +264,17 @@ class Materialize(OneInput, Stateful):
     order: tuple[SortKey, ...] = ()
     start: int = 1
     end: int | None = None
+
+    column_sources = same_columns
+    forwards_window = never
+    monotonicity = cached_property(constant_if_insert_only)
+
+    def for_each(self, columns: Schema) -> LogicalPlan:
+        """The first rows of each value; an order alone says nothing of the rows."""
+        if (self.start, self.end) == (1, None):
+            return self.input
+        last = MAX_RANK if self.end is None else self.end
+        return Rank(self.input, columns.names, self.order, self.start, last)
 
     @property
     def label(self) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from parser.types import Schema
 from planner.logical.change_kinds import ModifyKindSet
-from planner.logical.node import Names, Stateful, TwoInputs
+from planner.logical.node import Names, Stateful, TwoInputs, constant_if_insert_only, never
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,14 @@ class SetOperation(TwoInputs, Stateful):
     row_schema: Schema
     is_except: bool
     all: bool
+
+    forwards_window = never
+    monotonicity = cached_property(constant_if_insert_only)
+
+    def column_sources(self, port: int) -> Mapping[str, str]:
+        if port == 1 and self.is_except:  # no row is made of one of the right side
+            return {}
+        return dict(zip(self.schema.names, self.inputs[port].schema.names, strict=True))
 
     @property
     def schema(self) -> Schema:

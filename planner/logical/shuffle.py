@@ -7,8 +7,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from parser.types import BYTES, Column, Schema
+from planner.logical.change_kinds import ModifyKindSet
 from planner.logical.core import Scan
-from planner.logical.node import LogicalPlan, OneInput
+from planner.logical.monotonicity import ModifiedMonotonicity
+from planner.logical.node import (
+    LogicalPlan,
+    OneInput,
+    changes_of_inputs,
+    constant_if_insert_only,
+    never,
+    no_columns,
+    same_columns,
+)
 from planner.tables import MetadataColumn, Table
 
 KEY = "key"
@@ -29,6 +39,11 @@ class ShuffleOut(OneInput):
     columns: Schema
     index: int
     parts: int
+
+    changes = cached_property(changes_of_inputs)
+    column_sources = same_columns
+    forwards_window = never
+    monotonicity = cached_property(constant_if_insert_only)
 
     @property
     def schema(self) -> Schema:
@@ -51,6 +66,11 @@ class ShuffleIn(LogicalPlan):
     columns: Schema
     parts: int
 
+    changes = cached_property(changes_of_inputs)
+    column_sources = no_columns
+    forwards_window = never
+    monotonicity = cached_property(constant_if_insert_only)
+
     @property
     def schema(self) -> Schema:
         return self.columns
@@ -65,6 +85,17 @@ class ShuffleScan(Scan):
     """All that a part is sent, batches in bytes; `crossings` by output port."""
 
     crossings: tuple[str, ...] = ()
+
+    column_sources = no_columns
+    forwards_window = never
+
+    @cached_property
+    def changes(self) -> ModifyKindSet:
+        return self.table.changes
+
+    @cached_property
+    def monotonicity(self) -> ModifiedMonotonicity | None:
+        return None
 
     @cached_property
     def schema(self) -> Schema:

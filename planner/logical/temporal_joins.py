@@ -9,15 +9,18 @@ from typing import ClassVar
 from parser.types import Column
 from planner.logical.change_kinds import ModifyKindSet
 from planner.logical.joins import BinaryJoin
-from planner.logical.node import LogicalPlan, Names
+from planner.logical.node import LogicalPlan, Names, constant_if_insert_only, never
 
 
 @dataclass(frozen=True)
-class _AsOf(BinaryJoin):
+class _AsOf(BinaryJoin, abstract=True):
     """Each left row with what the right side says at its time; INNER or LEFT. Only the left side
     makes changes."""
 
     moves_conditions: ClassVar[bool] = False
+
+    forwards_window = never
+    monotonicity = cached_property(constant_if_insert_only)
 
     def filters(self, port: int) -> bool:
         return port == 0

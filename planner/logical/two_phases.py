@@ -3,14 +3,16 @@ and the results behind."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Final
 
 from parser.types import BIGINT, Column, Schema
-from planner.logical import movement as moves
 from planner.logical.aggregates import GroupAggregate
-from planner.logical.node import Names, OneInput
+from planner.logical.change_kinds import ModifyKindSet
+from planner.logical.monotonicity import ModifiedMonotonicity
+from planner.logical.node import Names, OneInput, changes_of_inputs, never
 from planner.logical.windows import AggregateCall
 from udf.aggregates.registry import bind_aggregate
 
@@ -25,6 +27,16 @@ class LocalAggregate(OneInput):
 
     keys: tuple[str, ...]
     aggregates: tuple[AggregateCall, ...]
+
+    changes = cached_property(changes_of_inputs)
+    forwards_window = never
+
+    @cached_property
+    def monotonicity(self) -> ModifiedMonotonicity | None:
+        return None  # its rows are parts of results
+
+    def column_sources(self, port: int) -> Mapping[str, str]:
+        return {k: k for k in self.keys}
 
     @cached_property
     def parts(self) -> tuple[Column, ...]:
@@ -61,16 +73,24 @@ class LocalAggregate(OneInput):
     def reads(self, outputs: Names, port: int) -> Names:
         return frozenset(self.keys).union(*(a.columns for a in self.aggregates))
 
-    @cached_property
-    def movement(self) -> moves.Movement | None:
-        return None
-
 
 @dataclass(frozen=True)
 class GlobalAggregate(GroupAggregate):
     """The aggregate over the rows of a `LocalAggregate`."""
 
     whole: ClassVar[bool] = True
+
+    forwards_window = never
+
+    def column_sources(self, port: int) -> Mapping[str, str]:
+        return super().column_sources(port)
+
+    @cached_property
+    def changes(self) -> ModifyKindSet:
+        return super().changes
+
+    def exchange(self, port: int) -> tuple[str, ...]:
+        return super().exchange(port)
 
     @property
     def local(self) -> LocalAggregate:
@@ -88,5 +108,5 @@ class GlobalAggregate(GroupAggregate):
         return frozenset(self.local.schema.names)
 
     @cached_property
-    def movement(self) -> moves.Movement | None:
-        return self.as_one.movement
+    def monotonicity(self) -> ModifiedMonotonicity | None:
+        return self.as_one.monotonicity

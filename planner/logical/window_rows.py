@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
 from planner.logical.change_kinds import ModifyKindSet
 from planner.logical.joins import BinaryJoin
-from planner.logical.node import Names
+from planner.logical.monotonicity import ModifiedMonotonicity
+from planner.logical.node import Names, always, constant_if_insert_only
 from planner.logical.ranks import Rank
 
 
@@ -22,9 +24,21 @@ class WindowRank(Rank):
 
     bounds: tuple[str, str] = ("", "")
 
+    forwards_window = always
+
+    def column_sources(self, port: int) -> Mapping[str, str]:
+        return super().column_sources(port)
+
+    @cached_property
+    def monotonicity(self) -> ModifiedMonotonicity | None:
+        return constant_if_insert_only(self)
+
     @property
     def parameters(self) -> tuple[str, ...]:
         return (*super().parameters, *self.bounds)
+
+    def exchange(self, port: int) -> tuple[str, ...]:
+        return super().exchange(port)
 
     @cached_property
     def deduplicates(self) -> bool:
@@ -47,6 +61,12 @@ class WindowJoin(BinaryJoin):
 
     starts: tuple[str, str] = ("", "")
     ends: tuple[str, str] = ("", "")
+
+    monotonicity = cached_property(constant_if_insert_only)
+
+    def forwards_window(self, port: int) -> bool:
+        """True if every row is made of one of that side, so that its bounds are not NULL."""
+        return not self.kind.keeps(1 - port)
 
     @property
     def parameters(self) -> tuple[str, ...]:

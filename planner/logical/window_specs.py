@@ -1,93 +1,419 @@
-"""What windows there are: where they begin and end, in ms of the clock of their time zone."""
+"""The kinds of windows, with their arithmetic: slices, bounds, and the windows that a time is in.
+
+A kind of window is one class. It says how it is written (`function`, `of_lengths`), and the
+operators ask it for all that they need to know of its windows, on whole columns (arrays of ms):
+they know no kind. An aligned kind needs no operator of its own.
+
+Times and bounds are ms on the clock of the window's time zone (`zone`) where the time is a
+TIMESTAMP_LTZ; else they are what the TIMESTAMP says. A slice and a window are known by their ends:
+the instant behind their last ms."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from math import gcd
-from typing import TypeAlias
+from typing import ClassVar, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from parser.types import Root
+
+Times: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Tumble:
-    """Windows of `size_ms` that begin at multiples of it plus `offset_ms`, in the time zone
-    `zone`."""
+class WindowFunction:
+    """How a kind of window is written as a table function (FLIP-145). `lengths` are its parameters
+    behind DATA and TIMECOL, in order; OFFSET is the only one that may be left out. `usage` is an
+    example, `unit` the type of the lengths. `partitioned`: the TABLE takes PARTITION BY."""
+
+    lengths: tuple[str, ...]
+    usage: str
+    unit: Root = Root.INTERVAL_DAY_TIME
+    partitioned: bool = False
+
+
+_TABLE = "TABLE t, DESCRIPTOR(time column), "
+
+
+@dataclass(frozen=True)
+class Window(ABC):
+    """A kind of window over the times of `time_column`, with its lengths."""
+
+    # The name in SQL. A class without one is no kind, but shares code.
+    name: ClassVar[str] = ""
+    function: ClassVar[WindowFunction]
+    # The lengths that GROUP BY name(time, …) takes; None if GROUP BY has no such function.
+    group_lengths: ClassVar[tuple[str, ...] | None] = None
+    # True if Flink computes aggregates over these windows before the exchange and behind it
+    # (TwoStageOptimizedWindowAggregateRule).
+    in_two_steps: ClassVar[bool] = False
+    # True if windows with different ends have one start, so that the start is no key.
+    shares_start: ClassVar[bool] = False
 
     time_column: str
+
+    @property
+    @abstractmethod
+    def zone(self) -> str:
+        """The time zone by whose clock the bounds are counted."""
+
+    @staticmethod
+    def kinds() -> Mapping[str, type[Window]]:
+        """All kinds by their names in SQL."""
+        kinds: dict[str, type[Window]] = {}
+        waiting = Window.__subclasses__()
+        while waiting:
+            kind = waiting.pop()
+            waiting += kind.__subclasses__()
+            if kind.name:
+                kinds[kind.name] = kind
+        return kinds
+
+    @classmethod
+    @abstractmethod
+    def of_lengths(cls, time_column: str, zone: str, lengths: Mapping[str, int]) -> Self:
+        """The window with these values of the parameters of its `function`."""
+
+    def fault(self) -> tuple[str, str] | None:
+        """The parameter that does not go with the others, and why; None if they are right."""
+        return None
+
+    def is_like(self, other: Window) -> bool:
+        """True if equal times are in equal windows of both, whatever the times are called."""
+        return replace(self, time_column="") == replace(other, time_column="")
+
+    @abstractmethod
+    def slice_numbers(self, times: Times) -> Times:
+        """For each time a number, which rises wherever a window may begin or end."""
+
+
+class AlignedWindow(Window):
+    """A kind whose bounds do not depend on the data. Its windows are made of slices, which no bound
+    of a window lies in: each time is in one slice."""
+
+    # True if a time may be in several windows, or in none.
+    may_overlap: ClassVar[bool]
+
+    @property
+    @abstractmethod
+    def is_disjoint(self) -> bool:
+        """True if every slice is a window, and there are no others."""
+
+    @property
+    def has_gaps(self) -> bool:
+        """True if there are times between one window and the next."""
+        return False
+
+    @abstractmethod
+    def slice_ends(self, times: Times) -> Times:
+        """The slice of each time, by its end."""
+
+    @abstractmethod
+    def slice_starts(self, ends: Times) -> Times:
+        """The starts of the slices with these ends."""
+
+    @abstractmethod
+    def starts(self, ends: Times) -> Times:
+        """The starts of the windows with these ends."""
+
+    @abstractmethod
+    def first_ends(self, slices: Times) -> Times:
+        """The ends of the first windows that contain the slices."""
+
+    @abstractmethod
+    def last_ends(self, slices: Times) -> Times:
+        """The ends of the last windows that contain the slices; before `first_ends` where none
+        does."""
+
+    @abstractmethod
+    def next_ends(self, ends: Times) -> Times:
+        """For each end of a window, that of the next one."""
+
+    @abstractmethod
+    def previous_ends(self, ends: Times) -> Times:
+        """For each end of a window, that of the one before."""
+
+    @abstractmethod
+    def later_ends(self, ends: Times, now: int) -> Times:
+        """For ends of windows that are over at `now`, those of windows that are not, which rows
+        that came too late for the former get instead."""
+
+    @abstractmethod
+    def windows_of(self, slices: Times) -> tuple[Times, Times]:
+        """All windows of each slice, in the order in which rows get them: the numbers of the
+        slices, and the ends of the windows."""
+
+    def fault_over_streams(self) -> tuple[str, str] | None:
+        """Why streams have no aggregate over these windows of a table function, and a hint; None if
+        they have."""
+        return None
+
+
+class DisjointWindow(AlignedWindow):
+    """A kind whose slices are its windows: a class of it has but `slice_numbers`, `slice_ends` and
+    `slice_starts`."""
+
+    may_overlap: ClassVar[bool] = False
+
+    @property
+    def is_disjoint(self) -> bool:
+        return True
+
+    def starts(self, ends: Times) -> Times:
+        return self.slice_starts(ends)
+
+    def first_ends(self, slices: Times) -> Times:
+        return slices
+
+    def last_ends(self, slices: Times) -> Times:
+        return slices
+
+    def next_ends(self, ends: Times) -> Times:
+        return self.slice_ends(ends)
+
+    def previous_ends(self, ends: Times) -> Times:
+        return self.slice_starts(ends)
+
+    def later_ends(self, ends: Times, now: int) -> Times:
+        return self.slice_ends(np.full(len(ends), now))
+
+    def windows_of(self, slices: Times) -> tuple[Times, Times]:
+        return np.arange(len(slices)), slices
+
+
+class _EvenSlices(AlignedWindow):
+    """Slices of one length, of which one begins at `offset_ms` (before or behind 1970)."""
+
+    offset_ms: int
+
+    @property
+    @abstractmethod
+    def slice_ms(self) -> int:
+        """The length of a slice."""
+
+    def slice_numbers(self, times: Times) -> Times:
+        return (times - self.offset_ms) // self.slice_ms
+
+    def slice_ends(self, times: Times) -> Times:
+        return times - (times - self.offset_ms) % self.slice_ms + self.slice_ms
+
+    def slice_starts(self, ends: Times) -> Times:
+        return ends - self.slice_ms
+
+
+class _OverlappingWindow(_EvenSlices):
+    """Windows of up to `size_ms` that end at equal distances."""
+
+    may_overlap: ClassVar[bool] = True
+    # The order of the windows of one row.
+    latest_first: ClassVar[bool] = False
+
+    size_ms: int
+
+    @property
+    @abstractmethod
+    def distance_ms(self) -> int:
+        """From the end of one window to that of the next."""
+
+    @property
+    def is_disjoint(self) -> bool:
+        return self.slice_ms == self.size_ms
+
+    @property
+    def has_gaps(self) -> bool:
+        return self.distance_ms > self.size_ms
+
+    def next_ends(self, ends: Times) -> Times:
+        return ends + self.distance_ms
+
+    def previous_ends(self, ends: Times) -> Times:
+        return ends - self.distance_ms
+
+    def later_ends(self, ends: Times, now: int) -> Times:
+        return ends + ((now - ends) // self.size_ms + 1) * self.size_ms
+
+    def windows_of(self, slices: Times) -> tuple[Times, Times]:
+        first, last = self.first_ends(slices), self.last_ends(slices)
+        counts = np.maximum((last - first) // self.distance_ms + 1, 0)
+        rows = np.repeat(np.arange(len(slices)), counts)
+        # The number of each window among those of its slice.
+        nth = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        if self.latest_first:
+            return rows, last[rows] - nth * self.distance_ms
+        return rows, first[rows] + nth * self.distance_ms
+
+
+@dataclass(frozen=True)
+class Tumble(DisjointWindow, _EvenSlices):
+    """Windows of `size_ms`, of which one begins at `offset_ms`."""
+
+    name: ClassVar[str] = "TUMBLE"
+    function: ClassVar[WindowFunction] = WindowFunction(
+        ("SIZE", "OFFSET"), f"TUMBLE({_TABLE}INTERVAL '1' MINUTE)"
+    )
+    group_lengths: ClassVar[tuple[str, ...] | None] = ("SIZE",)
+    in_two_steps: ClassVar[bool] = True
+
     size_ms: int
     offset_ms: int = 0
     zone: str = "UTC"
 
+    @classmethod
+    def of_lengths(cls, time_column: str, zone: str, lengths: Mapping[str, int]) -> Self:
+        return cls(time_column, lengths["SIZE"], lengths.get("OFFSET", 0), zone)
+
+    def fault(self) -> tuple[str, str] | None:
+        if abs(self.offset_ms) < self.size_ms:
+            return None
+        return "OFFSET", "the offset of a window must be smaller than its size"
+
     @property
     def slice_ms(self) -> int:
-        """The length of the parts that windows are made of: each row is in one of them."""
         return self.size_ms
 
     def __str__(self) -> str:
-        return f"TUMBLE({self.time_column}, {self.size_ms} ms{_shown(self.offset_ms)})"
+        return f"TUMBLE({self.time_column}, {self.size_ms} ms{_offset(self.offset_ms)})"
 
 
 @dataclass(frozen=True)
-class Hop:
-    """Windows of `size_ms` of which one begins at each multiple of `slide_ms` plus `offset_ms`."""
+class Hop(_OverlappingWindow):
+    """Windows of `size_ms`, of which one begins at each multiple of `slide_ms` plus `offset_ms`."""
 
-    time_column: str
+    name: ClassVar[str] = "HOP"
+    function: ClassVar[WindowFunction] = WindowFunction(
+        ("SLIDE", "SIZE", "OFFSET"), f"HOP({_TABLE}INTERVAL '1' MINUTE, INTERVAL '5' MINUTE)"
+    )
+    group_lengths: ClassVar[tuple[str, ...] | None] = ("SLIDE", "SIZE")
+    latest_first: ClassVar[bool] = True
+
     slide_ms: int
     size_ms: int
     offset_ms: int = 0
     zone: str = "UTC"
 
+    @classmethod
+    def of_lengths(cls, time_column: str, zone: str, lengths: Mapping[str, int]) -> Self:
+        offset_ms = lengths.get("OFFSET", 0)
+        return cls(time_column, lengths["SLIDE"], lengths["SIZE"], offset_ms, zone)
+
     @property
     def slice_ms(self) -> int:
         return gcd(self.slide_ms, self.size_ms)
 
-    def __str__(self) -> str:
-        return (
-            f"HOP({self.time_column}, {self.slide_ms} ms, {self.size_ms}"
-            f" ms{_shown(self.offset_ms)})"
+    @property
+    def distance_ms(self) -> int:
+        return self.slide_ms
+
+    def starts(self, ends: Times) -> Times:
+        return ends - self.size_ms
+
+    def first_ends(self, slices: Times) -> Times:
+        return slices + (self.offset_ms + self.size_ms - slices) % self.slide_ms
+
+    def last_ends(self, slices: Times) -> Times:
+        latest = slices - self.slice_ms + self.size_ms
+        return latest - (latest - self.offset_ms - self.size_ms) % self.slide_ms
+
+    def fault_over_streams(self) -> tuple[str, str] | None:
+        """Windows must not end between the beginnings of others."""
+        if not self.size_ms % self.slide_ms:
+            return None
+        message = (
+            f"aggregates over HOP need a size that is a multiple of the slide, but {self.size_ms}"
+            f" ms is none of {self.slide_ms} ms"
         )
+        return message, "GROUP BY HOP(ts, slide, size) takes any"
+
+    def __str__(self) -> str:
+        lengths = f"{self.slide_ms} ms, {self.size_ms} ms"
+        return f"HOP({self.time_column}, {lengths}{_offset(self.offset_ms)})"
 
 
 @dataclass(frozen=True)
-class Cumulate:
-    """Windows that begin at multiples of `size_ms` plus `offset_ms` and end at each multiple of
+class Cumulate(_OverlappingWindow):
+    """Windows that begin at multiples of `size_ms` plus `offset_ms`, and end at each multiple of
     `step_ms` behind that, up to `size_ms`."""
 
-    time_column: str
+    name: ClassVar[str] = "CUMULATE"
+    function: ClassVar[WindowFunction] = WindowFunction(
+        ("STEP", "SIZE", "OFFSET"), f"CUMULATE({_TABLE}INTERVAL '1' HOUR, INTERVAL '1' DAY)"
+    )
+    in_two_steps: ClassVar[bool] = True
+    shares_start: ClassVar[bool] = True
+
     step_ms: int
     size_ms: int
     offset_ms: int = 0
     zone: str = "UTC"
 
+    @classmethod
+    def of_lengths(cls, time_column: str, zone: str, lengths: Mapping[str, int]) -> Self:
+        offset_ms = lengths.get("OFFSET", 0)
+        return cls(time_column, lengths["STEP"], lengths["SIZE"], offset_ms, zone)
+
+    def fault(self) -> tuple[str, str] | None:
+        if not self.size_ms % self.step_ms:
+            return None
+        return "SIZE", (
+            f"the size of CUMULATE must be a multiple of its step, but {self.size_ms} ms is none of"
+            f" {self.step_ms} ms"
+        )
+
     @property
     def slice_ms(self) -> int:
         return self.step_ms
 
+    @property
+    def distance_ms(self) -> int:
+        return self.step_ms
+
+    def starts(self, ends: Times) -> Times:
+        return ends - 1 - (ends - 1 - self.offset_ms) % self.size_ms
+
+    def first_ends(self, slices: Times) -> Times:
+        return slices
+
+    def last_ends(self, slices: Times) -> Times:
+        return self.starts(slices) + self.size_ms
+
     def __str__(self) -> str:
-        return (
-            f"CUMULATE({self.time_column}, {self.step_ms} ms, {self.size_ms}"
-            f" ms{_shown(self.offset_ms)})"
-        )
+        lengths = f"{self.step_ms} ms, {self.size_ms} ms"
+        return f"CUMULATE({self.time_column}, {lengths}{_offset(self.offset_ms)})"
 
 
 @dataclass(frozen=True)
-class Session:
+class Session(Window):
     """For each value of `keys` (none: for all rows), windows from a row to `gap_ms` behind the last
     one that came less than `gap_ms` after the one before it."""
 
-    time_column: str
+    name: ClassVar[str] = "SESSION"
+    function: ClassVar[WindowFunction] = WindowFunction(
+        ("GAP",),
+        "SESSION(TABLE t PARTITION BY key, DESCRIPTOR(time column), INTERVAL '1' MINUTE)",
+        partitioned=True,
+    )
+    group_lengths: ClassVar[tuple[str, ...] | None] = ("GAP",)
+
     gap_ms: int
     keys: tuple[str, ...] = ()
     zone: str = "UTC"
+
+    @classmethod
+    def of_lengths(cls, time_column: str, zone: str, lengths: Mapping[str, int]) -> Self:
+        return cls(time_column, lengths["GAP"], (), zone)
+
+    def slice_numbers(self, times: Times) -> Times:
+        """A session may end at any instant."""
+        return times
 
     def __str__(self) -> str:
         by = f" by {', '.join(self.keys)}" if self.keys else ""
         return f"SESSION({self.time_column}, {self.gap_ms} ms{by})"
 
 
-# Windows that lie where they lie whatever rows there are.
-Aligned: TypeAlias = Tumble | Hop | Cumulate
-Window: TypeAlias = Aligned | Session
-
-
-def _shown(offset_ms: int) -> str:
+def _offset(offset_ms: int) -> str:
     return f", offset {offset_ms} ms" if offset_ms else ""

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Self
 
 from parser.types import Column, DataType, Schema, timestamp
 from planner.logical.change_kinds import ModifyKindSet
-from planner.logical.node import LogicalPlan, Names, OneInput, Stateful
-from planner.logical.window_specs import Aligned, Cumulate, Hop, Session, Window
+from planner.logical.monotonicity import ModifiedMonotonicity
+from planner.logical.node import (
+    LogicalPlan,
+    Names,
+    OneInput,
+    Stateful,
+    changes_of_inputs,
+    constant_if_insert_only,
+    never,
+    same_columns,
+)
+from planner.logical.window_properties import WindowBound, WindowProperties
+from planner.logical.window_specs import AlignedWindow, Session, Window
 
 WINDOW_COLUMNS = ("window_start", "window_end", "window_time")
 
@@ -28,13 +39,31 @@ def window_columns(source: Schema, time_column: str, names: Sequence[str]) -> tu
 @dataclass(frozen=True)
 class WindowAssign(OneInput):
     """Each row once for each window that it falls into: the input's columns, then those of the
-    window. `sliced`: once only, with the bounds of its slice (`window.slice_ms`) instead."""
+    window. `sliced`: once only, with the bounds of its slice instead."""
 
     hands_on: ClassVar[bool] = True
+    selects_rows: ClassVar[bool] = False
 
-    window: Aligned
+    window: AlignedWindow
     names: tuple[str, str, str] = WINDOW_COLUMNS
     sliced: bool = False
+
+    changes = cached_property(changes_of_inputs)
+    column_sources = same_columns
+    forwards_window = never  # its rows are in its own windows
+    monotonicity = cached_property(constant_if_insert_only)
+
+    @property
+    def made_window(self) -> Window:
+        return self.window
+
+    @property
+    def window_names(self) -> tuple[str, str, str]:
+        return self.names
+
+    @cached_property
+    def window_properties(self) -> WindowProperties:
+        return WindowProperties(self.window, dict(zip(self.names, WindowBound, strict=True)))
 
     @cached_property
     def schema(self) -> Schema:
@@ -61,8 +90,8 @@ class WindowAssign(OneInput):
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:
-        several = not self.sliced and self.window.slice_ms != self.window.size_ms
-        more = frozenset(self.names[:2] if several else ())
+        one_window = self.sliced or self.window.is_disjoint
+        more = frozenset(() if one_window else self.names[:2])
         return tuple(key | more for key in self.input.upsert_keys)
 
 
@@ -77,6 +106,23 @@ class SessionAssign(OneInput, Stateful):
 
     window: Session
     names: tuple[str, str, str] = WINDOW_COLUMNS
+
+    changes = cached_property(changes_of_inputs)
+    column_sources = same_columns
+    forwards_window = never  # its rows are in its own windows
+    monotonicity = cached_property(constant_if_insert_only)
+
+    @property
+    def made_window(self) -> Window:
+        return self.window
+
+    @property
+    def window_names(self) -> tuple[str, str, str]:
+        return self.names
+
+    @cached_property
+    def window_properties(self) -> WindowProperties:
+        return WindowProperties(self.window, dict(zip(self.names, WindowBound, strict=True)))
 
     @cached_property
     def schema(self) -> Schema:
@@ -141,9 +187,32 @@ class WindowAggregate(OneInput, Stateful):
     keys: tuple[str, ...]
     aggregates: tuple[AggregateCall, ...]
     window_columns: tuple[str, str, str] = WINDOW_COLUMNS
-    shared: Hop | Cumulate | None = None
+    shared: AlignedWindow | None = None
     session: Session | None = None
     earliest_first: bool = False
+
+    forwards_window = never  # a window is one row of each key now, which names it itself
+
+    @cached_property
+    def monotonicity(self) -> ModifiedMonotonicity | None:
+        return constant_if_insert_only(self)
+
+    def column_sources(self, port: int) -> Mapping[str, str]:
+        bounds = () if self.session is not None else self.window_columns
+        return {n: n for n in (*self.keys, *bounds)}
+
+    @property
+    def made_window(self) -> Window | None:
+        return self.session
+
+    @property
+    def window_names(self) -> tuple[str, str, str]:
+        return self.window_columns
+
+    @cached_property
+    def window_properties(self) -> WindowProperties:
+        bounds = dict(zip(self.window_columns, WindowBound, strict=True))
+        return WindowProperties(windows_below(self)[0], bounds)
 
     @cached_property
     def schema(self) -> Schema:
@@ -212,14 +281,9 @@ class WindowAggregate(OneInput, Stateful):
     def upsert_keys(self) -> tuple[Names, ...]:
         """Any column of the window tells the windows of a key apart; CUMULATE has many with one
         start."""
-        columns = self.window_columns[1:] if _accumulates(self.input) else self.window_columns
+        one_start = windows_below(self)[0].shares_start
+        columns = self.window_columns[1:] if one_start else self.window_columns
         return tuple(frozenset((*self.keys, c)) for c in columns)
-
-
-def _accumulates(plan: LogicalPlan) -> bool:
-    if isinstance(plan, WindowAssign):
-        return isinstance(plan.window, Cumulate)
-    return any(map(_accumulates, plan.inputs))
 
 
 @dataclass(frozen=True)
@@ -235,6 +299,18 @@ class EmittingAggregate(WindowAggregate):
     late_ms: int | None = None
     lateness_ms: int = 0
 
+    forwards_window = never
+
+    def column_sources(self, port: int) -> Mapping[str, str]:
+        return super().column_sources(port)
+
+    @cached_property
+    def monotonicity(self) -> ModifiedMonotonicity | None:
+        return None  # what late rows change goes either way
+
+    def exchange(self, port: int) -> tuple[str, ...]:
+        return super().exchange(port)
+
     @property
     def parameters(self) -> tuple[str, ...]:
         return (*super().parameters, str(self.early_ms), str(self.late_ms), str(self.lateness_ms))
@@ -246,8 +322,8 @@ class EmittingAggregate(WindowAggregate):
 
 def windows_below(plan: LogicalPlan) -> tuple[Window, DataType]:
     """The windows whose columns the rows of `plan` carry, and the type of their time."""
-    while not isinstance(plan, WindowAssign | SessionAssign):
-        if isinstance(plan, WindowAggregate) and plan.session is not None:
-            return plan.session, plan.schema.type(plan.window_columns[2])
+    while (window := plan.made_window) is None:
         plan = plan.inputs[0]
-    return plan.window, plan.schema.type(plan.names[2])
+    names = plan.window_names
+    assert names is not None, f"{type(plan).__name__} puts rows into windows"
+    return window, plan.schema.type(names[WindowBound.TIME])

@@ -8,9 +8,17 @@ from dataclasses import replace
 
 from parser.types import BOOLEAN
 from planner.analysis.totality import can_fail
-from planner.logical import BinaryJoin, Filter, JoinKind, LogicalPlan, Project, parts_of
+from planner.logical import BinaryJoin, Filter, JoinKind, LogicalPlan, Project
 from planner.rewrite import conjunction, conjuncts, references, substitute
-from planner.scalar import Call, ColumnRef, Literal, Scalar, columns_of, is_deterministic
+from planner.scalar import (
+    Call,
+    ColumnRef,
+    Literal,
+    Scalar,
+    columns_of,
+    conjuncts_of,
+    is_deterministic,
+)
 
 Push = Callable[[LogicalPlan], LogicalPlan]
 
@@ -66,7 +74,7 @@ def filtered_join(node: Filter, join: BinaryJoin, push: Push) -> LogicalPlan:
         [_filtered(i, m, node.salt, push) for i, m in zip(join.inputs, moved, strict=True)]
     )
     if joined:
-        join = replace(join, condition=_all([*parts_of(join.condition), *joined]))
+        join = replace(join, condition=_all([*conjuncts_of(join.condition), *joined]))
     below = _as_before(into_sides(join, push), before)
     return replace(node, input=below, predicate=conjunction(stay)) if stay else below
 
@@ -83,7 +91,7 @@ def into_sides(join: BinaryJoin, push: Push) -> BinaryJoin:
     in any case."""
     moved: tuple[list[Scalar], list[Scalar]] = ([], [])
     stay: list[Scalar] = []
-    for part in parts_of(join.condition):
+    for part in conjuncts_of(join.condition):
         side = _side_within(join, part)
         (stay if side is None else moved[side]).append(part)
     if not any(moved):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from parser.types import STRING, DataType
-from planner.logical import BinaryJoin, LogicalPlan, Project, TemporalJoin, parts_of
+from planner.logical import BinaryJoin, LogicalPlan, Project, TemporalJoin
 from planner.rewrite import conjunction, references, transform
-from planner.scalar import Call, ColumnRef, Scalar, columns_of, is_deterministic
+from planner.scalar import Call, ColumnRef, Scalar, columns_of, conjuncts_of, is_deterministic
 
 _EQUALITIES = ("=", "IS NOT DISTINCT FROM")
 
@@ -35,11 +35,11 @@ def join_keys(plan: LogicalPlan) -> LogicalPlan:
 def _keyed(node: LogicalPlan) -> LogicalPlan:
     if not isinstance(node, BinaryJoin):
         return node
-    parts = [_null_safe(p) for p in parts_of(node.condition)]
+    parts = [_null_safe(p) for p in conjuncts_of(node.condition)]
     added: tuple[dict[str, Scalar], dict[str, Scalar]] = ({}, {})
     names = {*node.left.schema.names, *node.right.schema.names}
     keyed = [_part(p, node, added, names) for p in parts]
-    if all(a is b for a, b in zip(keyed, parts_of(node.condition), strict=True)):
+    if all(a is b for a, b in zip(keyed, conjuncts_of(node.condition), strict=True)):
         return node
     sides = [_with(side, items) for side, items in zip(node.inputs, added, strict=True)]
     joined = replace(node.with_inputs(sides), condition=conjunction(keyed))

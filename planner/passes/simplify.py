@@ -9,9 +9,8 @@ from parser.types import Root
 from planner.analysis.totality import can_fail
 from planner.logical import Filter, LogicalPlan
 from planner.rewrite import conjunction, conjuncts, map_expressions, rewrite, transform
-from planner.scalar import Call, Literal, Scalar, is_deterministic
+from planner.scalar import MIRRORED, Call, Literal, Scalar, is_deterministic
 
-MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 NEGATED = {
     "=": "<>",
     "<>": "=",

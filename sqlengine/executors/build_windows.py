@@ -6,7 +6,6 @@ from typing import TypeAlias
 
 from planner.logical import (
     EmittingAggregate,
-    Filter,
     LogicalPlan,
     SessionAssign,
     WindowAggregate,
@@ -14,6 +13,7 @@ from planner.logical import (
     WindowJoin,
     WindowRank,
 )
+from planner.scalar import digest_of
 from sqlengine.operators.base import Operator
 from sqlengine.operators.windows.aggregate import WindowAggregateOperator
 from sqlengine.operators.windows.assign import WindowAssignOperator
@@ -59,11 +59,11 @@ def _take_turns(plan: WindowJoin) -> bool:
 
 
 def _way(plan: LogicalPlan) -> tuple[tuple[str, ...], str]:
-    """The conditions on the way of rows from the node that they have their watermark from, and that
-    node."""
-    conditions = []
+    """The operations that select rows between the node that the rows have their watermark from and
+    `plan`, and that node."""
+    selecting = []
     while plan.hands_on:
-        if isinstance(plan, Filter):
-            conditions.append(plan.predicate.digest)
+        if plan.selects_rows:
+            selecting.append(digest_of(*plan.identity))
         (plan,) = plan.inputs
-    return tuple(conditions), plan.digest
+    return tuple(selecting), plan.digest

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby
 
 import numpy as np
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from parser.types import BOOLEAN, INT, STRING, Schema
 from planner.logical import Join, JoinKind, LogicalPlan, Names
 from planner.logical.change_kinds import ModifyKindSet
+from planner.logical.node import constant_if_insert_only, never, no_columns
 from planner.scalar import Call, ColumnRef, Scalar
 from sqlengine.batch import Batch
 from sqlengine.executors.spark.worker import TaskContext
@@ -37,6 +39,10 @@ class Source(LogicalPlan):
     row: Schema
     may: ModifyKindSet
     unique: tuple[Names, ...] = ()
+
+    column_sources = no_columns
+    forwards_window = never
+    monotonicity = cached_property(constant_if_insert_only)
 
     @property
     def schema(self) -> Schema:

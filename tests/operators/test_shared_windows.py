@@ -13,7 +13,7 @@ import pytest
 from parser.types import BIGINT, INT, STRING, Schema, timestamp
 from planner.logical import (
     AggregateCall,
-    Aligned,
+    AlignedWindow,
     AssignWatermark,
     Cumulate,
     Hop,
@@ -49,7 +49,7 @@ def feed(seed: int, count: int = 150) -> list[Row]:
     return found
 
 
-def windows_of(window: Aligned, time: int) -> Iterator[tuple[int, int]]:
+def windows_of(window: AlignedWindow, time: int) -> Iterator[tuple[int, int]]:
     if isinstance(window, Hop):
         start = time - time % window.slide_ms
         while start > time - window.size_ms:
@@ -68,7 +68,7 @@ class Open:
     rows: list[Row]
 
 
-def naive(feed: Sequence[Row], window: Aligned | Session) -> tuple[list[Open], int]:
+def naive(feed: Sequence[Row], window: AlignedWindow | Session) -> tuple[list[Open], int]:
     """The windows in the order in which they are over, with their rows; how many rows were in
     none."""
     reached, late, held, done = -(2**63), 0, list[Open](), list[Open]()

@@ -7,9 +7,17 @@ from dataclasses import dataclass, replace
 
 from parser.errors import PlanError
 from parser.types import BOOLEAN, Root
-from planner.logical import BinaryJoin, Filter, IntervalJoin, Join, JoinKind, LogicalPlan, parts_of
+from planner.logical import BinaryJoin, Filter, IntervalJoin, Join, JoinKind, LogicalPlan
 from planner.rewrite import conjunction, conjuncts
-from planner.scalar import Call, ColumnRef, Literal, Scalar, columns_of, is_deterministic
+from planner.scalar import (
+    Call,
+    ColumnRef,
+    Literal,
+    Scalar,
+    columns_of,
+    conjuncts_of,
+    is_deterministic,
+)
 
 _MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
@@ -78,7 +86,7 @@ def _as_interval(join: Join, above: Sequence[Scalar]) -> IntervalJoin | None:
     """Returns the join with the time bounds that its condition, and conditions `above` it, give.
 
     None where they do not bound the times on both sides. PlanError where an input is updated."""
-    conditions = [*parts_of(join.condition)]
+    conditions = [*conjuncts_of(join.condition)]
     bounds = [b for c in (*conditions, *above) for b in _bounds(join, c)]
     if not bounds:
         return None

@@ -10,8 +10,8 @@ from sqlglot import exp
 
 from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
+from planner.analysis import window_operations
 from planner.analysis.top_n import rewrite_top_n
-from planner.analysis.window_columns import made
 from planner.binder import pool
 from planner.binder.expressions import literals
 from planner.binder.expressions.calls import function_call
@@ -22,9 +22,9 @@ from planner.binder.subqueries import domains
 from planner.binder.subqueries import join_conditions as join_subqueries
 from planner.binder.subqueries.decorrelate import outward, pulled
 from planner.binder.subqueries.expressions import BindQuery
-from planner.logical import GroupAggregate, Join, JoinKind, LogicalPlan, Project, parts_of
+from planner.logical import GroupAggregate, Join, JoinKind, LogicalPlan, Project
 from planner.rewrite import conjunction, references, substitute
-from planner.scalar import ColumnRef, Literal, Scalar
+from planner.scalar import ColumnRef, Literal, Scalar, conjuncts_of
 
 # A plan, and the columns of it that can be named.
 Relation = tuple[LogicalPlan, Scope]
@@ -86,7 +86,7 @@ def _conditions(
 ) -> list[Scalar]:
     """Binds the conjuncts of the join condition: equal shared columns, and the parts of ON."""
     equalities = [function_call("=", pair, node) for pair in shared.values()]
-    return equalities + [c for part in on for c in parts_of(bind_condition(part, place))]
+    return equalities + [c for part in on for c in conjuncts_of(bind_condition(part, place))]
 
 
 def _on(node: exp.Join) -> tuple[list[exp.Expression], list[exp.Expression]]:
@@ -106,7 +106,7 @@ def _joined(
     if not left[1].batch:  # ranks within windows only come
         plans = _ranked(plans[0]), _ranked(plans[1])
     return (
-        made(*plans, kind, condition)
+        window_operations.join(*plans, kind, condition)
         if time is None
         else temporals.made(*plans, kind, condition, time, *left)
     )

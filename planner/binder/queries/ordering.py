@@ -15,11 +15,10 @@ from planner.binder.scope import Context, Query, distinct_names
 from planner.binder.windows.over import sort_keys
 from planner.catalog import View
 from planner.logical import LogicalPlan, Materialize, Project, Rank, SortKey, TemporalSort
+from planner.logical.ranks import MAX_RANK
 from planner.rewrite import nodes, replace_where
 from planner.scalar import ColumnRef, Scalar, columns_of
 
-# The number of a row behind which there is none.
-LAST = 2**31 - 1
 # How the columns are called that an order computes and the query does not give.
 HIDDEN = "sort$"
 
@@ -118,7 +117,7 @@ class Ordering:
             return self._in_batch(plan, limit, offset or 0)
         if limit is not None:
             start = (offset or 0) + 1
-            return _first(plan, self.keys, start, min(start - 1 + limit, LAST))
+            return _first(plan, self.keys, start, min(start - 1 + limit, MAX_RANK))
         if offset or (self.keys and offset is not None):
             position = position_of(self.node.args["offset"])
             raise UnsupportedError(

@@ -40,8 +40,7 @@ from planner.binder.scope import (
     distinct_names,
 )
 from planner.binder.subqueries.expressions import Subqueries
-from planner.binder.windows import aggregates
-from planner.binder.windows import groups as window_groups
+from planner.binder.windows import aggregates, tvf_aggregates
 from planner.binder.windows import table_functions as windows
 from planner.binder.windows.over import OverCalls, with_aliases
 from planner.binder.windows.patterns import bind_match
@@ -169,7 +168,7 @@ def _set_operation(node: exp.SetOperation, context: Context) -> Query:
 
 
 def _distinct(query: Query, context: Context) -> Query:
-    return replace(query, plan=window_groups.distinct(query.plan, context.batch))
+    return replace(query, plan=tvf_aggregates.distinct(query.plan, context.batch))
 
 
 def _values(node: exp.Values, context: Context) -> Query:

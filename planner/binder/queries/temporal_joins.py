@@ -22,11 +22,10 @@ from planner.logical import (
     Scan,
     Stateful,
     TemporalJoin,
-    parts_of,
 )
 from planner.passes.join_keys import join_keys
 from planner.rewrite import transform
-from planner.scalar import Call, ColumnRef, Literal, Scalar
+from planner.scalar import Call, ColumnRef, Literal, Scalar, conjuncts_of
 from planner.settings import RELOAD_OPTION
 
 
@@ -121,7 +120,7 @@ def _lookup(join: LookupJoin, time: exp.Expression) -> LogicalPlan:
             position=position_of(time),
         )
     if not _keyed(join).keys(1) and not any(
-        _is_constant(p, join) for p in parts_of(join.condition)
+        _is_constant(p, join) for p in conjuncts_of(join.condition)
     ):
         raise PlanError(
             "a look-up needs an equality with a column of the table", position=position_of(time)

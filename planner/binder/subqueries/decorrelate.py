@@ -16,9 +16,9 @@ from parser.errors import UnsupportedError
 from parser.types import BOOLEAN
 from planner.binder import pool
 from planner.binder.scope import OUTER, distinct_names
-from planner.logical import Filter, GroupAggregate, Join, JoinKind, LogicalPlan, Project, parts_of
+from planner.logical import Filter, GroupAggregate, Join, JoinKind, LogicalPlan, Project
 from planner.rewrite import conjunction, conjuncts, references, replace_where
-from planner.scalar import Call, ColumnRef, Literal, Scalar, walk
+from planner.scalar import Call, ColumnRef, Literal, Scalar, conjuncts_of, walk
 
 EQUALITIES = ("=", "IS NOT DISTINCT FROM")
 
@@ -132,7 +132,7 @@ def _from_join(plan: Join, node: exp.Expression, repeats: bool) -> tuple[Logical
         raise too_entangled(node)
     left, conditions = pulled(plan.left, node, repeats=repeats)
     right, others = pulled(plan.right, node, repeats=repeats or plan.kind.is_semi)
-    parts = list(parts_of(plan.condition))
+    parts = list(conjuncts_of(plan.condition))
     own = [p for p in parts if not is_outer(p)]
     moved = [*others, *(p for p in parts if is_outer(p))]
     kind = JoinKind.INNER if moved and repeats and plan.kind is JoinKind.SEMI else plan.kind

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -13,28 +14,26 @@ from parser.types import Column, Schema, TimeAttribute
 from planner.binder import pool
 from planner.binder.expressions import literals
 from planner.binder.expressions.calls import function_call
-from planner.binder.queries.ordering import LAST
 from planner.binder.scope import OUTER, distinct_names
 from planner.binder.subqueries.decorrelate import is_correlated, is_outer, too_entangled
 from planner.logical import (
-    Expand,
-    Filter,
     GroupAggregate,
     Join,
     JoinKind,
     LogicalPlan,
-    Materialize,
-    Over,
     Project,
-    Rank,
     SetOperation,
-    TableFunction,
     Union,
     Values,
-    parts_of,
+)
+from planner.logical.node import (
+    changes_of_inputs,
+    constant_if_insert_only,
+    never,
+    no_columns,
 )
 from planner.rewrite import conjunction, map_expressions, references, replace_where, transform
-from planner.scalar import ColumnRef, Scalar, walk
+from planner.scalar import ColumnRef, Scalar, conjuncts_of, walk
 
 _TRUE = literals.boolean(True)
 
@@ -46,6 +45,11 @@ class Domain(LogicalPlan):
 
     columns: tuple[ColumnRef, ...]
     names: tuple[str, ...]
+
+    changes = cached_property(changes_of_inputs)
+    column_sources = no_columns
+    forwards_window = never
+    monotonicity = cached_property(constant_if_insert_only)
 
     @property
     def schema(self) -> Schema:
@@ -142,47 +146,21 @@ class _Dependent:
         match plan:
             case Values():
                 return self._values(plan)
-            case Expand():
-                return replace(plan, input=self.plan(plan.input))
-            case Filter() | TableFunction():
-                return map_expressions(plan.with_inputs([self.plan(plan.input)]), self.inward)
-            case Project():
-                items = tuple((n, self.inward(e)) for n, e in plan.items)
-                return replace(
-                    plan, input=self.plan(plan.input), items=(*items, *self._references())
-                )
-            case GroupAggregate():
-                return replace(
-                    plan, input=self.plan(plan.input), keys=(*plan.keys, *self._domain.names)
-                )
-            case Rank() | Over():
-                partition = (*plan.partition, *self._domain.names)
-                return replace(plan, input=self.plan(plan.input), partition=partition)
-            case Materialize():
-                return self._first(plan)
             case Union():
                 return Union(tuple(self._last(i) for i in plan.inputs), self._wider(plan.schema))
             case SetOperation():
-                sides = [self._last(i) for i in plan.inputs]
-                return replace(
-                    plan, left=sides[0], right=sides[1], row_schema=self._wider(plan.schema)
-                )
+                left, right = (self._last(i) for i in plan.inputs)
+                row_schema = self._wider(plan.schema)
+                return replace(plan, left=left, right=right, row_schema=row_schema)
             case Join():
                 return self._join(plan)
-        raise too_entangled(self._node)
-
-    def _first(self, plan: Materialize) -> LogicalPlan:
-        """The first rows of each value of the domain; an order alone says nothing of the rows."""
-        below = self.plan(plan.input)
-        if (plan.start, plan.end) == (1, None):
-            return below
-        return Rank(
-            below,
-            self._domain.names,
-            plan.order,
-            plan.start,
-            LAST if plan.end is None else plan.end,
-        )
+        if len(plan.inputs) != 1:
+            raise too_entangled(self._node)
+        inward = map_expressions(plan.with_inputs([self.plan(plan.inputs[0])]), self.inward)
+        dependent = inward.for_each(self._domain.schema)
+        if dependent is None:
+            raise too_entangled(self._node)
+        return dependent
 
     def _references(self) -> tuple[tuple[str, Scalar], ...]:
         return references(self._domain.schema, self._domain.names)
@@ -207,7 +185,7 @@ class _Dependent:
 
     def _join(self, plan: Join) -> LogicalPlan:
         """A side that is kept whole is so for each value of the domain."""
-        asks = any(is_outer(p) for p in parts_of(plan.condition))
+        asks = any(is_outer(p) for p in conjuncts_of(plan.condition))
         sides = [is_correlated(i) for i in plan.inputs]
         if plan.kind is JoinKind.FULL:
             raise too_entangled(self._node)
@@ -223,7 +201,7 @@ class _Dependent:
         kept, other = (0, 1) if first else (1, 0)
         renamed, equal = self._renamed(self.plan(plan.inputs[other]), plan)
         made = [self.plan(plan.inputs[kept]), renamed]
-        condition = conjunction([*parts_of(condition), *equal])
+        condition = conjunction([*conjuncts_of(condition), *equal])
         return replace(plan, left=made[kept], right=made[1 - kept], condition=condition)
 
     def _renamed(self, plan: LogicalPlan, join: Join) -> tuple[LogicalPlan, list[Scalar]]:

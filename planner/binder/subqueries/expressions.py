@@ -11,7 +11,7 @@ from sqlglot import exp
 from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
 from parser.types import BIGINT, TimeAttribute
-from planner.analysis.window_columns import made
+from planner.analysis import window_operations
 from planner.binder import pool
 from planner.binder.expressions import literals
 from planner.binder.expressions.calls import function_call
@@ -92,7 +92,7 @@ class Subqueries:
         around = plan
         for right, kind, condition in self._waiting:
             right = domains.within(right, around, above)
-            plan = made(
+            plan = window_operations.join(
                 plan, right, kind, replace_where(condition, lambda e: self._outside(e, above))
             )
         self._waiting.clear()
@@ -120,7 +120,9 @@ class Subqueries:
             inner.plan, [conjunction([*inner.conditions, *tests] or [literals.boolean(True)])]
         )
         right = domains.within(right, plan, lambda e: e)
-        return made(plan, right, JoinKind.ANTI if negated else JoinKind.SEMI, condition)
+        return window_operations.join(
+            plan, right, JoinKind.ANTI if negated else JoinKind.SEMI, condition
+        )
 
     # ---- as values -------------------------------------------------------------------------------
 

@@ -12,7 +12,6 @@ from parser.dialect import position_of
 from parser.errors import PlanError
 from parser.types import BIGINT, DataType, TimeAttribute
 from planner.analysis import two_step_windows
-from planner.analysis.window_columns import role_of
 from planner.binder import pool, refusals
 from planner.binder.expressions.calls import function_call, time_kept, user_arguments
 from planner.binder.expressions.scalars import bind_condition, bind_scalar
@@ -20,12 +19,13 @@ from planner.binder.queries import grouping_sets, nullability
 from planner.binder.queries.aggregate_calls import aggregate_argument, of_all_rows, user_aggregate
 from planner.binder.scope import Context, Place, Scope, distinct_names
 from planner.binder.subqueries.expressions import GroupedSubqueries, Subqueries
-from planner.binder.windows import groups as window_groups
+from planner.binder.windows import group_windows, tvf_aggregates
 from planner.binder.windows.over import OverCalls
 from planner.catalog import Function, Table
 from planner.logical import (
     WINDOW_COLUMNS,
     AggregateCall,
+    AlignedWindow,
     Expand,
     Filter,
     GroupAggregate,
@@ -33,6 +33,7 @@ from planner.logical import (
     Project,
     Session,
     Window,
+    WindowBound,
     window_columns,
 )
 from planner.rewrite import replace_where
@@ -116,7 +117,7 @@ class Grouping:
         below = self.inside.join(self.input)
         items = (*self.below.items(), *self._told_late(below))
         if items:
-            below = window_groups.narrowed(below, items) if self.legacy is not None else below
+            below = group_windows.narrowed(below, items) if self.legacy is not None else below
             below = Project(below, items, self.context.salt((*self.below.values(), *self.varying)))
         plan = self.subqueries.join(
             self._aggregated(below), lambda e: self._above(e, having or exp.Select())
@@ -142,11 +143,11 @@ class Grouping:
             start, end, time = self.window
             try:
                 if self.legacy is not None:
-                    return window_groups.legacy_aggregate(
+                    return group_windows.legacy_aggregate(
                         below, keys, calls, (start, end, time), self.legacy, self.context
                     )
-                window_groups.check_told_once(self.context)
-                made = window_groups.aggregated(
+                group_windows.check_told_once(self.context)
+                made = tvf_aggregates.aggregated(
                     below, keys, calls, (start, end, time), self.context.batch
                 )
                 return two_step_windows.mark_two_step_windows(made)
@@ -180,7 +181,7 @@ class Grouping:
         expressions = list({id(e): e for s in sets for e in s}.values())
         # As in Flink: an empty set among others makes no result NULL in type.
         self.grouped_by_all = not any(sets)
-        windows = [e for e in expressions if window_groups.is_group_window(e)]
+        windows = [e for e in expressions if group_windows.is_group_window(e)]
         if windows:
             self._legacy_window(windows)
         place = self._within("GROUP BY")
@@ -215,34 +216,31 @@ class Grouping:
                 pool.column(time, self.input.schema.type(time)),
             )
             return
-        self.input = window_groups.legacy_plan(self.input, self.legacy, names)
+        assert isinstance(self.legacy, AlignedWindow)
+        self.input = group_windows.legacy_plan(self.input, self.legacy, names)
         self._read_window(list(names))
 
     def _found_window(self, bound: list[Scalar], *, single: bool) -> None:
         """The window of a table function below, if its start and end are grouped; else there is
         none. `single`: there is one grouping set."""
-        roles: dict[int, str] = {}
-        for value in bound:
-            role = role_of(self.input, value.name) if isinstance(value, ColumnRef) else None
-            if role is not None and isinstance(value, ColumnRef):
-                roles.setdefault(role, value.name)
-        if not {0, 1} <= set(roles) or not window_groups.fits_sessions(self.input, bound, single):
+        known = self.input.window_properties
+        columns = [value for value in bound if isinstance(value, ColumnRef)]
+        if known is None or known.start_and_end([c.name for c in columns]) is None:
             return
+        if not tvf_aggregates.fits_sessions(self.input, bound, single):
+            return
+        first = known.first_bounds(c.name for c in columns)
         names = []
-        for role in range(3):
-            self.input, name = (
-                (self.input, roles[role])
-                if role in roles
-                else window_groups.with_bound(self.input, role)
-            )
+        for which in WindowBound:
+            name = first.get(which)
+            if name is None:
+                self.input, name = tvf_aggregates.with_bound(self.input, which)
             names.append(name)
         self._read_window(names)
-        for value in bound:
-            if (
-                isinstance(value, ColumnRef)
-                and (role := role_of(self.input, value.name)) is not None
-            ):
-                self.grouped[value.digest] = pool.column(names[role], value.type)
+        for column in columns:
+            if column.name in known.bounds:
+                name = names[known.bounds[column.name]]
+                self.grouped[column.digest] = pool.column(name, column.type)
 
     def _read_window(self, names: list[str]) -> None:
         self.window = names
@@ -292,7 +290,7 @@ class Grouping:
             return self._aggregate(call, condition)
         if name in grouping_sets.FUNCTIONS and condition is None:
             return self._grouping(name, call)
-        bound = window_groups.bound_of(name)
+        bound = group_windows.bound_of(name)
         if bound is not None and self.legacy is not None and condition is None:
             return self._bound(*bound, call)
         return None
@@ -325,17 +323,17 @@ class Grouping:
             raise PlanError(
                 f"{node.name} names another window than GROUP BY does", position=position_of(node)
             )
-        if role == window_groups.PROCTIME_ROLE:
+        if role == group_windows.PROCTIME_ROLE:
             return function_call("PROCTIME", (), node)
         column = window_columns(self.input.schema, named.time_column, self.window)[role]
-        if role == window_groups.ROWTIME_ROLE and column.type.is_proctime:
+        if role == group_windows.ROWTIME_ROLE and column.type.is_proctime:
             hint = f"use {window}_PROCTIME"
             raise PlanError(
                 "a window of processing time has no row time", hint=hint, position=position_of(node)
             )
         self.results.add(column.name)
         kind = (
-            column.type if role != window_groups.ROWTIME_ROLE else column.type.with_nullable(True)
+            column.type if role != group_windows.ROWTIME_ROLE else column.type.with_nullable(True)
         )  # as in Flink
         return pool.column(column.name, kind)
 
@@ -344,7 +342,7 @@ class Grouping:
         return Place(self.context, self.place.scope, clause, subqueries=self.inside)
 
     def _named_window(self, window: str, node: exp.Expression) -> Window:
-        return window_groups.group_window(
+        return group_windows.group_window(
             window, node, Place(self.context, self.place.scope, "GROUP BY")
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TypeAlias
 
 from sqlglot import exp
@@ -16,12 +16,10 @@ from planner.binder.expressions.scalars import bind_scalar
 from planner.binder.scope import Context, Place, Query, Scope, distinct_names
 from planner.logical import (
     WINDOW_COLUMNS,
-    Cumulate,
-    Hop,
+    AlignedWindow,
     LogicalPlan,
     Session,
     SessionAssign,
-    Tumble,
     Window,
     WindowAssign,
 )
@@ -31,118 +29,96 @@ TableArgument: TypeAlias = Callable[[exp.Expression, Context], Query]
 _Arguments: TypeAlias = Mapping[str, exp.Expression]
 
 
-@dataclass(frozen=True)
-class _Function:
-    """A window table function: its parameters in order, and how to write it. OFFSET is the only one
-    that may lack."""
-
-    parameters: tuple[str, ...]
-    usage: str
-
-
-_START = "TABLE t, DESCRIPTOR(time column), "
-_FUNCTIONS = {
-    "TUMBLE": _Function(
-        ("DATA", "TIMECOL", "SIZE", "OFFSET"), f"TUMBLE({_START}INTERVAL '1' MINUTE)"
-    ),
-    "HOP": _Function(
-        ("DATA", "TIMECOL", "SLIDE", "SIZE", "OFFSET"),
-        f"HOP({_START}INTERVAL '1' MINUTE, INTERVAL '5' MINUTE)",
-    ),
-    "CUMULATE": _Function(
-        ("DATA", "TIMECOL", "STEP", "SIZE", "OFFSET"),
-        f"CUMULATE({_START}INTERVAL '1' HOUR, INTERVAL '1' DAY)",
-    ),
-    "SESSION": _Function(
-        ("DATA", "TIMECOL", "GAP"),
-        "SESSION(TABLE t PARTITION BY key, DESCRIPTOR(time column), INTERVAL '1' MINUTE)",
-    ),
-}
+# The parameters that come first in every window table function.
+_FIRST = ("DATA", "TIMECOL")
 
 
 def is_window_function(node: exp.Expression) -> bool:
-    return isinstance(node, exp.Anonymous) and node.name.upper() in _FUNCTIONS
+    """True if it is TUMBLE(…) or another window table function."""
+    return _kind(node) is not None
+
+
+def _kind(node: exp.Expression) -> type[Window] | None:
+    return Window.kinds().get(node.name.upper()) if isinstance(node, exp.Anonymous) else None
 
 
 def bind_table_function(node: exp.Expression, context: Context, table: TableArgument) -> Query:
-    """TUMBLE(TABLE t, DESCRIPTOR(ts), size [, offset]) and its siblings, arguments by position or
-    by name."""
-    if not isinstance(node, exp.Anonymous) or node.name.upper() not in _FUNCTIONS:
+    """TUMBLE(TABLE t, DESCRIPTOR(ts), size [, offset]) and its siblings (FLIP-145), arguments by
+    position or by name."""
+    kind = _kind(node)
+    if kind is None:
         raise refusals.of_table_function(node)
-    name = node.name.upper()
-    arguments = _arguments(name, node)
-    _check_table(name, arguments["DATA"], node)
+    arguments = _arguments(kind, node)
+    _check_table(kind, arguments["DATA"], node)
     query = table(arguments["DATA"], context)
-    time = _descriptor(name, arguments["TIMECOL"], query, context)
-    place = Place(context, Scope(), name)
+    time = _descriptor(kind, arguments["TIMECOL"], query, context)
     zone = context.zone if time.type.root is Root.TIMESTAMP_LTZ else "UTC"
-    window = _window(name, arguments, time.name, zone, place)
-    start, end, last = distinct_names(WINDOW_COLUMNS, query.plan.schema.names)
-    plan: LogicalPlan
-    if isinstance(window, Session):
-        keys = _partition(arguments["DATA"], query, context)
-        window = Session(window.time_column, window.gap_ms, keys, zone)
-        plan = SessionAssign(query.plan, window, (start, end, last))
-    else:
-        plan = WindowAssign(query.plan, window, (start, end, last))
+    window = _window(kind, arguments, time.name, zone, Place(context, Scope(), kind.name))
+    names = distinct_names(WINDOW_COLUMNS, query.plan.schema.names)
+    plan = _assigned(window, arguments["DATA"], query, context, (names[0], names[1], names[2]))
     return Query(plan, query.names + WINDOW_COLUMNS)
 
 
-def _check_table(name: str, data: exp.Expression, node: exp.Expression) -> None:
-    if data.args.get("partition") and name != "SESSION":
+def _assigned(
+    window: Window,
+    data: exp.Expression,
+    query: Query,
+    context: Context,
+    names: tuple[str, str, str],
+) -> LogicalPlan:
+    if isinstance(window, Session):
+        session = replace(window, keys=_partition(data, query, context))
+        return SessionAssign(query.plan, session, names)
+    assert isinstance(window, AlignedWindow), f"windows of {window.name} need an operator"
+    return WindowAssign(query.plan, window, names)
+
+
+def _check_table(kind: type[Window], data: exp.Expression, node: exp.Expression) -> None:
+    if data.args.get("partition") and not kind.function.partitioned:
         hint = "put the columns into GROUP BY"
         raise UnsupportedError(
-            f"PARTITION BY of {name} is not supported", hint=hint, position=position_of(node)
+            f"PARTITION BY of {kind.name} is not supported", hint=hint, position=position_of(node)
         )
     if data.args.get("order"):
         hint = "leave it out: windows take rows in any order"
         raise UnsupportedError(
-            f"ORDER BY of {name} is not supported", hint=hint, position=position_of(node)
+            f"ORDER BY of {kind.name} is not supported", hint=hint, position=position_of(node)
         )
 
 
-def _arguments(name: str, node: exp.Anonymous) -> _Arguments:
-    parameters = _FUNCTIONS[name].parameters
-    found: dict[str, exp.Expression] = {}
+def _arguments(kind: type[Window], node: exp.Expression) -> _Arguments:
+    parameters = (*_FIRST, *kind.function.lengths)
+    arguments: dict[str, exp.Expression] = {}
     for position, argument in enumerate(node.expressions):
         named = isinstance(argument, exp.Kwarg)
-        given = (
-            argument.this.name
-            if named
-            else parameters[position]
-            if position < len(parameters)
-            else "more"
-        )
-        if given not in parameters or given in found:
-            raise _usage(
-                name,
-                f"{name} has no argument '{given}'" if named else f"{name} has too many arguments",
-                argument,
-            )
-        found[given] = argument.args["expression"] if named else argument
-    missing = [p for p in parameters if p not in found and p != "OFFSET"]
+        if named:
+            parameter = argument.this.name
+        else:
+            parameter = parameters[position] if position < len(parameters) else ""
+        if parameter not in parameters or parameter in arguments:
+            what = f"has no argument '{parameter}'" if named else "has too many arguments"
+            raise _usage(kind, f"{kind.name} {what}", argument)
+        arguments[parameter] = argument.args["expression"] if named else argument
+    missing = [p for p in parameters if p not in arguments and p != "OFFSET"]
     if missing:
-        raise _usage(name, f"{name} lacks its argument {missing[0]}", node)
-    return found
+        raise _usage(kind, f"{kind.name} lacks its argument {missing[0]}", node)
+    return arguments
 
 
-def _usage(name: str, message: str, node: exp.Expression) -> PlanError:
-    return PlanError(message, hint=f"write {_FUNCTIONS[name].usage}", position=position_of(node))
+def _usage(kind: type[Window], message: str, node: exp.Expression) -> PlanError:
+    return PlanError(message, hint=f"write {kind.function.usage}", position=position_of(node))
 
 
-def _descriptor(name: str, node: exp.Expression, query: Query, context: Context) -> ColumnRef:
-    if (
-        not isinstance(node, exp.Anonymous)
-        or node.name.upper() != "DESCRIPTOR"
-        or not node.expressions
-    ):
-        raise _usage(name, f"{name} names its time column with DESCRIPTOR(column)", node)
-    columns = [
-        bind_scalar(e, Place(context, query.scope(()), "DESCRIPTOR")) for e in node.expressions
-    ]
-    return check_time_attribute(
-        columns[0], node, context.batch
-    )  # as in Flink the others mean nothing
+def _descriptor(
+    kind: type[Window], node: exp.Expression, query: Query, context: Context
+) -> ColumnRef:
+    name = node.name.upper() if isinstance(node, exp.Anonymous) else ""
+    if name != "DESCRIPTOR" or not node.expressions:
+        raise _usage(kind, f"{kind.name} names its time column with DESCRIPTOR(column)", node)
+    place = Place(context, query.scope(()), "DESCRIPTOR")
+    columns = [bind_scalar(e, place) for e in node.expressions]
+    # As in Flink the columns behind the first mean nothing.
+    return check_time_attribute(columns[0], node, context.batch)
 
 
 def _partition(data: exp.Expression, query: Query, context: Context) -> tuple[str, ...]:
@@ -160,28 +136,25 @@ def _partition(data: exp.Expression, query: Query, context: Context) -> tuple[st
     return tuple(keys)
 
 
-def _window(name: str, arguments: _Arguments, time: str, zone: str, place: Place) -> Window:
-    offset = arguments.get("OFFSET")
-    offset_ms = 0 if offset is None else milliseconds(offset, place)
-    if name == "SESSION":
-        return Session(time, positive(arguments["GAP"], place, "gap"), (), zone)
-    size_ms = positive(arguments["SIZE"], place, "size")
-    if name == "HOP":
-        return Hop(time, positive(arguments["SLIDE"], place, "slide"), size_ms, offset_ms, zone)
-    if name == "TUMBLE":
-        if offset is not None and abs(offset_ms) >= size_ms:
-            raise PlanError(
-                "the offset of a window must be smaller than its size", position=position_of(offset)
-            )
-        return Tumble(time, size_ms, offset_ms, zone)
-    step_ms = positive(arguments["STEP"], place, "step")
-    if size_ms % step_ms:
-        message = (
-            f"the size of CUMULATE must be a multiple of its step, but {size_ms} ms is none of"
-            f" {step_ms} ms"
-        )
-        raise PlanError(message, position=position_of(arguments["SIZE"]))
-    return Cumulate(time, step_ms, size_ms, offset_ms, zone)
+def _window(
+    kind: type[Window], arguments: _Arguments, time: str, zone: str, place: Place
+) -> Window:
+    """The window with the lengths that the arguments give. PlanError for one that is no interval,
+    is not positive (but the offset), or does not go with the others."""
+    unit = kind.function.unit
+    lengths: dict[str, int] = {}
+    for parameter in reversed(kind.function.lengths):
+        if parameter == "OFFSET":
+            if parameter in arguments:
+                lengths[parameter] = length(arguments[parameter], place, "offset", unit)
+        else:
+            lengths[parameter] = positive(arguments[parameter], place, parameter.lower(), unit)
+    window = kind.of_lengths(time, zone, lengths)
+    fault = window.fault()
+    if fault is not None:
+        parameter, message = fault
+        raise PlanError(message, position=position_of(arguments[parameter]))
+    return window
 
 
 def check_time_attribute(value: Scalar, node: exp.Expression, batch: bool = False) -> ColumnRef:
@@ -216,26 +189,37 @@ def _check_timestamp(value: Scalar, node: exp.Expression) -> ColumnRef:
     return value
 
 
-def positive(node: exp.Expression, place: Place, what: str) -> int:
-    """A length of time in ms. PlanError where it is none, or not positive."""
-    found = milliseconds(node, place, what)
-    if found <= 0:
+def positive(
+    node: exp.Expression, place: Place, what: str, unit: Root = Root.INTERVAL_DAY_TIME
+) -> int:
+    """A length of time in ms, or in months. PlanError where it is none, or not positive."""
+    value = length(node, place, what, unit)
+    if value <= 0:
         raise PlanError(f"the {what} of a window must be positive", position=position_of(node))
-    return found
+    return value
 
 
-def milliseconds(node: exp.Expression, place: Place, what: str = "offset") -> int:
-    """An interval of days to seconds, in ms."""
+def length(
+    node: exp.Expression, place: Place, what: str, unit: Root = Root.INTERVAL_DAY_TIME
+) -> int:
+    """An interval of days to seconds in ms, or of years to months in months, as `unit` says.
+    PlanError for anything else."""
     value = bind_scalar(node, place)
     if (
         not isinstance(value, Literal)
-        or value.type.root is not Root.INTERVAL_DAY_TIME
+        or value.type.root is not unit
         or not isinstance(value.value, int)
     ):
+        units, example = _UNITS[unit]
         raise PlanError(
-            f"the {what} of a window must be an interval of days to seconds, but '{value}' is"
-            f" {value.type}",
-            hint="write INTERVAL '1' MINUTE",
+            f"the {what} of a window must be an interval of {units}, but '{value}' is {value.type}",
+            hint=f"write INTERVAL '1' {example}",
             position=position_of(node),
         )
     return value.value
+
+
+_UNITS = {
+    Root.INTERVAL_DAY_TIME: ("days to seconds", "MINUTE"),
+    Root.INTERVAL_YEAR_MONTH: ("years to months", "MONTH"),
+}

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import BIGINT, Column, Schema
-from planner.analysis.monotonicity import keeps_all
 from planner.logical import GroupAggregate
 from sqlengine.batch import MAX_WATERMARK, Batch, IntArray
 from sqlengine.operators.aggregates.accumulators import Accumulators
@@ -47,7 +46,7 @@ class GroupAggregateOperator:
     def __init__(self, node: GroupAggregate, owner: str = "") -> None:
         self._node = node
         self._retracts = bool(node.input.changes)
-        keeping = keeps_all(node) if self._retracts else frozenset[str]()
+        keeping = node.monotonic_extremes if self._retracts else frozenset[str]()
         self._accumulators = Accumulators(
             node.aggregates, owner, retract=self._retracts, keeping=keeping, tabled=not node.ttl_ms
         )

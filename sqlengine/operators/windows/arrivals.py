@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.logical import Session, WindowAggregate
+from planner.logical import AlignedWindow, WindowAggregate
 from sqlengine.batch import Batch
 from sqlengine.operators.windows.assign import timestamps
-from sqlengine.operators.windows.times import clock_below, window_below, window_starts
+from sqlengine.operators.windows.times import clock_below, window_below
 from sqlengine.state.columns import milliseconds
 
 
@@ -28,16 +28,19 @@ class Arrivals:
     def now(self, batch: Batch) -> Batch:
         """The rows, in windows that are not over."""
         window = self._window
-        if not self._clock.proctime or isinstance(window, Session) or not batch.num_rows:
+        if not isinstance(window, AlignedWindow) or not self._clock.proctime or not batch.num_rows:
             return batch
         ends = milliseconds(batch.column(self._end))[0]
-        passed = int(self._clock.local(np.array([batch.proctime]))[0]) - ends
-        over = passed >= 0
+        now = int(self._clock.local(np.array([batch.proctime]))[0])
+        over = ends <= now
         if not over.any():
             return batch
-        step = window.slice_ms if self._sliced else window.size_ms
-        ends = np.where(over, ends + (passed // step + 1) * step, ends)
-        starts = ends - step if self._sliced else window_starts(window, ends)
+        if self._sliced:
+            ends = np.where(over, window.slice_ends(np.full(len(ends), now)), ends)
+            starts = window.slice_starts(ends)
+        else:
+            ends = np.where(over, window.later_ends(ends, now), ends)
+            starts = window.starts(ends)
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         for name, bounds in ((self._start, starts), (self._end, ends)):
             if name in columns:

@@ -8,17 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import Schema
-from planner.logical import Aligned, Cumulate, Hop, WindowAssign
+from planner.logical import AlignedWindow, WindowAssign
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output
-from sqlengine.operators.windows.times import (
-    WindowClock,
-    distance,
-    first_windows,
-    last_windows,
-    slice_ends,
-    window_starts,
-)
+from sqlengine.operators.windows.times import WindowClock
 from sqlengine.state.columns import milliseconds
 
 
@@ -39,12 +32,12 @@ class WindowAssignOperator:
     def process(self, port: int, batch: Batch) -> Output:
         batch, times = timed(batch, self._node.window.time_column, self._clock, self._counters)
         window = self._node.window
-        ends = slice_ends(window, self._clock.local(times))
+        ends = window.slice_ends(self._clock.local(times))
         if self._node.sliced:
-            starts = ends - window.slice_ms
+            starts = window.slice_starts(ends)
         else:
             batch, ends = _in_windows(window, batch, ends)
-            starts = window_starts(window, ends)
+            starts = window.starts(ends)
         schema = self._schema(batch)
         added = zip(self._node.names, (starts, ends, self._clock.times(ends)), strict=True)
         columns = [timestamps(values, schema.type(name).arrow) for name, values in added]
@@ -74,17 +67,9 @@ def timestamps(milliseconds: IntArray, kind: pa.DataType) -> pa.Array:
     return pa.array(milliseconds).view(pa.timestamp("ms", kind.tz))
 
 
-def _in_windows(window: Aligned, batch: Batch, slices: IntArray) -> tuple[Batch, IntArray]:
+def _in_windows(window: AlignedWindow, batch: Batch, slices: IntArray) -> tuple[Batch, IntArray]:
     """The rows, each once for each of its windows, and the ends of these."""
-    if not isinstance(window, Hop | Cumulate):
+    if not window.may_overlap:
         return batch, slices
-    first, last, step = (
-        first_windows(window, slices),
-        last_windows(window, slices),
-        distance(window),
-    )
-    counts = np.maximum((last - first) // step + 1, 0)
-    rows = np.repeat(np.arange(batch.num_rows), counts)
-    nth = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-    ends = last[rows] - nth * step if isinstance(window, Hop) else first[rows] + nth * step
+    rows, ends = window.windows_of(slices)
     return replace(batch.take(rows), watermark=batch.watermark), ends

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import BIGINT, INT, Schema
-from planner.logical import Session, Window
+from planner.logical import Window
 from sqlengine.batch import MIN_WATERMARK, Batch, IntArray
 from sqlengine.operators.aggregates.accumulators import Accumulators
 from sqlengine.operators.base import Context, Output
@@ -41,10 +41,7 @@ class LocalBuffer:
     then all that they have goes on."""
 
     def __init__(self, accumulators: Accumulators, fires: str, window: Window) -> None:
-        self._accumulators, self._fires = accumulators, fires
-        self._step_ms, self._offset_ms = (
-            (1, 0) if isinstance(window, Session) else (window.slice_ms, window.offset_ms)
-        )
+        self._accumulators, self._fires, self._window = accumulators, fires, window
 
     def open(self, context: Context, table: KeyedTable) -> None:
         self._table = table
@@ -63,7 +60,7 @@ class LocalBuffer:
             self._accumulators.change(batch, slots, back, output)
             return
         times = np.maximum.accumulate(np.concatenate([[self._read("passed")], rows.before]))
-        looks = np.flatnonzero(np.diff((times + 1 - self._offset_ms) // self._step_ms))
+        looks = np.flatnonzero(np.diff(self._window.slice_numbers(times + 1)))
         start = 0
         for end in (*looks.tolist(), len(rows.before)):
             first, last = np.searchsorted(rows.in_time, [start, end]).tolist()
@@ -80,9 +77,8 @@ class LocalBuffer:
         """What becomes of that which waits when the time is `now`."""
         if not self._accumulators.buffered or now <= self._read("passed"):
             return
-        before, after = (
-            (t + 1 - self._offset_ms) // self._step_ms for t in (self._read("passed"), now)
-        )
+        times = np.array([self._read("passed"), now])
+        before, after = self._window.slice_numbers(times + 1).tolist()
         self._write(passed=now)
         looks = after > before
         if looks and self._read("sent") <= now:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import BIGINT, Column, Schema, timestamp
-from planner.logical import Cumulate, WindowAggregate
+from planner.logical import WindowAggregate
 from sqlengine.batch import MIN_WATERMARK, Batch, IntArray, concat
 from sqlengine.operators.aggregates.accumulators import Accumulators
 from sqlengine.operators.base import Context, Output
@@ -19,13 +19,7 @@ from sqlengine.operators.late_rows import LateGate
 from sqlengine.operators.windows.arrivals import Arrivals
 from sqlengine.operators.windows.local_buffer import Arrived, LocalBuffer
 from sqlengine.operators.windows.results import Fired, rows_of
-from sqlengine.operators.windows.times import (
-    clock_below,
-    distance,
-    first_windows,
-    last_windows,
-    window_starts,
-)
+from sqlengine.operators.windows.times import clock_below
 from sqlengine.state.chains import KeyChains
 from sqlengine.state.columns import BoolArray, milliseconds
 from sqlengine.state.table import KeyedTable
@@ -108,11 +102,11 @@ class SlicedAggregateOperator:
         added to a slice."""
         before = self._clock.before(batch)
         slices = milliseconds(batch.column(self._end))[0]
-        windows = first_windows(self._window, slices)
+        windows = self._window.first_ends(slices)
         fires = self._clock.fires(windows)
         behind = fires <= before
         rows = _Rows(batch, slices, windows, fires)
-        if not behind.any() and distance(self._window) <= self._window.size_ms:
+        if not behind.any() and not self._window.has_gaps:
             self._add(rows, output)
             return
         rows, over, behind, before = self._in_time(rows, behind, before, output)
@@ -131,29 +125,30 @@ class SlicedAggregateOperator:
         windows, fires, last = (
             rows.windows.copy(),
             rows.fires.copy(),
-            last_windows(self._window, rows.slices),
+            self._window.last_ends(rows.slices),
         )
         late = behind.copy()
         while late.any():
-            windows[late] += distance(self._window)
+            windows[late] = self._window.next_ends(windows[late])
             fires[late] = self._clock.fires(windows[late])
             late = (fires <= before) & (windows <= last)
         keep = np.flatnonzero(windows <= last)
         self._late.drop(rows.batch, np.flatnonzero(behind & (windows > last)), output)
         slices = rows.slices
-        if isinstance(self._window, Cumulate):
+        if self._window.shares_start:
             slices = np.where(behind, self._base(slices), slices)
         kept = _Rows(rows.batch.take(keep), slices[keep], windows[keep], fires[keep])
         return (
             kept,
-            self._clock.fires(kept.windows - distance(self._window)),
+            self._clock.fires(self._window.previous_ends(kept.windows)),
             behind[keep],
             before[keep],
         )
 
     def _base(self, ends: IntArray) -> IntArray:
-        """Of CUMULATE: the slice in which all those are that have been part of a window."""
-        return window_starts(self._window, ends) + self._window.slice_ms
+        """For windows that share a start, the slice into which those go that have been part of a
+        window: the first one."""
+        return self._window.slice_ends(self._window.starts(ends))
 
     def _add(self, rows: _Rows, output: Output) -> None:
         if not rows.batch.num_rows:
@@ -188,11 +183,11 @@ class SlicedAggregateOperator:
             windows = self._table.columns[_WINDOW][due].astype(np.int64)
             end = int(windows.min())
             slots = self._table.in_order(due[windows == end], _END)
-            if isinstance(self._window, Cumulate):
+            if self._window.shares_start:
                 slots = self._into_base(slots, end)
             fired = (
                 self._cumulated(slots, end)
-                if isinstance(self._window, Cumulate)
+                if self._window.shares_start
                 else self._hopped(slots, end)
             )
             if len(fired.ends):
@@ -265,7 +260,7 @@ class SlicedAggregateOperator:
         return Fired(
             [self._table.array(k, slots) for k in self._node.keys],
             results,
-            window_starts(self._window, ends),
+            self._window.starts(ends),
             ends,
             self._clock.fires(ends),
         )
@@ -273,8 +268,8 @@ class SlicedAggregateOperator:
     def _pass(self, slots: IntArray, end: int) -> None:
         """The window is over: its slices go on to the next one, or go where it was their last."""
         columns = self._table.columns
-        following = end + distance(self._window)
-        stays = following <= last_windows(self._window, columns[_END][slots].astype(np.int64))
+        following = int(self._window.next_ends(np.array([end]))[0])
+        stays = following <= self._window.last_ends(columns[_END][slots].astype(np.int64))
         kept = slots[stays]
         columns[_WINDOW][kept] = following
         columns[_FIRES][kept] = self._clock.fires(np.array([following]))[0]

@@ -1,4 +1,4 @@
-"""When windows begin, end and are over: arithmetic on whole columns, in ms."""
+"""The clock of windows: the instants at which they are over, in ms, on whole columns."""
 
 from __future__ import annotations
 
@@ -7,16 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from parser.types import DataType, Root
-from planner.logical import (
-    Aligned,
-    Cumulate,
-    Hop,
-    LogicalPlan,
-    Session,
-    Tumble,
-    Window,
-    windows_below,
-)
+from planner.logical import AlignedWindow, LogicalPlan, Window, windows_below
 from sqlengine.batch import MIN_WATERMARK, Batch, IntArray
 from sqlengine.operators.zones import timer_instants, to_instants, to_local
 
@@ -61,47 +52,6 @@ class WindowClock:
         return to_instants(ends - 1, self.zone)
 
 
-def slice_ends(window: Aligned, local: IntArray) -> IntArray:
-    """The slice of each time, known by its end."""
-    return local - (local - window.offset_ms) % window.slice_ms + window.slice_ms
-
-
-def first_windows(window: Aligned, slices: IntArray) -> IntArray:
-    """The ends of the first windows that contain the slices."""
-    if not isinstance(window, Hop):
-        return slices
-    return slices + (window.offset_ms + window.size_ms - slices) % window.slide_ms
-
-
-def last_windows(window: Aligned, slices: IntArray) -> IntArray:
-    """The ends of the last windows that contain the slices; before `first_windows` where none
-    does."""
-    if isinstance(window, Tumble):
-        return slices
-    if isinstance(window, Cumulate):
-        return window_starts(window, slices) + window.size_ms
-    latest = slices - window.slice_ms + window.size_ms
-    return latest - (latest - window.offset_ms - window.size_ms) % window.slide_ms
-
-
-def window_starts(window: Aligned, ends: IntArray) -> IntArray:
-    """Where the windows with these ends begin."""
-    if not isinstance(window, Cumulate):
-        return ends - window.size_ms
-    return ends - 1 - (ends - 1 - window.offset_ms) % window.size_ms
-
-
-def distance(window: Aligned) -> int:
-    """From one window's end to the next one's."""
-    match window:
-        case Tumble():
-            return window.size_ms
-        case Hop():
-            return window.slide_ms
-        case Cumulate():
-            return window.step_ms
-
-
 def clock_below(plan: LogicalPlan) -> WindowClock:
     """The clock of these windows."""
     window, kind = windows_below(plan)
@@ -114,5 +64,5 @@ def window_below(plan: LogicalPlan) -> Window:
 
 
 def is_aligned(plan: LogicalPlan) -> bool:
-    """Whether their ends tell these windows apart."""
-    return not isinstance(window_below(plan), Session)
+    """True if their ends tell these windows apart."""
+    return isinstance(window_below(plan), AlignedWindow)
