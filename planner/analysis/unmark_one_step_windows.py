@@ -6,7 +6,7 @@ from typing import Final
 
 from planner.analysis.context import AnalysisContext
 from planner.analysis.two_step_windows import with_functions
-from planner.logical import Cumulate, LogicalPlan, Sink, Tumble, WindowAggregate, windows_below
+from planner.logical import LogicalPlan, Sink, WindowAggregate, windows_below
 from planner.rewrite import transform_sink
 from planner.settings import AGG_PHASES, AGG_STRATEGIES, one_of
 from udf.aggregates.registry import BUFFERED, aggregate_names
@@ -43,7 +43,7 @@ def unmark_one_step_windows(sink: Sink, context: AnalysisContext) -> Sink:
 
 
 def _has_two_steps(plan: WindowAggregate, context: AnalysisContext) -> bool:
-    if plan.session is not None or not isinstance(windows_below(plan.input)[0], Tumble | Cumulate):
+    if plan.session is not None or not windows_below(plan.input)[0].in_two_steps:
         return False
     one_phase = one_of(context.settings, AGG_PHASES, AGG_STRATEGIES) == "ONE_PHASE"
     if context.batch or one_phase or plan.input.changes:
