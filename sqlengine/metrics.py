@@ -65,7 +65,7 @@ class EngineCollector:
         return family
 
     def _graphs(self) -> list[ManagedGraph]:
-        return list(self._engine.fleet.graphs.values())
+        return list(self._engine.graphs.by_name.values())
 
     def _nodes(self) -> list[RunningNode]:
         return [n for g in self._graphs() for n in list(g.executor.running.values())]

@@ -62,7 +62,7 @@ class Registry:
         """What the job's current version says."""
         return text_of(self.version(job))
 
-    def same(self, held: JobVersion, text: JobText, origin: Origin) -> bool:
+    def has_text(self, held: JobVersion, text: JobText, origin: Origin) -> bool:
         """Whether a text says what a version says, down to the contents of the modules that it
         names. The folder shows its texts again at every start, which is no new submit: a restart
         goes on with the modules that there were."""
@@ -131,7 +131,7 @@ class Registry:
         self.log.rename([version, *others], {job.name: held}, self.clock())
         return held
 
-    def move(
+    def set_state(
         self, job: Job, state: JobState, reason: str | None = None, graph: str | None = None
     ) -> None:
         """Writes down that the job is in another state."""
@@ -140,7 +140,7 @@ class Registry:
         )
         self.log.write({job.name: held}, self.clock())
 
-    def private(self, jobs: Collection[str]) -> set[str]:
+    def private_objects(self, jobs: Collection[str]) -> set[str]:
         """Objects that only these jobs define and use: they may be defined anew."""
         names = {n for j in jobs if j in self.log.jobs for n in self.log.jobs[j].defines}
         if not names:
@@ -150,7 +150,7 @@ class Registry:
 
     def catalog_for(self, jobs: Collection[str]) -> Catalog:
         """The catalog in which these jobs are planned: without what only they define."""
-        return without(self.catalog, self.private(jobs))
+        return without(self.catalog, self.private_objects(jobs))
 
     def plan(
         self, texts: Collection[JobText], jobs: Collection[str]
@@ -159,7 +159,7 @@ class Registry:
         alone = not any(j.state is JobState.RUNNING for j in self.log.jobs.values())
         return self.planner.plan(list(texts), self.catalog_for(jobs), alone=alone)
 
-    def note(self, version: int, plan: PlannedJob) -> None:
+    def register_policies(self, version: int, plan: PlannedJob) -> None:
         """Remembers what a version says of its rows in error and of its memory, before it runs: it
         may run again in a replay, when the job has another one."""
         if plan.settings.get("job.on-error") == "fail":
@@ -171,18 +171,18 @@ class Registry:
         """Whether a row in error stops the job; in place of that it can become a dead letter."""
         return (job, version) in self._failing
 
-    def settle(self, change: PendingChange, plans: Mapping[str, PlannedJob]) -> None:
+    def complete_change(self, change: PendingChange, plans: Mapping[str, PlannedJob]) -> None:
         """Writes down that a change has taken effect, and the catalog that follows from it."""
-        self.catalog = without(self.catalog, self.private({*plans, *change.removes}))
+        self.catalog = without(self.catalog, self.private_objects({*plans, *change.removes}))
         jobs = {}
         for name, plan in plans.items():
             self.catalog = with_objects(self.catalog, plan)
-            jobs[name] = self._settled(
+            jobs[name] = self._deployed_job(
                 self.log.version(name, change.jobs[name]), plan, change.graphs[name]
             )
-        self.log.settle(jobs, change.removes, self.clock())
+        self.log.complete(jobs, change.removes, self.clock())
 
-    def _settled(self, version: JobVersion, plan: PlannedJob, graph: str) -> Job:
+    def _deployed_job(self, version: JobVersion, plan: PlannedJob, graph: str) -> Job:
         held, group = self.log.jobs.get(version.name), group_of(graph)
         cause, reason = (
             (Cause.NONE, None) if group is None else (Cause.GROUP, f"isolation group '{group}'")
@@ -203,7 +203,7 @@ class Registry:
             cause=cause,
         )
 
-    def placed(self, change: PendingChange) -> None:
+    def complete_migration(self, change: PendingChange) -> None:
         """Writes down that jobs have come to another graph."""
         now = self.clock()
         there = {
@@ -214,13 +214,13 @@ class Registry:
             name: replace(held, graph=change.graphs[name], cause=change.cause)
             for name, held in there.items()
         }
-        self.log.settle(there, (), now)
+        self.log.complete(there, (), now)
 
-    def settle_as(self, job: Job, graph: str) -> None:
+    def complete_pending(self, job: Job, graph: str) -> None:
         """Writes down that the pending change of one job has taken effect."""
-        self.log.settle({job.name: replace(job, graph=graph, cause=Cause.NONE)}, (), self.clock())
+        self.log.complete({job.name: replace(job, graph=graph, cause=Cause.NONE)}, (), self.clock())
 
-    def stay(self, job: Job, cause: Cause, reason: str | None) -> None:
+    def set_cause(self, job: Job, cause: Cause, reason: str | None) -> None:
         """Writes down why a job that runs is where it is."""
         if (job.cause, job.reason) != (cause, reason):
             self.log.write({job.name: replace(job, cause=cause, reason=reason)}, self.clock())
@@ -239,7 +239,7 @@ class Registry:
                 continue
             self.catalog = with_objects(self.catalog, plan)
             self._plans[job.name, job.version] = plan
-            self.note(job.version, plan)
+            self.register_policies(job.version, plan)
 
     def recovered(self) -> None:
         """The plans that were kept for the recovery are of no more use."""
@@ -263,7 +263,7 @@ class Registry:
             found |= zip(names, plans[len(needed) :], strict=True)
         for name, plan in found.items():
             if isinstance(plan, PlannedJob):
-                self.note(jobs[name], plan)
+                self.register_policies(jobs[name], plan)
         return found
 
     def _needs(self, name: str, version: int) -> dict[str, int]:

@@ -12,10 +12,10 @@ from werkzeug.exceptions import HTTPException
 
 from parser.errors import ServiceError, SqlError
 from sqlengine.api.broker import broker_blueprint
+from sqlengine.api.dead_letters import dead_letters_blueprint
 from sqlengine.api.health import health_blueprint
 from sqlengine.api.instances import instances_blueprint
 from sqlengine.api.jobs import jobs_blueprint
-from sqlengine.api.letters import letters_blueprint
 from sqlengine.api.problems import problem
 from sqlengine.api.state import state_blueprint
 from sqlengine.api.topics import groups_blueprint, topics_blueprint, users_of_topic
@@ -43,7 +43,7 @@ def create_app(
     app.register_blueprint(
         broker_blueprint(engine.broker, lambda topic: users_of_topic(engine, topic), rates)
     )
-    app.register_blueprint(letters_blueprint(engine))
+    app.register_blueprint(dead_letters_blueprint(engine))
     app.register_blueprint(state_blueprint(engine))
     app.register_blueprint(instances_blueprint(engine))
     app.register_blueprint(health_blueprint(engine))

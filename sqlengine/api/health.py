@@ -14,16 +14,16 @@ def health_blueprint(engine: Engine) -> Blueprint:
     @blueprint.get("/healthz")
     def healthz() -> tuple[Response, int]:
         """200 while the graph's thread is sound; 503 after an internal error."""
-        broken = engine.fleet.broken
+        broken = engine.graphs.broken
         return jsonify(
-            {"status": "broken" if broken else "ok", "problem": engine.fleet.problem}
+            {"status": "broken" if broken else "ok", "problem": engine.graphs.problem}
         ), 503 if broken else 200
 
     @blueprint.get("/readyz")
     def readyz() -> tuple[Response, int]:
         """200 once jobs run and changes are taken; 503 while the graph stands still, with the
         reason."""
-        problem = engine.fleet.problem
+        problem = engine.graphs.problem
         ready = engine.ready and problem is None
         return jsonify(
             {"status": "ready" if ready else "not ready", "problem": problem}

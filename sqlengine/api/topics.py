@@ -114,7 +114,7 @@ def users_of_topic(engine: Engine, topic: str) -> set[str]:
     """The running jobs that read or write it: without it their graph could not go on."""
     users: set[str] = set()
     for node in [
-        n for g in list(engine.fleet.graphs.values()) for n in g.runner.graph.nodes.values()
+        n for g in list(engine.graphs.by_name.values()) for n in g.runner.graph.nodes.values()
     ]:
         table = node.plan.table if isinstance(node.plan, Scan | Sink) else None
         if (

@@ -49,9 +49,9 @@ class Work:
 class Deployment:
     """Changes the graphs of one engine, in the thread that makes changes."""
 
-    def __init__(self, registry: Registry, fleet: GraphManager, savepoints: Savepoints) -> None:
+    def __init__(self, registry: Registry, graphs: GraphManager, savepoints: Savepoints) -> None:
         self._registry = registry
-        self._fleet = fleet
+        self._graphs = graphs
         self._savepoints = savepoints
 
     def deploy(self, work: Work) -> None:
@@ -74,11 +74,11 @@ class Deployment:
             {n: r.savepoint.path for n, r in restored.items()},
         )
         for name in work.ready:
-            registry.note(versions[name].version, work.ready[name])
+            registry.register_policies(versions[name].version, work.ready[name])
         earlier = registry.earlier_versions(renamed)
         self._carry_out(change, [*earlier, *(versions[n] for n in work.ready)], prepared, restored)
-        registry.settle(change, work.ready)
-        self._fleet.retire_idle()
+        registry.complete_change(change, work.ready)
+        self._graphs.retire_idle()
 
     def _carry_out(
         self,
@@ -95,7 +95,7 @@ class Deployment:
         try:
             log.begin(change, versions, now)
             for name, restoration in restored.items():
-                self._fleet.restore(change.graphs[name], name, change.jobs[name], restoration)
+                self._graphs.restore(change.graphs[name], name, change.jobs[name], restoration)
                 made += 1
             while waiting:
                 graph, part = waiting.pop(0)
@@ -112,7 +112,7 @@ class Deployment:
     def _refuse_undividable(self, work: Work) -> None:
         """A job that runs in parts stays there."""
         for name, plan in list(work.ready.items()):
-            why = self._fleet.of(work.kept.get(name, name)).why_unsupported(plan.sinks)
+            why = self._graphs.of(work.kept.get(name, name)).why_unsupported(plan.sinks)
             if why is not None:
                 reason = f"job '{name}' runs in parts, and this text cannot"
                 work.refuse(
@@ -132,7 +132,7 @@ class Deployment:
             except SqlError as error:
                 work.refuse(name, error)
                 continue
-            for reason in self._unfit(self._fleet.main, {name: plan}).values():
+            for reason in self._unfit(self._graphs.main, {name: plan}).values():
                 work.refuse(name, reason)
             if name in work.ready:
                 found[name] = restoration
@@ -151,8 +151,8 @@ class Deployment:
         }
         self._finish_restores(change, plans)
         for graph in [
-            self._fleet.graph(n)
-            for n in dict.fromkeys((*change.graphs.values(), *self._fleet.graphs))
+            self._graphs.get_or_create(n)
+            for n in dict.fromkeys((*change.graphs.values(), *self._graphs.by_name))
         ]:
             running = graph.runner.jobs
             mine = {
@@ -165,21 +165,21 @@ class Deployment:
             part = self._change_of(graph, mine, change.jobs, leaving, change.renamed)
             if part is not None:
                 graph.switch(part[0])
-        self._registry.settle(change, plans)
-        self._fleet.retire_idle()
+        self._registry.complete_change(change, plans)
+        self._graphs.retire_idle()
 
     def _finish_restores(self, change: PendingChange, plans: Mapping[str, PlannedJob]) -> None:
         for name, path in change.savepoints.items():
-            if name in plans and not self._fleet.runs(name):
+            if name in plans and not self._graphs.runs(name):
                 restoration = self._savepoints.restoration(name, plans[name], path)
-                self._fleet.restore(change.graphs[name], name, change.jobs[name], restoration)
+                self._graphs.restore(change.graphs[name], name, change.jobs[name], restoration)
 
     def _place(self, work: Work, name: str, version: JobVersion) -> ManagedGraph:
         """A job that runs stays where it is; a new one goes where its position is."""
         held = work.kept.get(name, name)
-        if self._fleet.runs(held):
-            return self._fleet.of(held)
-        return self._fleet.place(work.ready[name], _own(version))
+        if self._graphs.runs(held):
+            return self._graphs.of(held)
+        return self._graphs.place(work.ready[name], _own(version))
 
     def _prepare(
         self,
@@ -189,7 +189,7 @@ class Deployment:
         gone: Collection[str],
     ) -> list[tuple[ManagedGraph, GraphChange]]:
         prepared = []
-        for graph in dict.fromkeys((*graphs.values(), *map(self._fleet.of, gone))):
+        for graph in dict.fromkeys((*graphs.values(), *map(self._graphs.of, gone))):
             mine = {n: work.ready[n] for n in work.ready if graphs.get(n) is graph}
             leaving = [n for n in gone if n in graph.runner.jobs]
             try:
@@ -207,13 +207,13 @@ class Deployment:
                 work.reports |= part[1].reports
         return prepared
 
-    def foretell(self, work: Work) -> None:
+    def dry_run(self, work: Work) -> None:
         """What `deploy` would come to: the same changes, prepared and given up. Each job is one of
         those that are ready still, or refused."""
         self._refuse_undividable(work)
         restored = self._restorations(work)
         versions = {n: self._registry.log.next_version(n) for n in work.ready}
-        graphs = {n: self._fleet.of(work.kept.get(n, n)) for n in work.ready if n not in restored}
+        graphs = {n: self._graphs.of(work.kept.get(n, n)) for n in work.ready if n not in restored}
         gone = {work.kept[n] for n in work.ready if n in work.kept}
         for _, change in self._prepare(work, graphs, versions, gone):
             change.abandon()

@@ -27,29 +27,33 @@ class Draining:
     other change pending."""
 
     def __init__(
-        self, registry: Registry, fleet: GraphManager, savepoints: Savepoints, moves: Migrations
+        self,
+        registry: Registry,
+        graphs: GraphManager,
+        savepoints: Savepoints,
+        migrations: Migrations,
     ) -> None:
         self._registry = registry
-        self._fleet = fleet
+        self._graphs = graphs
         self._savepoints = savepoints
-        self._moves = moves
+        self._migrations = migrations
 
     def drain(self, name: str, folder: str | None) -> Outcome:
         """What came of it. SqlError where the job runs on, or where it has ended and could not be
         stopped: then the same may be asked again."""
         job = self._registry.job(name)
-        if job.state is not JobState.RUNNING or not self._fleet.runs(name):
+        if job.state is not JobState.RUNNING or not self._graphs.runs(name):
             raise JobError(
                 f"job '{name}' does not run",
                 detail=f"it is {job.state.value}",
                 hint="start it first",
             )
         self._savepoints.check(job, folder)
-        graph = self._fleet.of(name)
+        graph = self._graphs.of(name)
         if graph.distributed or len(graph.runner.jobs) > 1:
-            self._moves.to_own(job, Cause.NONE, _LEAVES)
+            self._migrations.move_to_own_graph(job, Cause.NONE, _LEAVES)
         change = PendingChange(
-            {name: job.version}, {name: self._fleet.of(name).name}, drains=True, folder=folder
+            {name: job.version}, {name: self._graphs.of(name).name}, drains=True, folder=folder
         )
         self._registry.log.begin(change, (), self._registry.clock())
         return self.finish(change)
@@ -59,13 +63,13 @@ class Draining:
         (name,) = change.jobs
         job = self._registry.job(name)
         savepoint = None
-        if self._fleet.runs(name):
+        if self._graphs.runs(name):
             savepoint = self._stop(job, change)
-        self._fleet.retire_idle()
+        self._graphs.retire_idle()
         path = None if savepoint is None else savepoint.path
         reason = "drained" if path is None else f"drained, stopped with savepoint {path}"
         stopped = with_state(job, JobState.STOPPED, self._registry.clock(), reason)
-        self._registry.settle_as(stopped, MAIN)
+        self._registry.complete_pending(stopped, MAIN)
         return Outcome(name, JobState.STOPPED.value, job.version, savepoint=path)
 
     def _stop(self, job: Job, change: PendingChange) -> Savepoint:
@@ -74,6 +78,6 @@ class Draining:
         except SqlError:
             self._registry.log.drop_pending(self._registry.clock())
             with suppress(SqlError):  # without space: it is only what people read
-                if not self._fleet.of(job.name).runner.inputs.unfinished():
-                    self._registry.stay(self._registry.job(job.name), Cause.COMMAND, _ENDED)
+                if not self._graphs.of(job.name).runner.inputs.unfinished():
+                    self._registry.set_cause(self._registry.job(job.name), Cause.COMMAND, _ENDED)
             raise

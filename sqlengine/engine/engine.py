@@ -5,7 +5,7 @@ A change goes one way, whoever asks for it:
     text -> parse -> bind -> optimize -> merge (into the graph) -> lower -> prepare (compile) ->
     switch (between two epochs)
 
-All but the switch happens in one thread beside the stream (`changing.py`, `deploying.py`), one
+All but the switch happens in one thread beside the stream (`job_changes.py`, `deploying.py`), one
 change after the other."""
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Engine:
         self._failing: set[str] = set()
         self._closed = threading.Event()
         self._registry = Registry(self.broker, config, machine)
-        handovers = MigrationStore(self.broker, machine.clock, sync=config.fsync == "interval")
+        store = MigrationStore(self.broker, machine.clock, sync=config.fsync == "interval")
         host = GraphHost(
             config,
             machine,
@@ -94,23 +94,23 @@ class Engine:
             self._on_failure,
             self._thread.submit,
             self._registry.memory,
-            handovers.get,
+            store.get,
             self._callables,
         )
         self.instances = InstanceGroups(self.broker, config, machine)
-        self._fleet = GraphManager(host, self._registry.plans_of, self.instances)
-        self.savepoints = Savepoints(self._registry, self._fleet, config, machine.disk)
-        self.state = StateViews(self._registry, self._fleet)
-        self._moves = Migrations(self._registry, self._fleet, handovers)
-        self._changes = JobChanges(self._registry, self._fleet, self.savepoints, self._moves)
-        self._isolation = Isolation(self._registry, self._fleet, self._moves, self._changes)
-        self.letters = DeadLetterQueue(self.broker)
-        self._replays = Replays(self._registry, self._fleet, self.letters)
+        self._graphs = GraphManager(host, self._registry.plans_of, self.instances)
+        self.savepoints = Savepoints(self._registry, self._graphs, config, machine.disk)
+        self.state = StateViews(self._registry, self._graphs)
+        self._migrations = Migrations(self._registry, self._graphs, store)
+        self._changes = JobChanges(self._registry, self._graphs, self.savepoints, self._migrations)
+        self._isolation = Isolation(self._registry, self._graphs, self._migrations, self._changes)
+        self.dead_letters = DeadLetterQueue(self.broker)
+        self._replays = Replays(self._registry, self._graphs, self.dead_letters)
         POOL.join(self, self._on_broken_function)
         try:
             self._recover()
         except BaseException:
-            self._fleet.abandon()
+            self._graphs.abandon()
             self._thread.shutdown()
             POOL.leave(self)
             raise
@@ -143,7 +143,7 @@ class Engine:
         sys.setswitchinterval(0.0001)
         gc.collect()
         gc.freeze()
-        self._fleet.start()
+        self._graphs.start()
         if self.config.isolation:
             self._isolation.start(self._threads, self._thread.submit)
 
@@ -155,7 +155,7 @@ class Engine:
         self._isolation.stop()
         self._thread.shutdown(wait=True)
         try:
-            self._fleet.close()
+            self._graphs.close()
         finally:
             POOL.leave(self)
             self.broker.close()
@@ -290,11 +290,11 @@ class Engine:
     @property
     def graph(self) -> RunningGraph:
         """The main graph."""
-        return self._fleet.main
+        return self._graphs.main
 
     @property
-    def fleet(self) -> GraphManager:
-        return self._fleet
+    def graphs(self) -> GraphManager:
+        return self._graphs
 
     def jobs(self) -> list[Job]:
         """All jobs by name."""
@@ -313,25 +313,27 @@ class Engine:
     def explain(self, name: str) -> str:
         """The plan of a job's version after every arrow, and what it shares with whom."""
         planned = self._traced(name)
-        graph, once = self._fleet.of(name).runner.graph, self._fleet.delivers_once
+        graph, once = self._graphs.of(name).runner.graph, self._graphs.delivers_once
         text = explain_sinks(
             planned.sinks, planned.traces, graph, name, planned.settings, once=once
         )
         job = self.job(name)
         if not self.config.instances and job.graph == MAIN:
             return text
-        return f"{text}\n\n== where it runs ==\n{self._fleet.where(job, planned.sinks)}"
+        return (
+            f"{text}\n\n== where it runs ==\n{self._graphs.describe_placement(job, planned.sinks)}"
+        )
 
     def explain_json(self, name: str) -> Json:
         """The same for programs."""
         planned = self._traced(name)
-        graph = self._fleet.of(name).runner.graph
+        graph = self._graphs.of(name).runner.graph
         explained = explain_sinks_json(planned.sinks, planned.traces, graph, name)
         return {"delivery": self.config.delivery, **explained}
 
     def rows_by_job(self) -> Counter[str]:
         """Rows that each job has given to sinks since the server started."""
-        return self._fleet.rows_by_job()
+        return self._graphs.rows_by_job()
 
     def planned(self) -> Counter[str]:
         """Plans from the cache (hits) and made anew (misses) since the server started."""
@@ -342,7 +344,7 @@ class Engine:
 
     @property
     def ready(self) -> bool:
-        return self._fleet.alive and not self._closed.is_set()
+        return self._graphs.alive and not self._closed.is_set()
 
     def now_ms(self) -> int:
         return self._clock()
@@ -351,17 +353,17 @@ class Engine:
 
     def _recover(self) -> None:
         self._registry.recover()
-        self._fleet.recover(j.graph for j in self.jobs() if j.state is JobState.RUNNING)
-        if not self._fleet.broken:
+        self._graphs.recover(j.graph for j in self.jobs() if j.state is JobState.RUNNING)
+        if not self._graphs.broken:
             try:
                 self._changes.finish()
             except SqlError as error:
                 log.error("a change that was interrupted cannot be made any more: %s", error)
                 self.log.drop_pending(self._clock())
-            self._registry.reconcile(self._fleet.running(), self._fleet.lost())
-            self._fleet.retire_idle()
-            self._moves.tidy()
-            self.savepoints.tidy()
+            self._registry.reconcile(self._graphs.running(), self._graphs.lost())
+            self._graphs.retire_idle()
+            self._migrations.remove_obsolete()
+            self.savepoints.remove_unfinished()
         self._registry.recovered()
 
     def _traced(self, name: str) -> PlannedJob:
@@ -388,14 +390,14 @@ class Engine:
     def _fail(self, names: frozenset[str], reason: str) -> None:
         for graph in [
             g
-            for g in self._fleet.graphs.values()
+            for g in self._graphs.by_name.values()
             if g.runner.broken and names & g.runner.jobs.keys()
         ]:
             faulty = {
                 (n, v): ExecutionError(reason) for n, v in graph.runner.jobs.items() if n in names
             }
-            self._fleet.reopen(graph, faulty)
-            self._registry.reconcile(self._fleet.running(), self._fleet.lost())
+            self._graphs.reopen(graph, faulty)
+            self._registry.reconcile(self._graphs.running(), self._graphs.lost())
         for name in names & self.log.jobs.keys():
             log.error("job %s failed: %s", name, reason)
             try:
@@ -407,7 +409,7 @@ class Engine:
     def _on_broken_function(self, identity: str, reason: str) -> None:
         """Called by a graph's thread: a function of a user was switched off, and the jobs that call
         it fail."""
-        self._on_failure(self._fleet.callers(identity), reason)
+        self._on_failure(self._graphs.callers(identity), reason)
 
     def _serially(self, work: Callable[[], T]) -> T:
         def work_and_tidy() -> T:

@@ -38,20 +38,24 @@ class JobChanges:
     """Makes changes of the jobs of one engine. All methods are called from one thread."""
 
     def __init__(
-        self, registry: Registry, fleet: GraphManager, savepoints: Savepoints, moves: Migrations
+        self,
+        registry: Registry,
+        graphs: GraphManager,
+        savepoints: Savepoints,
+        migrations: Migrations,
     ) -> None:
         self._registry = registry
-        self._fleet = fleet
+        self._graphs = graphs
         self._savepoints = savepoints
-        self._moves = moves
-        self._deployment = Deployment(registry, fleet, savepoints)
-        self._drains = Draining(registry, fleet, savepoints, moves)
+        self._migrations = migrations
+        self._deployment = Deployment(registry, graphs, savepoints)
+        self._drains = Draining(registry, graphs, savepoints, migrations)
 
     def finish(self) -> None:
         """Makes what is missing of a change that a crash or a full disk interrupted."""
         pending = self._registry.log.pending
         if pending is not None and pending.handover:
-            self._moves.finish()
+            self._migrations.finish()
         elif pending is not None and pending.drains:
             self._drains.finish(pending)
         else:
@@ -60,11 +64,11 @@ class JobChanges:
     def change(self, request: Request) -> dict[str, Outcome]:
         """What came of the request for each job that it names."""
         if request.dry_run:
-            return self._foretell(Work(request))
+            return self._dry_run(Work(request))
         self.finish()
         work = Work(request)
         known = set(self._registry.log.jobs)
-        self._sort_out(work)
+        self._classify(work)
         self._plan(work)
         self._deployment.deploy(work)
         for name in work.ready:
@@ -80,12 +84,12 @@ class JobChanges:
             self._retry_waiting(work.ready)
         return work.outcomes
 
-    def _foretell(self, work: Work) -> dict[str, Outcome]:
+    def _dry_run(self, work: Work) -> dict[str, Outcome]:
         """The outcomes of the change, without making it: 'valid' for what would be added, replaced
         or unchanged."""
-        self._sort_out(work)
+        self._classify(work)
         self._plan(work)
-        self._deployment.foretell(work)
+        self._deployment.dry_run(work)
         for name in work.ready:
             version = self._registry.log.next_version(name)
             deliveries = self._deliveries(work.ready[name].sinks)
@@ -94,7 +98,7 @@ class JobChanges:
             )
         for name, outcome in work.outcomes.items():
             if outcome.status == "unchanged":
-                graph = self._fleet.of(name).runner.graph
+                graph = self._graphs.of(name).runner.graph
                 work.outcomes[name] = Outcome(
                     name,
                     "valid",
@@ -105,7 +109,7 @@ class JobChanges:
         return work.outcomes | {n: Outcome(n, "removed") for n in work.removes}
 
     def _deliveries(self, sinks: Iterable[Sink]) -> tuple[Delivery, ...]:
-        return deliveries_of(sinks, once=self._fleet.delivers_once)
+        return deliveries_of(sinks, once=self._graphs.delivers_once)
 
     def stop(self, job: Job, state: JobState, reason: str | None = None) -> Outcome:
         """Takes a job out of its graph. It stays, and its text. Of a job that only defines, nothing
@@ -113,11 +117,11 @@ class JobChanges:
         if job.state is JobState.DEFINED:
             return Outcome(job.name, "unchanged", job.version)
         self.finish()
-        graph = self._fleet.of(job.name)
+        graph = self._graphs.of(job.name)
         if job.name in graph.runner.jobs:
             graph.switch(graph.change(graph.runner.graph, {}, {job.name: 0}, {}))
-            self._fleet.retire_idle()
-        self._registry.move(job, state, reason, MAIN)
+            self._graphs.retire_idle()
+        self._registry.set_state(job, state, reason, MAIN)
         return Outcome(job.name, state.value, job.version)
 
     def save(self, name: str, folder: str | None = None, *, stop: bool = False) -> Outcome:
@@ -126,8 +130,8 @@ class JobChanges:
         job = self._registry.job(name)
         savepoint = self._savepoints.take(job, folder, stop=stop)
         if stop:
-            self._fleet.retire_idle()
-            self._registry.move(
+            self._graphs.retire_idle()
+            self._registry.set_state(
                 job, JobState.STOPPED, f"stopped with savepoint {savepoint.path}", MAIN
             )
         status = JobState.STOPPED.value if stop else "saved"
@@ -144,7 +148,7 @@ class JobChanges:
         text, else at the position that a new job has."""
         if job.state in (JobState.RUNNING, JobState.DEFINED):
             if savepoint is not None:
-                raise _runs(job.name)
+                raise _already_running(job.name)
             return Outcome(job.name, "unchanged", job.version)
         self.finish()
         (plan,) = self._registry.plan([self._registry.text(job)], {job.name})
@@ -154,13 +158,13 @@ class JobChanges:
         own = f"{job.name}@{job.version}-{self._registry.clock()}"
         if path is not None:
             found = self._savepoints.restoration(job.name, plan, path)
-            graph = self._fleet.restore(own, job.name, job.version, found)
+            graph = self._graphs.restore(own, job.name, job.version, found)
         else:
-            graph = self._fleet.place(plan, own)
+            graph = self._graphs.place(plan, own)
             graph.switch(
                 graph.change(graph.runner.graph, {job.name: plan}, {job.name: job.version}, {})
             )
-        self._registry.move(job, JobState.RUNNING, graph=graph.name)
+        self._registry.set_state(job, JobState.RUNNING, graph=graph.name)
         return Outcome(job.name, "started", job.version, savepoint=path)
 
     def isolate(
@@ -170,12 +174,12 @@ class JobChanges:
         self.finish()
         job = self._registry.job(name)
         reason = reason or "isolated by a command"
-        graph = self._fleet.of(name)
-        shared = graph is self._fleet.main or graph.distributed or group_of(graph.name) is not None
+        graph = self._graphs.of(name)
+        shared = graph is self._graphs.main or graph.distributed or group_of(graph.name) is not None
         if shared or len(graph.runner.jobs) > 1:
-            self._moves.to_own(job, cause, reason)
+            self._migrations.move_to_own_graph(job, cause, reason)
         else:
-            self._registry.stay(job, cause, reason)
+            self._registry.set_cause(job, cause, reason)
         return Outcome(name, "isolated", job.version)
 
     def merge(self, name: str) -> Outcome:
@@ -183,18 +187,18 @@ class JobChanges:
         that of its group), at once or as soon as both stand at the same place."""
         self.finish()
         job = self._registry.job(name)
-        if self._fleet.of(name) is self._fleet.home(job):
+        if self._graphs.of(name) is self._graphs.shared_graph(job):
             return Outcome(name, "unchanged", job.version)
         try:
-            self._moves.to_home(job)
+            self._migrations.move_to_shared_graph(job)
         except NotTogether as error:
-            self._registry.stay(job, Cause.NONE, f"it waits to be merged: {error.detail}")
+            self._registry.set_cause(job, Cause.NONE, f"it waits to be merged: {error.detail}")
             return Outcome(name, "merging", job.version)
         return Outcome(name, "merged", job.version)
 
     # ---- before anything is planned --------------------------------------------------------------
 
-    def _sort_out(self, work: Work) -> None:
+    def _classify(self, work: Work) -> None:
         for old, new in work.request.renames.items():
             if old in self._registry.log.jobs and new not in self._registry.log.jobs:
                 self._rename(work, self._registry.job(old), new)
@@ -202,12 +206,12 @@ class JobChanges:
             if name in work.kept or name in work.outcomes:
                 continue
             try:
-                self._want(work, name, text)
+                self._classify_upsert(work, name, text)
             except SqlError as error:
                 work.refuse(name, error)
         for name in work.request.removes:
             try:
-                self._unwant(work, name)
+                self._classify_removal(work, name)
             except SqlError as error:
                 work.refuse(name, error)
 
@@ -216,19 +220,19 @@ class JobChanges:
         knows."""
         held, given = self._registry.text(job), work.request.upserts.get(new)
         text = replace(held, name=new, file=given.file if given else held.file)
-        if self._fleet.runs(job.name):
+        if self._graphs.runs(job.name):
             work.texts[new] = text
             work.kept[new] = job.name
         else:
             work.outcomes[new] = Outcome(new, "renamed", self._registry.rename(job, text).version)
 
-    def _want(self, work: Work, name: str, text: JobText) -> None:
+    def _classify_upsert(self, work: Work, name: str, text: JobText) -> None:
         held = self._registry.log.jobs.get(check_name(name))
         check_origin(name, held, work.request)
         same = (
             held is not None
             and held.state in LIVE
-            and self._registry.same(self._registry.version(held), text, work.request.origin)
+            and self._registry.has_text(self._registry.version(held), text, work.request.origin)
         )
         restores = name in work.request.savepoints
         if held is not None and same and held.origin is work.request.origin and not restores:
@@ -236,7 +240,7 @@ class JobChanges:
         else:
             work.texts[name] = text
 
-    def _unwant(self, work: Work, name: str) -> None:
+    def _classify_removal(self, work: Work, name: str) -> None:
         held = self._registry.job(name)
         check_origin(name, held, work.request)
         if held.defines:
@@ -251,15 +255,15 @@ class JobChanges:
             if isinstance(plan, PlannedJob):
                 try:
                     self._check_definitions(work, name, plan)
-                    self._find_savepoint(work, name, plan)
+                    self._resolve_savepoint(work, name, plan)
                     work.ready[name] = plan
                 except SqlError as error:
                     work.refuse(name, error)
             elif isinstance(plan, UnknownObject) and self._may_wait(work.request, name):
-                self._wait(work, text, plan)
+                self._add_waiting(work, text, plan)
             else:
                 work.refuse(name, self._with_users(name, plan))
-        self._hold_definitions(work)
+        self._refuse_changed_definitions(work)
 
     def _with_users(self, name: str, error: SqlError) -> SqlError:
         """A refusal of another definition names the jobs that use the one there is."""
@@ -270,7 +274,7 @@ class JobChanges:
                 return used.at(error.position)
         return error
 
-    def _hold_definitions(self, work: Work) -> None:
+    def _refuse_changed_definitions(self, work: Work) -> None:
         """A definition does not change under a job that goes on with its old text, since its new
         one was refused; nor does a job come that was planned over the definition."""
         for name, plan in list(work.ready.items()):
@@ -290,7 +294,7 @@ class JobChanges:
                     if n == name or changed & set(map(full_name, p.uses))
                 ]:
                     work.refuse(other, error)
-                self._hold_definitions(work)
+                self._refuse_changed_definitions(work)
                 return
 
     def _check_definitions(self, work: Work, name: str, plan: PlannedJob) -> None:
@@ -302,16 +306,16 @@ class JobChanges:
         lost = defined_only_by(held, jobs) - {full_name(o.name) for o in plan.objects}
         check_in_use(lost, jobs, {*work.request.removes, *work.texts}, f"this text of '{name}'")
 
-    def _find_savepoint(self, work: Work, name: str, plan: PlannedJob) -> None:
+    def _resolve_savepoint(self, work: Work, name: str, plan: PlannedJob) -> None:
         """Notes the savepoint that a job starts from. One that runs has gone on since: it cannot go
         back to one, but the one that it came from may stand in its text."""
         given, told = work.request.savepoints.get(name), path_in(plan.settings)
         path = told if given is None else given
         if name in work.kept or path is None:
             return
-        if self._fleet.runs(name):
+        if self._graphs.runs(name):
             if given is not None or told != path_in(self._registry.job(name).settings):
-                raise _runs(name)
+                raise _already_running(name)
             return
         work.restores[name] = str(self._savepoints.locate(path))
 
@@ -319,7 +323,7 @@ class JobChanges:
         held = self._registry.log.jobs.get(name)
         return request.origin is Origin.FOLDER and (held is None or held.state is JobState.WAITING)
 
-    def _wait(self, work: Work, text: JobText, missing: SqlError) -> None:
+    def _add_waiting(self, work: Work, text: JobText, missing: SqlError) -> None:
         registry, held = self._registry, self._registry.log.jobs.get(text.name)
         if held is not None and registry.text(held).sql == text.sql:
             work.outcomes[text.name] = Outcome(text.name, "waiting", held.version, missing)
@@ -334,7 +338,7 @@ class JobChanges:
             str(missing),
         )
         if not work.request.dry_run:
-            registry.log.wait(version, job, registry.clock())
+            registry.log.add_waiting(version, job, registry.clock())
         work.outcomes[text.name] = Outcome(text.name, "waiting", version.version, missing)
 
     def _retry_waiting(self, changed: Mapping[str, PlannedJob]) -> None:
@@ -349,10 +353,10 @@ class JobChanges:
             )
             for job in waiting:  # what is missing now may be something else
                 if outcomes[job.name].status == "refused":
-                    self._registry.move(job, JobState.WAITING, str(outcomes[job.name].error))
+                    self._registry.set_state(job, JobState.WAITING, str(outcomes[job.name].error))
 
 
-def _runs(name: str) -> JobError:
+def _already_running(name: str) -> JobError:
     return JobError(
         f"job '{name}' runs: it cannot start from a savepoint",
         hint="stop it first ('sql stop'), or leave the savepoint out to go on from where it is",

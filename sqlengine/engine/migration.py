@@ -65,44 +65,48 @@ class _Migration:
 class Migrations:
     """Moves the jobs of one engine. All methods are called from the thread that makes changes."""
 
-    def __init__(self, registry: Registry, fleet: GraphManager, handovers: MigrationStore) -> None:
+    def __init__(self, registry: Registry, graphs: GraphManager, store: MigrationStore) -> None:
         self._registry = registry
-        self._fleet = fleet
-        self._handovers = handovers
+        self._graphs = graphs
+        self._store = store
 
-    def to_own(self, job: Job, cause: Cause, reason: str | None) -> None:
+    def move_to_own_graph(self, job: Job, cause: Cause, reason: str | None) -> None:
         """Into a graph of its own. SqlError where it stays where it is."""
-        self._move([job], self._fleet.graph(self._own(job)), cause, reason, None)
+        self._move(
+            [job], self._graphs.get_or_create(self._own_graph_name(job)), cause, reason, None
+        )
 
-    def to_home(self, job: Job) -> None:
+    def move_to_shared_graph(self, job: Job) -> None:
         """Into the graph that the job shares with others. NotTogether where the two do not stand
         near enough to each other: nothing has changed."""
-        if self._fleet.of(job.name).distributed:  # it goes on from there once it has left the parts
-            self.to_own(job, Cause.NONE, "it leaves its parts for others")
+        if self._graphs.of(
+            job.name
+        ).distributed:  # it goes on from there once it has left the parts
+            self.move_to_own_graph(job, Cause.NONE, "it leaves its parts for others")
             return
-        home = self._fleet.home(job)
+        home = self._graphs.shared_graph(job)
         group = group_of(home.name)
         cause = Cause.NONE if group is None else Cause.GROUP
         self._move(
             [job], home, cause, None if group is None else f"isolation group '{group}'", _PATIENCE_S
         )
 
-    def to_parts(self, jobs: Sequence[Job], home: DistributedGraph) -> None:
+    def move_to_distributed_graph(self, jobs: Sequence[Job], home: DistributedGraph) -> None:
         """Jobs of one graph into the parts that they are to share, in one step: all of them, or
-        none (see `together`)."""
+        none (see `movable_together`)."""
         group = group_of(home.name)
         cause, reason = (
             (Cause.NONE, None) if group is None else (Cause.GROUP, f"isolation group '{group}'")
         )
         self._move(jobs, home, cause, reason, None)
 
-    def together(self, jobs: Sequence[Job], most: int) -> list[Job]:
+    def movable_together(self, jobs: Sequence[Job], most: int) -> list[Job]:
         """The first of some jobs and, of the others, those that can go into parts with it in one
         step: no more than so many jobs, with no more than so much state, of the same graph. What
         they have is known by what it computes, so of two jobs with equal operations only those go
         together that share them."""
         first, *others = jobs
-        graph = self._fleet.of(first.name)
+        graph = self._graphs.of(first.name)
         found = [first]
         known = {n.plan.digest: n.id for n in nodes_of(graph.runner.graph, [first.name])}
         rows = _rows(graph, known.values())
@@ -121,10 +125,10 @@ class Migrations:
                 rows += more
         return found
 
-    def is_near(self, job: Job) -> bool:
+    def is_aligned(self, job: Job) -> bool:
         """Whether the job reads about where the graph reads that it would share with others, or
         where what only the job reads ends."""
-        held, home = self._fleet.of(job.name), self._fleet.home(job)
+        held, home = self._graphs.of(job.name), self._graphs.shared_graph(job)
         if any(
             g.distributed and g.loop.problem for g in (held, home)
         ):  # parts that nobody runs do not answer
@@ -157,36 +161,36 @@ class Migrations:
         self._open(target)
         if any(
             change.jobs.keys() & g.runner.jobs.keys()
-            for g in self._fleet.graphs.values()
+            for g in self._graphs.by_name.values()
             if g.name != target
         ):
-            self._undo(change)
+            self._roll_back(change)
             return
-        if not any(map(self._fleet.runs, change.jobs)):
-            change = self._arrive(change, target)
-        self._settle(change)
+        if not any(map(self._graphs.runs, change.jobs)):
+            change = self._restore_after_crash(change, target)
+        self._complete(change)
 
     def _open(self, target: str) -> None:
         """The graph to which jobs go may have taken them up, and read on: its epochs say so where
         it has no checkpoint."""
         try:
-            self._fleet.graph(target)
+            self._graphs.get_or_create(target)
         except SqlError as error:
             log.warning("graph %s cannot be opened: %s", target, error)
 
-    def tidy(self) -> None:
+    def remove_obsolete(self) -> None:
         """Removes what no recovery needs any more."""
         pending = self._registry.log.pending
-        needed = {n for g in self._fleet.graphs.values() for n in g.needed_migrations()} | (
+        needed = {n for g in self._graphs.by_name.values() for n in g.needed_migrations()} | (
             {pending.handover} if pending else set()
         )
-        for name in self._handovers.names - needed:
-            self._handovers.remove(name)
+        for name in self._store.names - needed:
+            self._store.remove(name)
 
-    def _own(self, job: Job) -> str:
+    def _own_graph_name(self, job: Job) -> str:
         """A name that no graph has had: that of one that was is followed by its records in the log
         of epochs."""
-        return f"{job.name}@{job.version}-{self._registry.clock()}-{self._fleet.log_end}"
+        return f"{job.name}@{job.version}-{self._registry.clock()}-{self._graphs.log_end}"
 
     def _move(
         self,
@@ -197,18 +201,18 @@ class Migrations:
         patience_s: float | None,
     ) -> None:
         """Many of them only into parts."""
-        first, source = jobs[0].name, self._fleet.of(jobs[0].name)
-        if not self._fleet.runs(first) or source is target:
+        first, source = jobs[0].name, self._graphs.of(jobs[0].name)
+        if not self._graphs.runs(first) or source is target:
             raise JobError(
                 f"job '{first}' cannot go to graph '{target.name}'",
                 detail="it does not run elsewhere",
             )
-        handover = self._own(jobs[0])
+        handover = self._own_graph_name(jobs[0])
         versions = {job.name: job.version for job in jobs}
         graphs = dict.fromkeys(versions, target.name)
         change = PendingChange(versions, graphs, handover=handover, cause=cause, reason=reason)
         plans = self._plans(versions)
-        parts = Leaving(plans, versions, handover, self._handovers, lambda: self._begin(change))
+        parts = Leaving(plans, versions, handover, self._store, lambda: self._begin(change))
         try:
             if isinstance(target, DistributedGraph):
                 into_parts(parts, source, target)
@@ -223,14 +227,14 @@ class Migrations:
                     leaving = source.change(source.runner.graph, {}, parts.going, {})
                     move = _Migration(first, source, target, leaving, coming, handover)
                     self._begin(change)
-                    target.call(lambda: _attach(move, self._handovers, patience_s))
+                    target.call(lambda: _attach(move, self._store, patience_s))
         except SqlError:
             if self._registry.log.pending is change:
                 self.finish()
             raise
         finally:
-            self._fleet.retire_idle()
-        self._settle(change)
+            self._graphs.retire_idle()
+        self._complete(change)
 
     def _begin(self, change: PendingChange) -> None:
         self._registry.log.begin(change, (), self._registry.clock())
@@ -243,49 +247,49 @@ class Migrations:
             plans[name] = plan
         return plans
 
-    def _undo(self, change: PendingChange) -> None:
+    def _roll_back(self, change: PendingChange) -> None:
         """The job has not left its graph."""
         self._registry.log.drop_pending(self._registry.clock())
-        self._handovers.remove(change.handover)
-        self._fleet.retire_idle()
+        self._store.remove(change.handover)
+        self._graphs.retire_idle()
 
-    def _settle(self, change: PendingChange) -> None:
-        self._registry.placed(change)
-        self._fleet.retire_idle()
+    def _complete(self, change: PendingChange) -> None:
+        self._registry.complete_migration(change)
+        self._graphs.retire_idle()
 
-    def _arrive(self, change: PendingChange, name: str) -> PendingChange:
+    def _restore_after_crash(self, change: PendingChange, name: str) -> PendingChange:
         """The jobs have left their graph: they go on in the one of that name, where they were to
         go, or else in one of their own."""
-        belongings, jobs = self._handovers.get(change.handover), list(change.jobs)
-        if belongings is None:
+        job_snapshot, jobs = self._store.get(change.handover), list(change.jobs)
+        if job_snapshot is None:
             raise ServiceError(f"what job '{jobs[0]}' had is gone: handover '{change.handover}'")
         plans = self._plans(change.jobs)
         try:
-            target = self._fleet.graph(name)
+            target = self._graphs.get_or_create(name)
             if not isinstance(target, RunningGraph):
                 raise NotTogether(jobs, name, "the move was interrupted")
-            self._take(target, plans, belongings, change.handover)
+            self._restore(target, plans, job_snapshot, change.handover)
         except SqlError as error:
             log.warning("jobs %s go on in a graph of their own: %s", ", ".join(jobs), error)
-            own = self._own(self._registry.job(jobs[0]))
+            own = self._own_graph_name(self._registry.job(jobs[0]))
             change = replace(change, graphs=dict.fromkeys(jobs, own))
             self._registry.log.begin(change, (), self._registry.clock())
-            target = self._fleet.graph(own)
+            target = self._graphs.get_or_create(own)
             assert isinstance(target, RunningGraph)
             # Jobs whose connectors cannot be opened any more fail, as after a restart.
             with recovering(target.runner):
-                self._take(target, plans, belongings, change.handover)
+                self._restore(target, plans, job_snapshot, change.handover)
         return change
 
-    def _take(
+    def _restore(
         self,
         target: RunningGraph,
         plans: Mapping[str, PlannedJob],
-        belongings: JobSnapshot,
+        job_snapshot: JobSnapshot,
         handover: str,
     ) -> None:
-        with _prepared(target, plans, belongings.jobs) as coming:
-            target.call(lambda: target.attach(coming, belongings, handover))
+        with _prepared(target, plans, job_snapshot.jobs) as coming:
+            target.call(lambda: target.attach(coming, job_snapshot, handover))
 
 
 @contextmanager
@@ -302,18 +306,18 @@ def _prepared(
         raise
 
 
-def _attach(move: _Migration, handovers: MigrationStore, patience_s: float | None) -> None:
+def _attach(move: _Migration, store: MigrationStore, patience_s: float | None) -> None:
     """What is done in the thread of the graph to which the job comes; that of the other one does
     its part meanwhile."""
     move.target.runner.complete()
     try:
-        meeting = move.source.loop.call(lambda: _align_offsets(move), patience_s)
-        if not move.target.runner.reach(meeting, EPOCHS):
+        aligned = move.source.loop.call(lambda: _align_offsets(move), patience_s)
+        if not move.target.runner.reach(aligned, EPOCHS):
             raise NotTogether([move.job], move.target.name, "its sources are not read as far")
-        belongings = move.source.call(lambda: _detach(move, meeting, handovers), patience_s)
+        job_snapshot = move.source.call(lambda: _detach(move, aligned, store), patience_s)
     finally:
         move.source.runner.inputs.bounds = {}
-    move.target.attach(move.coming, belongings, move.handover)
+    move.target.attach(move.coming, job_snapshot, move.handover)
 
 
 def _align_offsets(move: _Migration) -> Positions:
@@ -321,7 +325,7 @@ def _align_offsets(move: _Migration) -> Positions:
     from now on."""
     theirs = common_positions(move.coming.graph, move.target.runner, move.job)
     inputs = move.source.runner.inputs
-    meeting = {}
+    aligned = {}
     for name, shards in theirs.items():
         mine = inputs.running[name].positions
         near = _near(inputs.running[name])
@@ -329,9 +333,9 @@ def _align_offsets(move: _Migration) -> Positions:
             abs(mine[s] - at) > near for s, at in shards.items()
         ):
             raise NotTogether([move.job], move.target.name, "its sources are not read as far")
-        meeting[name] = {s: max(mine[s], at) for s, at in shards.items()}
-    inputs.bounds = meeting
-    return meeting
+        aligned[name] = {s: max(mine[s], at) for s, at in shards.items()}
+    inputs.bounds = aligned
+    return aligned
 
 
 def _rows(graph: ManagedGraph, nodes: Iterable[str]) -> int:
@@ -350,18 +354,18 @@ def _near(source: RunningSource) -> int:
 
 
 def _detach(
-    move: _Migration, meeting: Mapping[str, Mapping[str, int]], handovers: MigrationStore
+    move: _Migration, aligned: Mapping[str, Mapping[str, int]], store: MigrationStore
 ) -> JobSnapshot:
     runner = move.source.runner
-    if not runner.reach(meeting, EPOCHS):
+    if not runner.reach(aligned, EPOCHS):
         raise NotTogether([move.job], move.target.name, "its sources are not read as far")
-    belongings = snapshot(runner, move.job)
-    why_not = next(obstacles(belongings, move.coming.graph, move.target.runner), None)
+    job_snapshot = snapshot(runner, move.job)
+    why_not = next(obstacles(job_snapshot, move.coming.graph, move.target.runner), None)
     if why_not is not None:
         raise NotTogether([move.job], move.target.name, why_not)
-    handovers.put(move.handover, belongings)
+    store.put(move.handover, job_snapshot)
     runner.apply(replace(move.leaving, moved=True))
-    if belongings.unsent:  # or a recovery would write them again, and wait for space
+    if job_snapshot.unsent:  # or a recovery would write them again, and wait for space
         with suppress(TryAgain):
             runner.checkpoint()
-    return belongings
+    return job_snapshot

@@ -53,9 +53,9 @@ class Replayed:
 class Replays:
     """Replays letters, in the thread that makes changes."""
 
-    def __init__(self, registry: Registry, fleet: GraphManager, letters: DeadLetterQueue) -> None:
+    def __init__(self, registry: Registry, graphs: GraphManager, letters: DeadLetterQueue) -> None:
         self._registry = registry
-        self._fleet = fleet
+        self._graphs = graphs
         self._letters = letters
         self._places: dict[tuple[str, int, str], Position | None] = {}
 
@@ -69,7 +69,7 @@ class Replays:
                 detail=f"it is {job.state.value}",
                 hint="start it first",
             )
-        graph = self._fleet.here(name, "a replay")
+        graph = self._graphs.local_graph_of(name, "a replay")
         wanted = DeadLetterFilter(
             job=name, tables=job.uses + job.defines, ids=None if ids is None else frozenset(ids)
         )

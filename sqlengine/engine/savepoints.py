@@ -40,13 +40,15 @@ class Savepoints:
     """Of the jobs of one engine. What changes a job is called from the thread that makes
     changes."""
 
-    def __init__(self, registry: Registry, fleet: GraphManager, config: Config, disk: Disk) -> None:
+    def __init__(
+        self, registry: Registry, graphs: GraphManager, config: Config, disk: Disk
+    ) -> None:
         self._registry = registry
-        self._fleet = fleet
+        self._graphs = graphs
         self._config = config
         self._disk = disk
 
-    def tidy(self) -> None:
+    def remove_unfinished(self) -> None:
         """Removes what a death has left of savepoints that were being written."""
         for below in dict.fromkeys((self._own, *self._roots)):
             files.tidy(self._disk, below)
@@ -58,7 +60,7 @@ class Savepoints:
         graph at the same moment, so that nothing comes in between, and with `drain` its sources end
         just before: it must be alone in its graph. JobError where it does not run; where the
         savepoint cannot be written the job runs on."""
-        if job.state is not JobState.RUNNING or not self._fleet.runs(job.name):
+        if job.state is not JobState.RUNNING or not self._graphs.runs(job.name):
             raise JobError(
                 f"job '{job.name}' does not run",
                 detail=f"it is {job.state.value}",
@@ -66,7 +68,7 @@ class Savepoints:
             )
         now = self._registry.clock()
         about = About(self._registry.version(job).sql, job.version, job.settings, now, drain)
-        graph = self._fleet.of(job.name)
+        graph = self._graphs.of(job.name)
         if isinstance(graph, DistributedGraph):
             return self._take_of_parts(graph, job, about, folder, stop=stop)
         if stop:
@@ -114,7 +116,7 @@ class Savepoints:
             raise JobError(f"job '{name}' only defines: it has nothing to start from a savepoint")
         savepoint = files.read(self._disk, self.locate(path))
         unclaimed = any(flag(plan.settings, k, default=False) for k in UNCLAIMED)
-        factory = self._fleet.main.executor.factory
+        factory = self._graphs.main.executor.factory
         found = restoration(
             self._disk, savepoint, name, plan.sinks, factory, policy_of(plan.settings), unclaimed
         )
@@ -130,7 +132,7 @@ class Savepoints:
                 or node.id in found.ended
             ):
                 continue
-            reason = self._fleet.gone(node.plan, found.positions[node.id])
+            reason = self._graphs.why_unreadable(node.plan, found.positions[node.id])
             if reason is not None:
                 raise JobError(
                     f"table '{node.plan.table.display}' cannot be read on from savepoint"

@@ -41,9 +41,9 @@ class TableView:
 class StateViews:
     """Of the jobs of one engine. What is shown is what was there between two epochs."""
 
-    def __init__(self, registry: Registry, fleet: GraphManager) -> None:
+    def __init__(self, registry: Registry, graphs: GraphManager) -> None:
         self._registry = registry
-        self._fleet = fleet
+        self._graphs = graphs
 
     def operations(self, job: str) -> list[OperationView]:
         """What the job's operations keep, in the order of its plan. JobError where it does not
@@ -72,7 +72,7 @@ class StateViews:
                 detail=f"it is {held.state.value}",
                 hint="'sql savepoint show' tells what is in a savepoint",
             )
-        return self._fleet.of(job)
+        return self._graphs.of(job)
 
 
 def _view(name: str, schema: Schema, rows: pa.Table, total: int) -> TableView:

@@ -86,7 +86,7 @@ class JobLog:
         self._keep(versions)
         self.pending = change
 
-    def settle(self, jobs: Mapping[str, Job], removes: Collection[str], now_ms: int) -> None:
+    def complete(self, jobs: Mapping[str, Job], removes: Collection[str], now_ms: int) -> None:
         """The pending change has taken effect: jobs as they are now, and jobs that are gone. The
         versions of these stay, so that a new job of the name goes on counting and history shows
         all."""
@@ -102,7 +102,7 @@ class JobLog:
         self.pending = None
         self._append({_PENDING: None}, now_ms)
 
-    def wait(self, version: JobVersion, job: Job, now_ms: int) -> None:
+    def add_waiting(self, version: JobVersion, job: Job, now_ms: int) -> None:
         """A version that cannot run yet, and its job."""
         self._append({**_version_records([version]), **_records({job.name: job})}, now_ms)
         self._keep([version])

@@ -73,13 +73,13 @@ class Led:
 
     @property
     def graph(self) -> DistributedGraph:
-        graph = self.engine.fleet.graphs[SHARED]
+        graph = self.engine.graphs.by_name[SHARED]
         assert isinstance(graph, DistributedGraph)
         return graph
 
     def look(self) -> None:
         """Once at which job should be where, as a server does each second."""
-        self.engine._serially(self.engine._isolation.look)
+        self.engine._serially(self.engine._isolation.check)
 
     def start(self, name: str, config: Config | None = None, graph: str = SHARED) -> None:
         config = config or self.config
@@ -93,7 +93,7 @@ class Led:
         stopping = self._stopping[name] = threading.Event()
         self._threads[name] = threading.Thread(target=instance.run, args=(stopping.is_set,))
         self._threads[name].start()
-        led = self.engine.fleet.graphs[graph]
+        led = self.engine.graphs.by_name[graph]
         assert isinstance(led, DistributedGraph)
         eventually(lambda: name in led.owned())
 

@@ -89,7 +89,7 @@ def test_a_job_leaves_its_parts_and_comes_back_with_its_state(tmp_path: Path) ->
         group.engine.submit("count", COUNTS)
         written(group, *range(6))
         assert group.engine.isolate("count").status == "isolated"
-        assert not group.engine.fleet.of("count").distributed
+        assert not group.engine.graphs.of("count").distributed
         written(group, 1, 2)
         group.engine.merge("count")
         moved(group, SHARED)
@@ -109,9 +109,9 @@ def test_jobs_that_ran_before_there_were_instances_go_into_parts_and_back(tmp_pa
                 held.prepare(tmp_path)
                 held.engine.broker.create_topic("counts", compacted=True)
                 held.engine.submit("count", COUNTS)
-            for graph in [g.name for g in held.engine.fleet.graphs.values() if g.distributed]:
+            for graph in [g.name for g in held.engine.graphs.by_name.values() if g.distributed]:
                 held.start(f"one of {graph}", graph=graph)
-            shared = held.engine.fleet.shared
+            shared = held.engine.graphs.distributed
             home = "main" if shared is None else shared.name
             assert home == {0: "main", 2: "shared", 3: "shared.3"}[parts or 2 * instances]
             moved(held, home)
@@ -137,7 +137,7 @@ def test_letters_are_replayed_where_the_job_has_left_its_parts(tmp_path: Path) -
     with led(tmp_path, "one") as group:
         group.engine.submit("job", ALL.replace("id,", "1 / (id - 4),"))
         group.write(4)
-        eventually(lambda: len(group.engine.letters.last(DeadLetterFilter(job="job"), 9)) == 1)
+        eventually(lambda: len(group.engine.dead_letters.last(DeadLetterFilter(job="job"), 9)) == 1)
         group.engine.submit("job", ALL)
         with pytest.raises(JobError, match="a replay is not possible") as refused:
             group.engine.replay("job")

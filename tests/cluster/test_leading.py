@@ -119,7 +119,7 @@ def test_a_switch_that_its_leader_cannot_write_down_counts(tmp_path: Path) -> No
         group.write(3)
         eventually(lambda: group.found() == [1, 2, 2, 3, 3, 3])
         assert {
-            name for name, (graph, _) in group.engine.fleet.running().items() if graph == SHARED
+            name for name, (graph, _) in group.engine.graphs.running().items() if graph == SHARED
         } == {
             "all",
             "more",

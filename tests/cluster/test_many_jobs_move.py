@@ -111,7 +111,7 @@ def test_jobs_whose_server_dies_while_they_move_go_on_together(
     held.start("one")
     _wait_for_parts(held)
     owner, name = (
-        (held.graph.control, "append") if has_left else (held.engine._moves._handovers, "put")
+        (held.graph.control, "append") if has_left else (held.engine._migrations._store, "put")
     )
     whole = getattr(owner, name)
 
@@ -153,6 +153,6 @@ def _end(held: Led) -> None:
     """Of a server whose last breath that was."""
     held.stop("one")
     held.engine.instances.stop()
-    for graph in held.engine.fleet.graphs.values():
+    for graph in held.engine.graphs.by_name.values():
         graph.loop.stop()
     die(held.engine)

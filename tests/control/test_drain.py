@@ -60,7 +60,7 @@ def test_all_windows_are_told_and_other_jobs_go_on(engine: Engine) -> None:
     assert of_job(engine, "ends") == [2, 2]
     feed(engine, 1500, 2100)
     assert (of_job(engine, "ends"), of_job(engine, "other")) == ([2, 2], [2, 3])
-    assert list(engine.fleet.graphs) == ["main"]
+    assert list(engine.graphs.by_name) == ["main"]
     engine.close()
 
 
@@ -133,7 +133,7 @@ DEATHS: list[tuple[str, type, str, bool]] = [
     ("all is out", GraphRunner, "drain", True),
     ("the savepoint is written", GraphRunner, "apply", False),
     ("it has left its graph", GraphRunner, "apply", True),
-    ("it has left its graph, and that is not in the job log", JobLog, "settle", False),
+    ("it has left its graph, and that is not in the job log", JobLog, "complete", False),
 ]
 
 
@@ -167,7 +167,7 @@ def test_deaths(
     feed(engine, 100, 200, 1300, 1400)
     engine.isolate("ends")
     if checkpoint:
-        for graph in engine.fleet.graphs.values():
+        for graph in engine.graphs.by_name.values():
             graph.runner.checkpoint(wait=True)
     with dying(where, what, behind, lambda _: True), pytest.raises(Killed):
         engine.drain_job("ends")

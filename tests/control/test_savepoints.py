@@ -159,7 +159,7 @@ def test_a_dry_run_changes_nothing(engine: Engine) -> None:
     outcome = engine.change(request)["a"]
     assert (outcome.status, [s.outcome for s in outcome.state]) == ("valid", ["kept"])
     assert engine.job("a").state is JobState.STOPPED
-    assert set(engine.fleet.graphs) == {"main"}
+    assert set(engine.graphs.by_name) == {"main"}
     engine.close()
 
 

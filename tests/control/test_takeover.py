@@ -45,7 +45,7 @@ def told(engine: Engine, text: str) -> list[tuple[str, str, str]]:
 
 
 def change(engine: Engine, text: str) -> list[tuple[str, str, str]]:
-    """What a dry run foretells is what the change reports."""
+    """What a dry run reports is what the change reports."""
     foretold = engine.validate("a", text).state
     assert engine.submit("a", text).state == foretold
     return [(s.operator.split(" ")[0], s.outcome, s.reason) for s in foretold]

@@ -43,7 +43,7 @@ def append(engine: Engine, *times: int, shard: int = 0) -> None:
 
 def step(engine: Engine) -> None:
     """Until no graph has anything to do."""
-    for graph in list(engine.fleet.graphs.values()):
+    for graph in list(engine.graphs.by_name.values()):
         while graph.runner.step():
             pass
 
@@ -65,7 +65,7 @@ def of_job(engine: Engine, job: str) -> list[object]:
 
 def die(engine: Engine) -> None:
     """As if the process had died: no last epoch, no checkpoint, no more threads."""
-    for managed in engine.fleet.graphs.values():
+    for managed in engine.graphs.by_name.values():
         graph = managed._replica if isinstance(managed, DistributedGraph) else managed
         assert isinstance(graph, RunningGraph)
         graph.store.close()

@@ -77,9 +77,9 @@ class Life:
         for name, sql in JOBS.items():
             if name not in self.engine.log.jobs:
                 self.engine.submit(name, sql)
-        registry, fleet = self.engine._registry, self.engine.fleet
+        registry, graphs = self.engine._registry, self.engine.graphs
         self.isolation = Isolation(
-            registry, fleet, self.engine._moves, self.engine._changes, lambda: 0.0
+            registry, graphs, self.engine._migrations, self.engine._changes, lambda: 0.0
         )
 
     def feed(self) -> None:
@@ -90,7 +90,7 @@ class Life:
         self.step()
 
     def step(self) -> None:
-        for graph in list(self.engine.fleet.graphs.values()):
+        for graph in list(self.engine.graphs.by_name.values()):
             try:
                 while graph.runner.step():
                     pass
@@ -122,8 +122,8 @@ def test_jobs_whose_sinks_are_full_leave_with_what_they_owe(life: Life, dies: bo
     life.feed()
     life.feed()
     assert life.alerts() == list(range(20))  # the third epoch waits for the second
-    life.isolation.look()
-    life.isolation.look()
+    life.isolation.check()
+    life.isolation.check()
     for name in ("a", "b"):
         job = life.engine.job(name)
         assert job.graph != MAIN

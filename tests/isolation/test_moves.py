@@ -54,7 +54,7 @@ def act(kind: str, what: str, engine: Engine) -> None:
         case "merge" if engine.job(what).graph != MAIN:
             assert engine.merge(what).status == "merged"
         case "checkpoint":
-            for graph in engine.fleet.graphs.values():
+            for graph in engine.graphs.by_name.values():
                 graph.runner.checkpoint(wait=True)
 
 
@@ -81,7 +81,7 @@ def live(folder: Path, operations: tuple[tuple[str, str], ...], chosen: MoveFate
 
 def check_graphs(engine: Engine) -> None:
     """Each job runs once, where the log of jobs says."""
-    running = [(name, g.name) for g in engine.fleet.graphs.values() for name in g.runner.jobs]
+    running = [(name, g.name) for g in engine.graphs.by_name.values() for name in g.runner.jobs]
     assert sorted(running) == sorted((j.name, j.graph) for j in engine.jobs() if j.name in JOBS)
 
 
@@ -137,7 +137,7 @@ def test_a_job_that_has_read_on_where_it_came_to_stays_there(
     append = EmbeddedBroker.append
 
     def dying(broker: EmbeddedBroker, topic: str, *args: Any, **options: Any) -> Appended:
-        if topic == "_jobs" and engine.fleet.of("rule").name != MAIN:
+        if topic == "_jobs" and engine.graphs.of("rule").name != MAIN:
             step(engine)
             raise Death
         return append(broker, topic, *args, **options)

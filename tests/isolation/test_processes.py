@@ -101,7 +101,7 @@ def test_a_process_that_dies_again_and_again_fails_the_jobs_of_its_group(engine:
     assert reason.endswith("died 5 times in a row (code -9)")
     append(engine, 0, 30)
     eventually(lambda: len(records(engine, "alerts")) == 30, "the others go on")
-    eventually(lambda: set(engine.fleet.graphs) == {"main"}, "nothing of the group is left")
+    eventually(lambda: set(engine.graphs.by_name) == {"main"}, "nothing of the group is left")
     engine.start_job("grouped")
     append(engine, 30, 60)
     eventually(lambda: counts(engine) == {0: 10, 1: 10, 2: 10}, "it begins anew")

@@ -40,12 +40,14 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 def watch(engine: Engine) -> tuple[Isolation, Moment]:
     moment = Moment()
-    return Isolation(engine._registry, engine.fleet, engine._moves, engine._changes, moment), moment
+    return Isolation(
+        engine._registry, engine.graphs, engine._migrations, engine._changes, moment
+    ), moment
 
 
 def commit(engine: Engine, job: str, at: float, seconds: float) -> None:
     """As if a sink of the job had taken so long."""
-    runner = engine.fleet.of(job).runner
+    runner = engine.graphs.of(job).runner
     (name,) = (n for n, sink in runner.executor.plan.sinks.items() if job in sink.jobs)
     runner.progress.commits.append(SlowCommit(name, at, seconds))
 
@@ -55,11 +57,11 @@ def test_a_slow_sink_costs_its_job_alone_until_it_has_been_well_for_a_while(engi
     isolation, moment = watch(engine)
     for moment.now in (1.0, 20.0):
         commit(engine, "files", moment.now, 1.2)
-        isolation.look()
+        isolation.check()
         assert engine.job("files").graph == MAIN
     moment.now = 30.0
     commit(engine, "files", moment.now, 1.4)
-    isolation.look()
+    isolation.check()
     job = engine.job("files")
     assert job.graph != MAIN
     assert job.cause is Cause.SINK
@@ -67,10 +69,10 @@ def test_a_slow_sink_costs_its_job_alone_until_it_has_been_well_for_a_while(engi
         job.reason == "sink 'lines' took 1.4 s to commit, 3 times in a minute it took 1 s or more"
     )
     moment.now = 629.0
-    isolation.look()
+    isolation.check()
     assert engine.job("files").graph != MAIN
     moment.now = 631.0
-    isolation.look()
+    isolation.check()
     assert (engine.job("files").graph, engine.job("files").reason) == (MAIN, None)
 
 
@@ -85,11 +87,11 @@ def test_one_commit_that_takes_much_too_long_is_enough_and_the_next_time_the_job
     for begin in (0.0, 1000.0):
         moment.now = begin
         commit(engine, "files", begin, 5.2)
-        isolation.look()
+        isolation.check()
         assert engine.job("files").reason == "sink 'lines' took 5.2 s to commit"
         while engine.job("files").graph != MAIN:
             moment.now += 10.0
-            isolation.look()
+            isolation.check()
         away.append(moment.now - begin)
     assert away == [60.0, 120.0]
 
@@ -100,19 +102,19 @@ def test_a_job_that_asks_for_it_is_left_where_it_is(engine: Engine) -> None:
     )
     isolation, _ = watch(engine)
     commit(engine, "files", 0.0, 60.0)
-    isolation.look()
+    isolation.check()
     assert engine.job("files").graph == MAIN
 
 
 def test_a_job_with_an_error_in_each_row_leaves_the_others(engine: Engine) -> None:
     engine.submit("bad", "INSERT INTO joined SELECT 1 / (id - id), host, host FROM events")
     isolation, moment = watch(engine)
-    isolation.look()
+    isolation.check()
     for batch in range(1, 70):
         feed(engine, batch)
     step(engine)
     moment.now = 10.0
-    isolation.look()
+    isolation.check()
     job = engine.job("bad")
     assert job.graph != MAIN
     assert job.cause is Cause.ERRORS
@@ -127,7 +129,7 @@ def test_a_job_that_takes_most_of_the_time_leaves_the_others(engine: Engine) -> 
         "dear", "INSERT INTO counts SELECT host, COUNT(*), MAX(id) FROM events GROUP BY host"
     )
     isolation, moment = watch(engine)
-    isolation.look()
+    isolation.check()
     executor = engine.graph.executor
     (node,) = (
         n
@@ -136,7 +138,7 @@ def test_a_job_that_takes_most_of_the_time_leaves_the_others(engine: Engine) -> 
     )
     executor.seconds[node] += 7.5
     moment.now = 10.0
-    isolation.look()
+    isolation.check()
     job = engine.job("dear")
     assert job.graph != MAIN
     assert job.cause is Cause.COST
@@ -152,8 +154,8 @@ def test_a_job_that_catches_up_joins_the_others_by_itself(engine: Engine) -> Non
     )
     assert MAIN not in (engine.job("late").graph, engine.job("counts").graph)
     isolation, _ = watch(engine)
-    isolation.look()
-    assert set(engine.fleet.graphs) == {MAIN}
+    isolation.check()
+    assert set(engine.graphs.by_name) == {MAIN}
     feed(engine, 2)
     step(engine)
     records = engine.broker.read("joined", 0, 0)
@@ -167,14 +169,14 @@ def test_jobs_of_a_group_share_a_process_if_they_can_and_else_run_alone(engine: 
     for name in ("one", "two"):
         engine.submit(name, asked + f"INSERT INTO alerts SELECT '{name}', id FROM others")
     isolation, _ = watch(engine)
-    isolation.look()
+    isolation.check()
     files, one, two = (engine.job(n) for n in ("files", "one", "two"))
     assert one.graph == two.graph
-    assert engine.fleet.graphs[one.graph].distributed
+    assert engine.graphs.by_name[one.graph].distributed
     assert MAIN != files.graph != one.graph
     assert one.reason == "isolation group 'error-sensitive'"
     assert files.reason == "isolation group 'error-sensitive', in the server's process"
     for name in ("one", "two"):
         engine.remove(name)
-    assert one.graph not in engine.fleet.graphs
+    assert one.graph not in engine.graphs.by_name
     assert not [t.name for t in engine.broker.topics() if "error-sensitive" in t.name]

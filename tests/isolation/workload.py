@@ -101,7 +101,7 @@ def feed(engine: Engine, batch: int) -> None:
 
 def step(engine: Engine) -> None:
     """Until no graph has anything to do."""
-    for graph in list(engine.fleet.graphs.values()):
+    for graph in list(engine.graphs.by_name.values()):
         while graph.runner.step():
             pass
 

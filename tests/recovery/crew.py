@@ -118,8 +118,10 @@ class Operator:
     def _isolate(self) -> None:
         """One into a graph of its own, or back to the others: rather back, or most are away after
         some lives, since what goes on from a savepoint is, too."""
-        fleet = self._engine.fleet
-        at_home = {n: fleet.of(n) is fleet.home(self._engine.job(n)) for n in self._what.isolated}
+        graphs = self._engine.graphs
+        at_home = {
+            n: graphs.of(n) is graphs.shared_graph(self._engine.job(n)) for n in self._what.isolated
+        }
         away = [name for name, here in at_home.items() if not here]
         if away and self._random.random() < 3 / 4:
             self._engine.merge(self._random.choice(away))
@@ -144,7 +146,7 @@ class Operator:
             case "sync":
                 broker.sync()
             case "letters":
-                self._engine.letters.look()
+                self._engine.dead_letters.look()
             case _:
                 self._move()
 
@@ -247,7 +249,7 @@ class Crew(ABC):
     def problems(self) -> str:
         """What stands still, and why."""
         views = [(i.instance, i.state, i.parts, i.problem) for i in self.engine.instances.views()]
-        return f"{self.engine.fleet.problem}, {views}"
+        return f"{self.engine.graphs.problem}, {views}"
 
     # ---- the end ---------------------------------------------------------------------------------
 

@@ -88,7 +88,7 @@ class _CrewAlone(Crew):
         if broker.end_offset("tailed", 0) != batches * workload.LINES_PER_BATCH:
             return f"lines of files: {broker.end_offset('tailed', 0)}"
         if not self._has_read_all():
-            read = sum(g.runner.progress.rows_in for g in self.engine.fleet.graphs.values())
+            read = sum(g.runner.progress.rows_in for g in self.engine.graphs.by_name.values())
             return f"a graph has not read all: {read} rows"
         ticks = sum(int(json.loads(t)["n"]) for t in records(broker, "ticks", 0))
         if ticks < batches * workload.EVENTS_PER_BATCH:
@@ -102,7 +102,7 @@ class _CrewAlone(Crew):
 
     def _has_read_all(self) -> bool:
         """Twice, since what comes out of one job is read by another."""
-        graphs = list(self.engine.fleet.graphs.values())
+        graphs = list(self.engine.graphs.by_name.values())
 
         def at_end(graph: ManagedGraph) -> bool:
             sources = graph.runner.inputs.running.values()

@@ -94,7 +94,7 @@ def act(folder: Path, kind: str, what: object, engine: Engine) -> None:
         case "feed", int():
             feed(engine, what)
         case "checkpoint", _:
-            for graph in engine.fleet.graphs.values():
+            for graph in engine.graphs.by_name.values():
                 graph.runner.checkpoint(wait=True)
 
 

@@ -62,7 +62,7 @@ def test_a_running_graph_goes_on_without_the_jobs_behind_the_fault(tmp_path: Pat
     assert "internal error in WindowAggregate: ZeroDivisionError: put there by hand" in (
         bad.reason or ""
     )
-    assert not engine.fleet.broken
+    assert not engine.graphs.broken
     engine.submit("later", WINDOW.format(name="later"))
     assert engine.job("later").state is JobState.RUNNING
     engine.close()

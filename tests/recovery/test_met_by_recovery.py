@@ -149,7 +149,7 @@ def test_an_internal_error_stops_the_graph_and_a_restart_repeats_the_epoch_whole
     with monkeypatch.context() as patch:
         patch.setattr(EmbeddedExecutor, "push", lambda *_: 1 // 0)  # outside of any operator
         append(engine, 200)
-        assert eventually(lambda: engine.fleet.broken)
+        assert eventually(lambda: engine.graphs.broken)
         with pytest.raises(GraphBroken):
             engine.submit("b", "INSERT INTO outs SELECT 'b', id FROM events")
     append(engine, 1100)
@@ -174,8 +174,8 @@ def test_an_error_that_comes_again_in_the_recovery_leaves_a_server_that_says_so(
         with pytest.raises(ZeroDivisionError):
             step(engine)
         engine = again(engine, tmp_path)
-        assert engine.fleet.broken
-        assert "ZeroDivisionError" in str(engine.fleet.problem)
+        assert engine.graphs.broken
+        assert "ZeroDivisionError" in str(engine.graphs.problem)
         assert [j.state for j in engine.jobs()] == [JobState.RUNNING, JobState.DEFINED]
         engine.close()
     engine = open_engine(tmp_path)

@@ -260,7 +260,7 @@ def test_a_crash_behind_the_record_of_a_replay(tmp_path: Path) -> None:
         user.write("events", event)
         (letter,) = eventually(lambda: letters(user, "divide"))
         user.submit("divide", rule("divide", "amount = 0"))
-        (sink,) = statements_of(service.engine.fleet.of("divide").runner.graph, "divide")
+        (sink,) = statements_of(service.engine.graphs.of("divide").runner.graph, "divide")
     record = json.dumps(event).encode()
     again = ReplayedRecord(
         letter["id"], letter["source"], letter["shard"], letter["offset"], record, (sink.place,)

@@ -74,8 +74,8 @@ def _ids(engine: Engine) -> list[Row]:
 
 
 def _check_health(engine: Engine) -> None:
-    assert engine.fleet.problem is None, engine.fleet.problem
-    assert not engine.fleet.broken
+    assert engine.graphs.problem is None, engine.graphs.problem
+    assert not engine.graphs.broken
     wrong = [j for j in engine.jobs() if j.state not in (JobState.RUNNING, JobState.DEFINED)]
     assert not wrong, wrong
     assert not engine.log.pending

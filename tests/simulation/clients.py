@@ -300,7 +300,11 @@ class Caretaker:
         if engine is None:
             return
         broker = engine.broker
-        works: list[Callable[[], None]] = [broker.apply_retention, broker.sync, engine.letters.look]
+        works: list[Callable[[], None]] = [
+            broker.apply_retention,
+            broker.sync,
+            engine.dead_letters.look,
+        ]
         works += [partial(broker.compact, t.name) for t in broker.topics() if t.compacted]
         works.append(lambda: self._move(broker))
         with self.node.mortal(), self.world.doing("upkeep"):

@@ -180,9 +180,9 @@ class Life:
                 client.act()
             busy = [n.settle() for n in self.nodes]
             problems = [
-                n.engine.fleet.problem
+                n.engine.graphs.problem
                 for n in self.nodes
-                if n.engine is not None and n.engine.fleet.problem
+                if n.engine is not None and n.engine.graphs.problem
             ]
             quiet = 0 if waiting or any(busy) or self.network.flying or problems else quiet + 1
             if quiet == (

@@ -96,7 +96,7 @@ class Node:
                 self.engine = Engine(self.config, machine)
                 for name, shards in self.topics.items():
                     self.engine.broker.create_topic(name, shards, if_not_exists=True)
-                self.engine.fleet.start()
+                self.engine.graphs.start()
             except ServiceError:
                 if not self.short:
                     raise
@@ -212,7 +212,7 @@ class Node:
         before = len(self.world.trace)
         busy = [process.settle() for process in self.processes]
         engine = self.engine
-        shared = None if engine is None else engine.fleet.graphs.get(SHARED)
+        shared = None if engine is None else engine.graphs.by_name.get(SHARED)
         if isinstance(shared, DistributedGraph):
             parts = [
                 p for process in self.processes for p in process.parts.values() if not p.fenced

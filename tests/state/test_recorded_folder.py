@@ -90,7 +90,7 @@ def test_a_folder_of_before_is_read(
         assert of_job(engine, "window") == [2, 3, 1]
         assert of_job(engine, "saved") == [300, 4200, 2600]
         assert dict(map(tuple, rows(engine, "counts"))) == {"h0": 1, "h1": 3, "h2": 3}  # type: ignore[arg-type]
-        assert len(list(engine.letters.read(DeadLetterFilter()))) == 1
+        assert len(list(engine.dead_letters.read(DeadLetterFilter()))) == 1
     finally:
         engine.close()
     assert Path("out/lines").is_dir()

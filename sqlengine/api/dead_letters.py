@@ -17,7 +17,7 @@ from sqlengine.engine.replaying import MOST, Replayed
 _PAGE = 100
 
 
-def letters_blueprint(engine: Engine) -> Blueprint:
+def dead_letters_blueprint(engine: Engine) -> Blueprint:
     """The routes over one engine."""
     blueprint = Blueprint("letters", __name__, url_prefix="/api/v1")
 
@@ -49,9 +49,9 @@ def _page(engine: Engine, job: str | None) -> Response:
         job, _tables(engine, job), request.args.get("table"), whole_number("since", 0)
     )
     if "after" in request.args:
-        letters = list(islice(engine.letters.read(wanted, whole_number("after", -1)), limit))
+        letters = list(islice(engine.dead_letters.read(wanted, whole_number("after", -1)), limit))
     else:
-        letters = engine.letters.last(wanted, limit)
+        letters = engine.dead_letters.last(wanted, limit)
     bodies = [letter_json(engine, letter) for letter in letters]
     return jsonify(
         {"letters": bodies, "next": letters[-1].id if letters else whole_number("after", -1)}
@@ -68,7 +68,7 @@ def letter_json(engine: Engine, letter: DeadLetter) -> dict[str, object]:
     line, and the jobs that have got the record again."""
     body: dict[str, object] = {
         **asdict(letter),
-        "replayed": sorted(engine.letters.replayed(letter.id)),
+        "replayed": sorted(engine.dead_letters.replayed(letter.id)),
     }
     position, text = engine.statement_of(letter)
     if position is not None:

@@ -56,6 +56,6 @@ def test_a_late_job_reads_from_the_beginning_alone_and_survives_a_restart(tmp_pa
         assert eventually(partial(has_all, engine, rule))
     own = engine.job("second").graph
     engine.remove("second")
-    assert set(engine.fleet.graphs) == {"main"}
+    assert set(engine.graphs.by_name) == {"main"}
     assert not (tmp_path / "graphs" / own).exists()
     engine.close()
