@@ -55,9 +55,10 @@ class Chunk:
 
 
 class FullCache(ABC):
-    """Rows of a lookup table kept as a whole, and loaded again when they change (Flink's
-    `FullCachingLookupProvider`). Each version is a range of offsets of the topic `topic`, which
-    several sources of a graph may share. Graph thread only."""
+    """Rows of a lookup table kept as a whole and reloaded when they change.
+
+    It is Flink's `FullCachingLookupProvider`. Each version is a range of offsets of the topic
+    `topic`, which several sources of a graph may share. Graph thread only."""
 
     topic: str
 
@@ -83,9 +84,11 @@ class FullCache(ABC):
 
 
 class Source(ABC):
-    """A table's records. Offsets are integers that only grow within a shard; what they count is the
-    connector's business (records, bytes). Everything is called from the graph's thread and must not
-    block. Methods with a body belong to a declared capability (`planner.capabilities`)."""
+    """Reads the records of a table, shard by shard.
+
+    Offsets are integers that only grow within a shard; what they count is the connector's business
+    (records, bytes). Methods are called from the graph's thread and must not block. Those with a
+    body belong to a declared capability (`planner.capabilities`)."""
 
     # How lookup joins see new versions of the table; None for a table that is read once.
     full_cache: FullCache | None = None
@@ -136,12 +139,12 @@ class Source(ABC):
 
 
 class Sink(ABC):
-    """The writer of a table's rows. There is one sink per table and graph; the graph's id is the
-    `writer` it was opened with. Graph thread only.
+    """Writes the rows of a table; one sink per table and graph.
 
-    Exactly once: `write` any number of times, then `commit(epoch)`: all rows since the last commit
-    become visible together, once, even if the same epoch is committed again after a crash.
-    `last_epoch` is what it knows of that. Methods with a body belong to a declared capability
+    The graph's id is the `writer` it was opened with. Graph thread only. Exactly once means:
+    `write` any number of times, then `commit(epoch)`; all rows since the last commit become visible
+    together, once, even if the same epoch is committed again after a crash. `last_epoch` is what
+    the table knows of that. Methods with a body belong to a declared capability
     (`planner.capabilities`)."""
 
     @abstractmethod
@@ -155,9 +158,11 @@ class Sink(ABC):
 
     @abstractmethod
     def commit(self, epoch: int) -> int:
-        """Makes the rows visible and returns their number. An epoch that was committed before adds
-        nothing. Raises `TryAgain` where there is no space, or another one holds the table: the
-        rows stay, and the same commit is called again."""
+        """Makes the rows visible and returns their number; an epoch that was committed before adds
+        nothing.
+
+        Raises `TryAgain` where there is no space, or another process holds the table: the rows
+        stay, and the same commit is called again."""
 
     def roll(self, *, end: bool = False) -> None:  # noqa: B027
         """Makes complete files visible (capability `rolling`). Called between two epochs, often;
@@ -172,7 +177,8 @@ class Sink(ABC):
 
 
 class Busy(TryAgain):
-    """Another holds what a sink writes to, for a moment: the same commit works once it is free."""
+    """Raised while another process holds what a sink writes to; the same commit works once it is
+    free."""
 
 
 # What an embedding program takes rows with, by name.
@@ -182,11 +188,13 @@ NO_CALLABLES: Callables = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Environment:
-    """What connectors may use: the broker (None in a script without a data folder), the clock in
-    ms, the graph's id, the output stream of `print`, the tables in memory (None where a process may
-    not keep any), and the disk that files are written to; `share`: which shards are read here,
-    where a graph runs in parts; `once`: whether rows must come once, also where a crash repeats
-    their epoch; `callables`: what an embedding program takes rows with."""
+    """The services that connectors may use.
+
+    `broker`: None in a script without a data folder; `clock`: ms; `writer`: the graph's id;
+    `print_line`: the output stream of `print`; `memory`: tables in memory, None where a process may
+    not keep any; `disk`: where files are written; `share`: the shards that are read here, where a
+    graph runs in parts; `once`: rows must be visible once, also where a crash repeats their epoch;
+    `callables`: the functions of an embedding program that take rows, by name."""
 
     broker: Broker | None
     clock: Callable[[], int]
@@ -200,21 +208,22 @@ class Environment:
 
 
 def writer_of(graph: str, table: Table, *definition: str) -> str:
-    """The writer of a graph's rows to one table: others of the graph that go to the same place have
-    epochs of their own."""
+    """Returns the writer id of a graph's rows to one table, so that two tables of a graph that go
+    to the same place have epochs of their own."""
     text = "\0".join([*table.name, str(table.physical), *definition])
     return f"{graph}/{xxh64_hexdigest(text.encode())}"
 
 
 class Connector(ABC):
-    """Opens the tables of one kind of system. A subclass stands in a file of its own, and is found
-    by its entry point in the group 'sqlengine.connectors' (`sqlengine.system.plugins`): ours are in
-    pyproject.toml, those of other distributions in theirs. It is made without arguments, when its
-    name is first used.
+    """Opens the tables of one kind of system.
+
+    A subclass stands in a file of its own, and is found by its entry point in the group
+    'sqlengine.connectors' (`sqlengine.system.plugins`): ours are in pyproject.toml, those of other
+    distributions in theirs. It is made without arguments, when its name is first used.
 
     `options`: besides 'connector', 'format' and those of the format; # in a name stands for any
-    column. `metadata`: the types of metadata columns by key. `capabilities`: what its tables can
-    do at most; `capabilities_of` says what one table can do."""
+    column. `metadata`: the types of metadata columns by key. `capabilities`: the most that its
+    tables can do; `capabilities_of` returns what one table can do."""
 
     name: ClassVar[str]
     capabilities: ClassVar[Capabilities]
@@ -222,7 +231,8 @@ class Connector(ABC):
     metadata: ClassVar[Mapping[str, DataType]] = {}
 
     def capabilities_of(self, table: Table) -> Capabilities:
-        """What the table can do with its options. PlanError where these contradict each other."""
+        """Returns what the table can do with its options. PlanError where these contradict each
+        other."""
         return self.capabilities
 
     def source(self, table: Table, environment: Environment) -> Source:
@@ -244,7 +254,9 @@ class Connector(ABC):
         raise NotImplementedError(f"connector '{self.name}' cannot overwrite")
 
     def partitions(self, table: Table, values: Mapping[str, str]) -> list[str]:
-        """Returns the partitions with these values of columns ('' for NULL), as SHOW PARTITIONS
-        names them: `dt=2024-05-01/hr=7`. Called if `partitioning` is supported. To such a connector
-        partition columns are metadata, by `planner.catalog.PARTITION` and the column's name."""
+        """Returns the partitions with these values of columns ('' for NULL).
+
+        They are named as SHOW PARTITIONS does: `dt=2024-05-01/hr=7`. Called if `partitioning` is
+        supported. To such a connector partition columns are metadata, by
+        `planner.catalog.PARTITION` and the column's name."""
         raise NotImplementedError(f"connector '{self.name}' has no partitions")

@@ -97,9 +97,12 @@ def _check(table: Table) -> None:
 
 
 def with_function(table: Table, catalog: Catalog) -> tuple[Table, Function | None]:
-    """A table of this connector with the identity of its function, as its module is now, in the
-    place of its name, and the function; any other table as it is. SqlError where it names none, or
-    one that its columns do not fit."""
+    """Returns the table with the identity of its function in the place of its name, and the
+    function.
+
+    The identity is that of the function's module as it is now. A table of any other connector is
+    returned as it is. SqlError where the table names no function, or one that its columns do not
+    fit."""
     name = table.options.get(_FUNCTION)
     if table.options.get("connector") != PythonConnector.name or name is None:
         return table, None

@@ -70,7 +70,7 @@ def connector_of(table: Table) -> Connector:
 
 
 def capabilities_of(table: Table) -> Capabilities:
-    """What the table can do as a source and as a sink, by its connector, its options and its
+    """Returns what the table can do as a source and as a sink, by its connector, options and
     format. PlanError where one of these is missing or wrong."""
     capabilities = connector_of(table).capabilities_of(table)
     ends = (capabilities.source, capabilities.sink)

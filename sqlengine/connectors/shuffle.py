@@ -35,8 +35,10 @@ def shuffle_topic(graph: str) -> str:
 
 
 class Shuffle:
-    """One part's end of the exchange. `version` is that of the part's graph: what parts at a later
-    one have sent is not read before this part has made the change, too."""
+    """The end of the exchange that belongs to one part (subtask).
+
+    `version` is that of the part's graph: records that parts at a later version have sent are not
+    read before this part has made the change, too."""
 
     def __init__(
         self, broker: Broker, graph: str, share: SubtaskAssignment, compression: Compression = "lz4"
@@ -55,13 +57,13 @@ class Shuffle:
         self.sink = ShuffleSink(self, broker, f"{graph}-{share.index}", share, compression)
 
     def forget(self, before: int) -> None:
-        """What stands before that offset of the part's shard is in a checkpoint."""
+        """Removes records before an offset of the part's shard, since a checkpoint contains them."""
         self._broker.trim(self.topic, self._index, before)
 
 
 class Unread:
-    """What a part has sent and the others have not read, since it was opened: bytes by part. More
-    than `most` for one of them, and the sender is to wait."""
+    """Counts the bytes by part that this part has sent since it was opened and the others have not
+    read. With more than `most` for one of them, the sender has to wait (backpressure)."""
 
     def __init__(self, broker: Broker, topic: str, most: int) -> None:
         self._broker = broker
@@ -91,9 +93,10 @@ class Unread:
 
 
 class ShuffleSource(Source):
-    """Reads this part's shard. Offsets count batches. At first, and each time when it has read as
-    many bytes as `tells`, the others can see how far it is: what stands before the offset of a read
-    has been processed."""
+    """Reads this part's shard; offsets count batches.
+
+    At first, and each time when it has read `tells` bytes, it commits its offset for the others:
+    records before the offset of a read have been processed."""
 
     bounded: ClassVar[bool] = False
 
@@ -137,7 +140,7 @@ class ShuffleSource(Source):
         return Chunk(shard, offset, end, count, values, offsets=offsets, metadata={KEY: keys})
 
     def _ready(self, records: Records) -> int:
-        """How many of the first are of versions that this part has reached."""
+        """Returns how many of the first records are of versions that this part has reached."""
         assert records.keys is not None
         later = (
             n

@@ -21,7 +21,7 @@ from sqlengine.formats.lines import Framing, LineFraming
 
 @dataclass(frozen=True)
 class Option:
-    """One WITH option: `parse` checks and converts its text (ValueError says what is wrong);
+    """A WITH option: `parse` checks and converts its text (ValueError says what is wrong);
     `default` is text."""
 
     parse: Callable[[str], object] = str
@@ -41,10 +41,11 @@ class BadRecord:
 
 @dataclass(frozen=True)
 class Decoded:
-    """`columns` by the decoder's schema. `rows[i]` is the record that row i came from (None when
-    each record gave one row, in order); records in `bad` gave none. `kinds` holds a RowKind per
-    row, None when all are +I; `metadata` the columns that were asked for of what a record tells
-    besides its rows."""
+    """The rows of a batch of records: `columns` by the decoder's schema.
+
+    `rows[i]` is the record that row i came from (None when each record gave one row, in order);
+    records in `bad` gave none. `kinds` holds a RowKind per row, None when all are +I; `metadata`
+    holds the requested metadata columns."""
 
     columns: tuple[pa.Array, ...]
     num_rows: int
@@ -56,9 +57,11 @@ class Decoded:
 
 @dataclass(frozen=True)
 class FormatCapabilities:
-    """What a format can do. `changelog`: the kinds of rows that its records bring, and that can be
-    written; `bulk`: it is one of whole files and not of records (Flink's `BulkDecodingFormat`);
-    `line_separated`: its records can be kept in files, one after the other."""
+    """What a format can do.
+
+    `changelog`: the kinds of rows that its records bring, and that can be written; `bulk`: it is
+    one of whole files and not of records (Flink's `BulkDecodingFormat`); `line_separated`: its
+    records can be kept in files, one after the other."""
 
     changelog: ChangelogMode = INSERT_ONLY
     bulk: bool = False
@@ -108,9 +111,10 @@ class FileWriter(Protocol):
 
 
 class Format:
-    """Decodes and encodes the records, or the files, of a table. A subclass stands in a file of its
-    own, and is found by its entry point in the group 'sqlengine.formats', as connectors are. It is
-    made without arguments.
+    """Decodes and encodes the records, or the files, of a table.
+
+    A subclass stands in a file of its own, and is found by its entry point in the group
+    'sqlengine.formats', as connectors are. It is made without arguments.
 
     Options arrive without the format's prefix ('fail-on-missing-field', not
     'json.fail-on-missing-field'); an unknown one is refused by name. `metadata`: the types of
@@ -128,10 +132,11 @@ class Format:
         columns: Sequence[str] | None = None,
         metadata: Sequence[str] = (),
     ) -> Decoder:
-        """Reads records of `schema`; gives all of its columns or those of `columns`, in the order
-        of the schema, and columns of `metadata` by their keys. PlanError for a bad option,
-        UnsupportedError for a column type that the format cannot hold, or where it is one of whole
-        files."""
+        """Returns a decoder of records of `schema`.
+
+        It gives all columns or those of `columns`, in the order of the schema, and columns of
+        `metadata` by their keys. PlanError for a bad option, UnsupportedError for a column type
+        that the format cannot hold, or where it is one of whole files."""
         raise self._has_no_records()
 
     def encoder(self, schema: Schema, options: Mapping[str, str]) -> Encoder:
@@ -139,7 +144,7 @@ class Format:
         raise self._has_no_records()
 
     def framing(self, options: Mapping[str, str]) -> Framing:
-        """How the records of a file are told from each other: by lines unless overridden."""
+        """Returns how the records of a file are separated: by lines unless overridden."""
         return LineFraming()
 
     def check(self, schema: Schema, options: Mapping[str, str]) -> None:

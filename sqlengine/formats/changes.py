@@ -1,5 +1,5 @@
-"""What the formats of change data have in common: a record is a JSON object with rows before and
-after a change in it.
+"""The base of change data capture formats: a record is a JSON object with the rows before and after
+a change in it.
 
 The rows are cut out of the record as they stand and read together by the format 'json', so that
 their values follow its rules, in its speed."""
@@ -59,8 +59,7 @@ class BadChange(Exception):
 
 @dataclass(frozen=True)
 class Metadata:
-    """What a record tells besides its rows: the type, and where it stands (None where it is not
-    there)."""
+    """A metadata column: its type, and how it is read from a record (None where it is missing)."""
 
     type: DataType
     read: Callable[[Record], object]
@@ -79,7 +78,7 @@ def field_of(*path: str) -> Callable[[Record], object]:
 
 
 def text_of(*path: str) -> Callable[[Record], object]:
-    """The same as text: an object as its JSON."""
+    """Returns a reader of the value at a path of names as text: an object as its JSON."""
     read = field_of(*path)
 
     def as_text(record: Record) -> object:
@@ -139,7 +138,7 @@ class ChangeDecoder:
         bad: list[BadRecord],
         texts: list[bytes],
     ) -> Decoded:
-        """What was read of the rows, by the records that they came from."""
+        """Assigns decoded rows to the records that they came from, and drops those of bad records."""
         at = np.arange(decoded.num_rows) if decoded.rows is None else decoded.rows
         bad += [BadRecord(int(owners[b.row]), b.reason) for b in decoded.bad]
         spoiled = {b.row for b in bad}
@@ -174,14 +173,14 @@ def _as(value: object, kind: DataType) -> object:
 
 @dataclass(frozen=True)
 class Envelope:
-    """What stands before and behind a row that comes, and one that goes."""
+    """The JSON before and after a row that is added, and one that is removed."""
 
     added: tuple[str, str]
     taken: tuple[str, str]
 
 
 class ChangeEncoder:
-    """One record per row: an update is a row that goes and one that comes."""
+    """Writes a record per row: an update is a row that is removed and one that is added."""
 
     def __init__(self, inner: Encoder, envelope: Envelope) -> None:
         self._inner = inner
@@ -234,15 +233,15 @@ class ChangeFormat(Format):
         return ChangeEncoder(_JSON.encoder(schema, _passed_on(options)), self.envelope(options))
 
     def places(self, values: Mapping[str, object]) -> Mapping[str, Callable[[Record], object]]:
-        """Where each column of metadata stands in a record, by the values of the options."""
+        """Returns readers of metadata columns from a record, by the values of the options."""
         raise NotImplementedError
 
     def record_reader(self, values: Mapping[str, object]) -> Callable[[bytes], Images]:
-        """What tells the rows of a record."""
+        """Returns a function from a record to its rows before and after the change."""
         raise NotImplementedError
 
     def envelope(self, options: Mapping[str, str]) -> Envelope:
-        """What is written around rows."""
+        """Returns the JSON that is written around rows."""
         raise NotImplementedError
 
 
@@ -251,7 +250,8 @@ def skips_nulls(options: Mapping[str, str]) -> bool:
 
 
 def _passed_on(options: Mapping[str, str]) -> dict[str, str]:
-    """And Flink reads the rows of change data without its streaming parser."""
+    """Returns the options of the inner 'json' format. Flink reads rows of change data without its
+    streaming parser."""
     return {
         **{k: v for k, v in options.items() if k in _PASSED_ON},
         "decode.json-parser.enabled": "false",

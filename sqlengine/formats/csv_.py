@@ -179,9 +179,11 @@ class CsvDecoder:
             raise Unreadable(f"column '{place.name}': {error}") from None
 
     def _fields(self, record: bytes) -> list[str | None] | None:
-        """The fields that the table has columns for, NULL where lenient reading misses one; None
-        for a record that gives nothing. Fields may be missing behind those that somebody reads, and
-        one delimiter more may end the record."""
+        """Splits a record into the fields that the table has columns for; None for a record that
+        gives nothing.
+
+        NULL stands where lenient reading misses a field. Fields may be missing after those that are
+        read, and one delimiter more may end the record."""
         text = _text(record)
         if self._dialect.comments and (not text.strip(TRIM) or text.lstrip(TRIM).startswith("#")):
             return None
@@ -285,7 +287,7 @@ def _quoted(text: str, at: int, dialect: Dialect) -> tuple[str, int]:
 
 
 def _behind(text: str, at: int, dialect: Dialect) -> int:
-    """Where the delimiter behind a quoted field is: only space may come before it."""
+    """Returns the place of the delimiter after a quoted field: only space may come before it."""
     while at < len(text) and text[at] in TRIM and text[at] != dialect.delimiter:
         at += 1
     if at < len(text) and text[at] != dialect.delimiter:

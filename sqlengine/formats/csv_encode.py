@@ -39,7 +39,7 @@ class CsvEncoder:
             _check(column.type)
 
     def encode(self, batch: Batch) -> pa.Array:
-        """One record per row; row kinds are not written."""
+        """See `Encoder`. Row kinds are not written."""
         columns = [
             self._column(c, f.type) for c, f in zip(batch.columns, self._schema, strict=True)
         ]

@@ -1,5 +1,4 @@
-"""Where CSV records end in a file: a line break between quotes, or behind an escape, does not end
-one."""
+"""The framing of CSV files: a line break between quotes, or after an escape, does not end a record."""
 
 from __future__ import annotations
 

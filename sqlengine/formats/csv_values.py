@@ -25,8 +25,10 @@ _SHORT_TIME = re.compile(r"[0-9]{2}:[0-9]{2}")
 
 @dataclass(frozen=True)
 class Dialect:
-    """How fields are separated and written; '' for `quote` and `escape` means none, `null` None
-    that no text is NULL; `scientific`: whether a DECIMAL may have an exponent."""
+    """The characters that separate fields, and how values are written.
+
+    '' for `quote` and `escape` means none, `null` None that no text is NULL; `scientific`: a
+    DECIMAL may have an exponent."""
 
     delimiter: str = ","
     quote: str = '"'
@@ -41,8 +43,8 @@ class Dialect:
 def columns_at_once(
     texts: list[list[str | None]], kinds: list[DataType]
 ) -> tuple[pa.Array, ...] | None:
-    """All columns by Arrow's casts, where those read what Flink reads; None when a value needs a
-    closer look."""
+    """Reads all columns by Arrow's casts, where those read what Flink reads; None when a value
+    needs a closer look."""
     columns: list[pa.Array] = []
     for values, kind in zip(texts, kinds, strict=True):
         column = pa.array(values, pa.string())
@@ -157,7 +159,7 @@ def _nested(kind: DataType, dialect: Dialect) -> FromText:
         return [children[0](item) for item in split(text)] if text.strip(TRIM) else []
 
     def row(text: str) -> dict[str, object] | None:
-        """Nothing is NULL; items beyond the fields are left out."""
+        """Reads a ROW: no field is NULL; items beyond the fields are left out."""
         if not text:
             return None
         items = split(text)

@@ -1,5 +1,5 @@
-"""What Java makes of numbers and texts: how it writes a double, what it reads as one, how Flink
-rounds a decimal."""
+"""Java's rules for numbers: how it prints a double, what it parses as one, how Flink rounds a
+decimal."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _java_number(value: float, shortest: str) -> str:
 
 
 def java_float(text: str) -> float | None:
-    """What Java's Double.parseDouble makes of `text`; None where it refuses."""
+    """Parses `text` as Java's Double.parseDouble does; None where it refuses."""
     text = text.strip(TRIM)
     if _FLOATING.fullmatch(text):
         return float(text.rstrip("fFdD"))
@@ -67,7 +67,7 @@ def java_float(text: str) -> float | None:
 
 
 def is_decimal(text: str) -> bool:
-    """Whether Java's BigDecimal reads the text."""
+    """True if Java's BigDecimal parses the text."""
     return _DECIMAL.fullmatch(text) is not None
 
 

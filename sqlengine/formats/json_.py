@@ -104,8 +104,8 @@ class JsonFormat(Format):
 
 @dataclass(frozen=True)
 class _Split:
-    """Which columns arrow-rs reads and which the sieve; `places` is where each column of the schema
-    stands in both."""
+    """The columns that arrow-rs reads and those that the sieve reads; `places` is where each column
+    of the schema stands in both."""
 
     fast: FastReader
     slow: Sieve | None
@@ -117,8 +117,8 @@ class _Split:
 
 
 class JsonDecoder:
-    """Not for several threads: it remembers which columns hold values that arrow-rs does not
-    read."""
+    """Reads JSON objects as columns. Not thread-safe: it remembers which columns hold values that
+    arrow-rs does not read."""
 
     def __init__(self, schema: Schema, rules: Rules) -> None:
         self._schema = schema
@@ -151,8 +151,7 @@ class JsonDecoder:
         return self._with_the_rest(records, part, odd)
 
     def _fast_part(self, records: pa.Array, joined: bytes, odd: BoolArray | None) -> Part:
-        """What the fast way makes of the records, those of `odd` left out and whatever else it
-        cannot read."""
+        """Reads records with arrow-rs, without those of `odd` and any others that it cannot read."""
         rows = np.arange(len(records))
         if odd is not None:
             rows = np.flatnonzero(~odd)
@@ -236,8 +235,10 @@ class JsonDecoder:
 
 
 def _pieces(records: pa.Array) -> list[int]:
-    """Where pieces of about `_PIECE` bytes begin, and the end. Larger ones make malloc give memory
-    back to the system and fetch it again, batch by batch: that doubled the time per record."""
+    """Returns where pieces of about `_PIECE` bytes begin, and the end.
+
+    Larger pieces make malloc return memory to the system and fetch it again, batch by batch: that
+    doubled the time per record."""
     ends = text_buffers(records)[0][1:]
     first, last = int(ends[0]), int(ends[-1])
     if last - first <= _PIECE:
@@ -271,7 +272,7 @@ def _filter(columns: tuple[pa.Array, ...], keep: BoolArray) -> tuple[pa.Array, .
 
 
 def _join(records: pa.Array) -> bytes:
-    """All records, each but the last with a line break behind it."""
+    """Joins all records with line breaks."""
     if len(records) < _FEW:
         return b"\n".join(records.to_pylist())
     lists = pa.LargeListArray.from_arrays(pa.array([0, len(records)], pa.int64()), records)

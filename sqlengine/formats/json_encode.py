@@ -33,8 +33,8 @@ _BEYOND = re.compile(rb"[\xf0-\xf4][\x80-\xbf]{3}")
 
 @dataclass(frozen=True)
 class Writing:
-    """How to write: `standard` of timestamps, whether NULL columns and fields are left out, and
-    whether a DECIMAL has the digits of its scale and never an exponent."""
+    """The options of writing: `standard` of timestamps, whether NULL columns and fields are left
+    out, and whether a DECIMAL has the digits of its scale and never an exponent."""
 
     standard: str = times.SQL
     skip_nulls: bool = False
@@ -54,7 +54,7 @@ class JsonEncoder:
             _check(column.type)
 
     def encode(self, batch: Batch) -> pa.Array:
-        """One record per row; row kinds are not written."""
+        """See `Encoder`. Row kinds are not written."""
         if batch.num_rows == 0:
             return pa.array([], pa.binary())
         if not self._schema.columns:
@@ -177,7 +177,7 @@ class _Numbers:
 
     @property
     def ambiguous(self) -> bool:
-        """Whether a text of the rows has the mark, too."""
+        """True if a text of the rows contains the mark, too."""
         return self.marked and any(
             pc.any(pc.match_substring(t, self._mark)).as_py() for t in self._texts
         )

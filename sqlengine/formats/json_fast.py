@@ -45,14 +45,14 @@ class BatchFailed(Exception):
 
 @dataclass(frozen=True)
 class _Reading:
-    """Which Arrow type to ask for, and what to make of it."""
+    """The Arrow type to request of arrow-rs for a column, and how it is converted."""
 
     arrow: pa.DataType
     finish: Finish
 
 
 def can_read(kind: DataType) -> bool:
-    """Whether columns of `kind` can be read here at all. (A fraction for a SMALLINT would be cut
+    """True if columns of `kind` can be read here at all. (A fraction for a SMALLINT would be cut
     silently.)"""
     return (
         kind.root in _SIMPLE or kind.is_timestamp or (kind.root is Root.DECIMAL and kind.scale < 37)
@@ -85,8 +85,8 @@ class FastReader:
         return tuple(columns), doubtful
 
     def _read(self, joined: bytes, num_rows: int) -> pa.RecordBatch | None:
-        """One batch; None when there are more records than that. With no columns the syntax is
-        checked all the same."""
+        """Reads a batch; None when it has more than `num_rows` records. Without columns the syntax
+        is checked all the same."""
         try:
             reader = arro3.io.read_json(joined, self._arrow, batch_size=num_rows + 1)
             batch = pa.record_batch(reader.read_next_batch())
@@ -136,7 +136,7 @@ def suspicious(records: pa.Array, joined: bytes) -> BoolArray | None:
 
 
 def _odd_braces(joined: bytes) -> IntArray:
-    """Where a } has a { or space behind it in the same record."""
+    """Returns the offsets of each } that has a { or space after it in the same record."""
     data = np.frombuffer(joined, np.uint8)
     closing = np.flatnonzero(data[:-1] == _CLOSE)
     behind = data[closing + 1]
@@ -145,7 +145,7 @@ def _odd_braces(joined: bytes) -> IntArray:
 
 
 def _odd_characters(joined: bytes) -> IntArray:
-    """Where a NUL stands, written out or as an escape, or an escape that arrow-rs reads as another
+    """Returns the offsets of a NUL, plain or escaped, and of escapes that arrow-rs reads as another
     character: surrogate pairs from U+20000 on."""
     data = np.frombuffer(joined, np.uint8)
     places = np.flatnonzero(data == 0) if b"\0" in joined else np.empty(0, np.int64)
@@ -163,8 +163,8 @@ def _odd_characters(joined: bytes) -> IntArray:
 
 
 def _pairs(joined: bytes, pair: bytes) -> IntArray:
-    """Where two bytes stand side by side; over words of 16 bits, since `bytes.find` is four times
-    slower here."""
+    """Returns the offsets of two adjacent bytes. It compares words of 16 bits: `bytes.find` is four
+    times slower here."""
     word = int.from_bytes(pair, "little")
     even = np.flatnonzero(np.frombuffer(joined, "<u2", len(joined) // 2) == word) * 2
     odd = np.flatnonzero(np.frombuffer(joined, "<u2", (len(joined) - 1) // 2, 1) == word) * 2 + 1

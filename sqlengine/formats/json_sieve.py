@@ -32,9 +32,10 @@ Fields: TypeAlias = Sequence[msgspec.Raw]
 
 @dataclass(frozen=True)
 class Sieved:
-    """Columns by the sieve's schema, row i from record `rows[i]`; `bad` records gave no row.
-    `malformed` holds those of `bad` that are no JSON by the strict rules; a record that is neither
-    in `rows` nor in `bad` gives nothing."""
+    """Columns by the sieve's schema, row i from record `rows[i]`.
+
+    `bad` records gave no row. `malformed` holds those of `bad` that are no JSON by the strict
+    rules; a record that is neither in `rows` nor in `bad` gives nothing."""
 
     columns: tuple[pa.Array, ...]
     rows: npt.NDArray[np.int64]
@@ -48,7 +49,7 @@ class Malformed(Exception):
 
 @dataclass(slots=True)
 class _Rows:
-    """What reading one by one has given so far."""
+    """The result so far of reading records one by one."""
 
     values: list[tuple[object, ...]] = field(default_factory=list)
     rows: list[int] = field(default_factory=list)
@@ -76,9 +77,10 @@ class Sieve:
         return self._one_by_one(records)
 
     def _together(self, records: Sequence[bytes]) -> tuple[pa.Array, ...] | None:
-        """All columns, None when any record needs a closer look. A record cannot run into the next
-        one: that would need a raw line break in a string, which msgspec refuses, or a { directly
-        behind a }."""
+        """Reads all columns at once; None when any record needs a closer look.
+
+        A record cannot run into the next one: that would need a raw line break in a string, which
+        msgspec refuses, or a { directly after a }."""
         if self._quick is None:
             return None
         joined = b"\n".join(records)
@@ -193,9 +195,9 @@ def _structs(
     msgspec.json.Decoder[msgspec.Struct] | None,
     list[Callable[[object], object]],
 ]:
-    """How a record's fields are read, and how those of many records are read together (None where
-    they cannot be, for the sake of a name that msgspec does not take), with a getter for each
-    column."""
+    """Returns a reader of one record's fields, a decoder of many records, and a getter per column.
+
+    The decoder is None for a schema with a name that msgspec does not take."""
     if any(_NO_NAME.search(name) for name in schema.names):
         return _by_name(schema.names, rules), None, []
     names = [f"f{i}" for i in range(len(schema))]
@@ -234,7 +236,7 @@ _any_object = msgspec.json.Decoder(msgspec.defstruct("Any", [], gc=False))
 
 
 def is_object(record: bytes) -> bool:
-    """Whether the record is one JSON object, by the strict rules."""
+    """True if the record is one JSON object, by the strict rules."""
     try:
         record.decode()
         _any_object.decode(record)
@@ -244,8 +246,7 @@ def is_object(record: bytes) -> bool:
 
 
 def are_objects(lines: bytes) -> bool:
-    """Whether lines of records are JSON by the strict rules, as far as texts are not looked
-    into."""
+    """True if lines of records are JSON by the strict rules, as far as texts are not looked into."""
     try:
         _any_object.decode_lines(lines)
     except (msgspec.DecodeError, RecursionError):
@@ -262,8 +263,8 @@ class _CloserLook(Exception):
 
 
 def _quick_type(kind: DataType) -> object:
-    """What msgspec may read directly with the same result as `converter`; all else is converted
-    from its text."""
+    """Returns the type that msgspec may read directly with the same result as `converter`; other
+    values are converted from their text."""
     if kind.is_string:
         return str | int | None
     return {Root.INT: int | None, Root.BIGINT: int | None}.get(kind.root, msgspec.Raw | None)
@@ -297,9 +298,10 @@ class _Number(str):
 
 
 def normalise(record: bytes) -> bytes:
-    """The same JSON without what Flink accepts and msgspec refuses: a byte order mark, raw control
-    characters and lone surrogates in strings, also as bytes (these become ?). ValueError where it
-    is no object or array of them, or invalid UTF-8."""
+    """Rewrites JSON without what Flink accepts and msgspec refuses.
+
+    That is a byte order mark, raw control characters and lone surrogates in strings, also as bytes
+    (these become ?). ValueError where it is no object or array of them, or invalid UTF-8."""
     text = record.removeprefix(_BOM).strip(_SPACE).decode("utf-8", "surrogatepass")
     value = json.loads(
         text, strict=False, parse_int=_Number, parse_float=_Number, parse_constant=_refuse

@@ -1,6 +1,7 @@
-"""One JSON value to one value of a column, by the rules of Flink 2.3: a number keeps its digits as
-text, `"7"` is an INT, 1.5 for an INT is cut, a DECIMAL is rounded half up and NULL when it does not
-fit."""
+"""Conversion of one JSON value to one value of a column, by the rules of Flink 2.3.
+
+A number keeps its digits as text, `"7"` is an INT, 1.5 for an INT is cut, a DECIMAL is rounded half
+up and NULL when it does not fit."""
 
 from __future__ import annotations
 
@@ -46,11 +47,13 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class Rules:
-    """What the format's options change: `standard` of timestamps, whether bad values inside arrays,
-    maps and rows are NULL, whether rows must have all their fields, and whether a number for a
-    STRING is written anew, as Flink does without its streaming parser (1.50 is then 1.5).
-    `decimals`: the table has a DECIMAL, and then numbers that are written anew, or have been read
-    that way, are no doubles (1e2 is 1E+2 and not 100.0, -0.0 is 0.0)."""
+    """The reading rules that the format's options set.
+
+    `standard` of timestamps; `lenient`: bad values inside arrays, maps and rows are NULL;
+    `required`: rows must have all their fields; `rewritten`: a number for a STRING is written anew,
+    as Flink does without its streaming parser (1.50 is then 1.5). `decimals`: the table has a
+    DECIMAL, and then numbers that are written anew, or have been read that way, are no doubles (1e2
+    is 1E+2 and not 100.0, -0.0 is 0.0)."""
 
     standard: str = times.SQL
     lenient: bool = False
@@ -60,12 +63,12 @@ class Rules:
 
     @property
     def unsigned_zero(self) -> bool:
-        """Whether -0.0 is read as 0.0."""
+        """True if -0.0 is read as 0.0."""
         return self.rewritten and self.decimals
 
 
 def holds_decimal(kind: DataType) -> bool:
-    """Whether it is a DECIMAL or has one inside."""
+    """True if the type is a DECIMAL or contains one."""
     return kind.root is Root.DECIMAL or any(map(holds_decimal, kind.children))
 
 
@@ -87,7 +90,7 @@ def converter(kind: DataType, rules: Rules) -> Convert:
 
 
 def quoted(raw: bytes, kind: DataType) -> Unreadable:
-    """What is wrong, with the value cut to a readable length."""
+    """Returns the error for a value, which is cut to a readable length."""
     shown = bytes(raw[:60]).decode("utf-8", "replace") + ("…" if len(raw) > 60 else "")
     return Unreadable(f"{shown} is not {'an' if str(kind)[0] in 'AI' else 'a'} {kind}")
 
@@ -164,7 +167,7 @@ def _integer(kind: DataType) -> Convert:
 
 def _boolean(kind: DataType, rules: Rules) -> Convert:
     def convert(raw: bytes) -> bool:
-        """As Flink: everything that is not true is false."""
+        """Reads a BOOLEAN as Flink does: any value but true is false."""
         if raw[0] == 0x22:
             return _text.decode(raw).strip(TRIM).lower() == "true"
         return raw == b"true"
@@ -240,7 +243,7 @@ def _time(kind: DataType, rules: Rules) -> Convert:
 
 
 def nullable(kind: DataType, rules: Rules) -> Convert:
-    """As `converter`, with NULL for `null` and, where rules are lenient, for what cannot be
+    """Returns the `converter` with NULL for `null` and, where rules are lenient, for what cannot be
     read."""
     convert = converter(kind, rules)
 

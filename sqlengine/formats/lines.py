@@ -15,8 +15,7 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Framed:
-    """Whole records: `records` without what separates them, where each begins, and where the next
-    one would."""
+    """Whole records: `records` without separators, where each begins, and where the next one would."""
 
     records: pa.Array
     starts: IntArray
@@ -24,7 +23,7 @@ class Framed:
 
     @property
     def size(self) -> int:
-        """How many bytes the records take."""
+        """The number of bytes that the records take."""
         return int(self.ends[-1]) if len(self.ends) else 0
 
     def first(self, count: int) -> Framed:
@@ -36,7 +35,7 @@ class Framed:
 
 
 class Framing(Protocol):
-    """How a format tells the records of a file from each other."""
+    """Separates the records of a file."""
 
     def split(self, data: bytes, *, complete: bool) -> Framed:
         """The whole records at the beginning of `data`, which begins with one. `complete` says that

@@ -39,7 +39,7 @@ def at_least(least: int) -> Callable[[str], int]:
 
 
 def delay(text: str) -> int:
-    """As `duration`, also 0."""
+    """Parses a `duration` that may be 0."""
     return 0 if _NOTHING.fullmatch(text) else duration(text)
 
 
@@ -77,7 +77,7 @@ def number(text: str) -> float:
 
 
 def choice(*values: str) -> Callable[[str], str]:
-    """One of `values`, whatever the case; as it is written in `values`."""
+    """Returns a parser of one of `values` in any case; the result is written as in `values`."""
     known = {v.lower(): v for v in values}
 
     def parse(text: str) -> str:
@@ -89,7 +89,7 @@ def choice(*values: str) -> Callable[[str], str]:
 
 
 def exactly(*values: str) -> Callable[[str], str]:
-    """One of `values` as they are written."""
+    """Returns a parser of one of `values` as they are written."""
 
     def parse(text: str) -> str:
         if text not in values:
@@ -130,7 +130,8 @@ def did_you_mean(name: str, known: Collection[str]) -> str | None:
 def parse_options(
     given: Mapping[str, str], declared: Mapping[str, Option], owner: str
 ) -> dict[str, object]:
-    """Every declared option's value by name, None where it is neither given nor has a default.
+    """Returns every declared option's value by name, None where it is neither given nor has a
+    default.
 
     OptionError for an unknown name, a bad value or a required option that is missing; `owner` says
     whose they are."""

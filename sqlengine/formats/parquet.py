@@ -7,6 +7,7 @@ what a file has besides is not read."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from io import RawIOBase
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -222,21 +223,36 @@ class _Reader:
 
 
 def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values of a type in a file mean the same in ours, as far as they are in its range."""
+    """True if values of a type in a file mean the same in ours, as far as they are in its range."""
     if pa.types.is_dictionary(found):
         return _fits(found.value_type, wanted)
-    if pa.types.is_list(wanted) and (pa.types.is_list(found) or pa.types.is_large_list(found)):
-        return _fits(found.value_type, wanted.value_type)
-    if pa.types.is_map(wanted) and pa.types.is_map(found):
-        return _fits(found.key_type, wanted.key_type) and _fits(found.item_type, wanted.item_type)
-    if pa.types.is_struct(wanted) and pa.types.is_struct(found):
-        names = [f.name for f in found]
-        return names == [f.name for f in wanted] and all(
-            _fits(found.field(n).type, wanted.field(n).type) for n in names
-        )
+    mine, theirs = _parts(wanted), _parts(found)
+    if mine is not None and theirs is not None and mine.kind == theirs.kind:
+        return mine.names == theirs.names and all(map(_fits, theirs.types, mine.types))
     if pa.types.is_floating(wanted) and pa.types.is_floating(found):
         return bool(found.bit_width <= wanted.bit_width)
     return any(is_one(found) and is_one(wanted) for is_one in _FAMILIES) or pa.types.is_null(found)
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The types inside a nested type; `names` are those of a struct's fields."""
+
+    kind: str
+    types: tuple[pa.DataType, ...]
+    names: tuple[str, ...] = ()
+
+
+def _parts(kind: pa.DataType) -> _Parts | None:
+    """Returns the types inside a list, map or struct; None for any other type."""
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _Parts("list", (kind.value_type,))
+    if pa.types.is_map(kind):
+        return _Parts("map", (kind.key_type, kind.item_type))
+    if pa.types.is_struct(kind):
+        fields = list(kind)
+        return _Parts("struct", tuple(f.type for f in fields), tuple(f.name for f in fields))
+    return None
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -311,7 +327,7 @@ class _Writer:
 
 
 class _Bytes(RawIOBase):
-    """What was written since it was taken last."""
+    """A file in memory whose bytes are taken as they are written."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []

@@ -75,7 +75,7 @@ def _only(schema: Schema) -> DataType:
 
 
 class _Nothing:
-    """Nobody reads the column."""
+    """Decodes no column, since none is read."""
 
     def decode(self, records: pa.Array) -> Decoded:
         return Decoded((), len(records))
@@ -89,7 +89,7 @@ class _TextCodec:
         self._charset = charset
 
     def decode(self, records: pa.Array) -> Decoded:
-        """What is not of the character set becomes U+FFFD, as in Flink."""
+        """See `Decoder`. Bytes that are not of the character set become U+FFFD, as in Flink."""
         if self._kind.is_binary:
             return Decoded((records,), len(records))
         try:
@@ -109,7 +109,7 @@ class _TextCodec:
 
 
 def _decode(record: bytes, charset: str) -> str:
-    """As Java reads it: UTF-16 is big-endian where no mark says otherwise."""
+    """Decodes bytes as Java does: UTF-16 is big-endian where no mark says otherwise."""
     if charset == "utf-16" and record[:2] not in (codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE):
         charset = "utf-16-be"
     return record.decode(charset, "java-replace" if charset == "utf-8" else "replace")

@@ -73,9 +73,11 @@ def value_metadata(table: Table) -> tuple[MetadataColumn, ...]:
 def decoder_for(
     table: Table, columns: Iterable[Column] | None = None, metadata: Iterable[MetadataColumn] = ()
 ) -> Decoder:
-    """Reads the table's records: all physical columns or `columns`, in the table's order, and
-    `metadata` of the format. A table without a format, or one of whole files, whose connector makes
-    the rows, has nothing to decode."""
+    """Returns a decoder of the table's records.
+
+    It gives all physical columns or `columns`, in the table's order, and `metadata` of the format.
+    A table without a format, or with one of whole files, whose connector makes the rows, has
+    nothing to decode."""
     if "format" not in table.options or bulk_format_of(table) is not None:
         return _NothingToDecode()
     format_, options = format_of(table)
@@ -96,7 +98,7 @@ def encoder_of(table: Table, columns: Schema) -> Encoder:
 
 
 def framing_of(table: Table) -> Framing:
-    """How the records of a file are told from each other, by the table's format."""
+    """Returns how the records of a file of the table are separated."""
     format_, options = format_of(table)
     return format_.framing(options)
 

@@ -4,7 +4,7 @@ table."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import TypeAlias, TypeVar
 
@@ -32,53 +32,73 @@ def rows_of(batch: Batch) -> Iterator[Row]:
 
 
 def column_to_json(array: pa.Array, kind: DataType) -> list[JsonValue]:
-    """Values as JSON in the oracle's form: exact and time types as text (Java's), BYTES as hex, ROW
-    and ARRAY as lists, MAP and MULTISET as lists of pairs, VARIANT as its JSON text."""
-    match kind.root:
-        case Root.TIMESTAMP | Root.TIMESTAMP_LTZ | Root.TIME:
-            unit = array.type.unit
-            storage = pa.int32() if array.type.bit_width == 32 else pa.int64()
-            return [
-                None if v is None else _time_text(v, unit, kind.root)
-                for v in array.view(storage).to_pylist()
-            ]
-        case Root.DATE:
-            return [
-                None if v is None else _date_text(v) for v in array.view(pa.int32()).to_pylist()
-            ]
-        case Root.FLOAT:
-            return [
-                None if v is None else _finite(float(str(np.float32(v)))) for v in array.to_pylist()
-            ]
-        case Root.INTERVAL_DAY_TIME | Root.INTERVAL_YEAR_MONTH:
-            text = _duration_text if kind.root is Root.INTERVAL_DAY_TIME else _period_text
-            return [None if v is None else text(v) for v in array.to_pylist()]
-        case Root.ROW | Root.STRUCTURED:
-            fields = [
-                column_to_json(pc.struct_field(array, i), c) for i, c in enumerate(kind.children)
-            ]
-            rows = (
-                (list(r) for r in zip(*fields, strict=True))
-                if fields
-                else ([] for _ in range(len(array)))
-            )
-            return [
-                r if ok else None for r, ok in zip(rows, array.is_valid().to_pylist(), strict=True)
-            ]
-        case Root.ARRAY:
-            return list(_lists(array, column_to_json(array.values, kind.children[0])))
-        case Root.MAP | Root.MULTISET:
-            count = kind.children[1] if kind.root is Root.MAP else INT
-            keys, items = (
-                column_to_json(array.keys, kind.children[0]),
-                column_to_json(array.items, count),
-            )
-            maps = _lists(array, list(zip(keys, items, strict=True)))
-            return [
-                None if m is None else [[k, v] for k, v in in_java_order(m, kind.children[0])]
-                for m in maps
-            ]
+    """Converts a column to JSON values in the oracle's form.
+
+    Exact and time types become text (as Java prints them), BYTES hex, ROW and ARRAY lists, MAP and
+    MULTISET lists of pairs, VARIANT its JSON text."""
+    convert = _CONVERTERS.get(kind.root)
+    if convert is not None:
+        return convert(array, kind)
     return [to_json(v, kind) for v in array.to_pylist()]
+
+
+def _times(array: pa.Array, kind: DataType) -> list[JsonValue]:
+    unit = array.type.unit
+    storage = pa.int32() if array.type.bit_width == 32 else pa.int64()
+    values = array.view(storage).to_pylist()
+    return [None if v is None else _time_text(v, unit, kind.root) for v in values]
+
+
+def _dates(array: pa.Array, kind: DataType) -> list[JsonValue]:
+    return [None if v is None else _date_text(v) for v in array.view(pa.int32()).to_pylist()]
+
+
+def _floats(array: pa.Array, kind: DataType) -> list[JsonValue]:
+    # By its own digits: 0.1 as a double of a float is 0.10000000149011612.
+    return [None if v is None else _finite(float(str(np.float32(v)))) for v in array.to_pylist()]
+
+
+def _durations(array: pa.Array, kind: DataType) -> list[JsonValue]:
+    return [None if v is None else _duration_text(v) for v in array.to_pylist()]
+
+
+def _periods(array: pa.Array, kind: DataType) -> list[JsonValue]:
+    return [None if v is None else _period_text(v) for v in array.to_pylist()]
+
+
+def _structs(array: pa.Array, kind: DataType) -> list[JsonValue]:
+    fields = [column_to_json(pc.struct_field(array, i), c) for i, c in enumerate(kind.children)]
+    rows = map(list, zip(*fields, strict=True)) if fields else ([] for _ in range(len(array)))
+    return [r if ok else None for r, ok in zip(rows, array.is_valid().to_pylist(), strict=True)]
+
+
+def _arrays(array: pa.Array, kind: DataType) -> list[JsonValue]:
+    return list(_lists(array, column_to_json(array.values, kind.children[0])))
+
+
+def _maps(array: pa.Array, kind: DataType) -> list[JsonValue]:
+    keys = column_to_json(array.keys, kind.children[0])
+    items = column_to_json(array.items, kind.children[1] if kind.root is Root.MAP else INT)
+    maps = _lists(array, list(zip(keys, items, strict=True)))
+    return [
+        None if m is None else [[k, v] for k, v in in_java_order(m, kind.children[0])] for m in maps
+    ]
+
+
+_CONVERTERS: Mapping[Root, Callable[[pa.Array, DataType], list[JsonValue]]] = {
+    Root.TIMESTAMP: _times,
+    Root.TIMESTAMP_LTZ: _times,
+    Root.TIME: _times,
+    Root.DATE: _dates,
+    Root.FLOAT: _floats,
+    Root.INTERVAL_DAY_TIME: _durations,
+    Root.INTERVAL_YEAR_MONTH: _periods,
+    Root.ROW: _structs,
+    Root.STRUCTURED: _structs,
+    Root.ARRAY: _arrays,
+    Root.MAP: _maps,
+    Root.MULTISET: _maps,
+}
 
 
 def _lists(array: pa.Array, items: Sequence[T]) -> list[list[T] | None]:
@@ -89,7 +109,7 @@ def _lists(array: pa.Array, items: Sequence[T]) -> list[list[T] | None]:
 
 
 def to_json(value: object, kind: DataType) -> JsonValue:
-    """One Python value of a plain SQL type as JSON."""
+    """Converts one Python value of a plain SQL type to JSON."""
     match value:
         case None | bool() | int() | str():
             return value
@@ -127,8 +147,8 @@ def _finite(value: float) -> JsonValue:
 
 
 def _time_text(value: int, unit: str, root: Root) -> str:
-    """As Java's LocalDateTime, Instant and LocalTime print: seconds only where needed (Instant:
-    always), fractions in groups of three digits."""
+    """Writes a time as Java's LocalDateTime, Instant and LocalTime print: seconds only where needed
+    (Instant: always), fractions in groups of three digits."""
     seconds, fraction = divmod(value, _UNITS[unit])
     days, second = divmod(seconds, 86_400)
     hour, minute, second = second // 3600, second // 60 % 60, second % 60
@@ -151,7 +171,8 @@ def _time_text(value: int, unit: str, root: Root) -> str:
 
 
 def _date_text(days: int) -> str:
-    """As Java's LocalDate prints, which has years before 1 and, with a sign, beyond 9999."""
+    """Writes a date as Java's LocalDate prints, which has years before 1 and, with a sign, after
+    9999."""
     text = str(np.datetime64(days, "D"))
     if text[0] == "-":
         year, rest = text[1:].split("-", 1)
@@ -160,7 +181,7 @@ def _date_text(days: int) -> str:
 
 
 def event(stmt: int, kind: str, **rest: object) -> str:
-    """One JSON line as the events output has it."""
+    """Returns one JSON line of the events output."""
     return json.dumps({"stmt": stmt, "kind": kind, **rest}, ensure_ascii=False)
 
 

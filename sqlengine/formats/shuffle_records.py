@@ -1,4 +1,4 @@
-"""What the parts of a divided graph send each other, besides the batches themselves."""
+"""The headers of records that the parts of a divided graph exchange."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ShuffleRecord(msgspec.Struct, array_like=True, frozen=True):
 
 
 class SenderHeader(msgspec.Struct, array_like=True, frozen=True):
-    """Who sent a parcel: the part, in which epoch, at which version of the graph."""
+    """The sender of a record: the part, the epoch, and the version of its graph."""
 
     part: int
     epoch: int

@@ -19,9 +19,10 @@ _LEAST, _GREATEST = 1e-3, 1e7
 
 
 def java_texts(column: pa.Array, kind: DataType, standard: str = times.SQL) -> pa.StringArray:
-    """Numbers as Java writes them, decimals without zeros at the end (12.70 is 12.7, 100 is 1E+2),
-    times by `standard`, bytes in Base64, strings as they are; NULL stays NULL. For types without
-    elements."""
+    """Writes values as Java does; for types without elements.
+
+    Numbers as Java prints them, decimals without zeros at the end (12.70 is 12.7, 100 is 1E+2),
+    times by `standard`, bytes in Base64, strings as they are; NULL stays NULL."""
     if kind.root in _TIMES:
         return times.format_times(column, kind, standard)
     if kind.is_binary:
@@ -53,7 +54,7 @@ def trimmed_texts(column: pa.Array) -> pa.StringArray:
 
 
 def written_plainly(column: pa.Array) -> bool:
-    """Whether all values of a FLOAT or DOUBLE column are numbers, and Java writes none with an
+    """True if all values of a FLOAT or DOUBLE column are numbers, and Java prints none with an
     exponent."""
     return bool(_plain(np.asarray(column.fill_null(0))).all())
 

@@ -35,8 +35,7 @@ _TIME_ONLY = re.compile(_TIME)
 
 @dataclass(frozen=True)
 class _Form:
-    """How a timestamp is written: `strict` refuses 30 February and 24:00, which Flink otherwise
-    moves."""
+    """The form of a timestamp: `strict` refuses 30 February and 24:00, which Flink otherwise moves."""
 
     pattern: re.Pattern[str]
     strict: bool
@@ -164,9 +163,9 @@ def _all_alike(texts: pa.StringArray, kind: DataType, standard: str) -> pa.Array
 
 
 def _well_shaped(texts: pa.StringArray, root: Root, standard: str) -> npt.NDArray[np.bool_]:
-    """Whether a value has a four-digit year, seconds, the separator of `standard` and a Z exactly
-    for TIMESTAMP_LTZ. What Arrow's more lenient parser then takes is a timestamp of Flink's,
-    too."""
+    """Marks values with a four-digit year, seconds, the separator of `standard` and a Z exactly for
+    TIMESTAMP_LTZ. Those that Arrow's more lenient parser then takes are timestamps of Flink's, too.
+    """
     offsets, data = text_buffers(texts)
     start, lengths = offsets[:-1], np.diff(offsets)
     zone = int(root is Root.TIMESTAMP_LTZ)
@@ -209,8 +208,8 @@ def _parse_well_shaped(
 def _cast_or_halve(
     texts: pa.StringArray, target: pa.DataType
 ) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-    """One bad value fails a whole cast: halves until it is among few, which are then given up
-    together."""
+    """Casts texts, halving them where a bad value fails the whole cast, until it is among few,
+    which are then given up together."""
     try:
         return np.asarray(texts.cast(target).view(pa.int64())), np.ones(len(texts), np.bool_)
     except pa.ArrowInvalid:

@@ -32,7 +32,7 @@ def rate(text: str) -> float:
 
 
 def instant(text: str) -> int:
-    """ms since 1970 of `2020-01-02 12:34:56`."""
+    """Parses `2020-01-02 12:34:56` as ms since 1970, UTC. ValueError for any other text."""
     value = parse_timestamp(text, Root.TIMESTAMP, SQL, 3)
     if value is None:
         raise ValueError("expected a time such as '2020-01-01 00:00:00'")
@@ -77,7 +77,7 @@ class DatagenConnector(Connector):
 
 
 class DatagenSource(Source):
-    """One shard; an offset counts rows."""
+    """A source with one shard, whose offsets count rows."""
 
     bounded = False  # unless it has an end
 
@@ -124,7 +124,7 @@ class DatagenSource(Source):
         return Chunk(shard, offset, until, until - offset, columns=columns)
 
     def _due(self, offset: int) -> int:
-        """Before which row it is too early."""
+        """Returns the number of the first row whose time has not come, by 'rows-per-second'."""
         now = self._clock()
         if self._began is None:
             self._began = now, offset

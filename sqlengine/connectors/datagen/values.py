@@ -1,6 +1,7 @@
-"""Columns of made-up values. Value `n` of a column is a function of `n`, the column's place and the
-seed: random bits come from a counter that is mixed (SplitMix64), so that any range of rows can be
-made again."""
+"""Columns of generated values.
+
+Value `n` of a column is a function of `n`, the column's place and the seed: random bits come from a
+counter that is mixed (SplitMix64), so any range of rows can be generated again."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 
 @dataclass(frozen=True)
 class Rows:
-    """What all columns share; `start` is the time of row 0 in ms."""
+    """Parameters shared by all columns; `start` is the time of row 0 in ms."""
 
     seed: int
     rate: int
@@ -56,7 +57,7 @@ class Field:
     options: Mapping[str, object]
 
     def option(self, name: str) -> object:
-        """One of its own: 'min', 'max', …"""
+        """Returns an option of this field: 'min', 'max', …"""
         return self.options[f"fields.{self.name}.{name}"]
 
     def part(self, place: int) -> Field:
@@ -68,7 +69,7 @@ class Field:
 
     @property
     def length(self) -> int | None:
-        """How many rows a sequence has; None for random columns."""
+        """The number of rows of a sequence; None for random columns."""
         if self.option("kind") != "sequence":
             return None
         return max(self.whole("end") - self.whole("start") + 1, 0)
@@ -123,7 +124,7 @@ def _mix(state: Bits) -> Bits:
 
 
 def _unit(bits: Bits) -> npt.NDArray[np.float64]:
-    """From 0 to below 1."""
+    """Maps random bits to doubles in [0, 1)."""
     return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
@@ -261,8 +262,8 @@ def _row(field: Field, rows: Rows) -> Maker:
 
 
 def _collection(field: Field, rows: Rows) -> Maker:
-    """Each row has 'length' entries; of equal keys of a MAP the last counts, equal elements of a
-    MULTISET are counted."""
+    """Makes values with 'length' entries each. The last of equal keys of a MAP counts; equal
+    elements of a MULTISET are counted."""
     given = field.option("length")
     length = given if isinstance(given, int) else _ENTRIES
     rows = replace(rows, rate=rows.rate * length)  # what is made is as late as its row
@@ -294,7 +295,7 @@ def _check_key(key: Field) -> None:
 def _by_key(
     of: npt.NDArray[np.int64], entries: list[pa.Array]
 ) -> tuple[npt.NDArray[np.int64], list[pa.Array]]:
-    """One entry of each key of a row, the last of several. Without values: how often it came."""
+    """Keeps one entry per key of a row, the last of several. Without values it counts the entries."""
     codes = np.asarray(entries[0].dictionary_encode().indices).astype(np.int64)
     pairs = (of * len(of) + codes)[::-1]
     _, last, counts = np.unique(pairs, return_index=True, return_counts=True)

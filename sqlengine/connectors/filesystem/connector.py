@@ -227,7 +227,7 @@ class FilesystemConnector(Connector):
 
 @dataclass(frozen=True)
 class _Writing:
-    """How a table is written, wherever below a folder."""
+    """Opens the sinks of a table, in its folder or in a hidden folder below it."""
 
     table: Table
     environment: Environment
@@ -256,7 +256,7 @@ class _Writing:
 
 
 def _policy(table: Table) -> Policy | None:
-    """When files are complete; None for one that only grows."""
+    """Returns when files are complete; None for a file that only grows."""
     options = options_of(table)
     whole = bulk_format_of(table) is not None
     given = {
@@ -275,7 +275,8 @@ def _policy(table: Table) -> Policy | None:
 
 
 def _commits(table: Table) -> CommitPolicy | None:
-    """How partitions are committed, if they are."""
+    """Returns how partitions are committed; None where they are not. PlanError for a table without
+    any."""
     options = options_of(table)
     if options[_COMMIT + "policy.kind"] is None:
         return None
@@ -298,7 +299,7 @@ def _check_written(table: Table) -> None:
 
 
 def default_name(table: Table) -> str:
-    """How the folder of a partition is called whose value is NULL."""
+    """Returns the name of the folder of a partition whose value is NULL."""
     return str(options_of(table)["partition.default-name"])
 
 
@@ -321,6 +322,6 @@ def _path(table: Table) -> Path:
 
 
 def _there(root: Path) -> list[Path]:
-    """The same; FileNotFoundError where there is nothing."""
+    """Returns the files below the root; FileNotFoundError where there is none."""
     root.stat()
     return files_below(root)

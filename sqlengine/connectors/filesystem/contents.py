@@ -1,5 +1,4 @@
-"""What stands in the log of a rolling file, and how the file comes of it (see
-filesystem_rolling)."""
+"""The log of a rolling file, and how the complete file is made of it (see `rolling`)."""
 
 from __future__ import annotations
 

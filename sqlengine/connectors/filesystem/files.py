@@ -28,9 +28,11 @@ _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip", ".deflate")
 
 
 class Files:
-    """A shard is a file by its path. `interval` (ms): how often to look for new ones, None for
-    never; `default`: how the folder of a partition is called whose value is NULL. `ends`: what each
-    file's size was when it was found."""
+    """The files of a table; a shard is a file by its path.
+
+    `interval` (ms): how often to look for new files, None for never; `default`: the name of the
+    folder of a partition whose value is NULL; `ends`: the size of each file when it was found, in
+    bytes."""
 
     def __init__(
         self, table: Table, root: Path, interval: int | None, default: str, clock: Callable[[], int]
@@ -88,7 +90,7 @@ class Files:
         )
 
     def shards(self) -> list[str]:
-        """All files there are; looks for new ones now and then."""
+        """Returns all files; looks for new ones now and then."""
         if self._interval is not None and self._clock() - self._looked >= self._interval:
             self._looked = self._clock()
             self._look()
@@ -108,8 +110,8 @@ class Files:
         return status
 
     def metadata(self, key: str, shard: str, offsets: npt.NDArray[np.int64]) -> pa.Array:
-        """What the file's name and place, and the record's `offsets`, tell under a key of
-        metadata."""
+        """Returns the column of a metadata key: from the file's name and place, and the records'
+        `offsets`."""
         if key == "offset":
             return pa.array(offsets)
         if key in self._partitions:

@@ -77,8 +77,8 @@ class Journal:
         self._disk.sync(self._file)
 
     def _shorten(self) -> None:
-        """Only the last entry counts. The new file takes the old one's place at once, and its lock
-        before that."""
+        """Replaces the journal by one with its last entry, which alone counts. The new file is
+        locked before it takes the name of the old one."""
         fresh = self._path.with_suffix(".new")
         file = self._disk.open(fresh, make=True, empty=True, mode=0o644)
         self._disk.lock(file)

@@ -1,6 +1,7 @@
-"""INSERT OVERWRITE into a folder: the new files take the place of all others, at once and only when
-the statement has succeeded. Where the table has partitions, those that get rows are replaced, and
-all others stay.
+"""INSERT OVERWRITE into a folder.
+
+The new files replace all others, at once and only when the statement has succeeded. Where the table
+has partitions, those that get rows are replaced, and all others stay.
 
 Rows are written into a hidden folder inside. At the end a hidden list says which files go and which
 come; from the moment when the list is there, the new files count. Whoever opens the folder next
@@ -92,7 +93,7 @@ class OverwritingFileSink(Sink):
         _write_whole(self._list, msgspec.json.encode(exchange))
 
     def _goes(self, folder: Path) -> Iterator[str]:
-        """What is visible in a folder of the table and not of this run."""
+        """Yields what is visible in a folder of the table and was not written by this run."""
         there = self._folder / folder
         for name in sorted(os.listdir(there)) if there.is_dir() else ():
             if name[0] not in "._" and not name.startswith(self._own):
@@ -105,8 +106,7 @@ class OverwritingFileSink(Sink):
 
 
 def complete(folder: Path) -> None:
-    """Does what lists in the folder say and was not done yet: anything of it may have been done
-    before."""
+    """Carries out what lists in the folder say. Any step of it may have been done before a crash."""
     for entry in sorted(folder.glob(f"{_LIST}*")) if folder.is_dir() else ():
         if not entry.name.endswith(".new"):
             _carry_out(folder, entry)

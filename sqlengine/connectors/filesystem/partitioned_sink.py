@@ -24,8 +24,10 @@ FolderSink = FileSink | RollingFileSink
 
 
 class PartitionedFileSink(Sink):
-    """What `make` gives for the folder of each partition that gets rows, each exactly once: an
-    epoch that is repeated adds nothing where it was committed, and what is missing elsewhere."""
+    """Writes each row to the folder of its partition, with a sink that `make` opens.
+
+    Each folder gets its rows exactly once: an epoch that is repeated adds nothing where it was
+    committed, and what is missing elsewhere."""
 
     def __init__(
         self,

@@ -113,8 +113,7 @@ def listed(root: Path, keys: Sequence[str], default: str) -> list[str]:
 
 
 def fulfils(where: Scalar, columns: Sequence[Column], values: Texts, place: Path) -> bool:
-    """Whether the condition is TRUE for a partition, whose values are in the order of its
-    columns."""
+    """True if the condition is TRUE for a partition; its values are in the order of its columns."""
     arrays = tuple(
         value_of(text, column, place) for column, text in zip(columns, values, strict=True)
     )
@@ -125,7 +124,7 @@ def fulfils(where: Scalar, columns: Sequence[Column], values: Texts, place: Path
 
 
 def texts_of(batch: Batch, column: Column) -> pa.Array:
-    """What stands in the names of folders for the values of a column."""
+    """Returns the values of a column as they are written in the names of folders."""
     values = batch.column(column.name)
     if column.type.root is Root.BOOLEAN:
         return pc.if_else(values, "true", "false")

@@ -48,8 +48,9 @@ _Stamp = tuple[tuple[str, int, int, int], ...]
 
 @dataclass
 class _Held:
-    """What a topic holds: the lines of the last version, the marks before whole versions, how many
-    changes stand behind the last, and whether one is not completed."""
+    """The contents of a topic of versions: the lines of the last version, the marks before whole
+    versions, the number of changes after the last mark, and whether a whole version is not
+    completed."""
 
     lines: Counter[bytes] = field(default_factory=Counter)
     marks: list[int] = field(default_factory=list)
@@ -74,13 +75,13 @@ class _Held:
 
     @property
     def read(self) -> Counter[bytes]:
-        """What its reader has: who stands within a whole version began with it."""
+        """The lines that a reader has at this point. One within a whole version began with it."""
         return self.lines if self.opened is None else self.building
 
 
 class ReloadedSource(Source, FullCache):
-    """One shard, whose offsets count lines that came or went. It never keeps others from their
-    end."""
+    """Reads files by their versions: one shard, whose offsets count lines that came or went. It is
+    bounded: it never keeps other sources from their end."""
 
     bounded: ClassVar[bool] = True
 
@@ -235,7 +236,7 @@ class ReloadedSource(Source, FullCache):
         )
 
     def _behind(self, mark: int) -> int:
-        """Where the changes go on behind a whole version."""
+        """Returns the offset where changes go on after the whole version at `mark`."""
         for records in self._from(mark):
             assert records.keys is not None
             keys = records.keys.to_pylist()

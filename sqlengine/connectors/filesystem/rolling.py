@@ -30,8 +30,8 @@ from sqlengine.system.disk import MACHINE, Disk, make_folders
 
 @dataclass(frozen=True)
 class Policy:
-    """When a file is complete: at so many bytes, so many ms after its first row, or after its last
-    one."""
+    """Decides when a file is complete: at a size in bytes, or so many ms after its first or its
+    last row."""
 
     size: int
     rollover_ms: int
@@ -40,14 +40,14 @@ class Policy:
 
 @dataclass(frozen=True)
 class Times:
-    """When the first and the last row of a file came."""
+    """The times (ms) of the first and the last row of a file."""
 
     first: int
     last: int
 
 
 class RollingFileSink(Sink):
-    """One writer's files in `folder`: a sequence, of which the last one is hidden until it is
+    """Writes the files of one writer in `folder`: a sequence, whose last file is hidden until it is
     complete."""
 
     def __init__(
@@ -113,7 +113,7 @@ class RollingFileSink(Sink):
 
     @property
     def holds_rows(self) -> bool:
-        """Whether rows were committed that do not show yet."""
+        """True if rows were committed that are not visible yet."""
         return self._length > 0
 
     def write(self, batch: Batch) -> None:
@@ -210,7 +210,7 @@ class RollingFileSink(Sink):
         return self._folder / f".{self._name}-{number}.ready"
 
     def close(self) -> None:
-        """What was committed shows: nobody else would come to complete it."""
+        """Makes committed rows visible: no one else would complete the file."""
         try:
             with suppress(SqlError):  # without space it waits for whoever opens the folder next
                 self.roll(end=True)

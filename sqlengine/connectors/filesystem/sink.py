@@ -27,7 +27,7 @@ from sqlengine.system.disk import MACHINE, Disk, make_folders
 
 
 class FileSink(Sink):
-    """One writer's file in `folder`."""
+    """Writes the file of one writer in `folder`."""
 
     def __init__(
         self, table: Table, folder: Path, writer: str, *, fsync: bool, disk: Disk = MACHINE
@@ -147,7 +147,7 @@ def cut_back(disk: Disk, file: int, path: Path, length: int) -> None:
 
 
 def file_name(table: Table, writer: str) -> str:
-    """Without an ending. Of its own for each writer and table, since two tables of a graph may
+    """Returns the name, without an ending, of a writer's file of a table: two tables of a graph may
     write into one folder."""
     options = "\0".join(f"{k}={v}" for k, v in sorted(table.options.items()))
     own = xxh64_hexdigest("\0".join([writer, *table.name, str(table.physical), options]).encode())
@@ -155,5 +155,5 @@ def file_name(table: Table, writer: str) -> str:
 
 
 def part_of(writer: str) -> str:
-    """How the names of all files of a writer begin."""
+    """Returns how the names of all files of a writer begin."""
     return f"part-{re.sub(r'[^A-Za-z0-9_.-]', '-', writer)[:100]}-"

@@ -62,7 +62,7 @@ class WholeFileSource(FileShards):
         )
 
     def _is_in_turn(self, shard: str, offset: int) -> bool:
-        """Whether the file is one of those that are read now. `offset` is where the graph stands in
+        """True if the file is among those that are read now. `offset` is where the graph stands in
         it."""
         self._reached[shard] = offset
         waiting = 0

@@ -24,11 +24,11 @@ class DatabaseBusy(Busy):
 
 
 class DatabaseFull(TryAgain):
-    """There is no space for what is written."""
+    """Raised where a database has no space for what is written."""
 
 
 class Cursor(Protocol):
-    """What is used of a DB-API cursor."""
+    """The part of a DB-API cursor that is used."""
 
     def execute(self, text: str, values: Sequence[Value] = ..., /) -> object: ...
     def executemany(self, text: str, rows: Iterable[Sequence[Value]], /) -> object: ...
@@ -37,7 +37,8 @@ class Cursor(Protocol):
 
 
 class Connection(Protocol):
-    """What is used of a DB-API connection. It begins a transaction with its first statement."""
+    """The part of a DB-API connection that is used. It begins a transaction with its first
+    statement."""
 
     def cursor(self) -> Cursor: ...
     def commit(self) -> None: ...
@@ -47,7 +48,7 @@ class Connection(Protocol):
 
 @dataclass(frozen=True)
 class Account:
-    """Whose rights a connection has; None where the database asks for none."""
+    """The user of a connection; None where the database asks for none."""
 
     username: str | None
     password: str | None
@@ -55,11 +56,13 @@ class Account:
 
 @dataclass(frozen=True)
 class Dialect:
-    """`quote` stands around names, `mark` for a value; `begin` opens a transaction that writes,
+    """The SQL of one kind of database, and its driver.
+
+    `quote` stands around names, `mark` for a value; `begin` opens a transaction that writes,
     `hurry` lets statements wait for a lock no longer than a moment; `text` is the type of a text
-    that can be a key, `on_conflict` what an INSERT of a key that is there does: the columns of the
-    key, and the others. `connect` takes the URL behind 'jdbc:' and raises one of `errors`, as all
-    statements do."""
+    that can be a key; `on_conflict` writes what an INSERT of a key that exists does, from the
+    columns of the key and the others. `connect` takes the URL after 'jdbc:' and raises one of
+    `errors`, as all statements do."""
 
     name: str
     quote: str
@@ -97,7 +100,8 @@ class Dialect:
             ) from None
 
     def failed(self, table: str, error: Exception) -> SqlError:
-        """What an error of a statement means: DatabaseFull, DatabaseBusy, else ExecutionError."""
+        """Returns the error that a statement's exception stands for: DatabaseFull, DatabaseBusy,
+        else ExecutionError."""
         if self.busy(error):
             hint = "the rows are kept and written once the lock is gone"
             message = f"table '{table}' of the {self.name} database is locked by another"
@@ -138,7 +142,7 @@ def shown(url: str) -> str:
 
 
 def _parts(url: str) -> SplitResult | None:
-    """None for what is no URL, or has a port that is none."""
+    """Splits a URL; None for a text that is no URL, or whose port is no number."""
     try:
         parts = urlsplit(url.removeprefix("jdbc:"))
         _ = parts.port

@@ -32,9 +32,10 @@ _PATIENCE_MS: Final = 5_000
 
 
 class JdbcSink(Sink):
-    """One writer of one table. A connection that was lost is opened again, as often as
-    'sink.max-retries' says. For another's lock nobody waits here: the epoch is tried again later,
-    for 5 s as often as that."""
+    """Writes the rows of one writer to one table, with the epoch in the same transaction.
+
+    A connection that was lost is opened again, as often as 'sink.max-retries' says. It does not
+    wait for another's lock: the epoch is tried again later, for 5 s as often as that."""
 
     def __init__(
         self,
@@ -122,7 +123,8 @@ class JdbcSink(Sink):
         raise AssertionError("unreachable")
 
     def _locked(self, found: DatabaseBusy) -> SqlError:
-        """To be tried again, unless that was done long enough."""
+        """Returns the error to raise for a lock: TryAgain, or a failure once that was tried long
+        enough."""
         now = self._clock()
         self._locked_since = now if self._locked_since is None else self._locked_since
         if now - self._locked_since < (self._retries + 1) * _PATIENCE_MS:
@@ -169,7 +171,7 @@ class JdbcSink(Sink):
 
 
 class _Statements:
-    """What a sink says to its database. `definition` is a table that would do."""
+    """The SQL that a sink sends to its database. `definition` is a CREATE TABLE that would fit."""
 
     def __init__(self, dialect: Dialect, table: Table, name: str, epochs: str) -> None:
         names = [dialect.quoted(c.name) for c in table.physical]
@@ -202,7 +204,7 @@ class _Statements:
 
 
 def _shortened(writer: str) -> str:
-    """As a key of the table of epochs: another one for each writer."""
+    """Returns the writer's key in the table of epochs, different for each writer."""
     return (
         writer
         if len(writer) <= _MOST_OF_WRITER

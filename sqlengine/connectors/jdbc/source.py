@@ -21,7 +21,7 @@ from sqlengine.connectors.jdbc.values import read
 
 
 class JdbcSource(Source):
-    """One shard, named after its rows; an offset counts them."""
+    """A source with one shard, named after a hash of its rows; an offset counts them."""
 
     bounded = True
 

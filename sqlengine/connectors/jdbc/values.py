@@ -39,8 +39,8 @@ def check_types(table: Table, schema: Schema) -> None:
 
 
 def written(column: pa.Array, kind: DataType) -> list[Value]:
-    """What goes into the database: numbers and bytes as they are, BOOLEAN as 0 and 1, DECIMAL and
-    times as text."""
+    """Converts a column to values for the database: numbers and bytes as they are, BOOLEAN as 0 and
+    1, DECIMAL and times as text."""
     if kind.root is Root.BOOLEAN:
         column = column.cast(pa.int8())
     elif kind.root is Root.DECIMAL:

@@ -107,8 +107,10 @@ def _memory(table: Table, environment: Environment) -> Memory:
 
 
 class MemorySource(Source):
-    """One shard; an offset counts rows. A table that is not open ends where it does when it is read
-    first: a statement that reads the table into which it writes does not meet its own rows."""
+    """A source with one shard, whose offsets count rows.
+
+    A table that is not open ends where it does when it is read first: a statement that reads the
+    table into which it writes does not meet its own rows."""
 
     def __init__(self, schema: Schema, held: MemoryTable) -> None:
         self._names = schema.names
@@ -145,7 +147,7 @@ class MemorySource(Source):
 
 
 class MemorySink(Sink):
-    """Adds an epoch's rows at its commit, once."""
+    """Adds the rows of an epoch at its commit, once."""
 
     def __init__(self, table: Table, held: MemoryTable, writer: str) -> None:
         self._schema = _schema(table, written=True)
@@ -174,8 +176,9 @@ class MemorySink(Sink):
 
 
 class OverwritingMemorySink(MemorySink):
-    """Its first rows take the place of the table's, since a stream may have no end; two sinks of
-    one run add theirs. Who reads the old rows reads on."""
+    """Replaces the table's rows by its own, with the first commit, since a stream may have no end.
+
+    Two sinks of one run add theirs. A reader of the old rows reads on."""
 
     def __init__(self, table: Table, memory: Memory, writer: str) -> None:
         self._name = str(options_of(table)["name"])

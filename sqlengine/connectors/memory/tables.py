@@ -9,9 +9,10 @@ from sqlengine.batch import Batch, concat
 
 @dataclass
 class MemoryTable:
-    """Rows in order of arrival, all of one schema. While `open`, more may come: who reads them
-    waits. `epochs`: the last epoch of each writer; `overwritten`: the writer that replaced all rows
-    last."""
+    """Rows in order of arrival, all of one schema.
+
+    While `open`, more may come, and readers wait for them. `epochs`: the last epoch of each writer;
+    `overwritten`: the writer that replaced all rows last."""
 
     rows: Batch | None = None
     open: bool = False

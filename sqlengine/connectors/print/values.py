@@ -17,7 +17,7 @@ Printer = Callable[[pa.Array], list[str]]
 
 
 def printer(kind: DataType) -> Printer:
-    """From a column of `kind` to a text per row, 'null' for NULL."""
+    """Returns a function from a column of `kind` to a text per row, 'null' for NULL."""
     if kind.is_binary:
         return _bytes
     if kind.root in (Root.TIMESTAMP, Root.TIMESTAMP_LTZ, Root.TIME):

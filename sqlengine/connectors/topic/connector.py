@@ -272,7 +272,8 @@ class TopicSource(Source):
 
 
 def _start_at(broker: Broker, table: Table, options: Mapping[str, object]) -> Callable[[int], int]:
-    """Where a new job begins in a shard."""
+    """Returns a function from a shard to the offset at which a new job begins. PlanError where the
+    startup mode lacks an option."""
     default = "earliest-offset" if is_upsert(table) else options["scan.startup.mode"]
     topic, mode, millis, group = (
         table.options["topic"],

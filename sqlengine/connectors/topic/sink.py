@@ -24,9 +24,11 @@ from sqlengine.state.keys import check_keys, encode
 
 
 class TopicSink(Sink):
-    """Keeps an epoch's records until its commit. With a `writer` they come once: all shards but the
-    first are appended to before it, so that its last epoch is the writer's: where a crash came
-    between, the same epoch again adds what is missing and nothing else."""
+    """Buffers an epoch's records until its commit.
+
+    With a `writer` they are appended once: all shards but the first are appended to before it, so
+    that its last epoch is the writer's. Where a crash came between, the same epoch again adds what
+    is missing and nothing else."""
 
     def __init__(
         self,

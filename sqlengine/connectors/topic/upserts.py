@@ -22,7 +22,7 @@ UPSERT_OPTION = "upsert"
 
 
 def is_upsert(table: Table) -> bool:
-    """Whether the table's records are upserts. PlanError where it lacks what that needs."""
+    """True if the table's records are upserts. PlanError where it lacks what that needs."""
     if not boolean(table.options.get(UPSERT_OPTION, "false")):
         return False
     if not table.primary_key:
@@ -71,8 +71,8 @@ class Upserts:
 
 
 def read_upserts(records: Records) -> tuple[pa.Array, npt.NDArray[np.int8], npt.NDArray[np.bool_]]:
-    """What to decode of each record, its value or for a deletion its key; the kind of each; which
-    of them can be read (a deletion without a key cannot)."""
+    """Returns the bytes to decode of each record (its value, for a deletion its key), the kind of
+    each, and a mask of those that can be read: a deletion without a key cannot."""
     present = np.asarray(records.values.is_valid().to_numpy(zero_copy_only=False), np.bool_)
     kinds = np.where(present, RowKind.UPDATE_AFTER, RowKind.DELETE).astype(np.int8)
     if present.all():
