@@ -106,13 +106,13 @@ def with_function(table: Table, catalog: Catalog) -> tuple[Table, Function | Non
     name = table.options.get(_FUNCTION)
     if table.options.get("connector") != PythonConnector.name or name is None:
         return table, None
-    found = catalog.function(tuple(name.split(".")))
-    if found is None:
+    function = catalog.function(tuple(name.split(".")))
+    if function is None:
         hint = "CREATE FUNCTION … LANGUAGE PYTHON comes before the table"
         raise UnknownObject(
             f"function '{name}' of table '{table.display}' does not exist", hint=hint
         )
-    user, own = found.user, table.physical
+    user, own = function.user, table.physical
     if user.kind is not Kind.SINK:
         raise PlanError(
             f"function '{name}' is no sink, but {user.kind.value}",
@@ -128,7 +128,7 @@ def with_function(table: Table, catalog: Catalog) -> tuple[Table, Function | Non
         ) from None
     rest = {key: text for key, text in table.options.items() if key != _CHANGES}
     options = {**rest, _FUNCTION: user.identity, **({_CHANGES: "true"} if changes else {})}
-    return replace(table, options=options), found
+    return replace(table, options=options), function
 
 
 class PythonSink(Sink):

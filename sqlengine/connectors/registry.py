@@ -188,8 +188,8 @@ def open_sink(table: Table, environment: Environment, *, overwrite: bool = False
 
 
 def declared(table: Table) -> Table:
-    """The table with the changes that its rows bring, as its connector says. What is wrong with its
-    options is told where the table is used."""
+    """Returns the table with the changes that its rows bring, by its capabilities. Options that are
+    wrong are reported where the table is used."""
     try:
         capabilities = capabilities_of(table)
     except PlanError:
@@ -201,8 +201,7 @@ def declared(table: Table) -> Table:
 
 
 def _with_partition_metadata(table: Table) -> Table:
-    """The table with its partition columns as metadata: they are in no record, and the connector
-    tells them."""
+    """Returns the table with its partition columns as metadata, since they are in no record."""
     keys = [c for c in table.physical if c.name in table.partition_keys]
     metadata = tuple(MetadataColumn(c, PARTITION + c.name, virtual=False) for c in keys)
     rest = tuple(c for c in table.physical if c.name not in table.partition_keys)
@@ -219,8 +218,8 @@ def _cannot_open(table: Table, what: str, error: OSError) -> PlanError:
 
 
 def _declared(table: Table, connector: Connector) -> Mapping[str, Option]:
-    """The connector's options; a # in a name stands for each column of the table, and each part of
-    one."""
+    """Returns the connector's options; a # in a name stands for each column of the table, and each
+    part of one."""
     declared = dict(_COMMON)
     if connector.capabilities.format is not FormatUse.NONE:
         declared["format"] = Option(required=True, doc="for example 'format' = 'json'")

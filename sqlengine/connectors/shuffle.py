@@ -57,7 +57,7 @@ class Shuffle:
         self.sink = ShuffleSink(self, broker, f"{graph}-{share.index}", share, compression)
 
     def forget(self, before: int) -> None:
-        """Removes records before an offset of the part's shard, since a checkpoint contains them."""
+        """Removes records before an offset of the part's shard: a checkpoint contains them."""
         self._broker.trim(self.topic, self._index, before)
 
 

@@ -138,7 +138,7 @@ class ChangeDecoder:
         bad: list[BadRecord],
         texts: list[bytes],
     ) -> Decoded:
-        """Assigns decoded rows to the records that they came from, and drops those of bad records."""
+        """Assigns decoded rows to their records, and drops those of bad records."""
         at = np.arange(decoded.num_rows) if decoded.rows is None else decoded.rows
         bad += [BadRecord(int(owners[b.row]), b.reason) for b in decoded.bad]
         spoiled = {b.row for b in bad}

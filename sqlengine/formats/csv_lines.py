@@ -1,4 +1,4 @@
-"""The framing of CSV files: a line break between quotes, or after an escape, does not end a record."""
+"""The framing of CSV files: a line break between quotes or after an escape ends no record."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ class JsonDecoder:
         return self._with_the_rest(records, part, odd)
 
     def _fast_part(self, records: pa.Array, joined: bytes, odd: BoolArray | None) -> Part:
-        """Reads records with arrow-rs, without those of `odd` and any others that it cannot read."""
+        """Reads records with arrow-rs, without those of `odd` and others that it cannot read."""
         rows = np.arange(len(records))
         if odd is not None:
             rows = np.flatnonzero(~odd)

@@ -246,7 +246,7 @@ def is_object(record: bytes) -> bool:
 
 
 def are_objects(lines: bytes) -> bool:
-    """True if lines of records are JSON by the strict rules, as far as texts are not looked into."""
+    """True if lines of records are JSON by the strict rules; texts are not looked into."""
     try:
         _any_object.decode_lines(lines)
     except (msgspec.DecodeError, RecursionError):

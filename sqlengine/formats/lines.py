@@ -15,7 +15,7 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Framed:
-    """Whole records: `records` without separators, where each begins, and where the next one would."""
+    """Whole records: `records` without separators, and where each begins and ends."""
 
     records: pa.Array
     starts: IntArray

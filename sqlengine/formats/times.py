@@ -35,7 +35,7 @@ _TIME_ONLY = re.compile(_TIME)
 
 @dataclass(frozen=True)
 class _Form:
-    """The form of a timestamp: `strict` refuses 30 February and 24:00, which Flink otherwise moves."""
+    """The form of a timestamp: `strict` refuses 30 February and 24:00, which Flink moves."""
 
     pattern: re.Pattern[str]
     strict: bool

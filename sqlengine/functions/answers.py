@@ -1,8 +1,8 @@
-"""What functions that are not deterministic have answered in an epoch: kept, so that its repetition
-gives the same.
+"""The answers of nondeterministic functions in an epoch: kept, so that its repetition gives the
+same rows.
 
-A request is known by all that it says and by how often it was made, so that the order in which
-operators ask does not count."""
+A request is known by its content and by how often it was made, so the order in which operators ask
+does not count."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ class Answer:
 
 
 class EpochAnswers:
-    """The answers of one epoch: `known` ones are given again, `fresh` ones have come now. Where not
-    all are known that there were (`whole`), nothing is asked anew, and `missing` says that
-    something was to be."""
+    """The answers of one epoch: `known` ones are given again, `fresh` ones were computed now.
+
+    Where `known` is incomplete (not `whole`), nothing is computed anew, and `missing` is set once a
+    request has no answer."""
 
     def __init__(self, known: Sequence[Answer], *, whole: bool = True) -> None:
         self.whole, self.missing = whole, False
@@ -44,7 +45,7 @@ class EpochAnswers:
         self.fresh: list[Answer] = []
 
     def again(self, request: str) -> Answer | None:
-        """What the next of such requests was answered before."""
+        """Returns the recorded answer of the next such request; None where there is none."""
         known, place = self._known.get(request, []), self._asked[request]
         self._asked[request] += 1
         return known[place] if place < len(known) else None
@@ -64,8 +65,8 @@ def answering(answers: EpochAnswers) -> Iterator[None]:
 
 
 def run(function: UserFunction, binding: Binding, rows: int, ask: Ask, take: Take) -> list[Failure]:
-    """As `ModuleHost.run`, but what is not deterministic is not asked again in the repetition of an
-    epoch."""
+    """Calls `ModuleHost.run`, but takes the recorded answers of a nondeterministic function where
+    an epoch is repeated."""
     answers = _now.get()
     if function.deterministic or answers is None:
         return POOL.host(function.content).run(binding, rows, ask, take)

@@ -1,6 +1,7 @@
-"""How a worker calls a function for the rows of a batch, one kind of function each. An error of the
-user's code is an error of the row; where memory is short, the rows that are left wait for a new
-process (`done` says how many are done)."""
+"""The calls of functions in a worker for the rows of a batch, one class per kind of function.
+
+An error of the user's code is an error of the row; where memory is short, the rows that are left
+wait for a new process (`done` says how many are done)."""
 
 from __future__ import annotations
 
@@ -257,9 +258,11 @@ class TableCall:
 
 
 class AggregateCall:
-    """Steps of an aggregate: 'update' and 'retract' take rows into accumulators, 'merge' puts two
-    lists of accumulators together pair by pair, 'value' gives a value for each. Accumulators travel
-    as msgpack; a missing one is a new one."""
+    """Runs the steps of an aggregate.
+
+    'update' and 'retract' add rows to accumulators and take them back, 'merge' merges two lists of
+    accumulators pair by pair, 'value' returns a value for each. Accumulators travel as msgpack; a
+    missing one is a new one."""
 
     def __init__(self, target: Any, arguments: pa.Schema, result: pa.Schema) -> None:
         self._aggregate = target()

@@ -39,7 +39,8 @@ def to_values(column: pa.Array, hint: object) -> list[object]:
 
 
 def _to_value(kind: pa.DataType, hint: object) -> Convert | None:
-    """What a value of `to_pylist` goes through; None where it stays as it is."""
+    """Returns the conversion of a value of `to_pylist` for the user's code; None where it stays as
+    it is."""
     hint = _bare(hint)
     args = typing.get_args(hint)
     if pa.types.is_struct(kind):
@@ -85,7 +86,7 @@ def _pairs(
 
 
 def _bare(hint: object) -> object:
-    """Without `| None` and Annotated."""
+    """Strips `| None` and Annotated from a type hint."""
     inner, _ = without_none(hint)
     return (
         _bare(typing.get_args(inner)[0]) if typing.get_origin(inner) is typing.Annotated else inner
@@ -150,7 +151,7 @@ def _no(value: object, name: str) -> str:
 
 
 def _from_value(kind: pa.DataType) -> Convert | None:
-    """What a result goes through before Arrow takes it; None where it stays as it is."""
+    """Returns the conversion of a result before Arrow takes it; None where it stays as it is."""
     if pa.types.is_decimal(kind):
         unit = Decimal(1).scaleb(-kind.scale)
         return lambda v: _decimal(v).quantize(unit, ROUND_HALF_UP, _EXACT)

@@ -31,7 +31,7 @@ _KNOWN = (
 
 
 class BadSignature(Exception):
-    """What is wrong with a function's declaration, with what to do about it."""
+    """Raised for a function's declaration that is wrong, with a hint to the author."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -133,7 +133,8 @@ def _shown(hint: object) -> str:
 
 
 def describe(target: object) -> Spec:
-    """What a function is. BadSignature that names the parameter at fault."""
+    """Describes a decorated function: kind, types and options. BadSignature names the parameter at
+    fault."""
     declaration = getattr(target, MARK, None)
     if isinstance(declaration, Declaration):
         if declaration.kind == "aggregate":

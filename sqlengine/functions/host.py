@@ -64,7 +64,7 @@ class ModuleHost:
         return None if worker is None else worker.pid
 
     def describe(self, place: str) -> Header:
-        """What the worker says of a function: {'spec'}, or {'error', 'hint'}."""
+        """Returns the worker's description of a function: {'spec'}, or {'error', 'hint'}."""
         with self._lock:
             try:
                 return self._started().ask({"op": "describe", "place": place}, row_s=_DESCRIBE_S)[0]
@@ -87,9 +87,10 @@ class ModuleHost:
                 worker.kill()
 
     def run(self, binding: Binding, rows: int, ask: Ask, take: Take) -> list[Failure]:
-        """Sends `ask(start, end)` for all rows in order and hands the answers to `take`, in order;
-        gives the rows that have no answer, with the reason. Rows that kill or block the worker are
-        found by where it was, or by halving."""
+        """Sends `ask(start, end)` for all rows in order and hands the answers to `take`, in order.
+
+        Returns the rows without an answer, with the reason. Rows that kill or block the worker are
+        found by the row it was at, or by halving."""
         failures: list[Failure] = []
         waiting = [(0, rows)]
         with self._lock:
@@ -148,8 +149,8 @@ class ModuleHost:
     def _around(
         self, binding: Binding, start: int, end: int, lost: Lost, failures: list[Failure]
     ) -> Sequence[tuple[int, int]]:
-        """What is left to do after a loss: all but the row at fault, or two halves to find it in.
-        Last comes first."""
+        """Returns the ranges that are left after a crash: all but the row at fault, or two halves
+        to find it in. The last range comes first."""
         if end - start == 1:
             row = start
         elif lost.start >= 0 and not binding.whole:

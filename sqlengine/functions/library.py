@@ -1,4 +1,5 @@
-"""Where functions come from: CREATE FUNCTION and entry points to what plans know of a function."""
+"""The library of users' functions: from CREATE FUNCTION and entry points to what plans know of a
+function."""
 
 from __future__ import annotations
 
@@ -30,9 +31,10 @@ ENTRY = "entry point "
 
 @dataclass(frozen=True)
 class Library:
-    """`store`: where sources are kept by content; `folders`: where modules may come from.
-    `anywhere`: also from any file and installed package, for scripts that their own user runs.
-    Travels to the process that plans."""
+    """Finds, stores and loads users' modules. It is pickled to the process that plans.
+
+    `store`: where sources are kept by content; `folders`: where modules may come from. `anywhere`:
+    also from any file and installed package, for scripts that their own user runs."""
 
     store: Path
     folders: tuple[Path, ...]
@@ -45,9 +47,11 @@ class Library:
         pinned: Mapping[str, str],
         uploads: Mapping[str, str] = NO_UPLOADS,
     ) -> UserFunction:
-        """What the statement names, from the content that `pinned` has for its module, else from
-        `uploads` (sources by file name) where it is among them, else as the files are now. SqlError
-        that says what is missing or wrong."""
+        """Loads the function that the statement names.
+
+        Its sources are those of the content that `pinned` has for its module, else those in
+        `uploads` (sources by file name), else the files as they are now. SqlError says what is
+        missing or wrong."""
         place = checked_place(statement.class_name)
         content = pinned.get(key_of(statement))
         if content is None:
@@ -56,7 +60,7 @@ class Library:
         return self._function(content, place)
 
     def entry_points(self) -> Iterable[tuple[str, UserFunction | SqlError]]:
-        """Functions that installed packages offer, by name; the reason where one cannot be used."""
+        """Yields the functions of installed packages by name; the reason where one is unusable."""
         for point in points(FUNCTIONS).values():
             place = point.value.replace(":", ".")
             try:
@@ -70,7 +74,7 @@ class Library:
                 yield point.name.lower(), error
 
     def unchanged(self, modules: Mapping[str, str]) -> bool:
-        """Whether modules have the contents of a version (`JobVersion.modules`) now."""
+        """True if modules have the contents of a version (`JobVersion.modules`) now."""
         try:
             return all(self._now(key) == content for key, content in modules.items())
         except SqlError:  # it is planned anew, and that says what is missing
@@ -85,7 +89,7 @@ class Library:
         return self._find(f"{module}.f", file).content
 
     def pinned(self, modules: Mapping[str, str]) -> Iterable[tuple[str, UserFunction]]:
-        """Functions of packages by name, as they were when a version was submitted."""
+        """Yields functions of packages by name, as they were when a version was submitted."""
         for key, content in modules.items():
             if key.startswith(ENTRY):
                 yield (
@@ -181,7 +185,8 @@ class Library:
 
 
 def uploaded(place: str, file: str | None, uploads: Mapping[str, str]) -> Sources | None:
-    """The uploaded sources, if the module is among them: all that came along belongs to it."""
+    """Returns the uploaded sources, if the module is among them: all uploads of a request belong to
+    it."""
     name = f"{place.partition('.')[0]}.py"
     if name not in uploads or file not in (None, name):
         return None
@@ -198,7 +203,7 @@ def uploaded(place: str, file: str | None, uploads: Mapping[str, str]) -> Source
 
 
 def key_of(statement: CreateFunction) -> str:
-    """What a job's version knows a module by."""
+    """Returns the key of a statement's module in a job's version."""
     return statement.file or statement.class_name.rpartition(".")[0]
 
 
@@ -211,7 +216,7 @@ def place_of(key: str) -> str:
 
 
 def checked_place(text: str) -> str:
-    """'module.name', if it is one."""
+    """Returns 'module.name' as it is; PlanError for any other text."""
     parts = text.split(".")
     if len(parts) < 2 or not all(p.isidentifier() for p in parts):
         raise PlanError(
@@ -221,7 +226,7 @@ def checked_place(text: str) -> str:
 
 
 def _understood(answer: Mapping[str, object], content: str, place: str) -> UserFunction:
-    """The worker's answer as a function whose types exist."""
+    """Converts the worker's answer to a function whose types exist."""
     if "error" in answer:
         hint = answer["hint"]
         told = str(hint) if hint else None

@@ -1,4 +1,4 @@
-"""How much of the machine a user's module gets."""
+"""The limits of a user's module on the machine."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class FunctionLimits:
-    """What a module may take. `row_s`: seconds for one row; `call_s`: for one call of a vectorised
-    function; `batch_s`: for all rows of a batch; `memory`: bytes beyond what an idle worker has;
-    `failures`: crashes, hangs and lacks of memory within `failures_s` seconds after which a
-    function is switched off."""
+    """The resources that a module may use.
+
+    `row_s`: seconds for one row; `call_s`: for one call of a vectorised function; `batch_s`: for
+    all rows of a batch; `memory`: bytes beyond those of an idle worker; `failures`: crashes, hangs
+    and lacks of memory within `failures_s` seconds after which a function is switched off."""
 
     row_s: float = 1.0
     call_s: float = 5.0

@@ -1,4 +1,4 @@
-"""One worker process: started, asked, killed."""
+"""A worker process: started, asked, killed."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class WorkerProcess:
             raise self._lost(None) from None
 
     def _wait(self, row_s: float) -> None:
-        """Until the answer comes, as long as the rows make progress. Time in which the machine was
+        """Waits for the answer as long as the rows make progress. Time in which the machine was
         busy with others and the worker only waited for a processor does not count."""
         poll = self._poll
         if poll.poll(1000 * row_s / 8):  # nearly always: nothing has to be measured

@@ -1,4 +1,4 @@
-"""What went wrong in a user's code, in a line that names its place there."""
+"""Describes an error in a user's code, in a line that names its place there."""
 
 from __future__ import annotations
 

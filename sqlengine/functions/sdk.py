@@ -1,6 +1,7 @@
-"""What a user's module imports: `from sqlengine import udf, udtf, udaf`. The decorators only note
-what is declared, so that a decorated function stays the function that it was, to be called and
-tested as any other."""
+"""The decorators of users' modules: `from sqlengine import udf, udtf, udaf`.
+
+They only note what is declared, so that a decorated function stays the function that it was, to be
+called and tested as any other."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ Kind: TypeAlias = Literal["scalar", "table", "aggregate", "sink"]
 
 @dataclass(frozen=True)
 class Declaration:
-    """What stood in the decorator; types are SQL's words, None where the type hints say them."""
+    """The arguments of a decorator; types are SQL's words, None where the type hints give them."""
 
     kind: Kind
     deterministic: bool = True

@@ -113,7 +113,7 @@ class ModuleStore:
         self.folder = folder
 
     def sources(self, content: str) -> Path:
-        """Where the sources of a content are. ServiceError where they are not."""
+        """Returns the folder with the sources of a content. ServiceError where it is missing."""
         path = self.folder / content / "sources"
         if not path.is_dir():
             raise ServiceError(
@@ -144,7 +144,7 @@ class ModuleStore:
         return target / "sources"
 
     def function(self, content: str, place: str) -> UserFunction | None:
-        """What is known of a function; None where nobody asked its module yet."""
+        """Returns what is known of a function; None where its module was not described yet."""
         path = self._about(content, place)
         try:
             data = path.read_bytes()
@@ -178,6 +178,6 @@ def _rename(scratch: Path, target: Path) -> None:
 
 
 def inside(path: Path, folders: Iterable[Path]) -> bool:
-    """Whether the file is below one of the folders, links followed."""
+    """True if the file is below one of the folders, links followed."""
     real = path.resolve()
     return any(real.is_relative_to(f.resolve()) for f in folders)

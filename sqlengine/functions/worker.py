@@ -37,7 +37,7 @@ class Worker:
         self._calls: dict[int, Call] = {}
 
     def serve(self) -> None:
-        """Until the server closes its end."""
+        """Answers requests until the server closes its end."""
         while True:
             try:
                 header, blobs = receive(self._channel)
@@ -78,7 +78,7 @@ class Worker:
 
 
 def find(place: str) -> object:
-    """What 'module.name' names. BadSignature where there is none."""
+    """Returns the object that 'module.name' names. BadSignature where there is none."""
     module_name, _, name = place.rpartition(".")
     module = importlib.import_module(module_name)
     if not hasattr(module, name):

@@ -295,7 +295,7 @@ def _check_key(key: Field) -> None:
 def _by_key(
     of: npt.NDArray[np.int64], entries: list[pa.Array]
 ) -> tuple[npt.NDArray[np.int64], list[pa.Array]]:
-    """Keeps one entry per key of a row, the last of several. Without values it counts the entries."""
+    """Keeps the last entry of each key of a row. Without values it counts the entries."""
     codes = np.asarray(entries[0].dictionary_encode().indices).astype(np.int64)
     pairs = (of * len(of) + codes)[::-1]
     _, last, counts = np.unique(pairs, return_index=True, return_counts=True)

@@ -31,7 +31,7 @@ class PartitionCommits:
         self._since: dict[str, int] = {}
 
     def found(self, folder: str, *, pending: bool) -> None:
-        """A partition that is there already; `pending`: rows of it do not show yet."""
+        """Notes a partition that exists already; `pending`: some of its rows are not visible."""
         if pending or not self._disk.exists(self._root / folder / self._policy.file):
             self.written(folder)
 

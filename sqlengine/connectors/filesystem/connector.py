@@ -217,11 +217,11 @@ class FilesystemConnector(Connector):
         """See `Connector`."""
         check_partitions(table)
         default = default_name(table)
-        wanted = {folder_of([key], (text,), default) for key, text in values.items()}
+        folders = {folder_of([key], (text,), default) for key, text in values.items()}
         return [
             p
             for p in listed(_path(table), table.partition_keys, default)
-            if wanted <= set(p.split("/"))
+            if folders <= set(p.split("/"))
         ]
 
 
@@ -235,24 +235,21 @@ class _Writing:
     def sink(self, folder: Path) -> Sink:
         if not self.table.partition_keys:
             return self._in_folder(folder)
-        policy, held = _commits(self.table), self.environment
-        commits = PartitionCommits(policy, folder, held.clock, held.disk) if policy else None
+        policy, clock, disk = _commits(self.table), self.environment.clock, self.environment.disk
+        commits = PartitionCommits(policy, folder, clock, disk) if policy else None
         default = default_name(self.table)
         return PartitionedFileSink(
-            self.table, folder, held.writer, default, self._in_folder, commits, held.disk
+            self.table, folder, self.environment.writer, default, self._in_folder, commits, disk
         )
 
     def _in_folder(self, folder: Path) -> FolderSink:
-        held, fsync, policy = (
-            self.environment,
-            options_of(self.table)["sink.fsync"] == "epoch",
-            _policy(self.table),
-        )
+        table, writer = self.table, self.environment.writer
+        disk, policy = self.environment.disk, _policy(table)
+        fsync = options_of(table)["sink.fsync"] == "epoch"
         if policy is None:
-            return FileSink(self.table, folder, held.writer, fsync=fsync, disk=held.disk)
-        return RollingFileSink(
-            self.table, folder, held.writer, policy, held.clock, fsync=fsync, disk=held.disk
-        )
+            return FileSink(table, folder, writer, fsync=fsync, disk=disk)
+        clock = self.environment.clock
+        return RollingFileSink(table, folder, writer, policy, clock, fsync=fsync, disk=disk)
 
 
 def _policy(table: Table) -> Policy | None:
@@ -304,9 +301,9 @@ def default_name(table: Table) -> str:
 
 
 def _check_format(table: Table) -> None:
-    found, _ = format_of(table)
-    if not found.capabilities.line_separated and bulk_format_of(table) is None:
-        raise UnsupportedError(f"format '{found.name}' has no lines and cannot be kept in files")
+    format_, _ = format_of(table)
+    if not format_.capabilities.line_separated and bulk_format_of(table) is None:
+        raise UnsupportedError(f"format '{format_.name}' has no lines and cannot be kept in files")
 
 
 def _path(table: Table) -> Path:

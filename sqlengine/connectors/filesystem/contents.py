@@ -51,9 +51,9 @@ class Rows:
     makes_files: ClassVar[bool] = True
 
     def __init__(self, table: Table, disk: Disk) -> None:
-        found = bulk_format_of(table)
-        assert found is not None
-        self._format, self._options = found
+        bulk = bulk_format_of(table)
+        assert bulk is not None
+        self._format, self._options = bulk
         self._schema = table.physical
         self._disk = disk
         self._ready: Path | None = None

@@ -1,5 +1,5 @@
-"""The files of a table that is read: which there are, what stands in their names, and whether they
-are still the same."""
+"""The files of a table that is read: their paths, the columns that come from their names, and the
+check that they did not change."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ class Files:
     def _found(self) -> list[Path]:
         if not self._partitions:
             return files_below(self._root)
-        found = partitions(self._root, self._table.partition_keys, self._default)
+        folders = partitions(self._root, self._table.partition_keys, self._default)
         return [
             path
-            for folder, values in found
+            for folder, values in folders
             if self._is_kept(folder, values)
             for path in files_below(folder)
         ]
@@ -81,8 +81,8 @@ class Files:
     def apply_partitions(self, where: Scalar) -> None:
         """See `Source`."""
         self._where = where
-        kept = {str(path) for path in self._found()}
-        self._shards = [shard for shard in self._shards if shard in kept]
+        paths = {str(path) for path in self._found()}
+        self._shards = [shard for shard in self._shards if shard in paths]
 
     def _is_kept(self, folder: Path, values: Texts) -> bool:
         return self._where is None or fulfils(
@@ -158,7 +158,7 @@ class FileShards(Source):
     def start(self, shard: str) -> int:
         return 0
 
-    def told(
+    def metadata_of(
         self, shard: str, offsets: npt.NDArray[np.int64]
     ) -> Iterator[tuple[MetadataColumn, pa.Array]]:
         """The table's metadata columns, each with its values for these records."""
@@ -185,8 +185,8 @@ def files_below(root: Path) -> list[Path]:
     """The file itself, or all below the folder, sorted; hidden ones left out."""
     if root.is_file():
         return [root]
-    found: list[Path] = []
+    paths: list[Path] = []
     for folder, folders, names in os.walk(root):
         folders[:] = [f for f in folders if f[0] not in "._"]
-        found += [Path(folder, n) for n in names if n[0] not in "._"]
-    return sorted(found)
+        paths += [Path(folder, n) for n in names if n[0] not in "._"]
+    return sorted(paths)

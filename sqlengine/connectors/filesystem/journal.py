@@ -73,7 +73,8 @@ class Journal:
         self._size += len(line)
         self.epoch, self.numbers = epoch, numbers
 
-    def settle(self) -> None:
+    def sync(self) -> None:
+        """Makes the journal last over a loss of power."""
         self._disk.sync(self._file)
 
     def _shorten(self) -> None:

@@ -94,8 +94,8 @@ class OverwritingFileSink(Sink):
 
     def _goes(self, folder: Path) -> Iterator[str]:
         """Yields what is visible in a folder of the table and was not written by this run."""
-        there = self._folder / folder
-        for name in sorted(os.listdir(there)) if there.is_dir() else ():
+        target = self._folder / folder
+        for name in sorted(os.listdir(target)) if target.is_dir() else ():
             if name[0] not in "._" and not name.startswith(self._own):
                 yield (folder / name).as_posix()
 
@@ -106,7 +106,7 @@ class OverwritingFileSink(Sink):
 
 
 def complete(folder: Path) -> None:
-    """Carries out what lists in the folder say. Any step of it may have been done before a crash."""
+    """Carries out what lists in the folder say; any step may have been done before a crash."""
     for entry in sorted(folder.glob(f"{_LIST}*")) if folder.is_dir() else ():
         if not entry.name.endswith(".new"):
             _carry_out(folder, entry)

@@ -72,11 +72,11 @@ class PartitionedFileSink(Sink):
 
     def _by_folder(self, batch: Batch) -> Iterator[tuple[str, IntArray]]:
         texts = [texts_of(batch, column).to_pylist() for column in self._keys]
-        found: dict[Texts, list[int]] = {}
+        rows_by_values: dict[Texts, list[int]] = {}
         for row, values in enumerate(zip(*texts, strict=True)):
-            found.setdefault(values, []).append(row)
+            rows_by_values.setdefault(values, []).append(row)
         names = [column.name for column in self._keys]
-        for values, rows in found.items():
+        for values, rows in rows_by_values.items():
             yield folder_of(names, values, self._default), np.asarray(rows)
 
     def _sink(self, folder: str) -> FolderSink:

@@ -68,7 +68,7 @@ def folder_of(keys: Sequence[str], values: Texts, default: str) -> str:
 def partitions(
     root: Path, keys: Sequence[str], default: str, disk: Disk = MACHINE
 ) -> Iterator[tuple[Path, Texts]]:
-    """The folders of partitions that there are, sorted, with their values."""
+    """Returns the folders of existing partitions, sorted, with their values."""
     waiting: list[tuple[Path, Texts]] = [(root, ())]
     while waiting:
         folder, values = waiting.pop()
@@ -96,17 +96,17 @@ def value_of(text: str | None, column: Column, place: Path) -> pa.Array:
     if text is not None and kind.is_string:
         return pa.array([text], kind.arrow)
     cast = compile_expression(Call("CAST", (ColumnRef("text", source),), kind))
-    found = cast(Batch(Schema((Column("text", source),)), (pa.array([text], pa.string()),), 1))
-    if found.errors is not None and found.errors.mask.any():
+    result = cast(Batch(Schema((Column("text", source),)), (pa.array([text], pa.string()),), 1))
+    if result.errors is not None and result.errors.mask.any():
         raise ExecutionError(
             f"'{text}' in the name of folder '{place}' is no {kind.plain}",
             detail=f"partition column '{column.name}'",
         )
-    return found.array(1)
+    return result.array(1)
 
 
 def listed(root: Path, keys: Sequence[str], default: str) -> list[str]:
-    """The partitions that there are, as SHOW PARTITIONS names them: `dt=2024-05-01/hr=7`."""
+    """Returns the existing partitions as SHOW PARTITIONS names them: `dt=2024-05-01/hr=7`."""
     return [
         "/".join(folder.relative_to(root).parts) for folder, _ in partitions(root, keys, default)
     ]

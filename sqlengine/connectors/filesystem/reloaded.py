@@ -47,7 +47,7 @@ _Stamp = tuple[tuple[str, int, int, int], ...]
 
 
 @dataclass
-class _Held:
+class _TopicState:
     """The contents of a topic of versions: the lines of the last version, the marks before whole
     versions, the number of changes after the last mark, and whether a whole version is not
     completed."""
@@ -135,29 +135,29 @@ class ReloadedSource(Source, FullCache):
         return self._change_to(lines, now)
 
     def _lines(self, path: Path) -> Sequence[bytes]:
-        found: list[bytes] = self._framing.split(
+        lines: list[bytes] = self._framing.split(
             path.read_bytes(), complete=True
         ).records.to_pylist()
-        return found
+        return lines
 
     def _change_to(self, lines: Sequence[bytes], now: int) -> bool:
         """Appends what is different. A crash in the middle leaves the rest to the next time."""
-        held = self._held()
-        if held.opened is not None:
+        state = self._read_state()
+        if state.opened is not None:
             self._append([_CLOSES], [b""], now)
-        went = held.lines
-        went.subtract(Counter(lines))
-        gone = [line for line, count in went.items() for _ in range(count)]
-        new = [line for line, count in went.items() for _ in range(-count)]
-        self._append([_WENT] * len(gone) + [_CAME] * len(new), [*gone, *new], now)
-        if held.changes + len(gone) + len(new) > max(len(lines), _FEWEST):
-            held.marks.append(self._broker.end_offset(self.topic, 0))
+        counts = state.lines
+        counts.subtract(Counter(lines))
+        removed = [line for line, count in counts.items() for _ in range(count)]
+        added = [line for line, count in counts.items() for _ in range(-count)]
+        self._append([_WENT] * len(removed) + [_CAME] * len(added), [*removed, *added], now)
+        if state.changes + len(removed) + len(added) > max(len(lines), _FEWEST):
+            state.marks.append(self._broker.end_offset(self.topic, 0))
             self._append([_OPENS, *[_IS] * len(lines), _CLOSES], [b"", *lines, _WHOLE], now)
-        if gone or new:
+        if removed or added:
             # What a reader has of it must not be lost with power, nor half a version be left.
             self._broker.sync()
-        self._marks = held.marks
-        return bool(gone or new)
+        self._marks = state.marks
+        return bool(removed or added)
 
     def _append(self, keys: Sequence[bytes], values: Sequence[bytes], now: int) -> None:
         for start in range(0, len(values), _PIECE):
@@ -166,26 +166,26 @@ class ReloadedSource(Source, FullCache):
 
     def lines_at(self, offset: int) -> pa.Array:
         """See `FullCache`."""
-        return pa.array(self._held(offset).read.elements(), pa.binary())
+        return pa.array(self._read_state(offset).read.elements(), pa.binary())
 
     def restore(self, lines: pa.Array, *, exclusive: bool) -> int | None:
         """See `FullCache`."""
         wanted = lines.to_pylist()
-        held = self._held()
-        if held.opened is not None or held.lines != Counter(wanted):
+        state = self._read_state()
+        if state.opened is not None or state.lines != Counter(wanted):
             if not exclusive:
                 return None
             self._change_to(wanted, self._clock())
         return self._broker.end_offset(self.topic, 0)
 
-    def _held(self, before: int | None = None) -> _Held:
-        held = _Held()
+    def _read_state(self, before: int | None = None) -> _TopicState:
+        state = _TopicState()
         for records in self._from(self._broker.begin_offset(self.topic, 0), before):
             assert records.keys is not None
-            told = records.offsets.tolist(), records.keys.to_pylist(), records.values.to_pylist()
-            for offset, key, value in zip(*told, strict=True):
-                held.take(offset, key, value)
-        return held
+            columns = records.offsets.tolist(), records.keys.to_pylist(), records.values.to_pylist()
+            for offset, key, value in zip(*columns, strict=True):
+                state.take(offset, key, value)
+        return state
 
     def _from(self, offset: int, until: int | None = None) -> Iterator[Records]:
         while (
@@ -197,7 +197,7 @@ class ReloadedSource(Source, FullCache):
     def discard_before(self, offset: int) -> None:
         """See `FullCache`."""
         if self._marks is None:
-            self._marks = self._held().marks
+            self._marks = self._read_state().marks
         past = [mark for mark in self._marks if mark <= offset]
         if len(past) > 1 or (past and self._broker.begin_offset(self.topic, 0) < past[-1]):
             self._broker.trim(self.topic, 0, past[-1])
@@ -207,7 +207,7 @@ class ReloadedSource(Source, FullCache):
         return [_SHARD]
 
     def start(self, shard: str) -> int:
-        marks = self._held().marks
+        marks = self._read_state().marks
         return marks[-1] + 1 if marks else 0
 
     def end(self, shard: str) -> int | None:

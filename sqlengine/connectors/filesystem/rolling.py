@@ -91,7 +91,7 @@ class RollingFileSink(Sink):
             self._times = Times(self._clock(), self._clock())
         if self._fsync:
             self._disk.sync(self._file)
-            self._journal.settle()
+            self._journal.sync()
             self._disk.sync_folder(self._folder)
 
     def _hidden(self) -> list[int]:
@@ -100,8 +100,9 @@ class RollingFileSink(Sink):
         names = (
             n.removeprefix(start) for n in self._disk.names(self._folder) if n.startswith(start)
         )
-        found = {int(n.partition(".")[0]) for n in names if n.partition(".")[2] in ("log", "ready")}
-        return sorted(n for n in found if n < self._number)
+        parts = (n.partition(".") for n in names)
+        numbers = {int(number) for number, _, ending in parts if ending in ("log", "ready")}
+        return sorted(n for n in numbers if n < self._number)
 
     def _begin(self, log: bytes) -> None:
         ready = self._ready(self._number)

@@ -48,7 +48,7 @@ class FileSink(Sink):
             self._file = disk.open(self._path, make=True, mode=0o644)
             self._length = self._recover()
             if fsync:
-                self._settle(folder)
+                self._sync(folder)
         except BaseException:
             self._journal.close()
             raise
@@ -59,11 +59,11 @@ class FileSink(Sink):
         cut_back(self._disk, self._file, self._path, length)
         return length
 
-    def _settle(self, folder: Path) -> None:
-        """The process before may have died between a write and its sync: what is found now, others
-        build on."""
+    def _sync(self, folder: Path) -> None:
+        """Syncs the file and its journal: the process before may have died between a write and its
+        sync, and readers rely on what they find now."""
         self._disk.sync(self._file)
-        self._journal.settle()
+        self._journal.sync()
         self._disk.sync_folder(folder)
 
     def last_epoch(self) -> int | None:

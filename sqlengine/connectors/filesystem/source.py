@@ -43,11 +43,11 @@ class FileSource(FileShards):
         window = min(max(max_rows * self._line_bytes, _LEAST_WINDOW), _WINDOW)
         while offset < end:
             data = self._bytes(shard, offset, min(window, end - offset))
-            found = self._framing.split(
+            framed = self._framing.split(
                 data, complete=not self._follow and offset + len(data) == end
             )
-            if found.size:
-                return self._chunk(shard, offset, found.first(max_rows))
+            if framed.size:
+                return self._chunk(shard, offset, framed.first(max_rows))
             if offset + len(data) == end:
                 return None  # an unfinished record
             window *= 4  # one that is longer
@@ -78,12 +78,12 @@ class FileSource(FileShards):
             os.close(file)
         return data
 
-    def _chunk(self, shard: str, offset: int, found: Framed) -> Chunk:
-        size, count, starts = found.size, len(found.records), found.starts + offset
+    def _chunk(self, shard: str, offset: int, framed: Framed) -> Chunk:
+        size, count, starts = framed.size, len(framed.records), framed.starts + offset
         self._line_bytes = size * 5 // (count * 4) + 1
-        metadata = {m.key: values for m, values in self.told(shard, starts)}
+        metadata = {m.key: values for m, values in self.metadata_of(shard, starts)}
         return Chunk(
-            shard, offset, offset + size, count, found.records, offsets=starts, metadata=metadata
+            shard, offset, offset + size, count, framed.records, offsets=starts, metadata=metadata
         )
 
     def expired(self, shard: str, offset: int) -> str | None:

@@ -26,14 +26,14 @@ class WholeFileSource(FileShards):
         self,
         table: Table,
         files: Files,
-        found: tuple[Format, Mapping[str, str]],
+        format_: tuple[Format, Mapping[str, str]],
         *,
         bounded: bool,
     ) -> None:
         super().__init__(table, files)
         self.bounded = bounded
         self._table = table
-        self._format, self._options = found
+        self._format, self._options = format_
         self._readers: dict[str, FileReader] = {}
         self._rows: dict[str, int] = {}
         self._reached: dict[str, int] = {}
@@ -89,7 +89,7 @@ class WholeFileSource(FileShards):
     def _columns(self, shard: str, offset: int, rows: pa.RecordBatch) -> dict[str, pa.Array]:
         columns = dict(zip(rows.schema.names, rows.columns, strict=True))
         offsets = np.arange(offset, offset + rows.num_rows)
-        return columns | {m.column.name: values for m, values in self.told(shard, offsets)}
+        return columns | {m.column.name: values for m, values in self.metadata_of(shard, offsets)}
 
     def _close(self, shard: str) -> None:
         if shard in self._readers:

@@ -122,16 +122,16 @@ class JdbcSink(Sink):
                 return count
         raise AssertionError("unreachable")
 
-    def _locked(self, found: DatabaseBusy) -> SqlError:
+    def _locked(self, busy: DatabaseBusy) -> SqlError:
         """Returns the error to raise for a lock: TryAgain, or a failure once that was tried long
         enough."""
         now = self._clock()
         self._locked_since = now if self._locked_since is None else self._locked_since
         if now - self._locked_since < (self._retries + 1) * _PATIENCE_MS:
-            return found
+            return busy
         return ExecutionError(
-            found.message,
-            detail=found.detail,
+            busy.message,
+            detail=busy.detail,
             hint="end what holds the lock, and start the job again",
         )
 

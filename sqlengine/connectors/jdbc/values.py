@@ -55,18 +55,18 @@ def read(values: Sequence[object], column: Column, table: str) -> pa.Array:
     """A column from what the database gave. ExecutionError names the value that the type cannot
     hold."""
     try:
-        found = _read(values, column.type)
+        array = _read(values, column.type)
     except (ValueError, TypeError, ArithmeticError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise ExecutionError(
             f"column '{column.name}' of table '{table}' holds a value that is no {column.type}",
             detail=str(error),
             hint="declare the column as STRING, or repair the value",
         ) from None
-    if found.null_count and not column.type.nullable:
+    if array.null_count and not column.type.nullable:
         raise ExecutionError(
             f"column '{column.name}' of table '{table}' is NOT NULL, and holds NULL"
         )
-    return found
+    return array
 
 
 def _read(values: Sequence[object], kind: DataType) -> pa.Array:
@@ -75,11 +75,11 @@ def _read(values: Sequence[object], kind: DataType) -> pa.Array:
     convert = _converters.get(kind.root) or (
         _bytes if kind.is_binary else _text if kind.is_string else None
     )
-    found = [None if v is None else convert(v) if convert else v for v in values]
+    values_ = [None if v is None else convert(v) if convert else v for v in values]
     if kind.root is Root.DECIMAL:
-        digits = [None if v is None else _fitting(v, kind) for v in found]
+        digits = [None if v is None else _fitting(v, kind) for v in values_]
         return pa.array(digits, kind.arrow)
-    return pa.array(found, kind.arrow)
+    return pa.array(values_, kind.arrow)
 
 
 def _timestamps(values: Sequence[object], kind: DataType) -> pa.Array:

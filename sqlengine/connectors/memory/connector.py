@@ -70,13 +70,13 @@ class MemoryConnector(Connector):
 
     def source(self, table: Table, environment: Environment) -> Source:
         """Reads what is there. PlanError where it was written with other columns."""
-        held, schema = _find(table, environment), _schema(table)
-        if held.rows is not None and held.rows.schema.arrow.types != schema.arrow.types:
+        rows, schema = _find(table, environment), _schema(table)
+        if rows.rows is not None and rows.rows.schema.arrow.types != schema.arrow.types:
             raise PlanError(
                 f"table '{table.display}' has other columns than the rows in memory",
-                detail=str(held.rows.schema),
+                detail=str(rows.rows.schema),
             )
-        return MemorySource(schema, held)
+        return MemorySource(schema, rows)
 
     def sink(self, table: Table, environment: Environment) -> Sink:
         return MemorySink(table, _find(table, environment), environment.writer)
@@ -112,14 +112,14 @@ class MemorySource(Source):
     A table that is not open ends where it does when it is read first: a statement that reads the
     table into which it writes does not meet its own rows."""
 
-    def __init__(self, schema: Schema, held: MemoryTable) -> None:
+    def __init__(self, schema: Schema, table: MemoryTable) -> None:
         self._names = schema.names
-        self._held = held
+        self._table = table
         self._last: int | None = None
 
     @property
     def bounded(self) -> bool:
-        return not self._held.open
+        return not self._table.open
 
     def shards(self) -> list[str]:
         return [_SHARD]
@@ -128,18 +128,18 @@ class MemorySource(Source):
         return 0
 
     def end(self, shard: str) -> int | None:
-        if self._last is None and not self._held.open:
-            self._last = self._held.num_rows
-        return self._held.num_rows if self._last is None else self._last
+        if self._last is None and not self._table.open:
+            self._last = self._table.num_rows
+        return self._table.num_rows if self._last is None else self._last
 
     def read(
         self, shard: str, offset: int, *, max_rows: int, until: int | None = None
     ) -> Chunk | None:
         """See `Source`."""
         end = min(offset + max_rows, self.end(shard) or 0) if until is None else until
-        if end <= offset or self._held.rows is None:
+        if end <= offset or self._table.rows is None:
             return None
-        rows = self._held.rows.slice(offset, end - offset)
+        rows = self._table.rows.slice(offset, end - offset)
         columns = dict(zip(self._names, rows.columns, strict=True))
         return Chunk(shard, offset, end, end - offset, columns=columns, kinds=rows.kinds)
 
@@ -149,14 +149,14 @@ class MemorySource(Source):
 class MemorySink(Sink):
     """Adds the rows of an epoch at its commit, once."""
 
-    def __init__(self, table: Table, held: MemoryTable, writer: str) -> None:
+    def __init__(self, table: Table, rows: MemoryTable, writer: str) -> None:
         self._schema = _schema(table, written=True)
-        self._held = held
+        self._table = rows
         self._writer = f"{writer}/{'.'.join(table.name)}"
         self._pending: list[Batch] = []
 
     def last_epoch(self) -> int | None:
-        return self._held.epochs.get(self._writer)
+        return self._table.epochs.get(self._writer)
 
     def write(self, batch: Batch) -> None:
         columns = tuple(batch.column(c.name) for c in self._schema)
@@ -168,8 +168,8 @@ class MemorySink(Sink):
         if last is not None and epoch <= last:
             return 0
         for rows in pending:
-            self._held.append(rows)
-        self._held.epochs[self._writer] = epoch
+            self._table.append(rows)
+        self._table.epochs[self._writer] = epoch
         return sum(rows.num_rows for rows in pending)
 
     def close(self) -> None: ...
@@ -192,8 +192,8 @@ class OverwritingMemorySink(MemorySink):
 
     def publish_overwrite(self) -> None:
         """See `Sink`. Where no row came, the table is empty then."""
-        held = self._memory.table(self._name)
-        if held.overwritten != self._run:
-            held = MemoryTable(open=held.open, epochs=held.epochs, overwritten=self._run)
-            self._memory.tables[self._name] = held
-        self._held = held
+        table = self._memory.table(self._name)
+        if table.overwritten != self._run:
+            table = MemoryTable(open=table.open, epochs=table.epochs, overwritten=self._run)
+            self._memory.tables[self._name] = table
+        self._table = table

@@ -181,8 +181,8 @@ class TopicSource(Source):
         self._broker = broker
         self._topic = table.options["topic"]
         self._start = _start_at(broker, table, options)
-        told = value_metadata(table)
-        self._keys = [_Key(m.key, m.column.type) for m in table.metadata if m not in told]
+        of_format = value_metadata(table)
+        self._keys = [_Key(m.key, m.column.type) for m in table.metadata if m not in of_format]
         self._group = options["properties.group.id"]
         self._upsert = is_upsert(table)
         shards = range(broker.topic(self._topic).shards)
@@ -298,9 +298,9 @@ def _start_at(broker: Broker, table: Table, options: Mapping[str, object]) -> Ca
     return lambda shard: broker.end_offset(topic, shard)
 
 
-def _metadata(wanted: _Key, records: Records) -> pa.Array:
+def _metadata(key: _Key, records: Records) -> pa.Array:
     """A metadata column in the type that the table declares."""
-    match wanted.key:
+    match key.key:
         case "timestamp":
             values = pa.array(records.timestamps).view(pa.timestamp("ms", "UTC"))
         case "offset":
@@ -313,6 +313,4 @@ def _metadata(wanted: _Key, records: Records) -> pa.Array:
                 if records.keys is not None
                 else pa.nulls(records.num_rows, pa.binary())
             )
-    return (
-        values if values.type == wanted.type.arrow else values.cast(wanted.type.arrow, safe=False)
-    )
+    return values if values.type == key.type.arrow else values.cast(key.type.arrow, safe=False)

@@ -66,8 +66,8 @@ class Upserts:
         """The records, NULL for rows that go."""
         if batch.kinds is None:
             return records
-        gone = (batch.kinds == RowKind.DELETE) | (batch.kinds == RowKind.UPDATE_BEFORE)
-        return pc.if_else(pa.array(gone), pa.scalar(None, records.type), records)
+        deleted = (batch.kinds == RowKind.DELETE) | (batch.kinds == RowKind.UPDATE_BEFORE)
+        return pc.if_else(pa.array(deleted), pa.scalar(None, records.type), records)
 
 
 def read_upserts(records: Records) -> tuple[pa.Array, npt.NDArray[np.int8], npt.NDArray[np.bool_]]:
