@@ -149,9 +149,10 @@ class ChangeDecoder:
             else tuple(c.filter(pa.array(keep)) for c in decoded.columns)
         )
         rows = owners[at[keep]]
-        told = [msgspec.json.decode(texts[i]) for i in rows.tolist()] if self._metadata else []
+        objects = [msgspec.json.decode(texts[i]) for i in rows.tolist()] if self._metadata else []
         metadata = tuple(
-            pa.array([_as(m.read(t), m.type) for t in told], m.type.arrow) for m in self._metadata
+            pa.array([_as(m.read(o), m.type) for o in objects], m.type.arrow)
+            for m in self._metadata
         )
         distinct = {b.row: b for b in reversed(bad)}
         ordered = tuple(distinct[row] for row in sorted(distinct))
@@ -222,9 +223,9 @@ class ChangeFormat(Format):
         values = parse_options(options, self.options, f"format '{self.name}'")
         inner = _JSON.decoder(schema, _passed_on(options), columns)
         places = self.places(values)
-        wanted = [Metadata(self.metadata[key], places[key]) for key in metadata]
+        readers = [Metadata(self.metadata[key], places[key]) for key in metadata]
         return ChangeDecoder(
-            inner, self.record_reader(values), wanted, lenient=bool(values["ignore-parse-errors"])
+            inner, self.record_reader(values), readers, lenient=bool(values["ignore-parse-errors"])
         )
 
     def encoder(self, schema: Schema, options: Mapping[str, str]) -> Encoder:

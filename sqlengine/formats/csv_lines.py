@@ -28,12 +28,12 @@ class CsvFraming:
             return _LINES.split(data, complete=complete)
         records: list[bytes] = []
         ends: list[int] = []
-        at, match = 0, self._record.match
-        while (found := match(data, at)) is not None:
-            if not complete and found[2] == b"\r" and found.end() == len(data):
+        at, next_record = 0, self._record.match
+        while (record := next_record(data, at)) is not None:
+            if not complete and record[2] == b"\r" and record.end() == len(data):
                 break  # an LF may follow
-            records.append(found[1])
-            ends.append(at := found.end())
+            records.append(record[1])
+            ends.append(at := record.end())
         if complete and at < len(data):
             records.append(data[at:])
             ends.append(len(data))

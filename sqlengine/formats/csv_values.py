@@ -126,10 +126,10 @@ def _integer(bits: int) -> FromText:
 
 def _date(text: str) -> int | None:
     """Days; 2020-1-2 is one, and 30 February is 1 March, as java.sql.Date has it."""
-    found = _DATE.fullmatch(text)
-    if not found:
+    matched = _DATE.fullmatch(text)
+    if not matched:
         return None
-    year, month, day = map(int, found.groups())
+    year, month, day = map(int, matched.groups())
     if not (year >= 1 and 1 <= month <= 12 and 1 <= day <= 31):
         return None
     try:

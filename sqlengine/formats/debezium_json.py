@@ -95,13 +95,13 @@ class DebeziumJsonFormat(ChangeFormat):
 
 
 def _read_with_schema(record: bytes) -> Images:
-    found = _with_schema.decode(record)
-    return [] if found is None or found.payload is None else _images(found.payload)
+    decoded = _with_schema.decode(record)
+    return [] if decoded is None or decoded.payload is None else _images(decoded.payload)
 
 
 def _read(record: bytes) -> Images:
-    found = _plain.decode(record)
-    return [] if found is None else _images(found)
+    change = _plain.decode(record)
+    return [] if change is None else _images(change)
 
 
 def _images(change: _Change) -> Images:

@@ -59,7 +59,7 @@ class JsonEncoder:
             return pa.array([], pa.binary())
         if not self._schema.columns:
             return pa.array([b"{}"] * batch.num_rows, pa.binary())
-        lines = next(found for mark in _MARKS if (found := self._write(batch, mark)) is not None)
+        lines = next(text for mark in _MARKS if (text := self._write(batch, mark)) is not None)
         if self._prune is not None:
             lines = b"".join(self._prune(line) + b"\n" for line in lines.split(b"\n")[:-1])
         return split_lines(_as_jackson(lines))[0]
@@ -92,8 +92,8 @@ def _as_jackson(lines: bytes) -> bytes:
     return lines
 
 
-def _as_escapes(found: re.Match[bytes]) -> bytes:
-    pair = found[0].decode().encode("utf-16-be")
+def _as_escapes(match: re.Match[bytes]) -> bytes:
+    pair = match[0].decode().encode("utf-16-be")
     return b"\\u%02X%02X\\u%02X%02X" % tuple(pair)
 
 

@@ -186,8 +186,8 @@ def _extremes(low: int, high: int) -> Finish:
             len(column),
             column.offset * column.type.byte_width,
         )
-        found: BoolArray = (values == low) | (values == high)
-        return column, found if found.any() else None
+        extreme: BoolArray = (values == low) | (values == high)
+        return column, extreme if extreme.any() else None
 
     return finish
 

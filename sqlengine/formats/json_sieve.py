@@ -132,14 +132,14 @@ class Sieve:
     def _read(self, i: int, record: bytes, out: _Rows) -> None:
         """Adds the record's row, its rows when it is an array of objects, or the reason why there
         is none."""
-        found: list[tuple[object, ...]] = []
+        rows: list[tuple[object, ...]] = []
         for item in self._objects(record):
             row = self._row(i, item, out)
             if row is None:
                 return
-            found.append(row)
-        out.values += found
-        out.rows += [i] * len(found)
+            rows.append(row)
+        out.values += rows
+        out.rows += [i] * len(rows)
 
     def _objects(self, record: bytes) -> list[Fields]:
         try:

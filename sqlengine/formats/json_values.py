@@ -294,13 +294,16 @@ def _row(kind: DataType, rules: Rules) -> Convert:
     def convert(raw: bytes) -> dict[str, object]:
         if raw[0] != 0x7B:
             raise quoted(raw, kind)
-        held = _object.decode(raw)
+        raw_fields = _object.decode(raw)
         if (
             rules.required
-            and (missing := next((n for n, _ in fields if n not in held), None)) is not None
+            and (missing := next((n for n, _ in fields if n not in raw_fields), None)) is not None
         ):
             raise Unreadable(f"missing field '{missing}'")
-        return {name: field(bytes(held[name])) if name in held else None for name, field in fields}
+        return {
+            name: field(bytes(raw_fields[name])) if name in raw_fields else None
+            for name, field in fields
+        }
 
     return convert
 

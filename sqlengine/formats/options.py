@@ -50,10 +50,10 @@ _MILLIS = {"ms": 1, "s": 1000, "min": 60_000, "m": 60_000, "h": 3_600_000, "d": 
 
 def duration(text: str) -> int:
     """Milliseconds of `10 s`, `500 ms`, `1 min`; a bare number counts milliseconds."""
-    found = _DURATION.fullmatch(text)
-    if not found or int(found[1]) == 0:
+    match = _DURATION.fullmatch(text)
+    if not match or int(match[1]) == 0:
         raise ValueError("expected a duration such as '10 s'")
-    return int(found[1]) * _MILLIS[found[2] or "ms"]
+    return int(match[1]) * _MILLIS[match[2] or "ms"]
 
 
 _SIZE = re.compile(r"\s*([0-9]+)\s*(b|bytes|[kmgt]b?)?\s*")
@@ -63,10 +63,10 @@ _POWERS = {"k": 10, "m": 20, "g": 30, "t": 40}
 def size(text: str) -> int:
     """Bytes of `512 mb`, `1g`, `100 kb`, as Flink counts them: 1 kb is 1024. A bare number counts
     bytes."""
-    found = _SIZE.fullmatch(text.lower())
-    if not found or int(found[1]) == 0:
+    match = _SIZE.fullmatch(text.lower())
+    if not match or int(match[1]) == 0:
         raise ValueError("expected a size such as '512 mb'")
-    return int(found[1]) << _POWERS.get((found[2] or "b")[0], 0)
+    return int(match[1]) << _POWERS.get((match[2] or "b")[0], 0)
 
 
 def number(text: str) -> float:

@@ -182,26 +182,27 @@ class _Reader:
         self, column: Column, parts: Sequence[pa.RecordBatch], rows: int, start: int
     ) -> pa.Array:
         if column.name in self._columns:
-            held = (
+            chunks = (
                 pa.chunked_array([p.column(column.name) for p in parts])
                 if parts
                 else pa.chunked_array([[]])
             )
-            found = self._cast(column, held, start)
+            array = self._cast(column, chunks, start)
         else:
-            found = pa.nulls(rows, column.type.arrow)
-        if not column.type.nullable and found.null_count:
-            row = start + found.is_valid().index(False).as_py()
+            array = pa.nulls(rows, column.type.arrow)
+        if not column.type.nullable and array.null_count:
+            row = start + array.is_valid().index(False).as_py()
             raise ExecutionError(
                 f"row {row} of '{self._path}' has NULL for column '{column.name}', which is NOT"
                 " NULL"
             )
-        return found
+        return array
 
-    def _cast(self, column: Column, held: pa.ChunkedArray, start: int) -> pa.Array:
+    def _cast(self, column: Column, chunks: pa.ChunkedArray, start: int) -> pa.Array:
         options = pc.CastOptions(column.type.arrow, allow_time_truncate=True)
         try:
-            cast = held if held.type.equals(column.type.arrow) else pc.cast(held, options=options)
+            same = chunks.type.equals(column.type.arrow)
+            cast = chunks if same else pc.cast(chunks, options=options)
         except pa.ArrowException as error:
             raise ExecutionError(
                 f"column '{column.name}' of '{self._path}' holds what is no {column.type.plain}",
@@ -210,10 +211,10 @@ class _Reader:
         whole = cast.combine_chunks()
         return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
 
-    def _other_type(self, column: Column, found: pa.DataType) -> ExecutionError:
+    def _other_type(self, column: Column, actual: pa.DataType) -> ExecutionError:
         return ExecutionError(
             f"column '{column.name}' of '{self._path}' is no {column.type.plain}",
-            detail=f"in the file it is {found}",
+            detail=f"in the file it is {actual}",
             hint="declare it as it is in the file, and CAST it in the query",
         )
 
@@ -222,16 +223,18 @@ class _Reader:
         self._file.close()
 
 
-def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
+def _fits(actual: pa.DataType, wanted: pa.DataType) -> bool:
     """True if values of a type in a file mean the same in ours, as far as they are in its range."""
-    if pa.types.is_dictionary(found):
-        return _fits(found.value_type, wanted)
-    mine, theirs = _parts(wanted), _parts(found)
+    if pa.types.is_dictionary(actual):
+        return _fits(actual.value_type, wanted)
+    mine, theirs = _parts(wanted), _parts(actual)
     if mine is not None and theirs is not None and mine.kind == theirs.kind:
         return mine.names == theirs.names and all(map(_fits, theirs.types, mine.types))
-    if pa.types.is_floating(wanted) and pa.types.is_floating(found):
-        return bool(found.bit_width <= wanted.bit_width)
-    return any(is_one(found) and is_one(wanted) for is_one in _FAMILIES) or pa.types.is_null(found)
+    if pa.types.is_floating(wanted) and pa.types.is_floating(actual):
+        return bool(actual.bit_width <= wanted.bit_width)
+    if pa.types.is_null(actual):
+        return True
+    return any(is_one(actual) and is_one(wanted) for is_one in _FAMILIES)
 
 
 @dataclass(frozen=True)

@@ -51,14 +51,14 @@ _FORMS = {
 
 def parse_date(text: str) -> int | None:
     """Days since 1970-01-01 of an ISO date; None where `text` is none."""
-    found = _DATE_ONLY.fullmatch(text)
-    return _days(found.group(1), found.group(2), found.group(3), strict=True) if found else None
+    match = _DATE_ONLY.fullmatch(text)
+    return _days(match.group(1), match.group(2), match.group(3), strict=True) if match else None
 
 
 def parse_time(text: str) -> int | None:
     """Nanoseconds of the day; 24:00:00 is 0, as in Flink. None where `text` is no time."""
-    found = _TIME_ONLY.fullmatch(text)
-    nanos = _nanos(*found.groups()) if found else None
+    match = _TIME_ONLY.fullmatch(text)
+    nanos = _nanos(*match.groups()) if match else None
     return None if nanos is None else nanos % (86400 * 10**9)
 
 
@@ -66,10 +66,10 @@ def parse_timestamp(text: str, root: Root, standard: str, precision: int) -> int
     """Units of the Arrow type since 1970-01-01, cut to `precision`'s unit; None where `text` is
     none or out of range."""
     form = _FORMS[root, standard]
-    found = form.pattern.fullmatch(text)
-    if found is None:
+    match = form.pattern.fullmatch(text)
+    if match is None:
         return None
-    year, month, day, *time = found.groups()
+    year, month, day, *time = match.groups()
     days = _days(year, month, day, strict=form.strict)
     nanos = _nanos(*time)
     if days is None or nanos is None or (form.strict and nanos >= 86400 * 10**9):

@@ -26,7 +26,7 @@ from udf.user import UserFunction, coerce
 from udf.vector import BoolArray, Errors, Vector
 
 _STATE = "state"
-_Held = list[bytes | None]
+_States = list[bytes | None]
 
 
 class UserAggregate:
@@ -82,11 +82,11 @@ class UserAggregate:
         return errors_of(failures, len(slots))
 
     def result(self, acc: Accumulator, slots: Slots) -> Vector:
-        held = _read(acc, slots)
+        states = _read(acc, slots)
         parts: list[tuple[int, pa.Array]] = []
 
         def ask(start: int, end: int) -> tuple[dict[str, object], list[pa.Buffer]]:
-            return {"step": "value"}, [batch_blob(accumulators(held[start:end]))]
+            return {"step": "value"}, [batch_blob(accumulators(states[start:end]))]
 
         def take(start: int, end: int, blobs: list[pa.Buffer]) -> None:
             parts.append((start, read_batch(blobs[0], self._result).column(0)))
@@ -113,7 +113,7 @@ class UserAggregate:
             arguments(args, len(slots), self._schema, None).take(pa.array(rows)) if args else None
         )
         mine, groups = np.unique(slots[rows], return_inverse=True)
-        held = _read(acc, mine)
+        states = _read(acc, mine)
 
         def ask(start: int, end: int) -> tuple[dict[str, object], list[pa.Buffer]]:
             about = pa.RecordBatch.from_arrays(
@@ -124,13 +124,13 @@ class UserAggregate:
                 if batch is not None
                 else pa.RecordBatch.from_arrays([], names=[])
             )
-            return {"step": step}, [batch_blob(b) for b in (accumulators(held), about, given)]
+            return {"step": step}, [batch_blob(b) for b in (accumulators(states), about, given)]
 
         def take(start: int, end: int, blobs: list[pa.Buffer]) -> None:
-            held[:] = read_batch(blobs[0], ACCUMULATORS).column(0).to_pylist()
+            states[:] = read_batch(blobs[0], ACCUMULATORS).column(0).to_pylist()
 
         failures = self._run(len(rows), ask, take)
-        _write(acc, mine, held)
+        _write(acc, mine, states)
         return errors_of([(int(rows[row]), reason) for row, reason in failures], len(slots))
 
     def _arguments(self, values: pa.Array | None) -> list[Vector]:
@@ -142,12 +142,12 @@ class UserAggregate:
         return run(self._function, self._binding, rows, ask, take)
 
 
-def _read(acc: Accumulator, slots: Slots) -> _Held:
+def _read(acc: Accumulator, slots: Slots) -> _States:
     """The accumulators at these slots; None for one that is new."""
     column, present = acc[_STATE], acc[_STATE + "?"]
     return [column[s] if present[s] else None for s in slots.tolist()]
 
 
-def _write(acc: Accumulator, slots: Slots, held: _Held) -> None:
-    for slot, data in zip(slots.tolist(), held, strict=True):
+def _write(acc: Accumulator, slots: Slots, states: _States) -> None:
+    for slot, data in zip(slots.tolist(), states, strict=True):
         acc[_STATE][slot], acc[_STATE + "?"][slot] = data, data is not None

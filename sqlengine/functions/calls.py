@@ -210,7 +210,7 @@ class TableCall:
 
     def __call__(self, header: Header, blobs: list[pa.Buffer], progress: memoryview) -> Answer:
         origins: list[int] = []
-        found: list[Sequence[object]] = []
+        results: list[Sequence[object]] = []
         failures: list[Failure] = []
         done = 0
         for i, row in enumerate(self._arguments.rows(blobs[0], _count(header))):
@@ -224,9 +224,9 @@ class TableCall:
                     break
                 continue
             origins += [i] * len(mine)
-            found += mine
+            results += mine
         progress[0] = -1
-        return self._answer(origins, found, failures, done)
+        return self._answer(origins, results, failures, done)
 
     def _fields(self, value: object) -> Sequence[object]:
         if (
@@ -244,11 +244,15 @@ class TableCall:
             ) from None
 
     def _answer(
-        self, origins: list[int], found: list[Sequence[object]], failures: list[Failure], done: int
+        self,
+        origins: list[int],
+        results: list[Sequence[object]],
+        failures: list[Failure],
+        done: int,
     ) -> Answer:
         columns = [pa.array(origins, pa.int32())]
         for i, field in enumerate(list(self._result)[1:]):
-            values = [fields[i] for fields in found]
+            values = [fields[i] for fields in results]
             column, wrong = to_column(values, field.type, sql_name(field), null=True)
             columns.append(column)
             failures += [(origins[at], reason) for at, reason in wrong]
@@ -280,9 +284,9 @@ class AggregateCall:
                 return self._merge(blobs, progress)
         return self._value(blobs, progress)
 
-    def _held(self, blob: pa.Buffer) -> list[bytes | None]:
-        held: list[bytes | None] = read_batch(blob, ACCUMULATORS).column(0).to_pylist()
-        return held
+    def _read_states(self, blob: pa.Buffer) -> list[bytes | None]:
+        states: list[bytes | None] = read_batch(blob, ACCUMULATORS).column(0).to_pylist()
+        return states
 
     def _decode(self, data: bytes | None) -> Any:
         return self._aggregate.create_accumulator() if data is None else self._decoder.decode(data)
@@ -292,7 +296,7 @@ class AggregateCall:
         change = (
             self._aggregate.accumulate if header["step"] == "update" else self._aggregate.retract
         )
-        held = self._held(blobs[0])
+        states = self._read_states(blobs[0])
         groups = read_batch(blobs[1], GROUPS).column(0).to_pylist()
         rows = list(self._arguments.rows(blobs[2], _count(header)))
         now: dict[int, Any] = {}
@@ -302,23 +306,25 @@ class AggregateCall:
             progress[0] = i
             try:
                 now[group] = _changed(
-                    change, now[group] if group in now else self._decode(held[group]), row
+                    change, now[group] if group in now else self._decode(states[group]), row
                 )
                 good.setdefault(group, []).append(i)
             except BaseException as error:  # noqa: BLE001  it is the user's code
                 failures.append((i, reason_of(error)))
-                now[group] = self._decode(held[group])
+                now[group] = self._decode(states[group])
                 for earlier in good.get(group, ()):
                     now[group] = _changed(change, now[group], rows[earlier])
         progress[0] = -1
-        encoded = [self._encoder.encode(now[g]) if g in now else held[g] for g in range(len(held))]
+        encoded = [
+            self._encoder.encode(now[g]) if g in now else states[g] for g in range(len(states))
+        ]
         return {"failures": failures, "done": len(rows)}, [batch_blob(accumulators(encoded))]
 
     def _merge(self, blobs: list[pa.Buffer], progress: memoryview) -> Answer:
         merged: list[bytes | None] = []
         failures: list[Failure] = []
         for i, (left, right) in enumerate(
-            zip(self._held(blobs[0]), self._held(blobs[1]), strict=True)
+            zip(self._read_states(blobs[0]), self._read_states(blobs[1]), strict=True)
         ):
             progress[0] = i
             try:
@@ -338,7 +344,7 @@ class AggregateCall:
     def _value(self, blobs: list[pa.Buffer], progress: memoryview) -> Answer:
         values: list[object] = []
         failures: list[Failure] = []
-        for i, data in enumerate(self._held(blobs[0])):
+        for i, data in enumerate(self._read_states(blobs[0])):
             progress[0] = i
             try:
                 values.append(self._aggregate.get_value(self._decode(data)))

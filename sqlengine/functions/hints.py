@@ -77,8 +77,8 @@ def sql_type(hint: object) -> tuple[str, bool]:
     return _plain(inner), nullable
 
 
-def _or_null(found: tuple[str, bool], nullable: bool) -> tuple[str, bool]:
-    return found[0], found[1] or nullable
+def _or_null(type_: tuple[str, bool], nullable: bool) -> tuple[str, bool]:
+    return type_[0], type_[1] or nullable
 
 
 def without_none(hint: object) -> tuple[object, bool]:

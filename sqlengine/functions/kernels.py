@@ -29,10 +29,10 @@ def kernel_of(function: UserFunction) -> Kernel:
 
     def kernel(args: Sequence[Vector], ctx: KernelContext) -> Vector:
         key = (ctx.arg_types, ctx.result_type)
-        found = calls.get(key)
-        if found is None:
-            found = calls[key] = ScalarKernel(function, ctx.arg_types, ctx.result_type)
-        return found(args, ctx.num_rows)
+        kernel = calls.get(key)
+        if kernel is None:
+            kernel = calls[key] = ScalarKernel(function, ctx.arg_types, ctx.result_type)
+        return kernel(args, ctx.num_rows)
 
     return kernel
 
@@ -157,25 +157,25 @@ class TableKernel:
     def __call__(self, args: Sequence[Vector], rows: int) -> Expanded:
         keep = shown_rows(self._function, args, rows)
         places = np.arange(rows) if keep is None else np.flatnonzero(keep)
-        found: list[tuple[int, pa.RecordBatch]] = []
+        batches: list[tuple[int, pa.RecordBatch]] = []
         failures: list[Failure] = []
         if len(places):
             batch = arguments(args, rows, self._schema, keep)
 
             def take(start: int, end: int, blobs: list[pa.Buffer]) -> None:
-                found.append((start, read_batch(blobs[0], self._result)))
+                batches.append((start, read_batch(blobs[0], self._result)))
 
             failures = run(
                 self._function, self._binding, len(places), _Slices(batch, len(places)), take
             )
         origins = [
             b.column(0).to_numpy(zero_copy_only=False).astype(np.int64) + start
-            for start, b in found
+            for start, b in batches
         ]
         origin = np.concatenate(origins) if origins else np.empty(0, np.int64)
         columns = [
-            pa.concat_arrays([b.column(i) for _, b in found])
-            if found
+            pa.concat_arrays([b.column(i) for _, b in batches])
+            if batches
             else pa.array([], self._result.field(i).type)
             for i in range(1, len(self._result))
         ]

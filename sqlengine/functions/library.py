@@ -55,8 +55,8 @@ class Library:
         place = checked_place(statement.class_name)
         content = pinned.get(key_of(statement))
         if content is None:
-            found = uploaded(place, statement.file, uploads)
-            content = self._keep(found or self._find(place, statement.file))
+            sources = uploaded(place, statement.file, uploads)
+            content = self._keep(sources or self._find(place, statement.file))
         return self._function(content, place)
 
     def entry_points(self) -> Iterable[tuple[str, UserFunction | SqlError]]:
@@ -131,19 +131,19 @@ class Library:
         if file is not None:
             return self._file(module, file)
         for folder in self.folders:
-            found = collect(module, folder)
-            if found is not None:
-                self._check(folder, found, f"module '{module}'")
-                return found
-        found = self._installed(place) if self.anywhere else None
-        if found is None:
+            sources = collect(module, folder)
+            if sources is not None:
+                self._check(folder, sources, f"module '{module}'")
+                return sources
+        sources = self._installed(place) if self.anywhere else None
+        if sources is None:
             looked = ", ".join(f"'{f}'" for f in self.folders) or "no folder"
             raise JobError(
                 f"there is no module '{module}'",
                 detail=f"looked in {looked}",
                 hint=f"put {module.partition('.')[0]}.py there, or name it: USING FILE '…'",
             )
-        return found
+        return sources
 
     def _file(self, module: str, file: str) -> Sources:
         paths = [Path(file)] if Path(file).is_absolute() else [f / file for f in self.folders]
@@ -157,10 +157,10 @@ class Library:
                 detail="the module of a file m.py is m",
                 hint=f"write AS '{path.stem}.…'",
             )
-        found = collect(module, path.parent)
-        assert found is not None
-        self._check(path.parent, found, f"file '{file}'")
-        return found
+        sources = collect(module, path.parent)
+        assert sources is not None
+        self._check(path.parent, sources, f"file '{file}'")
+        return sources
 
     def _installed(self, place: str) -> Sources | None:
         folder = installed(place)
@@ -229,8 +229,8 @@ def _understood(answer: Mapping[str, object], content: str, place: str) -> UserF
     """Converts the worker's answer to a function whose types exist."""
     if "error" in answer:
         hint = answer["hint"]
-        told = str(hint) if hint else None
-        raise JobError(f"function '{place}' cannot be used", detail=str(answer["error"]), hint=told)
+        text = str(hint) if hint else None
+        raise JobError(f"function '{place}' cannot be used", detail=str(answer["error"]), hint=text)
     spec = answer["spec"]
     assert isinstance(spec, dict)
     function = msgspec.convert({**spec, "place": place, "content": content}, UserFunction)

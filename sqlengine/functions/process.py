@@ -151,9 +151,9 @@ def _start(
 ) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-P", "-m", "sqlengine.functions.worker"]
     command += [str(channel), str(shared), str(limits.memory), str(folder), str(os.getpid())]
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("SQLENGINE_")}
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("SQLENGINE_")}
     environment = {
-        **kept,
+        **inherited,
         "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
         "PYTHONDONTWRITEBYTECODE": "1",
         "ARROW_DEFAULT_MEMORY_POOL": "system",

@@ -49,10 +49,10 @@ def collect(module: str, folder: Path, *, siblings: bool = True) -> Sources | No
     waiting = [module.partition(".")[0]]
     while waiting:
         name = waiting.pop()
-        found = _files_of(name, folder)
-        if not found and not files:
+        paths = _files_of(name, folder)
+        if not paths and not files:
             return None
-        new = {p.relative_to(folder).as_posix(): _read(p) for p in found}
+        new = {p.relative_to(folder).as_posix(): _read(p) for p in paths}
         files |= new
         if sum(map(len, files.values())) > MOST_BYTES:
             raise JobError(f"module '{module}' has more than {MOST_BYTES >> 20} MiB of files")
@@ -86,13 +86,13 @@ def imports_of(source: bytes) -> set[str]:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return set()
-    found = set()
+    names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in node.names}
+            names |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found.add(node.module.partition(".")[0])
-    return found
+            names.add(node.module.partition(".")[0])
+    return names
 
 
 def installed(module: str) -> Path | None:
