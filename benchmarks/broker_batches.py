@@ -17,7 +17,7 @@ from benchmarks.page import Table
 from sqlengine.broker.base import Broker
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.remote.client import connect
-from sqlengine.broker.storage.packing import COMPRESSIONS, Compression
+from sqlengine.broker.storage.compression import COMPRESSIONS, Compression
 
 SECONDS = 0.7
 PACKED: list[tuple[int, Compression]] = [

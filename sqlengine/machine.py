@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from rules.options import Options
-from sqlengine.broker.remote.near import NearServer
+from sqlengine.broker.remote.unix_socket import UnixSocketServer
 from sqlengine.broker.remote.wire import Served
 from sqlengine.config import Config
 from sqlengine.jobs.workers import Planner
@@ -40,7 +40,7 @@ class Machine:
     stores: Callable[[Path], CheckpointStores] = RocksStores
     planner: type[Planner] = Planner
     caches: bool = True
-    door: Callable[[Served], Door] = NearServer
+    door: Callable[[Served], Door] = UnixSocketServer
     spawn: Callable[[Work], Process] = spawn
     usage: Callable[[], Usage] = usage
 

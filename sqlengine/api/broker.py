@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection
 from flask import Blueprint, Response, request
 
 from sqlengine.api.server import THREADS
-from sqlengine.broker.remote.answering import answer
 from sqlengine.broker.remote.client import PATH
+from sqlengine.broker.remote.request_handler import handle_request
 from sqlengine.broker.remote.wire import (
     AlterTopic,
     CreateTopic,
@@ -59,7 +59,7 @@ def broker_blueprint(
     def ask() -> Response:
         """A question and its answer, both MessagePack: see sqlengine/broker/remote/wire.py."""
         return Response(
-            answer(broker, request.get_data(cache=False), allow, waiting),
+            handle_request(broker, request.get_data(cache=False), allow, waiting),
             mimetype="application/msgpack",
         )
 

@@ -1,4 +1,4 @@
-"""What a broker is to the engine: topics of shards, atomic appends, reads from an offset, committed
+"""The interface of the broker: topics of shards, atomic appends, reads from an offset, committed
 offsets."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from sqlengine.broker.errors import BrokerError
 from sqlengine.broker.ownership import SESSION_MS, Fence, GroupInfo, Membership
-from sqlengine.broker.storage.packing import Compression
+from sqlengine.broker.storage.compression import Compression
 
 IntArray = npt.NDArray[np.int64]
 # Values or keys of a batch: Python bytes (None is NULL) or a binary Arrow array.
@@ -27,12 +27,14 @@ _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """What one read gives: records in order, without gaps unless the topic is compacted.
+    """The result of a read: records in order, without gaps unless the topic is compacted.
 
-    `values` and `keys` may point into the mapped file and stay valid whatever happens to it. A NULL
-    value is a tombstone; `keys` is None when no record has one, else NULL for those without.
-    `offsets` and `timestamps` (ms) have an entry per record. Reading goes on at `next_offset`, also
-    after a read that gave no rows (only a compacted topic has such gaps)."""
+    `values` and `keys` may point into the mapped file, and stay valid whatever happens to it. A
+    NULL value is a tombstone; `keys` is None when no record has one, else NULL for those without.
+
+    `offsets` and `timestamps` (ms) have an entry per record. The next read starts at `next_offset`,
+    also after a read without rows (only a compacted topic has such gaps).
+    """
 
     topic: str
     shard: int
@@ -50,8 +52,8 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """Where a batch stands: offsets [first_offset, next_offset). A `duplicate` was not written;
-    both are the end."""
+    """The offsets of a batch: [first_offset, next_offset). A `duplicate` was not written; both are
+    then the end."""
 
     first_offset: int
     next_offset: int
@@ -60,7 +62,7 @@ class Appended:
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """A batch to be appended: what `Broker.append` takes."""
+    """A batch to append: the arguments of `Broker.append`."""
 
     topic: str
     shard: int
@@ -74,14 +76,14 @@ class Addition:
 
 
 class TopicOptions(TypedDict, total=False):
-    """What a topic is made with, and what can be changed. None is no limit.
+    """The options of a topic that can be altered. None is no limit.
 
     Retention removes whole segments, oldest first, when all their records are older than
-    `retention_ms` or when the shard without them still has `retention_bytes`. A compacted topic has
-    none: it keeps the last record per key, and a record without a value for `delete_retention_ms`
-    (a day, if that is None). A topic of `max_bytes` takes no more until something is removed:
-    appends raise TopicFull. `compression` is what batches are packed with where whoever appends
-    says nothing else."""
+    `retention_ms`, or when the shard without them still has `retention_bytes`. A compacted topic
+    has no retention: it keeps the last record per key, and a tombstone for `delete_retention_ms` (a
+    day, if that is None). A topic of `max_bytes` rejects appends (TopicFull) until something is
+    removed. `compression` is the default for batches.
+    """
 
     retention_ms: int | None
     retention_bytes: int | None
@@ -92,7 +94,7 @@ class TopicOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """A topic as it is now. `begin` and `end` hold an offset per shard; `bytes` is its size on
+    """The present state of a topic. `begin` and `end` are offsets by shard; `bytes` is its size on
     disk."""
 
     name: str
@@ -110,8 +112,8 @@ class TopicInfo:
 
 @dataclass(frozen=True, slots=True)
 class ShardInfo:
-    """A shard as it is now: offsets [begin, end), bytes on disk, and how many segments stand in
-    which folders."""
+    """The present state of a shard: offsets [begin, end), bytes on disk, and the number of segments
+    by folder."""
 
     begin: int
     end: int
@@ -120,8 +122,8 @@ class ShardInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A record that was looked up."""
+class LookupResult:
+    """A record found by key."""
 
     shard: int
     offset: int
@@ -130,7 +132,7 @@ class Found:
 
 
 def is_system(name: str) -> bool:
-    """Whether the topic belongs to the system. Callers refuse to create or write such topics for
+    """True if the topic belongs to the system; callers do not create or write such topics for
     users."""
     return name.startswith("_")
 
@@ -145,14 +147,14 @@ def check_topic_name(name: str) -> None:
 
 
 def system_topic(kind: str, name: str) -> str:
-    """The name of a topic of the system that belongs to something of that name, which may have
-    other characters."""
+    """Returns the name of a system topic for something called `name`; other characters
+    become dots."""
     return f"_{kind}_{_OTHER.sub('.', name)}"
 
 
 def check_stamps(timestamp_ms: int, writer: str | None, epoch: int | None) -> None:
-    """Raises BrokerError for a time that cannot be written, and unless writer and epoch are both
-    there, or neither."""
+    """Raises BrokerError for a time out of range, and unless writer and epoch are both given, or
+    neither."""
     if not -(2**63) <= timestamp_ms < 2**63:
         raise BrokerError(
             f"{timestamp_ms} is not a time", detail="times are milliseconds since 1970, in 8 bytes"
@@ -170,8 +172,9 @@ def check_stamps(timestamp_ms: int, writer: str | None, epoch: int | None) -> No
 class Broker(Protocol):
     """Topics with shards. All methods may be called from any thread.
 
-    Every method that names a topic raises TopicNotFound when there is none, BrokerError for a shard
-    it has not."""
+    Every method that names a topic raises TopicNotFound if it does not exist, and BrokerError for
+    an unknown shard.
+    """
 
     def create_topic(
         self,
@@ -182,22 +185,22 @@ class Broker(Protocol):
         if_not_exists: bool = False,
         **options: Unpack[TopicOptions],
     ) -> TopicInfo:
-        """A new topic, or with `if_not_exists` the one that is there, whatever its options. Raises
-        TopicExists."""
+        """Creates a topic, or with `if_not_exists` returns the existing one, whatever its options.
+        Raises TopicExists."""
 
     def alter_topic(self, name: str, **changes: Unpack[TopicOptions]) -> TopicInfo:
-        """The topic with these options, the others as they are."""
+        """Changes these options; others stay."""
 
     def delete_topic(self, name: str) -> None:
-        """Removes the topic, its records and the offsets that groups committed for it."""
+        """Removes the topic, its records, and the offsets that groups committed for it."""
 
     def topics(self) -> list[TopicInfo]:
-        """All topics by name, the system's included."""
+        """Returns all topics by name, system topics included."""
 
     def topic(self, name: str) -> TopicInfo: ...
 
     def shards(self, topic: str) -> list[ShardInfo]:
-        """The topic's shards, from 0 on."""
+        """Returns the topic's shards, from 0 on."""
 
     def append(
         self,
@@ -212,18 +215,21 @@ class Broker(Protocol):
         fence: Fence | None = None,
         compression: Compression | None = None,
     ) -> Appended:
-        """Appends all values as one batch: after a crash the batch is there whole or not at all.
+        """Appends all values as one batch, atomically: after a crash the batch exists as a whole or
+        not at all.
 
-        `timestamp_ms` is the time of arrival of all of them. With `writer` and `epoch` nothing is
-        written when that writer has appended this or a later epoch to the shard before; a batch
+        `timestamp_ms` is the arrival time of all of them. With `writer` and `epoch`, nothing is
+        written if that writer has appended this or a later epoch to the shard before; a batch
         without values then records the epoch. A compacted topic needs a key for every value. The
-        batch is packed with `compression`, by default the topic's, where that makes it smaller.
-        Raises BrokerFull (or TopicFull) with nothing written, and Fenced when the claims of `fence`
-        belong to somebody else by now."""
+        batch is compressed with `compression`, by default the topic's, if that makes it smaller.
+
+        Raises BrokerFull (or TopicFull) with nothing written, and Fenced if the claims of `fence`
+        belong to another member by now.
+        """
 
     def append_all(self, additions: Sequence[Addition]) -> list[Appended]:
-        """Appends several batches, one after the other, each as `append` does. Where one is refused
-        those before it stand."""
+        """Appends several batches in order, each as `append` does. If one is rejected, those before
+        it stay."""
 
     def read(
         self,
@@ -235,102 +241,108 @@ class Broker(Protocol):
         max_bytes: int = 8 << 20,
         until: int | None = None,
     ) -> Records | None:
-        """Records from `offset` on, at least one and at most what the limits allow; None at the
-        end.
+        """Returns records from `offset` on, at least one and at most as many as the limits allow;
+        None at the end.
 
-        Never waits. With `until` exactly the records of [offset, until), whatever their number and
-        size (2 GiB at most). Raises OffsetOutOfRange when `offset` or `until` is before the begin
-        or after the end."""
+        Never waits. With `until`, exactly the records of [offset, until), whatever their number and
+        size (2 GiB at most). Raises OffsetOutOfRange if `offset` or `until` is before the begin or
+        after the end.
+        """
 
     def read_latest(self, topic: str) -> dict[bytes, bytes]:
-        """The last value per key over all shards; keys whose last value is NULL are not in it."""
+        """Returns the last value per key over all shards, without keys whose last value is NULL."""
 
-    def lookup(self, topic: str, key: bytes) -> Found | None:
-        """The last record of a key in a compacted topic; None when there is none or it has no
-        value.
+    def lookup(self, topic: str, key: bytes) -> LookupResult | None:
+        """Returns the last record of a key in a compacted topic; None if it has none, or a
+        tombstone.
 
-        Where several shards have the key, that of the highest. The first look-up in a topic reads
-        it once."""
+        If several shards have the key, the highest wins. The first lookup in a topic reads it once.
+        """
 
     def begin_offset(self, topic: str, shard: int) -> int: ...
 
     def end_offset(self, topic: str, shard: int) -> int:
-        """The offset that the next record will have."""
+        """Returns the offset of the next record to be appended."""
 
     def last_epoch(self, topic: str, shard: int, writer: str) -> int | None:
-        """The last epoch that `writer` appended, also when retention has removed the records
-        since."""
+        """Returns the last epoch that `writer` appended, even if retention has removed its
+        records."""
 
     def commit(
         self, group: str, topic: str, offsets: Mapping[int, int], *, fence: Fence | None = None
     ) -> None:
-        """Remembers per shard where `group` goes on reading; other shards keep what they have.
+        """Stores the offsets per shard at which `group` continues; other shards keep theirs.
         Atomic.
 
-        A start takes an offset behind the end of its shard for lost with power, and puts the end in
-        its place. Raises Fenced with a `fence` whose member does not own all of these shards, and
-        without one where any member of the group does. The claims of the fence do not matter."""
+        At start, an offset beyond the end of its shard (lost in a power failure) is set to the end.
+        Raises Fenced if the member of `fence` does not own all of these shards, and without a fence
+        if any member of the group does. The claims of the fence are not checked.
+        """
 
     def committed(self, group: str, topic: str) -> dict[int, int]:
-        """Shard -> offset as committed; shards never committed are absent."""
+        """Returns shard -> committed offset; shards without a commit are absent."""
 
     def join(
         self, group: str, member: str, topics: Sequence[str], *, session_ms: int = SESSION_MS
     ) -> Membership:
-        """Makes `member` one of the group and shares the shards of all members' topics anew, each
-        to one of them.
+        """Adds `member` to the group, and reassigns the shards of all members' topics, each to one
+        member.
 
-        It is a member until it leaves or was silent for `session_ms`. A name that is in the group
-        already takes its place: who had it before is refused from then on."""
+        It stays a member until it leaves, or sends no heartbeat for `session_ms`. If the name is in
+        the group already, the new member takes its place, and the former one is fenced.
+        """
 
     def heartbeat(self, group: str, member: str, generation: int) -> Membership:
-        """Tells that the member lives, and what it owns now. Raises Fenced when it is none any
-        more."""
+        """Renews the member's session; returns what it owns now. Raises Fenced if it is no longer a
+        member."""
 
     def leave(self, group: str, member: str) -> None:
-        """Gives its shards to the others. Nothing happens to who is no member."""
+        """Removes the member and reassigns its shards; no effect for others."""
 
     def groups(self) -> list[GroupInfo]:
-        """All groups that have members or committed offsets, by name."""
+        """Returns all groups with members or committed offsets, by name."""
 
     def delete_group(self, group: str) -> None:
-        """Forgets what the group committed. Raises Fenced while it has members."""
+        """Deletes the committed offsets of the group. Raises Fenced while it has members."""
 
     def offset_for_time(self, topic: str, shard: int, timestamp_ms: int) -> int:
-        """The first offset from which on a record of that time or later stands; the end when there
-        is none.
+        """Returns the first offset whose record is of that time (ms) or later; the end if there is
+        none.
 
-        Where retention has removed records of that time, the begin."""
+        If retention has removed records of that time, the begin.
+        """
 
     def compact(self, topic: str) -> None:
-        """Removes from a compacted topic the records that a later one of the same key replaces.
+        """Removes from a compacted topic the records that are superseded by a later one of their
+        key.
 
-        Offsets stay. Records without a value go once they are as old as the topic's
-        `delete_retention_ms`."""
+        Offsets stay. Tombstones are removed once they are as old as the topic's
+        `delete_retention_ms`.
+        """
 
     def apply_retention(self) -> None:
-        """Removes what the topics' retention allows to remove. To be called now and then."""
+        """Removes segments as the topics' retention demands; to be called periodically."""
 
     def trim(self, topic: str, shard: int, before: int) -> None:
-        """Removes whole segments all of whose records stand before that offset: nobody reads them
-        again."""
+        """Removes whole segments whose records are all before that offset."""
 
     def sync(self) -> None:
         """Returns when everything appended so far is on disk, in every fsync mode."""
 
     def wait_for_data(self, timeout_s: float) -> bool:
-        """Waits until something is appended; False when nothing was within `timeout_s`.
+        """Waits until something is appended; False if nothing was within `timeout_s`.
 
         Appends since the same thread's last call count, so that none between its reads and this
-        call is missed."""
+        call is missed.
+        """
 
     def close(self) -> None:
-        """Syncs unless the mode is 'none', and releases the folder. Records that were read stay
-        valid."""
+        """Syncs unless the mode is 'none', and releases the folder. Records read before
+        stay valid."""
 
 
 def appended(broker: Broker, a: Addition) -> Appended:
-    """Appends a batch."""
+    """Appends a batch given as `Addition`."""
     return broker.append(
         a.topic,
         a.shard,

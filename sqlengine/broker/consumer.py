@@ -1,5 +1,5 @@
-"""Reading topics as a member of a group: each shard is read by one member, and goes to another when
-that one falls away."""
+"""Reads topics as a member of a consumer group: each shard is read by one member, with failover to
+others."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ def _up_ms() -> int:
 
 
 class Consumer:
-    """For one thread. Every record is given at least once: what was not committed is given again,
-    to whoever owns its shard then. `start`: where a shard begins for which the group has committed
-    nothing. `member` is a name that no other process of the group has. `clock` gives ms that only
-    grow.
+    """A consumer, for use by one thread. Delivers every record at least once.
 
-    It must poll more often than every `session_ms`, or others take its shards. Where another
-    process has joined under its name, `poll` and `commit` raise NameTaken from then on: two that
-    joined anew by turns would both get nothing done."""
+    Records that were not committed are delivered again, to the shard's owner at that time. `start`:
+    the offset of shards without a commit of the group. `member` is a name that no other process of
+    the group has. `clock` is monotonic (ms).
+
+    It must poll more often than every `session_ms`, or its shards are reassigned. If another
+    process joins under its name, `poll` and `commit` raise NameTaken from then on: two processes
+    that joined again in turn would both get nothing done.
+    """
 
     def __init__(
         self,
@@ -45,42 +47,44 @@ class Consumer:
         self._session_ms = session_ms
         self._clock = clock
         self._positions: dict[int, int] = {}
-        self._given: set[int] = set()  # the shards of what was given since the last commit
+        self._delivered: set[int] = set()  # the shards of records delivered since the last commit
         self._turn = 0
         self._membership = Membership(group, member, 0, {})
         self._join()
 
     @property
     def membership(self) -> Membership:
-        """What it owns, as it last heard."""
+        """Its assignment, as of the last heartbeat."""
         return self._membership
 
     def poll(self, timeout_s: float = 1.0, *, max_records: int = 10_000) -> Records | None:
-        """The next records of one of its shards, each in turn; None when there were none within
+        """Returns the next records of one of its shards, in turn; None if there were none within
         `timeout_s`."""
-        self._keep_up()
-        found = self._read(max_records)
-        if found is None and timeout_s > 0:
+        self._send_heartbeat()
+        records = self._read(max_records)
+        if records is None and timeout_s > 0:
             self._broker.wait_for_data(timeout_s)
-            self._keep_up()
-            found = self._read(max_records)
-        return found
+            self._send_heartbeat()
+            records = self._read(max_records)
+        return records
 
     def commit(self) -> None:
-        """All that `poll` gave since the last commit is done.
+        """Commits all records that `poll` has returned since the last commit.
 
-        Raises Fenced when a shard of it belongs to somebody else by now, or did meanwhile: then
-        none of it is, all of it is given again, and what was made of it is not to be used."""
-        if not self._given:
+        Raises Fenced if a shard of these records belongs to another member by now, or did
+        meanwhile: then none is committed, all are delivered again, and results derived from them
+        must not be used.
+        """
+        if not self._delivered:
             return
         known = self._membership
         try:
-            if not self._given <= self._positions.keys():
+            if not self._delivered <= self._positions.keys():
                 raise Fenced(
                     f"shards of topic {self._topic!r} went to other members of group"
                     f" {known.group!r}"
                 )
-            offsets = {shard: self._positions[shard] for shard in self._given}
+            offsets = {shard: self._positions[shard] for shard in self._delivered}
             self._broker.commit(
                 known.group, self._topic, offsets, fence=known.fence(self._topic, *offsets)
             )
@@ -89,23 +93,23 @@ class Consumer:
         except Fenced:
             self._join()
             raise
-        self._given = set()
+        self._delivered = set()
 
     def close(self) -> None:
-        """Gives its shards to the others, at once."""
+        """Leaves the group; its shards are reassigned at once."""
         self._broker.leave(self._membership.group, self._membership.member)
-        self._positions, self._given = {}, set()
+        self._positions, self._delivered = {}, set()
 
     def _join(self) -> None:
         known = self._membership
-        self._positions, self._given = {}, set()
+        self._positions, self._delivered = {}, set()
         self._take(
             self._broker.join(known.group, known.member, [self._topic], session_ms=self._session_ms)
         )
 
-    def _keep_up(self) -> None:
-        """Tells that it lives, when it is time to, and takes or gives up shards."""
-        if self._clock() - self._heard < self._session_ms // 3:
+    def _send_heartbeat(self) -> None:
+        """Renews the session when due, and takes over or gives up shards."""
+        if self._clock() - self._last_heartbeat < self._session_ms // 3:
             return
         known = self._membership
         try:
@@ -114,16 +118,19 @@ class Consumer:
             self._positions = {}
             raise
         except Fenced:
-            given = self._given
+            delivered = self._delivered
             self._join()
-            self._given = given | self._given
-            self._positions = {s: at for s, at in self._positions.items() if s not in given}
+            self._delivered = delivered | self._delivered
+            self._positions = {s: at for s, at in self._positions.items() if s not in delivered}
 
     def _take(self, membership: Membership) -> None:
-        """Goes on with what it kept, and with the committed offsets of what is new. What was given
-        of a shard that it has lost cannot be committed any more: such a shard has no position until
-        `commit` has said so."""
-        before, self._membership, self._heard = (
+        """Adopts an assignment: keeps the positions of kept shards, and starts new ones at the
+        committed offsets.
+
+        Records delivered from a lost shard cannot be committed: such a shard has no position until
+        `commit` has raised.
+        """
+        before, self._membership, self._last_heartbeat = (
             self._membership.generation,
             membership,
             self._clock(),
@@ -141,7 +148,7 @@ class Consumer:
             if owned.get(shard, before + 1) <= before
         }
         committed = self._broker.committed(membership.group, self._topic)
-        new = owned.keys() - kept.keys() - self._given
+        new = owned.keys() - kept.keys() - self._delivered
         self._positions = kept | {
             s: committed[s] if s in committed else self._first(s) for s in sorted(new)
         }
@@ -159,7 +166,7 @@ class Consumer:
                 records = self._broker.read(
                     self._topic, shard, self._positions[shard], max_records=max_records
                 )
-            except OffsetOutOfRange:  # retention was faster
+            except OffsetOutOfRange:  # retention has removed the records meanwhile
                 self._positions[shard] = self._broker.begin_offset(self._topic, shard)
                 records = self._broker.read(
                     self._topic, shard, self._positions[shard], max_records=max_records
@@ -167,7 +174,7 @@ class Consumer:
             if records is not None:
                 self._turn += step + 1
                 self._positions[shard] = records.next_offset
-                self._given.add(shard)
+                self._delivered.add(shard)
                 if records.num_rows:
                     return records
         return None

@@ -1,10 +1,11 @@
-"""Groups whose members share shards: each shard has one owner, and who lost it is refused.
+"""Consumer groups: each shard has one owner in a group, and a former owner is fenced.
 
-A group's generation grows with every change. A shard's owner is told with the generation since
-which the shard is its own; what a member does must have been told in that one or a later one, so
-that neither a member that was held up nor a former life of one with the same name can commit or
-append any more. All of that is kept in the topic `_groups`, since a generation must not come twice;
-when members were heard of is not: after a start all of them have their time again."""
+A group's generation grows with every change. Each assignment has the generation since which the
+shard belongs to its owner; a member proves in its requests that it has heard of that generation or
+a later one. So neither a delayed member nor a former process of the same name can commit or append
+any more. All of this is stored in the topic `_groups`, since a generation must not be reused. The
+times of the last heartbeats are not stored: after a start, all members have a full session again.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from contextlib import contextmanager
 import msgspec
 
 from sqlengine.broker.errors import BrokerError, Fenced, NameTaken, TopicNotFound
-from sqlengine.broker.ownership import Fence, MemberInfo, Membership, Place, share
+from sqlengine.broker.ownership import Fence, MemberInfo, Membership, Place, assign_shards
 
 TOPIC = "_groups"
 MIN_SESSION_MS, MAX_SESSION_MS = 100, 3_600_000
@@ -23,7 +24,7 @@ _MAX_NAME = 200
 
 
 class Member(msgspec.Struct, frozen=True):
-    """`joined` is the generation of its latest joining."""
+    """A member's topics and session; `joined` is the generation of its latest join."""
 
     topics: tuple[str, ...]
     session_ms: int
@@ -31,7 +32,8 @@ class Member(msgspec.Struct, frozen=True):
 
 
 class Group(msgspec.Struct, frozen=True):
-    """`owners` holds topic, shard, member, and the generation since which it owns the shard."""
+    """The stored state of a group; `owners` are topic, shard, member, and the generation since
+    which it owns the shard."""
 
     generation: int = 0
     members: dict[str, Member] = {}
@@ -41,17 +43,19 @@ class Group(msgspec.Struct, frozen=True):
         return next((entry[2:] for entry in self.owners if entry[:2] == place), None)
 
     def shards(self, member: str) -> dict[str, tuple[int, ...]]:
-        found: dict[str, tuple[int, ...]] = {}
+        shards_of: dict[str, tuple[int, ...]] = {}
         for topic, shard, owner, _ in self.owners:
             if owner == member:
-                found[topic] = (*found.get(topic, ()), shard)
-        return found
+                shards_of[topic] = (*shards_of.get(topic, ()), shard)
+        return shards_of
 
 
-class _Live:
-    """A group, until when each member may be silent, and how many act as its members just now.
+class _ActiveGroup:
+    """A group in memory: its state, the deadline of each member's session, and a readers-writer
+    lock.
 
-    Many act at once, and wait for the disk together; changes of the group come between them."""
+    Many members act at once, and wait for the disk together; changes of the group are exclusive.
+    """
 
     def __init__(self, state: Group, now_ms: int) -> None:
         self.state = state
@@ -59,39 +63,42 @@ class _Live:
             name: now_ms + member.session_ms for name, member in state.members.items()
         }
         self._turn = threading.Condition()
-        self._acting = 0
-        self._changing = 0
+        self._readers = 0
+        self._writers = 0
 
     @contextmanager
-    def changing(self) -> Iterator[None]:
-        """Nobody acts or changes anything within."""
+    def exclusive(self) -> Iterator[None]:
+        """Excludes all actions and changes by others."""
         with self._turn:
-            self._changing += 1
+            self._writers += 1
             try:
-                self._turn.wait_for(lambda: not self._acting)
+                self._turn.wait_for(lambda: not self._readers)
                 yield
             finally:
-                self._changing -= 1
+                self._writers -= 1
                 self._turn.notify_all()
 
     @contextmanager
-    def acting(self) -> Iterator[None]:
-        """Nobody changes anything within."""
+    def shared(self) -> Iterator[None]:
+        """Excludes changes; others may act meanwhile."""
         with self._turn:
-            self._turn.wait_for(lambda: not self._changing)  # who changes goes first
-            self._acting += 1
+            self._turn.wait_for(lambda: not self._writers)  # waiting changes have precedence
+            self._readers += 1
         try:
             yield
         finally:
             with self._turn:
-                self._acting -= 1
+                self._readers -= 1
                 self._turn.notify_all()
 
 
 class Coordinator:
-    """`save` keeps a group's state, durably, before it counts; `shards_of` raises TopicNotFound.
-    `clock` gives ms that only grow: who sets the clock of the wall gives nobody more or less
-    time."""
+    """Manages the members and assignments of all groups.
+
+    `save` stores a group's state durably before it takes effect; `shards_of` returns the number of
+    a topic's shards, and raises TopicNotFound. `clock` is monotonic (ms): setting the wall clock
+    neither extends nor ends sessions.
+    """
 
     def __init__(
         self,
@@ -104,7 +111,7 @@ class Coordinator:
         self._shards_of = shards_of
         self._clock = clock
         self._lock = threading.Lock()
-        self._groups = {name: _Live(state, clock()) for name, state in known.items()}
+        self._groups = {name: _ActiveGroup(state, clock()) for name, state in known.items()}
 
     def join(self, group: str, member: str, topics: Sequence[str], session_ms: int) -> Membership:
         check_name("group", group)
@@ -117,25 +124,25 @@ class Coordinator:
         for topic in topics:
             self._shards_of(topic)
         with self._lock:
-            live = self._groups.setdefault(group, _Live(Group(), 0))
-        with live.changing():
-            stay = self._alive(live)
+            live = self._groups.setdefault(group, _ActiveGroup(Group(), 0))
+        with live.exclusive():
+            alive = self._alive(live)
             joined = live.state.generation + 1
-            members = {name: live.state.members[name] for name in stay if name != member}
+            members = {name: live.state.members[name] for name in alive if name != member}
             members[member] = Member(tuple(sorted(set(topics))), session_ms, joined)
             self._change(group, live, members)
             live.deadlines[member] = self._clock() + session_ms
             return _membership(group, member, live.state)
 
     def heartbeat(self, group: str, member: str, generation: int) -> Membership:
-        with self.holding(Fence(group, member, generation)) as state:
+        with self.guarded(Fence(group, member, generation)) as state:
             return _membership(group, member, state)
 
     def leave(self, group: str, member: str) -> None:
         live = self._groups.get(group)
         if live is None:
             return
-        with live.changing():
+        with live.exclusive():
             if member in live.state.members:
                 members = {
                     name: live.state.members[name] for name in self._alive(live) if name != member
@@ -143,14 +150,15 @@ class Coordinator:
                 self._change(group, live, members)
 
     @contextmanager
-    def holding(self, fence: Fence, claims: Sequence[Place] | None = None) -> Iterator[Group]:
-        """Nothing of the group changes within, others may act too. Raises Fenced unless the member
-        owns what the fence, or `claims`, says.
+    def guarded(self, fence: Fence, claims: Sequence[Place] | None = None) -> Iterator[Group]:
+        """Keeps the group unchanged within; others may act too.
 
-        A member that does something lives."""
+        Raises Fenced unless the member owns the shards in `claims`, by default those of the fence.
+        Acting renews the member's session.
+        """
         live = self._find(fence.group)
         self._expire(fence.group, live)
-        with live.acting():
+        with live.shared():
             _check(live.state, fence, fence.claims if claims is None else claims)
             live.deadlines[fence.member] = (
                 self._clock() + live.state.members[fence.member].session_ms
@@ -158,14 +166,15 @@ class Coordinator:
             yield live.state
 
     @contextmanager
-    def holding_unowned(self, group: str, places: Sequence[Place]) -> Iterator[None]:
-        """The same for who is no member: raises Fenced where a member owns one of `places`."""
+    def guarded_unowned(self, group: str, places: Sequence[Place]) -> Iterator[None]:
+        """As `guarded`, for a caller that is no member: raises Fenced if a member owns one of
+        `places`."""
         live = self._groups.get(group)
         if live is None:
             yield
             return
         self._expire(group, live)
-        with live.acting():
+        with live.shared():
             for topic, shard in places:
                 owner = live.state.owner((topic, shard))
                 if owner is not None:
@@ -178,38 +187,38 @@ class Coordinator:
 
     @contextmanager
     def without_members(self, group: str) -> Iterator[None]:
-        """Nobody joins within. Raises Fenced while the group has members."""
-        live = self._groups.get(group) or _Live(Group(), 0)
+        """Keeps members from joining within. Raises Fenced while the group has members."""
+        live = self._groups.get(group) or _ActiveGroup(Group(), 0)
         self._expire(group, live)
-        with live.changing():
+        with live.exclusive():
             if live.state.members:
                 names = ", ".join(sorted(live.state.members)[:5])
                 raise Fenced(f"group {group!r} has members: {names}", hint="stop them first")
             yield
 
     def expire(self) -> None:
-        """Ends the membership of those who were silent for too long, in all groups."""
+        """Removes members whose session is over, in all groups."""
         for name, live in list(self._groups.items()):
             self._expire(name, live)
 
-    def forget(self, topic: str) -> None:
-        """The topic is gone: nobody owns its shards any more."""
+    def remove_topic(self, topic: str) -> None:
+        """Unassigns the shards of a deleted topic."""
         for name, live in list(self._groups.items()):
-            with live.changing():
+            with live.exclusive():
                 if any(entry[0] == topic for entry in live.state.owners):
                     self._change(name, live, live.state.members)
 
     def groups(self) -> dict[str, tuple[int, tuple[MemberInfo, ...]]]:
-        """Generation and members of all groups that have any."""
+        """Returns the generation and members of all groups that have members."""
         self.expire()
-        found: dict[str, tuple[int, tuple[MemberInfo, ...]]] = {}
+        groups_with_members: dict[str, tuple[int, tuple[MemberInfo, ...]]] = {}
         for name, live in sorted(self._groups.items()):
-            with live.acting():
+            with live.shared():
                 if live.state.members:
-                    found[name] = live.state.generation, self._describe(live)
-        return found
+                    groups_with_members[name] = live.state.generation, self._describe(live)
+        return groups_with_members
 
-    def _describe(self, live: _Live) -> tuple[MemberInfo, ...]:
+    def _describe(self, live: _ActiveGroup) -> tuple[MemberInfo, ...]:
         now, state = self._clock(), live.state
         return tuple(
             MemberInfo(
@@ -222,38 +231,38 @@ class Coordinator:
             for name, member in sorted(state.members.items())
         )
 
-    def _find(self, group: str) -> _Live:
+    def _find(self, group: str) -> _ActiveGroup:
         live = self._groups.get(group)
         if live is None:
             raise Fenced(f"group {group!r} has no members", hint="join it first")
         return live
 
-    def _alive(self, live: _Live) -> list[str]:
+    def _alive(self, live: _ActiveGroup) -> list[str]:
         now, deadlines = self._clock(), live.deadlines
         return [name for name in live.state.members if deadlines.get(name, 0) > now]
 
-    def _expire(self, group: str, live: _Live) -> None:
+    def _expire(self, group: str, live: _ActiveGroup) -> None:
         if len(self._alive(live)) < len(live.state.members):
-            with live.changing():
+            with live.exclusive():
                 alive = self._alive(live)
                 if len(alive) < len(live.state.members):
                     self._change(group, live, {name: live.state.members[name] for name in alive})
 
-    def _change(self, group: str, live: _Live, members: dict[str, Member]) -> None:
-        """The next generation, with these members."""
+    def _change(self, group: str, live: _ActiveGroup, members: dict[str, Member]) -> None:
+        """Stores the next generation of the group, with these members, and reassigns the shards."""
         old = live.state
         generation = old.generation + 1
-        # What a member owned in a former life, it owns anew.
+        # Shards of a member that joined again are assigned anew, with the new generation.
         kept = {
             e[:2]: (e[2], e[3]) for e in old.owners if members.get(e[2]) == old.members.get(e[2])
         }
         places = [place for topic in _topics(members) for place in self._places(topic)]
         before = {place: owner for place, (owner, _) in kept.items()}
-        wishes = {name: frozenset(member.topics) for name, member in members.items()}
-        shared = share(places, wishes, before)
+        topics_of = {name: frozenset(member.topics) for name, member in members.items()}
+        assignment = assign_shards(places, topics_of, before)
         owners = tuple(
             (*place, owner, kept[place][1] if before.get(place) == owner else generation)
-            for place, owner in shared.items()
+            for place, owner in assignment.items()
         )
         state = Group(generation, dict(sorted(members.items())), owners)
         self._save(group, state)
@@ -308,7 +317,7 @@ def _check(state: Group, fence: Fence, claims: Sequence[Place]) -> None:
 
 
 def check_name(what: str, name: str) -> None:
-    """Raises BrokerError unless a group, or whatever it is, may be called so."""
+    """Raises BrokerError unless `name` is a valid name for a group or the like."""
     if not 0 < len(name) <= _MAX_NAME or not name.isprintable():
         raise BrokerError(
             f"{name[:60]!r} is not the name of a {what}",

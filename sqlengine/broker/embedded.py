@@ -1,4 +1,4 @@
-"""The broker inside the server's process: topics as segment files in a folder."""
+"""The broker within the server's process: topics as segment files in a folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlengine.broker.base import (
     Addition,
     Appended,
     Column,
-    Found,
+    LookupResult,
     Records,
     ShardInfo,
     TopicInfo,
@@ -37,12 +37,12 @@ from sqlengine.broker.errors import (
 from sqlengine.broker.groups import TOPIC as OFFSETS
 from sqlengine.broker.groups import GroupOffsets
 from sqlengine.broker.lock import FolderLock
+from sqlengine.broker.notifications import AppendNotifier, Flusher
 from sqlengine.broker.ownership import SESSION_MS, Fence, GroupInfo, Membership
-from sqlengine.broker.remote.waking import Arrivals, Flusher
 from sqlengine.broker.storage import compaction, retention
 from sqlengine.broker.storage.chain import Options
 from sqlengine.broker.storage.codec import NO_EPOCH, Payload, compress, encode
-from sqlengine.broker.storage.packing import Compression
+from sqlengine.broker.storage.compression import Compression
 from sqlengine.broker.storage.reading import Batches, ReadBounds
 from sqlengine.broker.storage.shard import ShardLog
 from sqlengine.broker.topics import (
@@ -61,18 +61,19 @@ _UNFENCED = nullcontext()
 
 
 def system_clock() -> int:
-    """Milliseconds since 1970."""
+    """Returns milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
 class EmbeddedBroker:
-    """A `Broker` over `folder`, which it makes (private to the user) and locks.
+    """A `Broker` over `folder`, which it creates (private to the user) and locks.
 
-    Everything appended survives the death of the process. `fsync` says what survives a power loss:
-    'none' nothing for sure, 'interval' what was appended up to `fsync_interval_s` ago (of what came
-    later some topics may have kept more than others), 'epoch' every append that has returned.
-    `clock` gives ms for retention and tombstones, that of `threads` the sessions of members;
-    records carry the timestamp of their append."""
+    Everything appended survives the death of the process. `fsync` decides what survives a power
+    failure: 'none' nothing for sure; 'interval' what was appended until `fsync_interval_s` ago (of
+    later records some topics may have kept more than others); 'epoch' every append that has
+    returned. `clock` (ms) is for retention and tombstones, that of `threads` for members' sessions;
+    records carry the timestamp of their append.
+    """
 
     def __init__(
         self,
@@ -92,7 +93,7 @@ class EmbeddedBroker:
             segment_bytes, durable=fsync == "epoch", synced=fsync != "none", disk=disk
         )
         self._definitions = threading.RLock()
-        self._arrivals = Arrivals()
+        self._appends = AppendNotifier()
         self._flusher: Flusher | None = None
         self._lock = FolderLock(self._folder, disk, lasting=self._options.synced)
         try:
@@ -113,7 +114,7 @@ class EmbeddedBroker:
 
         offsets = GroupOffsets(self._log(OFFSETS, 0), append, lambda: self.compact(OFFSETS))
         for topic in offsets.topics() - set(self._topics):
-            offsets.forget(topic)
+            offsets.remove_topic(topic)
         offsets.cut_back(lambda topic, shard: self._log(topic, shard).end)
         return offsets
 
@@ -183,11 +184,11 @@ class EmbeddedBroker:
             return topic.info()
 
     def move_shard(self, topic: str, shard: int, folder: Path, *, data: bool = False) -> None:
-        """Puts what comes into a shard from now on below `folder` (absolute, on any disk); with
-        `data` also what is there.
+        """Directs new records of a shard to a folder below `folder` (absolute, on any disk); with
+        `data` moves the old ones, too.
 
-        Offsets stay, and whoever reads or appends goes on meanwhile. The folder must be there at
-        each start."""
+        Offsets stay, and readers and writers go on meanwhile. The folder must exist at each start.
+        """
         if not folder.is_absolute():
             raise BrokerError(
                 f"the folder {str(folder)!r} is not absolute", hint="write it from / on"
@@ -199,15 +200,15 @@ class EmbeddedBroker:
             except OSError as error:
                 raise cannot_write(f"folder {str(folder)!r}", error) from error
         if data:
-            known.log(shard).bring()
+            known.log(shard).move_segments()
 
     def delete_topic(self, name: str) -> None:
         with self._definitions:
             topic = self._topic(name)
             del self._topics[name]
             remove_topic(topic, self._trash)
-            self._offsets.forget(name)
-            self._coordinator.forget(name)
+            self._offsets.remove_topic(name)
+            self._coordinator.remove_topic(name)
 
     def topics(self) -> list[TopicInfo]:
         with self._definitions:
@@ -269,7 +270,7 @@ class EmbeddedBroker:
         epoch: int | None = None,
         fence: Fence | None = None,
     ) -> Appended:
-        """Appends a batch that whoever asks has made: see `append`."""
+        """Appends a batch that the caller has encoded; see `append`."""
         if self._flusher is not None:
             self._flusher.check()
         known = self._topic(topic)
@@ -287,13 +288,15 @@ class EmbeddedBroker:
         ):
             raise topic_full(topic, known.size, most)
         segments = len(log.segments)
-        with _UNFENCED if fence is None else self._coordinator.holding(fence):
+        with _UNFENCED if fence is None else self._coordinator.guarded(fence):
             appended = log.append(
                 payload, timestamp_ms, writer, NO_EPOCH if epoch is None else epoch
             )
-        self._arrivals.notify()
+        self._appends.notify()
         if len(log.segments) > segments:
-            with suppress(BrokerError, OSError):  # the batch is appended; retention is tried again
+            with suppress(
+                BrokerError, OSError
+            ):  # the batch is appended; retention runs again later
                 self._retain(known, log)
         return appended
 
@@ -312,7 +315,7 @@ class EmbeddedBroker:
     def read_batches(
         self, topic: str, shard: int, offset: int, limits: ReadBounds
     ) -> Batches | None:
-        """The batches with the records that `read` would give, as they stand in the files."""
+        """Returns the batches with the records of a `read`, as they are in the files."""
         return self._log(topic, shard).read_batches(offset, limits)
 
     def read_latest(self, topic: str) -> dict[bytes, bytes]:
@@ -326,17 +329,16 @@ class EmbeddedBroker:
             compaction.compact(log, self._clock(), self._topic(topic).definition)
 
     def compaction_steps(self) -> Generator[None]:
-        """Compacts what is due, a step of some milliseconds at a time; all in one thread. Stopping
-        early loses nothing."""
+        """Compacts topics that are due, in steps of some milliseconds, all in one thread; may be
+        stopped at any step."""
         for topic in self._all():
-            if (
-                topic.definition.compacted and topic.definition.name != OFFSETS
-            ):  # they are seen to at commits
+            # Committed offsets are compacted by commits.
+            if topic.definition.compacted and topic.definition.name != OFFSETS:
                 for log in topic.logs:
                     if compaction.is_due(log):
                         yield from compaction.steps(log, self._clock(), topic.definition)
 
-    def lookup(self, topic: str, key: bytes) -> Found | None:
+    def lookup(self, topic: str, key: bytes) -> LookupResult | None:
         return self._compacted(topic).lookup(key)
 
     def _compacted(self, name: str) -> Topic:
@@ -360,7 +362,7 @@ class EmbeddedBroker:
         self, group: str, topic: str, offsets: Mapping[int, int], *, fence: Fence | None = None
     ) -> None:
         check_name("group", group)
-        with self._definitions:  # or else a deletion meanwhile would leave them behind
+        with self._definitions:  # a deletion of the topic meanwhile would leave the offsets behind
             for shard, offset in offsets.items():
                 self._log(topic, shard)
                 if not 0 <= offset < 2**63:
@@ -370,8 +372,8 @@ class EmbeddedBroker:
                 raise Fenced(
                     f"a member of group {fence.group!r} does not commit for group {group!r}"
                 )
-            owned = self._coordinator.holding_unowned(group, places)
-            with owned if fence is None else self._coordinator.holding(fence, places):
+            owned = self._coordinator.guarded_unowned(group, places)
+            with owned if fence is None else self._coordinator.guarded(fence, places):
                 self._offsets.commit(group, topic, offsets)
 
     def committed(self, group: str, topic: str) -> dict[int, int]:
@@ -399,7 +401,7 @@ class EmbeddedBroker:
 
     def delete_group(self, group: str) -> None:
         with self._coordinator.without_members(group):
-            self._offsets.forget_group(group)
+            self._offsets.remove_group(group)
 
     def offset_for_time(self, topic: str, shard: int, timestamp_ms: int) -> int:
         return self._log(topic, shard).offset_for_time(timestamp_ms)
@@ -432,10 +434,10 @@ class EmbeddedBroker:
                 log.sync()
 
     def wait_for_data(self, timeout_s: float) -> bool:
-        return self._arrivals.wait(timeout_s)
+        return self._appends.wait(timeout_s)
 
     def wait_beyond(self, seen: int, timeout_s: float) -> int:
-        return self._arrivals.wait_beyond(seen, timeout_s)
+        return self._appends.wait_beyond(seen, timeout_s)
 
     def close(self) -> None:
         if self._flusher is not None:

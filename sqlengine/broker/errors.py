@@ -1,16 +1,22 @@
-"""What can go wrong with topics.
+"""The errors of the broker.
 
-ServiceError └── BrokerError            a topic, a shard or the data folder is at fault, or was
-asked for the impossible
-    ├── TopicNotFound ├── TopicExists ├── OffsetOutOfRange   records were removed, or never existed
-    ├── Fenced             who acts is no owner (any more): nothing was done │   └── NameTaken
-    another process has joined under the member's name ├── BrokerFull         no space: nothing was
-    written; the same append works once there is (`TryAgain`) │   └── TopicFull      the topic holds
-    as much as it may: the same append works once something is removed ├── TooFast            a
-    client sends more than it may: nothing was done, the same works after `retry_ms` ├──
-    CorruptSegment     a file is damaged in the middle; nothing is dropped silently ├──
-    UnknownFormat      a file was written by another version ├── DataFolderLocked   another server
-    uses the folder └── BrokerUnreachable  a server's broker did not answer
+ServiceError
+└── BrokerError            a topic, a shard or the data folder is at fault, or an invalid request
+    ├── TopicNotFound
+    ├── TopicExists
+    ├── OffsetOutOfRange   records were removed, or never existed
+    ├── Fenced             the caller is not the owner (any more): nothing was done
+    │   └── NameTaken      another process has joined under the member's name
+    ├── BrokerFull         no disk space: nothing was written, the same append works once there
+    │   │                  is (`TryAgain`)
+    │   └── TopicFull      the topic has its maximal size: the same append works once something
+    │                      is removed
+    ├── TooFast            a client exceeds its rate: nothing was done, the same request works
+    │                      after `retry_ms`
+    ├── CorruptSegment     a file is damaged in the middle; nothing is dropped silently
+    ├── UnknownFormat      a file was written by another version
+    ├── DataFolderLocked   another server uses the folder
+    └── BrokerUnreachable  a server's broker did not answer
 """
 
 from __future__ import annotations
@@ -116,8 +122,8 @@ def topic_full(name: str, size: int, most: int) -> TopicFull:
 
 
 @contextmanager
-def telling_of_a_full_disk(where: str) -> Iterator[None]:
-    """BrokerFull for OSError where there is no space; others go on as they are."""
+def raising_broker_full(where: str) -> Iterator[None]:
+    """Raises BrokerFull for an OSError that means there is no space; others pass."""
     try:
         yield
     except OSError as error:

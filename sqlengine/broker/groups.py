@@ -1,4 +1,4 @@
-"""Where groups of consumers go on reading: a compacted topic, and its last values in memory."""
+"""The committed offsets of consumer groups: a compacted topic, with its last values in memory."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Append = Callable[[list[bytes], list[bytes | None]], None]
 
 
 class GroupOffsets:
-    """The committed offsets over the log of the topic `_offsets`; `append` writes to it keys and
-    values as a batch."""
+    """The committed offsets in the topic `_offsets`; `append` writes keys and values to it as one
+    batch."""
 
     def __init__(self, log: ShardLog, append: Append, compact: Callable[[], None]) -> None:
         self._append = append
@@ -43,15 +43,17 @@ class GroupOffsets:
             )
             self._known.update(entries)
             if self._log.size > max(_COMPACT_BYTES, 2 * self._compacted_size):
-                with suppress(
-                    BrokerError
-                ):  # the offsets are committed; the next commit tries again
+                # The offsets are committed in any case; the next commit compacts again.
+                with suppress(BrokerError):
                     self._compact()
                 self._compacted_size = self._log.size
 
     def cut_back(self, end_of: Callable[[str, int], int]) -> None:
-        """A loss of power may take records that a group has committed: it goes on with those that
-        come in their place. Without space they stay as they are until the next start."""
+        """Lowers offsets beyond the end of their shard, whose records a power failure has lost.
+
+        The group continues with the records that replace them. Without disk space the offsets stay
+        until the next start.
+        """
         with self._lock:
             known = list(self._known.items())
         for (group, topic, shard), offset in known:
@@ -75,29 +77,29 @@ class GroupOffsets:
             }
 
     def groups(self) -> dict[str, dict[str, dict[int, int]]]:
-        """Group -> topic -> shard -> offset."""
-        found: dict[str, dict[str, dict[int, int]]] = {}
+        """Returns group -> topic -> shard -> offset."""
+        offsets_of: dict[str, dict[str, dict[int, int]]] = {}
         with self._lock:
             for (group, topic, shard), offset in sorted(self._known.items()):
-                found.setdefault(group, {}).setdefault(topic, {})[shard] = offset
-        return found
+                offsets_of.setdefault(group, {}).setdefault(topic, {})[shard] = offset
+        return offsets_of
 
     def topics(self) -> set[str]:
         with self._lock:
             return {topic for _, topic, _ in self._known}
 
-    def forget(self, topic: str) -> None:
-        """Removes what was committed for `topic`."""
+    def remove_topic(self, topic: str) -> None:
+        """Removes the offsets committed for `topic`."""
         self._remove(lambda _, committed: committed == topic)
 
-    def forget_group(self, group: str) -> None:
-        """Removes what `group` committed."""
+    def remove_group(self, group: str) -> None:
+        """Removes the offsets committed by `group`."""
         self._remove(lambda owner, _: owner == group)
 
-    def _remove(self, is_gone: Callable[[str, str], bool]) -> None:
+    def _remove(self, matches: Callable[[str, str], bool]) -> None:
         with self._lock:
-            gone = [key for key in self._known if is_gone(key[0], key[1])]
-            if gone:
-                self._append([*map(msgspec.json.encode, gone)], [None] * len(gone))
-            for key in gone:
+            removed = [key for key in self._known if matches(key[0], key[1])]
+            if removed:
+                self._append([*map(msgspec.json.encode, removed)], [None] * len(removed))
+            for key in removed:
                 del self._known[key]

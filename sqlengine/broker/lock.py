@@ -1,4 +1,4 @@
-"""One server per data folder."""
+"""The lock of a data folder: one server per folder."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 from weakref import WeakSet
 
-from sqlengine.broker.errors import DataFolderLocked, telling_of_a_full_disk
+from sqlengine.broker.errors import DataFolderLocked, raising_broker_full
 from sqlengine.system.disk import MACHINE, Disk, make_folders
 
-# A forked child shares the lock; it would hold it beyond its parent's death.
+# A forked child inherits the lock, and would hold it beyond its parent's death.
 _held: WeakSet[FolderLock] = WeakSet()
 
 
@@ -23,17 +23,19 @@ os.register_at_fork(after_in_child=_drop_in_child)
 
 
 class FolderLock:
-    """Holds `folder`/lock until `release` or the death of the process. Raises DataFolderLocked when
-    another has it, and BrokerFull. With `lasting` a folder that it makes is there after a loss of
-    power."""
+    """Holds `folder`/lock until `release` or the death of the process.
+
+    Raises DataFolderLocked if another process has it, and BrokerFull. With `lasting`, a folder that
+    it creates survives a power failure.
+    """
 
     def __init__(self, folder: Path, disk: Disk = MACHINE, *, lasting: bool = False) -> None:
-        with telling_of_a_full_disk(f"data folder '{folder}'"):
+        with raising_broker_full(f"data folder '{folder}'"):
             make_folders(disk, folder, lasting=lasting, mode=0o700)
             fd = disk.open(folder / "lock", make=True)
         if not disk.lock(fd):
             raise _locked(folder, fd, disk)
-        with suppress(OSError):  # without space nobody is told who holds it
+        with suppress(OSError):  # the process id is information only: no space for it is no error
             disk.truncate(fd, 0)
             disk.pwrite(fd, b"%-20d" % os.getpid(), 0)
         self._disk = disk

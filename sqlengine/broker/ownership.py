@@ -1,5 +1,4 @@
-"""Who reads what: members of a group, the shards that each owns, and the proof of it that commits
-and appends carry."""
+"""Members of groups, their assigned shards, and the fences that commits and appends carry."""
 
 from __future__ import annotations
 
@@ -14,10 +13,11 @@ SESSION_MS = 30_000
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """Whoever acts with it is `member` of `group`, and was told so in `generation`.
+    """Proves that its holder is `member` of `group`, and knows the assignment of `generation`.
 
-    An append with it is refused once one of `claims` belongs to somebody else, or was given to the
-    member anew since; without claims, once the member is none any more."""
+    An append with it is rejected once one of `claims` belongs to another member, or was assigned to
+    the same member again since; without claims, once the member has left.
+    """
 
     group: str
     member: str
@@ -27,11 +27,11 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """What a member owns: per topic the shards, ascending. The generation grows with every change
-    of the group.
+    """The assignment of a member: by topic its shards, ascending.
 
-    `since` has the generation for each, in which the member got it: who knew an earlier one only
-    has lost it meanwhile."""
+    The generation grows with every change of the group. `since` has, for each shard, the generation
+    in which the member got it: a holder of an earlier one has lost the shard meanwhile.
+    """
 
     group: str
     member: str
@@ -40,7 +40,7 @@ class Membership:
     since: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def fence(self, topic: str, *shards: int) -> Fence:
-        """The proof of owning `shards` of `topic`."""
+        """Returns the proof of owning `shards` of `topic`."""
         return Fence(
             self.group, self.member, self.generation, tuple((topic, shard) for shard in shards)
         )
@@ -48,7 +48,7 @@ class Membership:
 
 @dataclass(frozen=True, slots=True)
 class MemberInfo:
-    """A member as others see it; `silent_ms` is the time since it last told of itself."""
+    """Describes a member; `silent_ms` is the time since its last heartbeat."""
 
     name: str
     topics: tuple[str, ...]
@@ -59,8 +59,8 @@ class MemberInfo:
 
 @dataclass(frozen=True, slots=True)
 class GroupInfo:
-    """A group: its members, and per topic and shard where it goes on reading. One without members
-    may have offsets."""
+    """Describes a group: its members, and the committed offsets by topic and shard. A group without
+    members may have offsets."""
 
     name: str
     generation: int
@@ -68,11 +68,12 @@ class GroupInfo:
     offsets: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
 
 
-def share(
-    places: Sequence[Place], wishes: Mapping[str, AbstractSet[str]], owners: Mapping[Place, str]
+def assign_shards(
+    places: Sequence[Place], topics_of: Mapping[str, AbstractSet[str]], owners: Mapping[Place, str]
 ) -> dict[Place, str]:
-    """An owner for each of `places` whose topic some member of `wishes` reads: all about as many,
-    few change.
+    """Assigns each of `places` to a member that reads its topic: balanced, with few changes.
+
+    Sticky assignment, as of Kafka's StickyAssignor; `topics_of` are the topics by member.
 
     The result depends on nothing but the arguments, whatever their order.
 
@@ -80,33 +81,34 @@ def share(
     >>> share([("t", 0), ("t", 1), ("t", 2)], {"a": {"t"}, "b": {"t"}}, before)
     {('t', 0): 'a', ('t', 1): 'a', ('t', 2): 'b'}
     """
-    mine: dict[str, list[Place]] = {member: [] for member in sorted(wishes)}
-    free: list[Place] = []
+    assigned: dict[str, list[Place]] = {member: [] for member in sorted(topics_of)}
+    unassigned: list[Place] = []
     for place in sorted(places):
         owner = owners.get(place)
-        if owner is not None and place[0] in wishes.get(owner, ()):
-            mine[owner].append(place)
+        if owner is not None and place[0] in topics_of.get(owner, ()):
+            assigned[owner].append(place)
         else:
-            free.append(place)
-    for place in free:
-        able = [member for member in mine if place[0] in wishes[member]]
-        if able:
-            mine[min(able, key=lambda member: len(mine[member]))].append(place)
-    while _move_one(mine, wishes):
+            unassigned.append(place)
+    for place in unassigned:
+        candidates = [member for member in assigned if place[0] in topics_of[member]]
+        if candidates:
+            assigned[min(candidates, key=lambda member: len(assigned[member]))].append(place)
+    while _move_one(assigned, topics_of):
         pass
-    return dict(sorted((place, member) for member, owned in mine.items() for place in owned))
+    return dict(sorted((place, member) for member, owned in assigned.items() for place in owned))
 
 
-def _move_one(mine: dict[str, list[Place]], wishes: Mapping[str, AbstractSet[str]]) -> bool:
-    """Moves a place from who has most to who has less by two at least; False when nobody has."""
-    by_load = sorted(mine, key=lambda member: len(mine[member]))
+def _move_one(assigned: dict[str, list[Place]], topics_of: Mapping[str, AbstractSet[str]]) -> bool:
+    """Moves a place from a member with most to one with at least two less; False if there
+    is none."""
+    by_load = sorted(assigned, key=lambda member: len(assigned[member]))
     for giver in reversed(by_load):
         for taker in by_load:
-            if len(mine[taker]) + 2 > len(mine[giver]):
+            if len(assigned[taker]) + 2 > len(assigned[giver]):
                 break
-            found = [place for place in mine[giver] if place[0] in wishes[taker]]
-            if found:
-                mine[giver].remove(max(found))
-                mine[taker].append(max(found))
+            movable = [place for place in assigned[giver] if place[0] in topics_of[taker]]
+            if movable:
+                assigned[giver].remove(max(movable))
+                assigned[taker].append(max(movable))
                 return True
     return False

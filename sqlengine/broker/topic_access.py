@@ -1,5 +1,4 @@
-"""Topics as people and other programs see them, in JSON: over HTTP, and on a data folder that no
-server uses."""
+"""Topics as JSON, over HTTP and on a data folder that no server uses."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from datetime import UTC, datetime
 from parser.errors import ServiceError
 from sqlengine.broker.base import Broker, Records, TopicInfo, TopicOptions, is_system
 from sqlengine.broker.errors import BrokerError
-from sqlengine.broker.storage.packing import COMPRESSIONS, Compression
+from sqlengine.broker.storage.compression import COMPRESSIONS, Compression
 
 Json = dict[str, object]
 
@@ -25,7 +24,7 @@ _OPTIONS = ("name", "shards", "compacted", *_CHANGES, "if_not_exists")
 
 
 class BadRequest(ServiceError):
-    """What was asked for makes no sense, whatever the topics are."""
+    """A request that is invalid whatever topics there are."""
 
     title = "bad request"
 
@@ -35,8 +34,8 @@ def list_topics(broker: Broker) -> Json:
 
 
 def create_topic(broker: Broker, asked: object) -> Json:
-    """A new topic from {"name", "shards", "compacted", "if_not_exists"} and what `alter_topic`
-    takes."""
+    """Creates a topic from {"name", "shards", "compacted", "if_not_exists"} and the options of
+    `alter_topic`."""
     if not isinstance(asked, Mapping) or not isinstance(asked.get("name"), str):
         raise BadRequest('a topic needs a "name"', hint='send {"name": "events", "shards": 1}')
     name = str(asked["name"])
@@ -54,8 +53,11 @@ def create_topic(broker: Broker, asked: object) -> Json:
 
 
 def alter_topic(broker: Broker, name: str, asked: object) -> Json:
-    """The topic with {"retention_ms", "retention_bytes", "delete_retention_ms", "max_bytes",
-    "compression"} as they are given; null removes a limit, what is not named stays."""
+    """Changes {"retention_ms", "retention_bytes", "delete_retention_ms", "max_bytes",
+    "compression"}.
+
+    null removes a limit; options that are not named stay.
+    """
     if not isinstance(asked, Mapping) or not asked:
         raise BadRequest("what is to change is missing", hint='send {"retention_ms": 86400000}')
     _refuse_unknown(asked, _CHANGES)
@@ -72,18 +74,18 @@ def _refuse_unknown(asked: Mapping[object, object], known: Collection[str]) -> N
 
 
 def _changes(asked: Mapping[object, object]) -> TopicOptions:
-    found = TopicOptions()
+    options = TopicOptions()
     if "retention_ms" in asked:
-        found["retention_ms"] = _number(asked, "retention_ms")
+        options["retention_ms"] = _number(asked, "retention_ms")
     if "retention_bytes" in asked:
-        found["retention_bytes"] = _number(asked, "retention_bytes")
+        options["retention_bytes"] = _number(asked, "retention_bytes")
     if "delete_retention_ms" in asked:
-        found["delete_retention_ms"] = _number(asked, "delete_retention_ms")
+        options["delete_retention_ms"] = _number(asked, "delete_retention_ms")
     if "max_bytes" in asked:
-        found["max_bytes"] = _number(asked, "max_bytes")
+        options["max_bytes"] = _number(asked, "max_bytes")
     if "compression" in asked:
-        found["compression"] = _compression(asked["compression"])
-    return found
+        options["compression"] = _compression(asked["compression"])
+    return options
 
 
 def _compression(value: object) -> Compression:
@@ -113,7 +115,7 @@ def _flag(asked: Mapping[object, object], key: str) -> bool:
 
 
 def delete_topic(broker: Broker, name: str, users: Collection[str] = ()) -> Json:
-    """Removes the topic, unless jobs read or write it."""
+    """Deletes the topic, unless jobs read or write it."""
     refuse_system(name)
     refuse_used(name, users)
     broker.delete_topic(name)
@@ -121,7 +123,7 @@ def delete_topic(broker: Broker, name: str, users: Collection[str] = ()) -> Json
 
 
 def refuse_used(name: str, users: Collection[str]) -> None:
-    """Without the topic these jobs could not go on."""
+    """Raises TopicInUse if there are `users`, which need the topic."""
     if users:
         names = sorted(users)
         shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
@@ -131,22 +133,21 @@ def refuse_used(name: str, users: Collection[str]) -> None:
 
 
 class TopicInUse(BrokerError):
-    """Jobs that run read or write it."""
+    """Running jobs read or write the topic."""
 
 
 def append_lines(
     broker: Broker, name: str, data: bytes, *, shard: int = 0, key: str | None = None, now_ms: int
 ) -> Json:
-    """Appends each line as a record, all of them at once; empty lines are none. Gives the
-    offsets."""
+    """Appends each non-empty line as a record, all in one batch; returns the offsets."""
     if name != COMMANDS:
         refuse_system(name)
     lines = [line for line in data.split(b"\n") if line]
     keys = [key.encode()] * len(lines) if key is not None else None
     if name == COMMANDS and keys is None:
         keys = [_command_id(line) for line in lines]
-    done = broker.append(name, shard, lines, keys=keys, timestamp_ms=now_ms)
-    return {"first_offset": done.first_offset, "next_offset": done.next_offset}
+    appended_batch = broker.append(name, shard, lines, keys=keys, timestamp_ms=now_ms)
+    return {"first_offset": appended_batch.first_offset, "next_offset": appended_batch.next_offset}
 
 
 def read_records(
@@ -159,9 +160,11 @@ def read_records(
     wait_s: float = 0,
     key: str | None = None,
 ) -> Json:
-    """Records of one shard from `offset` on (a number, 'earliest', 'latest' or a time): of the next
-    `limit` those with that `key`, if one is given. An empty answer comes after `wait_s` seconds,
-    and 1 at most."""
+    """Returns records of one shard from `offset` on (a number, 'earliest', 'latest' or a time).
+
+    Of the next `limit` records those with `key`, if given. An empty result is returned after
+    `wait_s` seconds, 1 at most.
+    """
     if limit < 0 or not math.isfinite(wait_s):
         raise BadRequest("a limit and a time to wait are numbers from 0 on")
     start = find_offset(broker, name, shard, offset)
@@ -181,8 +184,10 @@ def read_records(
 
 
 def find_offset(broker: Broker, name: str, shard: int, text: str) -> int:
-    """The offset that a person means: a number, 'earliest', 'latest', or a time such as
-    2026-01-31T12:00 (UTC unless it says otherwise), for the first record since then."""
+    """Resolves an offset given as text: a number, 'earliest', 'latest', or a time.
+
+    A time such as 2026-01-31T12:00 (UTC unless it says otherwise) is the first record since then.
+    """
     if text == "latest":
         return broker.end_offset(name, shard)
     if text == "earliest":
@@ -199,14 +204,14 @@ def find_offset(broker: Broker, name: str, shard: int, text: str) -> int:
 
 
 def compact_topic(broker: Broker, name: str) -> Json:
-    """Compacts the topic now, and tells what that saved."""
+    """Compacts the topic now; returns its size before and after."""
     before = broker.topic(name).bytes
     broker.compact(name)
     return {"name": name, "bytes_before": before, "bytes": broker.topic(name).bytes}
 
 
 def refuse_system(name: str) -> None:
-    """What the system writes must not be written by others."""
+    """Raises BadRequest for system topics, which only the system writes."""
     if is_system(name):
         raise BadRequest(
             f"topic '{name}' belongs to the system",
@@ -246,8 +251,8 @@ def topic_json(info: TopicInfo) -> Json:
 
 
 def records_json(records: Records, wanted: bytes | None = None) -> list[Json]:
-    """Values and keys as text, or as base64 under another name where they are no UTF-8; of one key
-    if `wanted`."""
+    """Returns values and keys as text, or as base64 under another name if they are not UTF-8; only
+    records of the key `wanted`, if given."""
     keys = records.keys.to_pylist() if records.keys is not None else [None] * records.num_rows
     rows = zip(
         records.offsets.tolist(),
@@ -256,14 +261,14 @@ def records_json(records: Records, wanted: bytes | None = None) -> list[Json]:
         records.values.to_pylist(),
         strict=True,
     )
-    found: list[Json] = []
+    rows_json: list[Json] = []
     for offset, timestamp, key, value in rows:
         if wanted is not None and key != wanted:
             continue
-        found.append(
+        rows_json.append(
             {"offset": offset, "timestamp": timestamp, **_text("key", key), **_text("value", value)}
         )
-    return found
+    return rows_json
 
 
 def _text(name: str, value: bytes | None) -> Json:

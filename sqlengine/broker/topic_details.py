@@ -1,4 +1,4 @@
-"""Shards and groups of topics as people and other programs see them, in JSON."""
+"""Shards and groups of topics as JSON, for people and other programs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from sqlengine.broker.topic_access import BadRequest, Json, find_offset, refuse_
 
 
 class Movable(Broker, Protocol):
-    """A broker whose shards can be moved from here: it runs in this process."""
+    """A broker in this process, whose shards can be moved."""
 
     def move_shard(self, topic: str, shard: int, folder: Path, *, data: bool = False) -> None: ...
 
 
 def describe_topic(broker: Broker, name: str) -> Json:
-    """What `topic_json` says, each shard with its size and folders, and each group with owners and
-    what it has to read."""
+    """Returns `topic_json` with each shard's size and folders, and each group's owners and lag."""
     info = broker.topic(name)
     shards = [
         {
@@ -38,16 +37,16 @@ def describe_topic(broker: Broker, name: str) -> Json:
 
 
 def list_groups(broker: Broker) -> Json:
-    """All groups, each with its members and topics."""
+    """Returns all groups with their members and topics."""
     ends: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
         t.name: (t.begin, t.end) for t in broker.topics()
     }
-    found = []
+    groups = []
     for group in broker.groups():
         topics = sorted(
             {*group.offsets, *(t for m in group.members for t in m.shards)} & ends.keys()
         )
-        found.append(
+        groups.append(
             {
                 "group": group.name,
                 "generation": group.generation,
@@ -64,7 +63,7 @@ def list_groups(broker: Broker) -> Json:
                 "topics": [{"topic": t} | _progress(group, t, *ends[t]) for t in topics],
             }
         )
-    return {"groups": found}
+    return {"groups": groups}
 
 
 def _progress(group: GroupInfo, topic: str, begin: tuple[int, ...], end: tuple[int, ...]) -> Json:
@@ -85,10 +84,11 @@ def _progress(group: GroupInfo, topic: str, begin: tuple[int, ...], end: tuple[i
 
 
 def reset_group(broker: Broker, group: str, asked: object) -> Json:
-    """Sets where a group goes on reading: {"topic", "to", "shard"}; `to` is what `find_offset`
-    takes, default all shards.
+    """Sets the offsets at which a group continues: {"topic", "to", "shard"}.
 
-    Fenced while the group has members."""
+    `to` is an offset as for `find_offset`; the default is all shards. Fenced while the group has
+    members.
+    """
     if not isinstance(asked, Mapping) or not all(
         isinstance(asked.get(k), str) for k in ("topic", "to")
     ):
@@ -116,7 +116,7 @@ def reset_group(broker: Broker, group: str, asked: object) -> Json:
 
 
 def delete_group(broker: Broker, group: str) -> Json:
-    """Forgets what the group committed. BrokerError when there is no such group."""
+    """Deletes the committed offsets of the group. BrokerError if there is no such group."""
     if group not in {known.name for known in broker.groups()}:
         raise BrokerError(f"group {group!r} does not exist")
     broker.delete_group(group)
@@ -124,8 +124,8 @@ def delete_group(broker: Broker, group: str) -> Json:
 
 
 def move_shard(broker: Movable, name: str, asked: object, volumes: tuple[Path, ...] | None) -> Json:
-    """Moves a shard: {"shard", "folder", "with_data"}. With `volumes` only into one of them or
-    below."""
+    """Moves a shard: {"shard", "folder", "with_data"}; with `volumes` only into or below one of
+    them."""
     if not isinstance(asked, Mapping) or not isinstance(asked.get("folder"), str):
         raise BadRequest('a move needs a "folder"', hint='send {"shard": 0, "folder": "/disk2"}')
     refuse_system(name)

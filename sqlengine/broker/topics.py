@@ -1,4 +1,4 @@
-"""A topic on disk: a folder with its definition and a folder per shard."""
+"""A topic on disk: a folder with its definition, and a folder per shard."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 
 import msgspec
 
-from sqlengine.broker.base import Found, TopicInfo
+from sqlengine.broker.base import LookupResult, TopicInfo
 from sqlengine.broker.errors import (
     BrokerError,
     CorruptSegment,
-    telling_of_a_full_disk,
+    raising_broker_full,
     unknown_format,
 )
 from sqlengine.broker.storage.chain import Options
+from sqlengine.broker.storage.compression import COMPRESSIONS, Compression
 from sqlengine.broker.storage.lookup import KeyIndex
-from sqlengine.broker.storage.packing import COMPRESSIONS, Compression
 from sqlengine.broker.storage.shard import ShardLog
 from sqlengine.system.disk import Disk, make_folders
 
@@ -30,8 +30,10 @@ MAX_SHARDS = 1024
 
 
 class Definition(msgspec.Struct, frozen=True):
-    """What `create_topic` was told, and by shard the folders that it was moved to since, absolute,
-    the latest last."""
+    """The definition of a topic, as in its JSON file.
+
+    `places` are the folders to which each shard was moved later: absolute, the latest last.
+    """
 
     name: str
     shards: int
@@ -45,12 +47,12 @@ class Definition(msgspec.Struct, frozen=True):
     format: int = FORMAT
 
     def folders(self, folder: Path, shard: int) -> list[Path]:
-        """The folders of a shard of the topic in `folder`."""
+        """Returns the folders of a shard of the topic in `folder`."""
         return [folder / str(shard), *map(Path, self.places.get(shard, ()))]
 
 
 class Topic:
-    """An open topic."""
+    """An open topic: its definition and the logs of its shards."""
 
     def __init__(self, folder: Path, definition: Definition, options: Options) -> None:
         self.folder = folder
@@ -64,8 +66,8 @@ class Topic:
         ]
         self._indexes: list[KeyIndex] = []
 
-    def lookup(self, key: bytes) -> Found | None:
-        """The last record of `key` that has a value, of the highest shard that has one."""
+    def lookup(self, key: bytes) -> LookupResult | None:
+        """Returns the last record of `key` with a value, from the highest shard that has one."""
         if not self._indexes:
             self._indexes = [KeyIndex(log) for log in self.logs]
         return next(
@@ -82,7 +84,8 @@ class Topic:
         return self.logs[shard]
 
     def alter(self, definition: Definition) -> None:
-        """Takes another definition, with the same shards. Raises OSError, and changes nothing."""
+        """Replaces the definition by one with the same shards. Raises OSError, and changes
+        nothing."""
         path = self.folder / _DEFINITION
         unfinished = path.with_suffix(".tmp")
         _write_definition(unfinished, definition, self._options)
@@ -94,7 +97,7 @@ class Topic:
             log.options = _for_topic(definition, self._options)
 
     def move(self, shard: int, to: Path) -> None:
-        """New records of a shard go to a folder below `to` from now on. Raises OSError and
+        """Directs new records of a shard to a new folder below `to`. Raises OSError and
         BrokerError."""
         log, disk = self.log(shard), self.disk
         folder = to / f"{self.definition.name}-{shard}-{disk.random(8).hex()}"
@@ -111,7 +114,7 @@ class Topic:
 
     @property
     def size(self) -> int:
-        """Bytes on disk."""
+        """The size on disk, in bytes."""
         return sum(log.size for log in self.logs)
 
     def info(self) -> TopicInfo:
@@ -136,7 +139,7 @@ class Topic:
 
 
 def _for_topic(definition: Definition, options: Options) -> Options:
-    """Segments are small enough for what is to be removed."""
+    """Returns options with segments small enough for retention by size to be precise."""
     if definition.retention_bytes is None:
         return options
     share = max(_MIN_SEGMENT_BYTES, definition.retention_bytes // 4)
@@ -144,7 +147,7 @@ def _for_topic(definition: Definition, options: Options) -> Options:
 
 
 def check_definition(definition: Definition) -> None:
-    """Raises BrokerError for options that make no sense."""
+    """Raises BrokerError for contradictory or impossible options."""
     if definition.shards < 1:
         raise BrokerError(f"topic {definition.name!r} needs at least one shard")
     if definition.shards > MAX_SHARDS:
@@ -174,7 +177,7 @@ def check_definition(definition: Definition) -> None:
 
 
 def create_topic(parent: Path, trash: Path, definition: Definition, options: Options) -> Topic:
-    """Makes the topic's folder as a whole. Raises OSError and leaves nothing."""
+    """Creates the topic's folder atomically. Raises OSError and leaves nothing."""
     disk = options.disk
     unfinished = _unused(trash, disk)
     try:
@@ -189,23 +192,22 @@ def create_topic(parent: Path, trash: Path, definition: Definition, options: Opt
         if options.synced:
             disk.sync_folder(parent)
     except OSError:
-        disk.remove_folder(unfinished)  # what stays there is removed at the next start
+        disk.remove_folder(unfinished)  # leftovers are removed at the next start
         raise
     return Topic(folder, definition, options)
 
 
 def open_topics(parent: Path, trash: Path, options: Options) -> dict[str, Topic]:
-    """All topics below `parent`. Raises CorruptSegment, UnknownFormat and BrokerFull."""
+    """Opens all topics below `parent`. Raises CorruptSegment, UnknownFormat and BrokerFull."""
     disk = options.disk
     _empty_trash(trash, disk)
-    with telling_of_a_full_disk(f"data folder '{parent.parent}'"):
+    with raising_broker_full(f"data folder '{parent.parent}'"):
         for folder in (parent, trash):
             disk.make_folder(folder, parents=True, mode=0o700)
         if options.synced:
             disk.sync_folder(parent.parent)
-            disk.sync_folder(
-                parent
-            )  # the process before may have died between a topic and its sync
+            # The previous process may have died between creating a topic and its sync.
+            disk.sync_folder(parent)
     topics: dict[str, Topic] = {}
     for folder in [parent / name for name in disk.names(parent) if name.endswith(_SUFFIX)]:
         definition = _read_definition(folder / _DEFINITION, disk)
@@ -214,7 +216,7 @@ def open_topics(parent: Path, trash: Path, options: Options) -> dict[str, Topic]
 
 
 def remove_topic(topic: Topic, trash: Path) -> None:
-    """Removes the folder; after a death on the way it is either there or in the trash."""
+    """Removes the topic's folder; after a crash meanwhile it is either in place or in the trash."""
     topic.close()
     disk = topic.disk
     target = _unused(trash, disk)
@@ -225,13 +227,12 @@ def remove_topic(topic: Topic, trash: Path) -> None:
 
 
 def _empty_trash(trash: Path, disk: Disk) -> None:
-    """Removes what deletions and creations left that were interrupted."""
+    """Removes leftovers of interrupted deletions and creations."""
     for name in disk.names(trash):
-        with suppress(OSError, BrokerError):  # what has no definition was never a topic
+        with suppress(OSError, BrokerError):  # without a definition it was never a topic
             _remove_places(_read_definition(trash / name / _DEFINITION, disk), disk)
-        disk.remove_folder(
-            trash / name
-        )  # the trash itself stays: a full disk might not take it again
+        # The trash folder itself stays: a full disk might have no space for it again.
+        disk.remove_folder(trash / name)
 
 
 def _remove_places(definition: Definition, disk: Disk) -> None:

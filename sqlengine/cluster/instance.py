@@ -12,7 +12,7 @@ from parser.errors import SqlError
 from sqlengine.broker.errors import BrokerError, BrokerUnreachable, Fenced
 from sqlengine.broker.ownership import Fence
 from sqlengine.broker.remote.client import RemoteBroker, Transport
-from sqlengine.broker.storage.ahead import LookingAhead
+from sqlengine.broker.remote.read_ahead import ReadAheadBroker
 from sqlengine.cluster.control_follower import ControlLogFollower
 from sqlengine.cluster.control_log import (
     Answer,
@@ -67,7 +67,7 @@ class Instance:
         stores: CheckpointStores,
     ) -> None:
         self.place = place
-        broker, self._broker = RemoteBroker(server), LookingAhead(server)
+        broker, self._broker = RemoteBroker(server), ReadAheadBroker(server)
         self._clock, self._now, self._usage = machine.clock, machine.threads.now, machine.usage
         self._registry = Registry(broker, config, machine)
         self._reports = Reports(broker, place.graph)
@@ -116,7 +116,7 @@ class Instance:
         server is gone."""
         busy = True
         while not stopping():
-            came = self._broker.look(0.0 if busy else IDLE_S)
+            came = self._broker.prefetch(0.0 if busy else IDLE_S)
             began, rows = time.monotonic(), self._rows_in()
             busy = self.turn()
             if (came or busy) and self._rows_in() - rows < FEW:
@@ -158,7 +158,7 @@ class Instance:
 
     def _open(self, index: int, fence: Callable[[], Fence]) -> Subtask:
         """The part, with all changes that the others have made."""
-        self._broker.forget()  # others may have written into its log since
+        self._broker.discard()  # others may have written into its log since
         part = open_part(self.place.graph, index, self._count, self._host, self._plans, fence)
         try:
             self._following.catch_up(part)

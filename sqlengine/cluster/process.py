@@ -14,7 +14,7 @@ import threading
 from types import FrameType
 
 from sqlengine.broker.errors import BrokerUnreachable
-from sqlengine.broker.remote.near import NearTransport
+from sqlengine.broker.remote.unix_socket import UnixSocketTransport
 from sqlengine.cluster.instance import Instance
 from sqlengine.cluster.subtask_stores import subtasks_folder
 from sqlengine.executors.build import OperatorFactory
@@ -48,7 +48,7 @@ def main() -> None:
         # The log of a part is cut where its checkpoint stands, which must not be lost then.
         stores = RocksStores(subtasks_folder(work.config), work.config.fsync)
         instance = Instance(
-            work.place, NearTransport(work.socket), work.config, THIS, factory, stores
+            work.place, UnixSocketTransport(work.socket), work.config, THIS, factory, stores
         )
         give_back()
         log.info(

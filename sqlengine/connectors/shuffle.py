@@ -18,7 +18,7 @@ from planner.logical.shuffle import KEY
 from sqlengine.batch import Batch
 from sqlengine.broker.base import Addition, Broker, Records, system_topic
 from sqlengine.broker.errors import BrokerError
-from sqlengine.broker.storage.packing import Compression
+from sqlengine.broker.storage.compression import Compression
 from sqlengine.connectors.base import Chunk, Sink, Source
 from sqlengine.formats.shuffle_records import SenderHeader, decode_header, encode_header
 

@@ -10,8 +10,8 @@ from sqlengine.api.broker import broker_blueprint
 from sqlengine.api.server import HttpServer
 from sqlengine.broker.base import Broker
 from sqlengine.broker.embedded import EmbeddedBroker
-from sqlengine.broker.remote.answering import answer
 from sqlengine.broker.remote.client import RemoteBroker, connect
+from sqlengine.broker.remote.request_handler import handle_request
 from sqlengine.system.threads import MachineThreads
 
 
@@ -72,6 +72,6 @@ def any_broker(request: pytest.FixtureRequest, folder: Path, clock: Clock) -> It
     yield (
         opened
         if request.param == "embedded"
-        else RemoteBroker(lambda question, _: answer(opened, question))
+        else RemoteBroker(lambda question, _: handle_request(opened, question))
     )
     opened.close()

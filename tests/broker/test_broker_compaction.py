@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlengine.broker.base import Broker, Found
+from sqlengine.broker.base import Broker, LookupResult
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerError
 
@@ -124,15 +124,15 @@ def test_a_key_is_looked_up(any_broker: Broker) -> None:
     any_broker.create_topic("t", 2, compacted=True)
     assert any_broker.lookup("t", b"a") is None
     any_broker.append("t", 0, [b"1", b"2", b"3"], keys=[b"a", b"b", b"a"], timestamp_ms=5)
-    assert any_broker.lookup("t", b"a") == Found(0, 2, 5, b"3")
+    assert any_broker.lookup("t", b"a") == LookupResult(0, 2, 5, b"3")
     any_broker.append("t", 1, [b"4"], keys=[b"a"], timestamp_ms=6)
-    assert any_broker.lookup("t", b"a") == Found(1, 0, 6, b"4")
+    assert any_broker.lookup("t", b"a") == LookupResult(1, 0, 6, b"4")
     any_broker.append("t", 1, [None], keys=[b"a"], timestamp_ms=7)
-    assert any_broker.lookup("t", b"a") == Found(0, 2, 5, b"3")
+    assert any_broker.lookup("t", b"a") == LookupResult(0, 2, 5, b"3")
     any_broker.compact("t")
     any_broker.append("t", 0, [b"5"], keys=[b"b"], timestamp_ms=8)
-    assert any_broker.lookup("t", b"a") == Found(0, 2, 5, b"3")
-    assert any_broker.lookup("t", b"b") == Found(0, 3, 8, b"5")
+    assert any_broker.lookup("t", b"a") == LookupResult(0, 2, 5, b"3")
+    assert any_broker.lookup("t", b"b") == LookupResult(0, 3, 8, b"5")
     any_broker.create_topic("plain")
     with pytest.raises(BrokerError, match="is not compacted"):
         any_broker.lookup("plain", b"a")

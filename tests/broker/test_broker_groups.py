@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from sqlengine.broker.base import Broker
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerError, Fenced, TopicNotFound
-from sqlengine.broker.ownership import Fence, Membership, share
+from sqlengine.broker.ownership import Fence, Membership, assign_shards
 from tests.broker.conftest import Clock
 
 
@@ -227,11 +227,11 @@ def test_a_share_is_fair_and_moves_little(
 ) -> None:
     places = [(topic, shard) for topic, count in topics.items() for shard in range(count)]
     owners = {p: data.draw(st.sampled_from("abcdx")) for p in places if data.draw(st.booleans())}
-    shared = share(places, wishes, owners)
-    assert shared == share(places[::-1], dict(reversed(wishes.items())), owners)
+    shared = assign_shards(places, wishes, owners)
+    assert shared == assign_shards(places[::-1], dict(reversed(wishes.items())), owners)
     assert set(shared) == {p for p in places if any(p[0] in w for w in wishes.values())}
     assert all(p[0] in wishes[member] for p, member in shared.items())
-    assert share(places, wishes, shared) == shared
+    assert assign_shards(places, wishes, shared) == shared
     loads = {member: sum(owner == member for owner in shared.values()) for member in wishes}
     for place, member in shared.items():
         assert all(

@@ -15,12 +15,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from sqlengine.broker.base import Broker, Records
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import OffsetOutOfRange
-from sqlengine.broker.remote.answering import answer
 from sqlengine.broker.remote.client import RemoteBroker
-from sqlengine.broker.storage import skimming
-from sqlengine.broker.storage.packing import COMPRESSIONS, Compression
+from sqlengine.broker.remote.request_handler import handle_request
+from sqlengine.broker.storage import small_batches
+from sqlengine.broker.storage.compression import COMPRESSIONS, Compression
 
-FEW = skimming.FEW
+FEW = small_batches.FEW
 PRESENT = st.one_of(st.binary(max_size=40), st.just(bytes(300)))
 VALUES = st.one_of(
     st.lists(PRESENT, max_size=6), st.lists(st.one_of(st.none(), PRESENT), max_size=6)
@@ -64,7 +64,7 @@ class BrokerMachine(RuleBasedStateMachine):
     )
     def create(self, compacted: bool, segment_bytes: int, packed: Compression) -> None:
         self.compacted = compacted
-        skimming.FEW = 1  # or else no example has so many batches that they are read together
+        small_batches.FEW = 1  # or else no example has so many batches that they are read together
         self.segment_bytes = segment_bytes
         self.models = [Model(), Model()]
         self.commits: dict[int, int] = {}
@@ -80,7 +80,9 @@ class BrokerMachine(RuleBasedStateMachine):
         )
         self.embedded = opened
         self.broker: Broker = (
-            RemoteBroker(lambda question, _: answer(opened, question)) if self.remote else opened
+            RemoteBroker(lambda question, _: handle_request(opened, question))
+            if self.remote
+            else opened
         )
 
     @rule(
@@ -261,7 +263,7 @@ class BrokerMachine(RuleBasedStateMachine):
                 assert (None if found is None else found.value) == latest.get(key)
 
     def teardown(self) -> None:
-        skimming.FEW = FEW
+        small_batches.FEW = FEW
         if hasattr(self, "broker"):
             self.embedded.close()
         shutil.rmtree(self.root)

@@ -12,7 +12,7 @@ import pytest
 
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import CorruptSegment, UnknownFormat
-from sqlengine.broker.storage import skimming
+from sqlengine.broker.storage import small_batches
 from tests.support import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
@@ -84,11 +84,11 @@ def test_a_flipped_bit_cuts_the_last_batch_and_is_an_error_anywhere_else(folder:
         assert path.read_bytes() == damaged
 
 
-@pytest.mark.parametrize("few", [1, skimming.FEW])
+@pytest.mark.parametrize("few", [1, small_batches.FEW])
 def test_damage_in_an_older_segment_is_an_error_when_it_is_read(
     folder: Path, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(skimming, "FEW", few)
+    monkeypatch.setattr(small_batches, "FEW", few)
     broker = EmbeddedBroker(folder, segment_bytes=300)
     broker.create_topic("t")
     for number in range(40):

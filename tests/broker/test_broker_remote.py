@@ -14,8 +14,8 @@ import pytest
 from sqlengine.broker.base import Addition, Broker
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerError, BrokerUnreachable
-from sqlengine.broker.remote.answering import answer
 from sqlengine.broker.remote.client import HttpTransport, RemoteBroker, connect
+from sqlengine.broker.remote.request_handler import handle_request
 from sqlengine.broker.remote.wire import Append
 from sqlengine.broker.storage.codec import Payload, encode
 from tests.support import PATIENCE_S
@@ -36,7 +36,7 @@ class Losing:
     def __call__(self, question: bytes, again: bool) -> bytes:
         while True:
             self.turn += 1
-            answered = answer(self.broker, question)
+            answered = handle_request(self.broker, question)
             if self.turn % 2 == 0:
                 return answered
             if not again:
@@ -95,7 +95,7 @@ def test_a_batch_that_readers_would_trip_over_is_refused(
 ) -> None:
     broker.create_topic("t")
     question = msgspec.msgpack.encode(Append("t", 0, payload, 0))
-    remote = RemoteBroker(lambda _, again: answer(broker, question))
+    remote = RemoteBroker(lambda _, again: handle_request(broker, question))
     with pytest.raises(BrokerError, match=r"malformed|cannot be unpacked"):
         remote.append("t", 0, [b"replaced on the way"], timestamp_ms=0)
     assert records(broker) == []
@@ -105,7 +105,7 @@ def test_a_batch_that_readers_would_trip_over_is_refused(
     "question", [b"", b"\xc1", b"{}", msgspec.msgpack.encode({"type": "Steal"})]
 )
 def test_what_is_no_question_is_answered(broker: EmbeddedBroker, question: bytes) -> None:
-    remote = RemoteBroker(lambda _, again: answer(broker, question))
+    remote = RemoteBroker(lambda _, again: handle_request(broker, question))
     with pytest.raises(BrokerError, match="the request cannot be read"):
         remote.topics()
 
@@ -124,7 +124,7 @@ def test_the_system_keeps_its_topics(http_broker: RemoteBroker) -> None:
 def test_who_waits_leaves_room_for_others(broker: EmbeddedBroker) -> None:
     broker.create_topic("t")
     waiting = threading.BoundedSemaphore(1)
-    remote = RemoteBroker(lambda question, _: answer(broker, question, waiting=waiting))
+    remote = RemoteBroker(lambda question, _: handle_request(broker, question, waiting=waiting))
     remote.wait_for_data(0)
     with waiting:  # all that may wait do
         assert not remote.wait_for_data(0.01)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from sqlengine.broker.remote.answering import answer
+from sqlengine.broker.remote.request_handler import handle_request
 from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.cluster.instance import Instance
 from sqlengine.config import Config
@@ -87,7 +87,7 @@ class Led:
         place = Place(name, graph, self.config.session_ms)
 
         def ask(question: bytes, again: bool) -> bytes:
-            return answer(self.engine.broker, question)
+            return handle_request(self.engine.broker, question)
 
         instance = Instance(place, ask, config, THIS, OperatorFactory(config.rules), stores)
         stopping = self._stopping[name] = threading.Event()

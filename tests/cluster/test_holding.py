@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sqlengine.broker.remote.answering import answer
+from sqlengine.broker.remote.request_handler import handle_request
 from sqlengine.cluster.control_log import Done, Pause, Reports
 from sqlengine.cluster.instance import Instance
 from sqlengine.executors.build import OperatorFactory
@@ -39,7 +39,7 @@ def _instance(group: Led, name: str) -> Instance:
     stores = THIS.stores(config.data / "parts")
 
     def ask(question: bytes, again: bool) -> bytes:
-        return answer(group.engine.broker, question)
+        return handle_request(group.engine.broker, question)
 
     return Instance(place, ask, config, THIS, OperatorFactory(config.rules), stores)
 

@@ -14,7 +14,7 @@ from typing import ParamSpec, TypeVar
 import msgspec
 
 from sqlengine.broker.errors import BrokerUnreachable
-from sqlengine.broker.remote.near import NearTransport
+from sqlengine.broker.remote.unix_socket import UnixSocketTransport
 from sqlengine.broker.remote.wire import (
     AnyRequest,
     Append,
@@ -71,7 +71,7 @@ def point_asked(request: Request) -> str | None:
     return None
 
 
-class MortalTransport(NearTransport):
+class MortalTransport(UnixSocketTransport):
     """Within a change: the question was sent, and nobody is there for the answer."""
 
     def __init__(self, work: Work, fate: Fate) -> None:

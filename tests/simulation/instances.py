@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from parser.errors import ServiceError
 from sqlengine.broker.errors import BrokerUnreachable
-from sqlengine.broker.remote.answering import answer
+from sqlengine.broker.remote.request_handler import handle_request
 from sqlengine.broker.remote.wire import (
     Append,
     AppendAll,
@@ -212,7 +212,7 @@ class SimulatedProcess:
         if broker is None:
             raise BrokerUnreachable("the server is gone")
         try:
-            answered = answer(broker, question, self._is_asked)
+            answered = handle_request(broker, question, self._is_asked)
         except _Dies:
             raise
         except Death:

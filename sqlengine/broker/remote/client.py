@@ -1,4 +1,4 @@
-"""The broker of a server, for other processes: the same interface, over HTTP."""
+"""A client of the broker of a server: the same interface, over HTTP or another transport."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sqlengine.broker.base import (
     Addition,
     Appended,
     Column,
-    Found,
+    LookupResult,
     Records,
     ShardInfo,
     TopicInfo,
@@ -26,9 +26,8 @@ from sqlengine.broker.errors import BrokerError, BrokerUnreachable
 from sqlengine.broker.ownership import SESSION_MS, Fence, GroupInfo, Membership
 from sqlengine.broker.remote.wire import (
     MAX_WAIT_S,
-    ONCE,
+    NOT_IDEMPOTENT,
     AlterTopic,
-    Answered,
     Append,
     AppendAll,
     ApplyRetention,
@@ -48,6 +47,7 @@ from sqlengine.broker.remote.wire import (
     Leave,
     Lookup,
     OffsetForTime,
+    RawResponse,
     Read,
     ReadAll,
     Request,
@@ -59,24 +59,24 @@ from sqlengine.broker.remote.wire import (
     appends_of,
 )
 from sqlengine.broker.storage.codec import compress, encode
-from sqlengine.broker.storage.latest import latest
-from sqlengine.broker.storage.packing import Compression
+from sqlengine.broker.storage.compression import Compression
+from sqlengine.broker.storage.latest_values import latest_values
 from sqlengine.broker.storage.reading import Batches, ReadBounds, records_of
 
 T = TypeVar("T")
 PATH = "/api/v1/broker"
-# Servers close connections that rest for longer.
-_REST_S = 60.0
-_PATIENCE_S = 300
-_ASK_AGAIN_S = 0.05
+# Servers close connections that are idle for longer.
+_IDLE_S = 60.0
+_TIMEOUT_S = 300
+_RETRY_S = 0.05
 
 Transport: TypeAlias = Callable[[bytes, bool], bytes]
 
-_ANSWERED = msgspec.msgpack.Decoder(Answered)
+_RESPONSE = msgspec.msgpack.Decoder(RawResponse)
 _NOTHING: msgspec.msgpack.Decoder[None] = msgspec.msgpack.Decoder(None)
 _NUMBER = msgspec.msgpack.Decoder(int)
 _MAYBE_NUMBER: msgspec.msgpack.Decoder[int | None] = msgspec.msgpack.Decoder(int | None)
-_FOUND: msgspec.msgpack.Decoder[Found | None] = msgspec.msgpack.Decoder(Found | None)
+_FOUND: msgspec.msgpack.Decoder[LookupResult | None] = msgspec.msgpack.Decoder(LookupResult | None)
 _OFFSETS = msgspec.msgpack.Decoder(dict[int, int])
 _TOPIC = msgspec.msgpack.Decoder(TopicInfo)
 _TOPICS = msgspec.msgpack.Decoder(list[TopicInfo])
@@ -92,9 +92,11 @@ _GROUPS = msgspec.msgpack.Decoder(list[GroupInfo])
 
 
 class RemoteBroker:
-    """A `Broker` behind `transport`, which carries a question there and brings the answer (see
-    wire); it is told whether the question may be asked again when the answer is lost. Batches are
-    made and taken apart here."""
+    """A `Broker` behind `transport`, which sends a request and returns the response (see wire).
+
+    The transport's second argument tells whether it may repeat the request when the response is
+    lost. Batches are encoded and decoded here.
+    """
 
     def __init__(self, transport: Transport, close: Callable[[], None] = lambda: None) -> None:
         self._transport = transport
@@ -102,15 +104,15 @@ class RemoteBroker:
         self._seen = threading.local()
         self._compressions: dict[str, Compression] = {}
 
-    def _ask(self, request: Request, decoder: msgspec.msgpack.Decoder[T]) -> T:
-        again = not isinstance(request, ONCE) or (
+    def _request(self, request: Request, decoder: msgspec.msgpack.Decoder[T]) -> T:
+        retryable = not isinstance(request, NOT_IDEMPOTENT) or (
             isinstance(request, Append | AppendAll)
             and all(a.writer is not None for a in appends_of(request))
         )
-        answered = _ANSWERED.decode(self._transport(msgspec.msgpack.encode(request), again))
-        if answered.failure is not None:
-            raise answered.failure.error()
-        return decoder.decode(answered.result)
+        response = _RESPONSE.decode(self._transport(msgspec.msgpack.encode(request), retryable))
+        if response.failure is not None:
+            raise response.failure.error()
+        return decoder.decode(response.result)
 
     def create_topic(
         self,
@@ -121,22 +123,22 @@ class RemoteBroker:
         if_not_exists: bool = False,
         **options: Unpack[TopicOptions],
     ) -> TopicInfo:
-        return self._ask(CreateTopic(name, shards, compacted, if_not_exists, options), _TOPIC)
+        return self._request(CreateTopic(name, shards, compacted, if_not_exists, options), _TOPIC)
 
     def alter_topic(self, name: str, **changes: Unpack[TopicOptions]) -> TopicInfo:
-        return self._ask(AlterTopic(name, changes), _TOPIC)
+        return self._request(AlterTopic(name, changes), _TOPIC)
 
     def delete_topic(self, name: str) -> None:
-        self._do(DeleteTopic(name))
+        self._execute(DeleteTopic(name))
 
     def topics(self) -> list[TopicInfo]:
-        return self._ask(Topics(), _TOPICS)
+        return self._request(Topics(), _TOPICS)
 
     def topic(self, name: str) -> TopicInfo:
-        return self._ask(GetTopic(name), _TOPIC)
+        return self._request(GetTopic(name), _TOPIC)
 
     def shards(self, topic: str) -> list[ShardInfo]:
-        return self._ask(Shards(topic), _SHARDS)
+        return self._request(Shards(topic), _SHARDS)
 
     def append(
         self,
@@ -154,21 +156,21 @@ class RemoteBroker:
         addition = Addition(
             topic, shard, values, timestamp_ms, keys, writer, epoch, fence, compression
         )
-        return self._ask(self._packed(addition), _APPENDED)
+        return self._request(self._encoded(addition), _APPENDED)
 
     def append_all(self, additions: Sequence[Addition]) -> list[Appended]:
         return (
-            self._ask(AppendAll(tuple(map(self._packed, additions))), _ALL_APPENDED)
+            self._request(AppendAll(tuple(map(self._encoded, additions))), _ALL_APPENDED)
             if additions
             else []
         )
 
-    def _packed(self, a: Addition) -> Append:
+    def _encoded(self, a: Addition) -> Append:
         payload = compress(encode(a.values, a.keys), a.compression or self._compression(a.topic))
         return Append(a.topic, a.shard, payload, a.timestamp_ms, a.writer, a.epoch, a.fence)
 
     def _compression(self, topic: str) -> Compression:
-        """The topic's, as it was when it was first asked for: whoever reads can tell."""
+        """Returns the topic's compression as of the first append; readers handle any."""
         known = self._compressions.get(topic)
         if known is None:
             known = self._compressions[topic] = self.topic(topic).compression
@@ -184,20 +186,23 @@ class RemoteBroker:
         max_bytes: int = 8 << 20,
         until: int | None = None,
     ) -> Records | None:
-        asked = Read(topic, shard, offset, max_records, max_bytes, until)
-        batches = self._ask(asked, _BATCHES)
-        return None if batches is None else self.opened(asked, batches)
+        request = Read(topic, shard, offset, max_records, max_bytes, until)
+        batches = self._request(request, _BATCHES)
+        return None if batches is None else self.decoded(request, batches)
 
     def read_all(self, reads: tuple[Read, ...], timeout_s: float = 0.0) -> list[Batches | None]:
-        """What several reads give, each to be `opened`; waits so long (a second at most) until one
-        gives anything. Raises what the first of them raises."""
-        return self._ask(ReadAll(reads, timeout_s), _ALL_BATCHES)
+        """Executes several reads, each result to be `decoded`; waits `timeout_s` (1 s at most)
+        until one has data.
 
-    def opened(self, asked: Read, batches: Batches) -> Records:
-        """The records that a read gave."""
-        limits = ReadBounds(asked.max_records, asked.max_bytes, asked.until)
+        Raises the error of the first read that fails.
+        """
+        return self._request(ReadAll(reads, timeout_s), _ALL_BATCHES)
+
+    def decoded(self, request: Read, batches: Batches) -> Records:
+        """Decodes the records of a read."""
+        limits = ReadBounds(request.max_records, request.max_bytes, request.until)
         return records_of(
-            asked.topic, asked.shard, [batches.run()], batches.reached, asked.offset, limits
+            request.topic, request.shard, [batches.run()], batches.reached, request.offset, limits
         )
 
     def read_latest(self, topic: str) -> dict[bytes, bytes]:
@@ -208,60 +213,60 @@ class RemoteBroker:
             )
         values: dict[bytes, bytes] = {}
         for shard, begin in enumerate(info.begin):
-            values |= latest(partial(self.read, topic, shard), begin)
+            values |= latest_values(partial(self.read, topic, shard), begin)
         return values
 
-    def lookup(self, topic: str, key: bytes) -> Found | None:
-        return self._ask(Lookup(topic, key), _FOUND)
+    def lookup(self, topic: str, key: bytes) -> LookupResult | None:
+        return self._request(Lookup(topic, key), _FOUND)
 
     def begin_offset(self, topic: str, shard: int) -> int:
-        return self._ask(BeginOffset(topic, shard), _NUMBER)
+        return self._request(BeginOffset(topic, shard), _NUMBER)
 
     def end_offset(self, topic: str, shard: int) -> int:
-        return self._ask(EndOffset(topic, shard), _NUMBER)
+        return self._request(EndOffset(topic, shard), _NUMBER)
 
     def last_epoch(self, topic: str, shard: int, writer: str) -> int | None:
-        return self._ask(LastEpoch(topic, shard, writer), _MAYBE_NUMBER)
+        return self._request(LastEpoch(topic, shard, writer), _MAYBE_NUMBER)
 
     def commit(
         self, group: str, topic: str, offsets: Mapping[int, int], *, fence: Fence | None = None
     ) -> None:
-        self._do(Commit(group, topic, dict(offsets), fence))
+        self._execute(Commit(group, topic, dict(offsets), fence))
 
     def committed(self, group: str, topic: str) -> dict[int, int]:
-        return self._ask(Committed(group, topic), _OFFSETS)
+        return self._request(Committed(group, topic), _OFFSETS)
 
     def join(
         self, group: str, member: str, topics: Sequence[str], *, session_ms: int = SESSION_MS
     ) -> Membership:
-        return self._ask(Join(group, member, tuple(topics), session_ms), _MEMBERSHIP)
+        return self._request(Join(group, member, tuple(topics), session_ms), _MEMBERSHIP)
 
     def heartbeat(self, group: str, member: str, generation: int) -> Membership:
-        return self._ask(Heartbeat(group, member, generation), _MEMBERSHIP)
+        return self._request(Heartbeat(group, member, generation), _MEMBERSHIP)
 
     def leave(self, group: str, member: str) -> None:
-        self._do(Leave(group, member))
+        self._execute(Leave(group, member))
 
     def groups(self) -> list[GroupInfo]:
-        return self._ask(Groups(), _GROUPS)
+        return self._request(Groups(), _GROUPS)
 
     def delete_group(self, group: str) -> None:
-        self._do(DeleteGroup(group))
+        self._execute(DeleteGroup(group))
 
     def offset_for_time(self, topic: str, shard: int, timestamp_ms: int) -> int:
-        return self._ask(OffsetForTime(topic, shard, timestamp_ms), _NUMBER)
+        return self._request(OffsetForTime(topic, shard, timestamp_ms), _NUMBER)
 
     def compact(self, topic: str) -> None:
-        self._do(Compact(topic))
+        self._execute(Compact(topic))
 
     def apply_retention(self) -> None:
-        self._do(ApplyRetention())
+        self._execute(ApplyRetention())
 
     def trim(self, topic: str, shard: int, before: int) -> None:
-        self._do(Trim(topic, shard, before))
+        self._execute(Trim(topic, shard, before))
 
     def sync(self) -> None:
-        self._do(Sync())
+        self._execute(Sync())
 
     def wait_for_data(self, timeout_s: float) -> bool:
         seen: int = getattr(self._seen, "count", 0)
@@ -269,26 +274,26 @@ class RemoteBroker:
         while True:
             asked = time.monotonic()
             wait = max(0.0, min(until - asked, MAX_WAIT_S))
-            count = self._seen.count = self._ask(Wait(seen, wait), _NUMBER)
+            count = self._seen.count = self._request(Wait(seen, wait), _NUMBER)
             now = time.monotonic()
             if count != seen or now >= until:
                 return count != seen
-            if now - asked < wait / 2:  # too many wait there already
-                time.sleep(min(_ASK_AGAIN_S, until - now))
+            if now - asked < wait / 2:  # the server has too many waiting requests: it did not wait
+                time.sleep(min(_RETRY_S, until - now))
 
     def close(self) -> None:
-        """Closes what leads to the server, whose broker stays open."""
+        """Closes the transport; the server's broker stays open."""
         self._close()
 
-    def _do(self, request: Request) -> None:
-        self._ask(request, _NOTHING)
+    def _execute(self, request: Request) -> None:
+        self._request(request, _NOTHING)
 
 
 class HttpTransport:
-    """POSTs questions to a server's `PATH`, over connections that are kept: as many as threads ask
-    at once.
+    """POSTs requests to a server's `PATH` over pooled connections, as many as threads use at once.
 
-    Raises BrokerUnreachable when nothing answers, or something else does."""
+    Raises BrokerUnreachable if nothing answers, or something else does.
+    """
 
     def __init__(self, server: str, token: str | None = None) -> None:
         parts = urllib.parse.urlsplit(server)
@@ -302,34 +307,34 @@ class HttpTransport:
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token}"
         self._lock = threading.Lock()
-        self._resting: list[tuple[float, http.client.HTTPConnection]] = []
+        self._idle: list[tuple[float, http.client.HTTPConnection]] = []
 
-    def __call__(self, question: bytes, again: bool) -> bytes:
-        kept = self._take()
+    def __call__(self, request_data: bytes, retryable: bool) -> bytes:
+        pooled = self._take()
         try:
-            return self._send(kept or self._connect(), question)
+            return self._send(pooled or self._connect(), request_data)
         except (http.client.HTTPException, OSError) as error:
-            if kept is None or not again:
-                raise self._unreachable(error, again) from None
-        try:  # the server may have closed the connection while it rested
-            return self._send(self._connect(), question)
+            if pooled is None or not retryable:
+                raise self._unreachable(error, retryable) from None
+        try:  # the server may have closed the connection while it was idle
+            return self._send(self._connect(), request_data)
         except (http.client.HTTPException, OSError) as error:
-            raise self._unreachable(error, again) from None
+            raise self._unreachable(error, retryable) from None
 
     def close(self) -> None:
-        """Closes the connections that rest. Others are made when something is asked."""
+        """Closes the idle connections; requests open new ones."""
         with self._lock:
-            resting, self._resting = self._resting, []
-        for _, connection in resting:
+            idle, self._idle = self._idle, []
+        for _, connection in idle:
             connection.close()
 
     def _take(self) -> http.client.HTTPConnection | None:
-        """A connection that was used lately."""
+        """Returns a connection that was used recently, if there is one."""
         with self._lock:
-            since, connection = self._resting.pop() if self._resting else (0.0, None)
-        if connection is not None and time.monotonic() - since > _REST_S:
+            since, connection = self._idle.pop() if self._idle else (0.0, None)
+        if connection is not None and time.monotonic() - since > _IDLE_S:
             connection.close()
-            self.close()  # those below rest for longer
+            self.close()  # those below it are idle for longer
             return None
         return connection
 
@@ -339,12 +344,12 @@ class HttpTransport:
             if self._address.scheme == "https"
             else http.client.HTTPConnection
         )
-        return kind(self._address.hostname or "", self._address.port, timeout=_PATIENCE_S)
+        return kind(self._address.hostname or "", self._address.port, timeout=_TIMEOUT_S)
 
-    def _send(self, connection: http.client.HTTPConnection, question: bytes) -> bytes:
+    def _send(self, connection: http.client.HTTPConnection, request_data: bytes) -> bytes:
         try:
             connection.request(
-                "POST", self._address.path.rstrip("/") + PATH, question, self._headers
+                "POST", self._address.path.rstrip("/") + PATH, request_data, self._headers
             )
             response = connection.getresponse()
             data = response.read()
@@ -352,7 +357,7 @@ class HttpTransport:
             connection.close()
             raise
         with self._lock:
-            self._resting.append((time.monotonic(), connection))
+            self._idle.append((time.monotonic(), connection))
         if response.status != 200:
             raise BrokerUnreachable(
                 f"{self._server} does not serve its broker",
@@ -361,8 +366,8 @@ class HttpTransport:
             )
         return data
 
-    def _unreachable(self, error: Exception, again: bool) -> BrokerUnreachable:
-        unknown = "" if again else "; whether the server did what it was asked for is not known"
+    def _unreachable(self, error: Exception, retryable: bool) -> BrokerUnreachable:
+        unknown = "" if retryable else "; whether the server did what it was asked for is not known"
         return BrokerUnreachable(
             f"no answer from {self._server}",
             detail=f"{str(error) or type(error).__name__}{unknown}",
@@ -370,6 +375,6 @@ class HttpTransport:
 
 
 def connect(server: str, token: str | None = None) -> RemoteBroker:
-    """The broker of the server at that URL."""
+    """Returns a client of the broker of the server at that URL."""
     transport = HttpTransport(server, token)
     return RemoteBroker(transport, transport.close)

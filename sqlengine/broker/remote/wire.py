@@ -1,7 +1,8 @@
-"""What other processes ask a broker, and what it answers: one MessagePack message each way,
-whatever carries them.
+"""The messages between a broker and other processes: one MessagePack message each way, over any
+transport.
 
-Batches are sent as whoever appends has made them, and read as they stand in the files."""
+Batches are sent as the appending client has encoded them, and returned as they are in the files.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ MAX_WAIT_S = 1.0
 
 
 class Served(Broker, Protocol):
-    """A broker that takes and gives batches as bytes."""
+    """A broker that takes and returns encoded batches."""
 
     def append_payload(
         self,
@@ -40,13 +41,14 @@ class Served(Broker, Protocol):
     ) -> Batches | None: ...
 
     def wait_beyond(self, seen: int, timeout_s: float) -> int:
-        """The number of appends once it is not `seen` any more, or after that time."""
+        """Returns the number of appends once it is not `seen` any more, or after that time."""
 
 
 class Request(msgspec.Struct, frozen=True, tag=True):
-    """A question. What it asks for comes from `answer`."""
+    """A request; `execute` returns the result. The tags on the wire are the names of the
+    subclasses."""
 
-    def answer(self, broker: Served) -> object:
+    def execute(self, broker: Served) -> object:
         raise NotImplementedError
 
 
@@ -57,7 +59,7 @@ class CreateTopic(Request, frozen=True):
     if_not_exists: bool
     options: TopicOptions
 
-    def answer(self, broker: Served) -> object:
+    def execute(self, broker: Served) -> object:
         return broker.create_topic(
             self.topic,
             self.shards,
@@ -71,33 +73,33 @@ class AlterTopic(Request, frozen=True):
     topic: str
     changes: TopicOptions
 
-    def answer(self, broker: Served) -> object:
+    def execute(self, broker: Served) -> object:
         return broker.alter_topic(self.topic, **self.changes)
 
 
 class DeleteTopic(Request, frozen=True):
     topic: str
 
-    def answer(self, broker: Served) -> None:
+    def execute(self, broker: Served) -> None:
         broker.delete_topic(self.topic)
 
 
 class Topics(Request, frozen=True):
-    def answer(self, broker: Served) -> object:
+    def execute(self, broker: Served) -> object:
         return broker.topics()
 
 
 class GetTopic(Request, frozen=True):
     topic: str
 
-    def answer(self, broker: Served) -> object:
+    def execute(self, broker: Served) -> object:
         return broker.topic(self.topic)
 
 
 class Shards(Request, frozen=True):
     topic: str
 
-    def answer(self, broker: Served) -> object:
+    def execute(self, broker: Served) -> object:
         return broker.shards(self.topic)
 
 
@@ -110,7 +112,7 @@ class Append(Request, frozen=True):
     epoch: int | None = None
     fence: Fence | None = None
 
-    def answer(self, broker: Served) -> object:
+    def execute(self, broker: Served) -> object:
         check(self.payload)
         return broker.append_payload(
             self.topic,
@@ -126,12 +128,12 @@ class Append(Request, frozen=True):
 class AppendAll(Request, frozen=True):
     appends: tuple[Append, ...]
 
-    def answer(self, broker: Served) -> object:
-        return [append.answer(broker) for append in self.appends]
+    def execute(self, broker: Served) -> object:
+        return [append.execute(broker) for append in self.appends]
 
 
 def appends_of(request: Request) -> tuple[Append, ...]:
-    """What a request appends."""
+    """Returns the appends of a request."""
     if isinstance(request, AppendAll):
         return request.appends
     return (request,) if isinstance(request, Append) else ()
@@ -145,23 +147,23 @@ class Read(Request, frozen=True):
     max_bytes: int
     until: int | None
 
-    def answer(self, broker: Served) -> object:
+    def execute(self, broker: Served) -> object:
         limits = ReadBounds(self.max_records, self.max_bytes, self.until)
         return broker.read_batches(self.topic, self.shard, self.offset, limits)
 
 
 class ReadAll(Request, frozen=True):
-    """Waits at most so long until one of them has anything."""
+    """Several reads; waits up to `timeout_s` until one of them has data."""
 
     reads: tuple[Read, ...]
     timeout_s: float = 0.0
 
-    def answer(self, broker: Served) -> object:
+    def execute(self, broker: Served) -> object:
         until = time.monotonic() + min(self.timeout_s, MAX_WAIT_S)
         seen = broker.wait_beyond(-1, 0)
         while not self._any(broker) and (left := until - time.monotonic()) > 0:
             seen = broker.wait_beyond(seen, left)
-        return [read.answer(broker) for read in self.reads]
+        return [read.execute(broker) for read in self.reads]
 
     def _any(self, broker: Served) -> bool:
         return any(broker.end_offset(read.topic, read.shard) > read.offset for read in self.reads)
@@ -171,7 +173,7 @@ class Lookup(Request, frozen=True):
     topic: str
     key: bytes
 
-    def answer(self, broker: Served) -> object:
+    def execute(self, broker: Served) -> object:
         return broker.lookup(self.topic, self.key)
 
 
@@ -179,7 +181,7 @@ class BeginOffset(Request, frozen=True):
     topic: str
     shard: int
 
-    def answer(self, broker: Served) -> object:
+    def execute(self, broker: Served) -> object:
         return broker.begin_offset(self.topic, self.shard)
 
 
@@ -187,7 +189,7 @@ class EndOffset(Request, frozen=True):
     topic: str
     shard: int
 
-    def answer(self, broker: Served) -> object:
+    def execute(self, broker: Served) -> object:
         return broker.end_offset(self.topic, self.shard)
 
 
@@ -196,7 +198,7 @@ class LastEpoch(Request, frozen=True):
     shard: int
     writer: str
 
-    def answer(self, broker: Served) -> object:
+    def execute(self, broker: Served) -> object:
         return broker.last_epoch(self.topic, self.shard, self.writer)
 
 
@@ -205,7 +207,7 @@ class OffsetForTime(Request, frozen=True):
     shard: int
     timestamp_ms: int
 
-    def answer(self, broker: Served) -> object:
+    def execute(self, broker: Served) -> object:
         return broker.offset_for_time(self.topic, self.shard, self.timestamp_ms)
 
 
@@ -215,7 +217,7 @@ class Commit(Request, frozen=True):
     offsets: dict[int, int]
     fence: Fence | None
 
-    def answer(self, broker: Served) -> None:
+    def execute(self, broker: Served) -> None:
         broker.commit(self.group, self.topic, self.offsets, fence=self.fence)
 
 
@@ -223,7 +225,7 @@ class Committed(Request, frozen=True):
     group: str
     topic: str
 
-    def answer(self, broker: Served) -> object:
+    def execute(self, broker: Served) -> object:
         return broker.committed(self.group, self.topic)
 
 
@@ -233,7 +235,7 @@ class Join(Request, frozen=True):
     topics: tuple[str, ...]
     session_ms: int
 
-    def answer(self, broker: Served) -> object:
+    def execute(self, broker: Served) -> object:
         return broker.join(self.group, self.member, self.topics, session_ms=self.session_ms)
 
 
@@ -242,7 +244,7 @@ class Heartbeat(Request, frozen=True):
     member: str
     generation: int
 
-    def answer(self, broker: Served) -> object:
+    def execute(self, broker: Served) -> object:
         return broker.heartbeat(self.group, self.member, self.generation)
 
 
@@ -250,31 +252,31 @@ class Leave(Request, frozen=True):
     group: str
     member: str
 
-    def answer(self, broker: Served) -> None:
+    def execute(self, broker: Served) -> None:
         broker.leave(self.group, self.member)
 
 
 class Groups(Request, frozen=True):
-    def answer(self, broker: Served) -> object:
+    def execute(self, broker: Served) -> object:
         return broker.groups()
 
 
 class DeleteGroup(Request, frozen=True):
     group: str
 
-    def answer(self, broker: Served) -> None:
+    def execute(self, broker: Served) -> None:
         broker.delete_group(self.group)
 
 
 class Compact(Request, frozen=True):
     topic: str
 
-    def answer(self, broker: Served) -> None:
+    def execute(self, broker: Served) -> None:
         broker.compact(self.topic)
 
 
 class ApplyRetention(Request, frozen=True):
-    def answer(self, broker: Served) -> None:
+    def execute(self, broker: Served) -> None:
         broker.apply_retention()
 
 
@@ -283,12 +285,12 @@ class Trim(Request, frozen=True):
     shard: int
     before: int
 
-    def answer(self, broker: Served) -> None:
+    def execute(self, broker: Served) -> None:
         broker.trim(self.topic, self.shard, self.before)
 
 
 class Sync(Request, frozen=True):
-    def answer(self, broker: Served) -> None:
+    def execute(self, broker: Served) -> None:
         broker.sync()
 
 
@@ -296,7 +298,7 @@ class Wait(Request, frozen=True):
     seen: int
     timeout_s: float
 
-    def answer(self, broker: Served) -> object:
+    def execute(self, broker: Served) -> object:
         return broker.wait_beyond(self.seen, min(self.timeout_s, MAX_WAIT_S))
 
 
@@ -329,13 +331,12 @@ AnyRequest: TypeAlias = (
     | Sync
     | Wait
 )
-# What would be done twice if it were asked twice.
-ONCE: tuple[type[Request], ...] = (Append, AppendAll, CreateTopic, DeleteTopic, Join)
+# Requests that are not idempotent.
+NOT_IDEMPOTENT: tuple[type[Request], ...] = (Append, AppendAll, CreateTopic, DeleteTopic, Join)
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """An error, to be raised where the question came from; `kind` is the name of a class of
-    errors."""
+    """An error to raise in the client; `kind` is the name of its class."""
 
     kind: str
     message: str
@@ -347,20 +348,20 @@ class Failure(msgspec.Struct, frozen=True):
         kind = getattr(errors, self.kind, BrokerError)
         if not (isinstance(kind, type) and issubclass(kind, BrokerError)):
             kind = BrokerError
-        error = kind.__new__(kind)  # some make their words from other things
+        error = kind.__new__(kind)  # some have other parameters
         BrokerError.__init__(error, self.message, detail=self.detail, hint=self.hint)
         if isinstance(error, TooFast):
             error.retry_ms = self.retry_ms
         return error
 
 
-class Answer(msgspec.Struct, frozen=True, array_like=True):
+class Response(msgspec.Struct, frozen=True, array_like=True):
     result: object = None
     failure: Failure | None = None
 
 
-class Answered(msgspec.Struct, frozen=True, array_like=True):
-    """An answer whose result is still to be decoded."""
+class RawResponse(msgspec.Struct, frozen=True, array_like=True):
+    """A response whose result is still to be decoded."""
 
     result: msgspec.Raw
     failure: Failure | None

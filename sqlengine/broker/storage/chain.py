@@ -1,6 +1,8 @@
-"""A shard is a chain of segments: each holds the offsets from its first up to that of the next one,
-and stands in one of the shard's folders. So its place changes while its offsets stay, and its
-readers notice nothing."""
+"""Opens the segments of a shard: a chain of files in one or more folders.
+
+Each segment holds the offsets from its first up to that of the next one. A segment may be in any of
+the shard's folders: a shard can move while its offsets stay, unnoticed by its readers.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,11 @@ from sqlengine.system.disk import MACHINE, Disk
 
 
 class Options(NamedTuple):
-    """`durable`: an append returns when it is on disk. `synced`: a file is on disk before the next
-    one begins."""
+    """The options of a shard's files.
+
+    `durable`: an append returns when it is on disk. `synced`: a file is on disk before the next one
+    begins.
+    """
 
     segment_bytes: int
     durable: bool
@@ -26,7 +31,10 @@ class Options(NamedTuple):
 
 
 def open_chain(folders: Sequence[Path], options: Options) -> tuple[Segment, ...]:
-    """The segments in `folders`, in order; what an interrupted change left behind is removed."""
+    """Opens the segments in `folders`, in order; removes the leftovers of interrupted changes.
+
+    Raises BrokerError if a folder is missing, and CorruptSegment.
+    """
     disk = options.disk
     for folder in folders:
         if not disk.is_folder(folder):
@@ -48,18 +56,20 @@ def open_chain(folders: Sequence[Path], options: Options) -> tuple[Segment, ...]
                 torn, 0, file_base(torn), "it ends within its head, and later files follow"
             )
         elif segments and segment.base < (segments[-1].state.covers or 0):
-            segment.remove()  # compaction was interrupted after its result had its name
+            # Compaction was interrupted after it had published its result, which covers this one.
+            segment.remove()
         else:
             segments.append(segment)
     if torn is not None:
-        disk.remove(
-            torn
-        )  # only a power loss leaves such a file, in a mode that promises nothing then
+        # Only a power failure leaves such a file, in an fsync mode that does not survive one.
+        disk.remove(torn)
     if not segments:
         base = file_base(torn) if torn is not None else 0
         segments = [
             Segment.create(folders[-1] / file_name(base), State(base), disk, durable=options.synced)
         ]
+    # Only the last segment may grow. Where the others end is known from the head of their
+    # successor, so that they need not be read.
     for segment, following in pairwise(segments):
         size = disk.size(segment.path)
         segment.tail = Tail(following.base, size, following.state.max_timestamp)
@@ -73,8 +83,11 @@ def _files(folders: Sequence[Path], ending: str, disk: Disk) -> list[Path]:
 
 
 def _current_files(folders: Sequence[Path], disk: Disk) -> list[Path]:
-    """The segment files in order; of those with the same base the compacted one, or the one in the
-    later folder, whither it was moved. The others are removed."""
+    """Returns the segment files in order; removes those that were replaced.
+
+    Of files with the same base, the one of the highest generation counts (compaction), or the one
+    in the later folder (a move).
+    """
     newest: dict[int, Path] = {}
     for path in sorted(_files(folders, ".seg", disk), key=file_generation):
         replaced = newest.get(file_base(path))

@@ -1,13 +1,15 @@
-"""How a batch stands in a segment file.
+"""The layout of a batch in a segment file.
 
-    header   64 bytes, see HEADER; the CRC-32 covers everything behind it, the mark is the segment's
-    own writer   UTF-8 sparse   offset and timestamp per record, 8 bytes each      (compacted
-    batches only) values   [validity bits]  record ends from 0 on, 4 bytes each, one more than
-    records  bytes keys     the same                                           (if there are keys)
+    header   64 bytes, see HEADER; the CRC-32 covers everything after it, the mark is that of the
+             segment
+    writer   UTF-8
+    sparse   offset and timestamp per record, 8 bytes each      (compacted batches only)
+    values   [validity bits]  record ends from 0 on, 4 bytes each, one more than records  bytes
+    keys     as values                                          (if there are keys)
 
-From `sparse` on it may be packed (see packing); the header then has the size that it had before.
-All numbers are little-endian and every part is padded to 8 bytes, so that the parts are Arrow
-buffers as they stand.
+From `sparse` on it may be compressed (see `compression`); the header then has the original size.
+All numbers are little-endian and every part is padded to 8 bytes, so that the parts can be used as
+Arrow buffers in place.
 """
 
 from __future__ import annotations
@@ -24,7 +26,12 @@ import pyarrow as pa
 
 from sqlengine.broker.base import Column, IntArray
 from sqlengine.broker.errors import BrokerError
-from sqlengine.broker.storage.packing import PACKED, Compression, pack, unpack
+from sqlengine.broker.storage.compression import (
+    COMPRESSED,
+    Compression,
+    compress_body,
+    decompress_body,
+)
 
 BINARY = pa.binary()
 MAX_BATCH_BYTES = 1 << 29
@@ -43,10 +50,12 @@ _PADDING = [b"\0" * ((8 - size) % 8) for size in range(8)]
 
 
 class Header(NamedTuple):
-    """`length` is that of the whole batch; its records lie in the offsets [base, next), `timestamp`
-    is their latest.
+    """The header of a batch.
 
-    `plain_bytes` is the size of a packed body before it was packed, 0 for others."""
+    `length` is that of the whole batch; its records have the offsets [base, next), `timestamp` is
+    the latest of them. `plain_bytes` is the size of a compressed body before compression, 0 for
+    others.
+    """
 
     crc: int
     mark: int
@@ -64,7 +73,7 @@ class Header(NamedTuple):
 
 
 class Payload(NamedTuple):
-    """A batch but for what is known only when it is its turn to be written."""
+    """A batch without the fields that are known only when it is written."""
 
     rows: int
     flags: int
@@ -75,7 +84,7 @@ class Payload(NamedTuple):
 
     @property
     def every_key(self) -> bool:
-        """Whether each record has a key."""
+        """True if each record has a key."""
         return self.flags & (_KEYS | _NULL_KEYS) == _KEYS
 
     def length(self, writer: bytes) -> int:
@@ -83,7 +92,7 @@ class Payload(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """A batch as it was read; the arrays point into the file."""
+    """A decoded batch; the arrays point into the file."""
 
     values: pa.BinaryArray
     keys: pa.BinaryArray | None
@@ -101,8 +110,7 @@ def encode(
     offsets: IntArray | None = None,
     timestamps: IntArray | None = None,
 ) -> Payload:
-    """The payload of `values`; with `offsets` and `timestamps` (both or none) of a compacted
-    batch."""
+    """Encodes `values`; with `offsets` and `timestamps` (both or none) as a compacted batch."""
     if offsets is None and _are_few(values) and (keys is None or _are_few(keys)):
         return _encode_few(values, keys)
     value_array = binary_array(values)
@@ -126,22 +134,21 @@ def encode(
 
 
 def compress(payload: Payload, compression: Compression) -> Payload:
-    """The payload with its body packed, where that makes it smaller."""
-    body, flag = pack(payload.body, compression)
+    """Returns the payload with its body compressed, if that makes it smaller."""
+    body, flag = compress_body(payload.body, compression)
     if not flag:
         return payload
     return payload._replace(flags=payload.flags | flag, body=body, plain_bytes=len(payload.body))
 
 
 def check(payload: Payload) -> None:
-    """Raises BrokerError unless the payload is what `encode` and `compress` make: one that came
-    from elsewhere, and that readers would trip over."""
+    """Raises BrokerError unless the payload is valid: one from a client might make readers fail."""
     body = pa.py_buffer(payload.body)
-    if payload.flags & PACKED:
-        body = unpack(body, 0, payload.flags, payload.plain_bytes)
-    known = _NULL_VALUES | _KEYS | _NULL_KEYS | PACKED
+    if payload.flags & COMPRESSED:
+        body = decompress_body(body, 0, payload.flags, payload.plain_bytes)
+    known = _NULL_VALUES | _KEYS | _NULL_KEYS | COMPRESSED
     without_keys = payload.key_bytes and not payload.flags & _KEYS
-    without_packing = payload.plain_bytes and not payload.flags & PACKED
+    without_packing = payload.plain_bytes and not payload.flags & COMPRESSED
     odd = len(payload.body) % 8 or min(payload[:4]) < 0 or without_keys or without_packing
     if odd or payload.flags & ~known or body.size != _body_size(payload):
         raise BrokerError("a batch is malformed", detail="its sizes contradict each other")
@@ -175,7 +182,7 @@ def _are_few(values: Column) -> TypeGuard[Sequence[bytes]]:
 
 
 def _encode_few(values: Sequence[bytes], keys: Sequence[bytes] | None) -> Payload:
-    """The same without Arrow, which costs more than it saves for a lone value."""
+    """Encodes a few values without Arrow, which costs more than it saves for so few."""
     body = _few(values)
     if keys is not None:
         _check_count(values, keys)
@@ -200,16 +207,16 @@ def _check_count(values: Column, keys: Column) -> None:
 
 
 def binary_array(values: Column) -> pa.BinaryArray:
-    """`values` as a binary array whose buffers begin with its first value."""
+    """Returns `values` as a binary array whose buffers begin with its first value."""
     if not isinstance(values, pa.Array):
-        made = pa.array(values, BINARY)
-        if isinstance(made, pa.ChunkedArray):
-            raise _too_large(made.nbytes)
-        return made
-    given = values if values.type == BINARY else values.cast(BINARY)
-    if given.offset or (len(given) and _FIRST_END.unpack_from(given.buffers()[1])[0]):
-        return pa.concat_arrays([given, given.slice(0, 0)])  # copies, and so counts from 0 again
-    return given
+        array = pa.array(values, BINARY)
+        if isinstance(array, pa.ChunkedArray):
+            raise _too_large(array.nbytes)
+        return array
+    binary = values if values.type == BINARY else values.cast(BINARY)
+    if binary.offset or (len(binary) and _FIRST_END.unpack_from(binary.buffers()[1])[0]):
+        return pa.concat_arrays([binary, binary.slice(0, 0)])  # a copy, with ends that begin at 0
+    return binary
 
 
 def _too_large(size: int) -> BrokerError:
@@ -249,7 +256,7 @@ def seal(
     writer: bytes,
     epoch: int,
 ) -> tuple[bytes, bytes]:
-    """The two halves of the batch as they stand in the file one behind the other."""
+    """Returns the two halves of the batch, which follow each other in the file."""
     count, flags, value_bytes, key_bytes, body, plain = payload
     length = payload.length(writer)
     head = _COVERED.pack(
@@ -272,7 +279,7 @@ def seal(
 
 
 def header_at(view: memoryview, position: int, end: int, mark: int) -> Header | None:
-    """The header at `position`, None when what stands there cannot be one of a batch that ends by
+    """Returns the header at `position`; None if there is no header of a batch that ends by
     `end`."""
     if position + HEADER.size > end:
         return None
@@ -291,10 +298,10 @@ def writer_of(view: memoryview, position: int, header: Header) -> str:
 
 
 def decode(buffer: pa.Buffer, position: int, header: Header) -> Parts:
-    """The records of the intact batch at `position` of `buffer`."""
+    """Decodes the records of the intact batch at `position` of `buffer`."""
     at = position + HEADER.size + padded(header.writer_size)
-    if header.flags & PACKED:
-        return _columns(unpack(buffer, at, header.flags, header.plain_bytes), 0, header)
+    if header.flags & COMPRESSED:
+        return _columns(decompress_body(buffer, at, header.flags, header.plain_bytes), 0, header)
     return _columns(buffer, at, header)
 
 
@@ -312,7 +319,8 @@ def _columns(buffer: pa.Buffer, at: int, header: Header | Payload) -> Parts:
 
 
 def plain_values(view: memoryview, position: int, header: Header) -> tuple[memoryview, memoryview]:
-    """Ends (without the first, 0) and bytes of the values of a batch without flags."""
+    """Returns the ends (without the first, 0) and the bytes of the values of a batch
+    without flags."""
     ends = position + HEADER.size + padded(header.writer_size) + 4
     size = 4 * header.rows
     start = ends - 4 + padded(size + 4)

@@ -1,8 +1,8 @@
-"""Compaction: of the records of a key only the last stays, at its offset.
+"""Compaction: only the last record of each key stays, at its offset.
 
-The result is one segment, written and synced beside the old ones. It has its name when it is whole;
-from then on it counts and they do not (recovery removes them), so that a death at any moment leaves
-either.
+The result is one segment, written and synced beside the old ones, and then renamed to its final
+name. From then on it counts, and the old ones are removed (if need be by recovery), so that a crash
+at any time leaves either.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import pyarrow as pa
 from sqlengine.broker.base import Records
 from sqlengine.broker.errors import cannot_write
 from sqlengine.broker.storage.codec import NO_EPOCH, compress, encode, seal
+from sqlengine.broker.storage.compression import Compression
 from sqlengine.broker.storage.head import State, file_generation, file_name
-from sqlengine.broker.storage.latest import latest as latest_values
-from sqlengine.broker.storage.packing import Compression
+from sqlengine.broker.storage.latest_values import latest_values as latest_values
 from sqlengine.broker.storage.reading import ReadBounds, read_range
 from sqlengine.broker.storage.segment import Segment
 from sqlengine.broker.storage.shard import ShardLog
@@ -26,29 +26,28 @@ from sqlengine.broker.topics import Definition
 
 KEEP_TOMBSTONES_MS = 24 * 3600 * 1000
 _CHUNK = ReadBounds(100_000, 8 << 20, None)
-# Of a step: nobody waits for long for a thread that does it.
+# The size of a step: compaction must not occupy its thread for long.
 _STEP = ReadBounds(10_000, 1 << 20, None)
 _DUE_BYTES = 1 << 20
 
 
 def compact(log: ShardLog, now_ms: int, topic: Definition) -> None:
-    """Compacts all that was appended so far. Appends and reads go on meanwhile. Raises BrokerFull,
+    """Compacts everything appended so far, while appends and reads go on. Raises BrokerFull,
     changing nothing."""
     for _ in steps(log, now_ms, topic):
         pass
 
 
 def is_due(log: ShardLog) -> bool:
-    """Whether as much was appended since the last compaction as it left, and enough to be worth
-    it."""
+    """True if as much was appended since the last compaction as it left, and at least 1 MiB."""
     first = log.segments[0]
     compacted = first.tail.size if first.state.covers is not None else 0
     return log.size - compacted > max(_DUE_BYTES, compacted)
 
 
 def steps(log: ShardLog, now_ms: int, topic: Definition) -> Iterator[None]:
-    """The same in steps of some milliseconds, all in one thread. Who stops before the last one has
-    changed nothing."""
+    """Compacts in steps of some milliseconds, all in one thread; stopping before the last one
+    changes nothing."""
     keep_ms = KEEP_TOMBSTONES_MS if topic.delete_retention_ms is None else topic.delete_retention_ms
     with log.maintenance:
         old = log.roll()
@@ -77,7 +76,7 @@ def steps(log: ShardLog, now_ms: int, topic: Definition) -> Iterator[None]:
 
 
 def latest(log: ShardLog) -> dict[bytes, bytes]:
-    """The last value per key; keys whose last value is NULL are left out."""
+    """Returns the last value per key, without keys whose last value is NULL."""
     return latest_values(lambda offset: log.read(offset, _CHUNK), log.begin)
 
 
@@ -88,8 +87,10 @@ def _write(
     oldest_tombstone: int,
     compression: Compression,
 ) -> Iterator[None]:
-    """Fills the new segment with what survives of `old`. Its batches leave no offset out, as those
-    of any segment."""
+    """Fills the new segment with the surviving records of `old`; its batches cover all offsets
+    without gaps."""
+    # Two passes: the first finds the last offset of each key, the second copies the records at
+    # these offsets. So memory holds keys and offsets, but no values.
     last: dict[bytes, int] = {}
     for records in _chunks(log, old):
         keys = records.keys.to_pylist() if records.keys is not None else []

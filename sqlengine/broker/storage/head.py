@@ -1,12 +1,12 @@
-"""The head of a segment file: what the file is, and what the files before it have established.
-Format 2: batches may be packed. Files of format 1 are read, and not written any more.
+"""The head of a segment file: its format, and the state of the log before it.
 
     magic, format, mark, size of the state, CRC-32 of all of the head; then the state as JSON,
     padded to 8 bytes
 
-The state repeats the epochs per writer and the latest timestamp, so that older files can be removed
-and only the last one is read at start. The mark is random, so that no payload can look like a batch
-of this file.
+Format 2: batches may be compressed. Files of format 1 are read, but not written any more. The state
+repeats the epochs per writer and the latest timestamp, so that older files can be removed, and only
+the last one is read at start. The mark is random, so that no payload looks like a batch of this
+file.
 """
 
 from __future__ import annotations
@@ -32,10 +32,12 @@ _FIRST_READ = 4096
 
 
 class State(msgspec.Struct, frozen=True):
-    """`base` is the segment's first offset, `covers` its end offset if it is compacted.
+    """The state of the log before a segment.
 
-    `max_timestamp` (ms) is the latest before it; `writers` the last epochs before it, at its end if
-    it is compacted."""
+    `base` is the segment's first offset, `covers` its end offset if it is compacted.
+    `max_timestamp` (ms) is the latest before it; `writers` are the last epochs before it, or at its
+    end if it is compacted.
+    """
 
     base: int
     max_timestamp: int = NEVER
@@ -44,7 +46,7 @@ class State(msgspec.Struct, frozen=True):
 
 
 class Head(NamedTuple):
-    """A head as read: batches carry `mark` and begin at byte `start`."""
+    """The head of a segment: batches carry `mark`, and begin at byte `start`."""
 
     state: State
     mark: int
@@ -53,7 +55,7 @@ class Head(NamedTuple):
 
 
 def new_head(state: State, mark: int) -> tuple[Head, bytes]:
-    """A head and its bytes. The mark is to be random."""
+    """Returns a head and its bytes; `mark` must be random."""
     text = msgspec.json.encode(state)
     start = padded(_HEAD.size + len(text))
     rest = text.ljust(start - _HEAD.size, b"\0")
@@ -63,7 +65,7 @@ def new_head(state: State, mark: int) -> tuple[Head, bytes]:
 
 
 def read_head(path: Path, disk: Disk) -> Head | None:
-    """The head of the file; None when nothing worth reading is there. Raises CorruptSegment and
+    """Reads the head of the file; None if it is incomplete. Raises CorruptSegment and
     UnknownFormat."""
     content = disk.read(path, _FIRST_READ)
     if len(content) < _HEAD.size:
@@ -83,8 +85,8 @@ def read_head(path: Path, disk: Disk) -> Head | None:
 
 
 def file_name(base: int, generation: int = 0) -> str:
-    """The name of a segment file; what replaces a file has the next generation, so that no name is
-    used twice."""
+    """Returns the name of a segment file; a replacement has the next generation, so that no name is
+    reused."""
     return f"{base:020d}.{generation:04d}.seg"
 
 

@@ -1,4 +1,4 @@
-"""How fast a client may append."""
+"""Rate limits of clients that append."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ _MANY = 10_000
 
 
 class Rates:
-    """Bytes a second that each client may send. Who has been quiet may send a second's worth at
-    once, and whatever its size, a request is taken when the ones before it are paid for. `clock`
-    gives ms."""
+    """Limits the bytes per second of each client (a token bucket of one second).
+
+    A client that was idle may send a second's worth at once; a request of any size is accepted once
+    the previous ones are paid for. `clock` is in ms.
+    """
 
     def __init__(self, bytes_per_s: int, clock: Callable[[], int]) -> None:
         self._rate = bytes_per_s
         self._clock = clock
         self._lock = threading.Lock()
-        # When each client will have paid for all it sent, in ms.
+        # By client, the time (ms) at which everything it sent is paid for.
         self._paid: dict[str, float] = {}
 
     def take(self, client: str, size: int) -> None:
-        """Counts a request of `size` bytes. Raises TooFast, and counts nothing, when the client
-        must wait."""
+        """Counts a request of `size` bytes. Raises TooFast, and counts nothing, if the client must
+        wait."""
         with self._lock:
             now = self._clock()
             paid = max(self._paid.get(client, 0.0), now - 1000.0)

@@ -1,4 +1,4 @@
-"""From segments to `Records`."""
+"""Reads records from segments."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NO_LIMIT = 2**62
 
 
 class ReadBounds(NamedTuple):
-    """How much to read: exactly up to the offset `until`, or if that is None at most so many
+    """The limits of a read: exactly up to the offset `until`, or if that is None at most so many
     records and bytes."""
 
     records: int
@@ -38,7 +38,7 @@ class ReadBounds(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Batches of one segment, in order: where each begins in the mapped file, and its header."""
+    """Consecutive batches of one segment: their positions in the mapped file, and their headers."""
 
     buffer: pa.Buffer
     view: memoryview
@@ -47,14 +47,13 @@ class Run(NamedTuple):
 
 
 class Batches(msgspec.Struct, frozen=True, array_like=True):
-    """Batches one behind the other as they stand in the files, whose records reach up to the offset
-    `reached`."""
+    """Consecutive batches as they are in the files; their records end at the offset `reached`."""
 
     data: bytes
     reached: int
 
     def run(self) -> Run:
-        """Raises BrokerError unless all of them are intact."""
+        """Parses the batches. Raises BrokerError unless all of them are intact."""
         buffer, view = pa.py_buffer(self.data), memoryview(self.data)
         run, position = Run(buffer, view, [], []), 0
         while position < len(view):
@@ -71,14 +70,14 @@ class Batches(msgspec.Struct, frozen=True, array_like=True):
 def read_range(
     topic: str, shard: int, segments: Sequence[Segment], offset: int, limits: ReadBounds
 ) -> Records:
-    """Records of `segments` from `offset` on, which lies in them; no rows only where compaction
+    """Returns records of `segments` from `offset` on, which is in them; no rows only if compaction
     left none."""
     runs, reached = _collect_within(segments, offset, limits)
     return records_of(topic, shard, runs, reached, offset, limits)
 
 
 def read_batches(segments: Sequence[Segment], offset: int, limits: ReadBounds) -> Batches:
-    """The batches that hold these records, whole."""
+    """Returns the batches with these records, as a whole."""
     runs, reached = _collect_within(segments, offset, limits)
     batches = [
         run.view[position : position + header.length]
@@ -93,12 +92,12 @@ def _collect_within(
 ) -> tuple[list[Run], int]:
     if limits.until is not None:
         return _collect(segments, offset, limits.until, _NO_LIMIT)
-    limits = sensible(limits)
+    limits = clamped(limits)
     return _collect(segments, offset, offset + limits.records, limits.bytes)
 
 
-def sensible(limits: ReadBounds) -> ReadBounds:
-    """One record and one byte at least, and no more than an array holds."""
+def clamped(limits: ReadBounds) -> ReadBounds:
+    """Limits a read to at least one record and byte, and to what an array can hold."""
     return limits._replace(
         records=max(1, limits.records), bytes=max(1, min(limits.bytes, MAX_BATCH_BYTES))
     )
@@ -107,9 +106,9 @@ def sensible(limits: ReadBounds) -> ReadBounds:
 def records_of(
     topic: str, shard: int, runs: list[Run], reached: int, offset: int, limits: ReadBounds
 ) -> Records:
-    """The records from `offset` on within `limits` of batches that were collected for them and
-    reach to `reached`."""
-    limits = sensible(limits)
+    """Returns the records from `offset` on within `limits`, of batches that were collected for them
+    and end at `reached`."""
+    limits = clamped(limits)
     headers = [header for run in runs for header in run.headers]
     if len(headers) > 1 and not any(header.flags for header in headers):
         parts: list[Parts] = []
@@ -141,8 +140,8 @@ def records_of(
 def _collect(
     segments: Sequence[Segment], offset: int, stop: int, size: int
 ) -> tuple[list[Run], int]:
-    """Batches from `offset` on until one ends at or behind `stop` or `size` bytes are there; where
-    the last one ends."""
+    """Collects batches from `offset` on until one ends at or after `stop`, or has `size` bytes;
+    returns where the last one ends."""
     runs: list[Run] = []
     reached = offset
     for segment in segments[bisect_right(segments, offset, key=_base) - 1 :]:
@@ -172,10 +171,10 @@ def _collect_run(segment: Segment, tail: Tail, run: Run, offset: int, stop: int,
         reached = header.next
         size -= header.value_bytes
         if reached >= stop or size <= 0:
-            segment.remember(reached, position + header.length)
+            segment.set_hint(reached, position + header.length)
             return reached
     segment.require_end(reached, tail)
-    segment.remember(reached, tail.size)
+    segment.set_hint(reached, tail.size)
     return reached
 
 
@@ -193,7 +192,7 @@ def _join(arrays: list[pa.BinaryArray]) -> pa.BinaryArray:
 
 
 def _join_plain(runs: list[Run], headers: list[Header]) -> pa.BinaryArray:
-    """The same as `_join` of the decoded batches, at a fifth of its price for many small ones."""
+    """As `_join` of the decoded batches, at a fifth of the cost for many small ones."""
     sizes = np.array([header.value_bytes for header in headers], np.int64)
     _require_fit(int(sizes.sum()))
     columns = [
@@ -250,7 +249,7 @@ def _timestamps(headers: list[Header], parts: list[Parts]) -> IntArray:
 
 
 def last_row(values: pa.BinaryArray, offsets: IntArray, first: int, limits: ReadBounds) -> int:
-    """The row behind the last that the limits allow, at least one row."""
+    """Returns the row after the last that the limits allow, at least one row."""
     if limits.until is not None:
         return int(np.searchsorted(offsets, limits.until))
     last = min(len(offsets), first + limits.records)

@@ -1,4 +1,4 @@
-"""What a log's last segment holds after the death of its process, whatever was written last."""
+"""Recovers the last segment of a log after the death of its process."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ _MARK_AT = 4
 
 
 def recover(segment: Segment) -> dict[str, int]:
-    """Reads the segment whole, cuts a torn or damaged end, and returns the last epoch per writer.
+    """Reads the whole segment, cuts off a torn or damaged end, and returns the last epoch per
+    writer.
 
-    Raises CorruptSegment when an intact batch follows the damage: then it is no end, and
-    acknowledged records."""
+    Raises CorruptSegment if an intact batch follows the damage: then it is not a torn end, but
+    affects acknowledged records.
+    """
     mapped = segment.map_file()
     view, size = memoryview(mapped), len(mapped)
     index, writers = Index(), dict(segment.state.writers)
@@ -36,13 +38,15 @@ def recover(segment: Segment) -> dict[str, int]:
 def _refuse_if_intact_follows(
     segment: Segment, mapped: mmap.mmap | bytes, end: int, offset: int
 ) -> None:
+    """Searches the rest of the file for the segment's random mark, which every batch header
+    contains."""
     view, mark = memoryview(mapped), segment.mark.to_bytes(_MARK_AT, "little")
-    found = mapped.find(mark, end + _MARK_AT + 1)
-    while found >= 0:
-        position = found - _MARK_AT
+    place = mapped.find(mark, end + _MARK_AT + 1)
+    while place >= 0:
+        position = place - _MARK_AT
         header = header_at(view, position, len(mapped), segment.mark)
         if header is not None and header.base >= offset and is_intact(view, position, header):
             raise segment.damaged(
                 end, offset, f"the batch there is damaged, an intact one follows at byte {position}"
             )
-        found = mapped.find(mark, found + 1)
+        place = mapped.find(mark, place + 1)

@@ -1,4 +1,4 @@
-"""Retention: whole segments go, oldest first; the last one stays."""
+"""Retention: removes whole segments, oldest first, never the last one."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from sqlengine.broker.storage.shard import ShardLog
 def apply_retention(
     log: ShardLog, now_ms: int, retention_ms: int | None, retention_bytes: int | None
 ) -> None:
-    """Removes segments whose records are all older than `retention_ms`, and those without which
-    `retention_bytes` are left."""
+    """Removes segments whose records are all older than `retention_ms`, and those not needed to
+    keep `retention_bytes`."""
     with log.maintenance:
         oldest = None if retention_ms is None else now_ms - retention_ms
         if oldest is not None and log.segments[-1].tail.max_timestamp < oldest:
+            # All records are too old: a new, empty segment lets the present one be removed too.
             log.roll()
         segments, size = log.segments, log.size
         count = 0
@@ -27,7 +28,7 @@ def apply_retention(
 
 
 def trim(log: ShardLog, before: int) -> None:
-    """Removes segments all of whose records stand before an offset."""
+    """Removes segments whose records are all before an offset."""
     with log.maintenance:
         segments = log.segments
         count = sum(following.base <= before for following in segments[1:])

@@ -1,4 +1,4 @@
-"""One file of a shard's log: a head (see head), then batches (see codec)."""
+"""One file of a shard's log: a head (see `head`), followed by batches (see `codec`)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _COPY_BYTES = 1 << 20
 
 
 class Tail(NamedTuple):
-    """Where a segment ends: its offset, its byte, and the latest timestamp of the log up to
-    there."""
+    """The end of a segment: the next offset, the size in bytes, and the latest timestamp of the log
+    up to there."""
 
     next_offset: int
     size: int
@@ -32,34 +32,34 @@ class Tail(NamedTuple):
 
 
 class Index:
-    """The place of a batch about every 64 KiB: its offset, its byte, and the latest timestamp
-    before it."""
+    """A sparse index with an entry about every 64 KiB: a batch's offset, its byte, and the latest
+    timestamp before it."""
 
     def __init__(self) -> None:
         self._offsets, self._positions, self._times = array("q"), array("q"), array("q")
 
     def add(self, offset: int, position: int, latest: int) -> None:
         if not self._positions or position - self._positions[-1] >= INDEX_BYTES:
-            # A reader finds an entry by its offset: the rest of it must be there before.
+            # Readers take no lock and find an entry by its offset, which therefore is added last.
             self._positions.append(position)
             self._times.append(latest)
             self._offsets.append(offset)
 
     def for_offset(self, offset: int, default: int) -> int:
-        """The byte of the last batch of the index that begins at or before `offset`."""
+        """Returns the byte of the last indexed batch that begins at or before `offset`."""
         place = bisect_right(self._offsets, offset) - 1
         return self._positions[place] if place >= 0 else default
 
     def for_time(self, timestamp: int, default: int) -> int:
-        """The byte of the last batch of the index before which nothing is as late as
-        `timestamp`."""
+        """Returns the byte of the last indexed batch before which no timestamp is `timestamp` or
+        later."""
         place = bisect_left(self._times, timestamp) - 1
         return self._positions[place] if place >= 0 else default
 
 
 class Segment:
     """A segment file. One thread at a time writes; any thread reads up to `tail`, which is replaced
-    as a whole."""
+    atomically."""
 
     def __init__(self, path: Path, head: Head, disk: Disk) -> None:
         self.path = path
@@ -76,15 +76,15 @@ class Segment:
 
     @classmethod
     def open(cls, path: Path, disk: Disk) -> Segment | None:
-        """The segment, its tail not yet known; None for a file that was cut before its head was
-        whole."""
+        """Opens a segment, with its tail still unknown; None for a file that was cut before its
+        head was complete."""
         head = read_head(path, disk)
         return cls(path, head, disk) if head else None
 
     @classmethod
     def create(cls, path: Path, state: State, disk: Disk, *, durable: bool) -> Segment:
-        """An empty segment; it has its name once its head is whole. Raises OSError and leaves
-        nothing behind."""
+        """Creates an empty segment; the file gets its name when its head is complete. Raises
+        OSError and leaves nothing."""
         segment = cls.create_unnamed(path.with_suffix(".tmp"), state, disk)
         try:
             segment.publish(path, durable=durable)
@@ -107,7 +107,7 @@ class Segment:
         return segment
 
     def publish(self, path: Path, *, durable: bool) -> None:
-        """Gives the file its name, from which on it counts."""
+        """Renames the file to its final name, from which on it is part of the log."""
         if durable:
             self._disk.sync(self._file())
             self.dirty = False
@@ -117,38 +117,40 @@ class Segment:
             self._disk.sync_folder(path.parent)
 
     def write(self, parts: Sequence[bytes], *, durable: bool) -> int:
-        """Writes batches behind the tail and returns their size. When that fails nothing of it
-        stays; raises OSError."""
+        """Writes batches after the tail; returns their size. Raises OSError, with nothing left of
+        them."""
         position, fd = self.tail.size, self._file()
         try:
             size = _write_all(self._disk, fd, parts, position)
             if durable:
                 self._disk.sync(fd)
         except OSError:
+            # A torn batch must not stay: a later append would leave it in the middle of the file.
             self.cut(position)
             raise
         self.dirty = not durable
         return size
 
     def advance(self, base: int, size: int, next_offset: int, timestamp: int) -> None:
-        """Lets readers see the batch that was written behind the tail."""
+        """Publishes a batch written after the tail to readers."""
         _, position, latest = self.tail
         if self.index is not None:
             self.index.add(base, position, latest)
+        # The writer knows its own batch to be intact: the checked range grows with it if it was
+        # adjacent.
         start, end = self._checked
         if end == position:
             self._checked = (start, position + size)
         self.tail = Tail(next_offset, position + size, max(latest, timestamp))
 
     def cut(self, size: int) -> None:
-        """Removes what stands behind `size` bytes. Readers have not seen it. Until a sync it may
-        come back."""
+        """Truncates the file to `size` bytes, which no reader has seen yet. Until a sync, a power
+        failure may undo it."""
         self.dirty = True
         self._disk.truncate(self._file(), size)
 
     def copy(self, path: Path) -> Segment:
-        """The same segment, which nobody writes to any more, in another place. Raises OSError and
-        leaves nothing there."""
+        """Copies a complete segment to another path. Raises OSError and leaves nothing there."""
         fresh = Segment(
             path.with_suffix(".tmp"),
             Head(self.state, self.mark, self.start, self.version),
@@ -175,6 +177,8 @@ class Segment:
     def sync(self) -> None:
         """Returns when all batches are on disk."""
         if self.dirty:
+            # Cleared before the sync: an append meanwhile sets it again, and is synced the next
+            # time.
             self.dirty = False
             try:
                 self._disk.sync(self._file())
@@ -183,13 +187,13 @@ class Segment:
                 raise
 
     def close(self) -> None:
-        """Closes the file for writing; it opens again when it is needed."""
+        """Closes the file for writing; it is opened again when needed."""
         if self._fd is not None:
             self._disk.close(self._fd)
             self._fd = None
 
     def remove(self) -> None:
-        """Removes the file; what readers hold of it stays valid."""
+        """Removes the file; buffers that readers hold stay valid."""
         self.close()
         self._disk.remove(self.path)
 
@@ -202,8 +206,8 @@ class Segment:
         return self._disk.map(self.path)
 
     def buffer(self) -> pa.Buffer:
-        """The file up to `tail` at least. What was read from it stays valid when the file is
-        removed."""
+        """Maps the file up to `tail` at least. What was read from it stays valid after the file's
+        removal."""
         mapped = self._mapped
         if mapped is None or mapped.size < self.tail.size:
             mapped = self._mapped = pa.py_buffer(self.map_file())
@@ -213,17 +217,19 @@ class Segment:
         self._mapped = None
 
     def batches(self, view: memoryview, position: int, tail: Tail) -> Iterator[tuple[int, Header]]:
-        """Place and header of each batch from byte `position` on, checksums not looked at."""
-        end, mark = tail.size, self.mark
-        while position < end:
-            header = header_at(view, position, end, mark)
+        """Yields position and header of each batch from byte `position` on, without verifying
+        checksums."""
+        size, mark = tail.size, self.mark
+        while position < size:
+            header = header_at(view, position, size, mark)
             if header is None:
-                raise self._blame(view, position, tail)
+                raise self._first_damage(view, position, tail)
             yield position, header
             position += header.length
 
     def intact(self, view: memoryview, size: int) -> Iterator[tuple[int, Header]]:
-        """Place and header of each batch from the first on, up to the first that is damaged."""
+        """Yields position and header of each batch from the first on, up to the first
+        damaged one."""
         position, offset = self.start, self.base
         while position < size:
             header = header_at(view, position, size, self.mark)
@@ -233,8 +239,8 @@ class Segment:
             position, offset = position + header.length, header.next
 
     def check(self, view: memoryview, positions: list[int], headers: list[Header]) -> None:
-        """Raises CorruptSegment unless these neighbours are intact. Each is looked at once, when it
-        is first met."""
+        """Raises CorruptSegment unless these consecutive batches are intact; each is verified once,
+        at its first read."""
         if not positions:
             return
         first, behind = positions[0], positions[-1] + headers[-1].length
@@ -244,10 +250,12 @@ class Segment:
         for position, header in zip(positions, headers, strict=True):
             if not start <= position < end and not is_intact(view, position, header):
                 raise self.damaged(position, header.base)
+        # One range of verified bytes is kept: it is extended by an adjacent or overlapping read,
+        # and otherwise replaced.
         self._checked = (start, behind) if start <= first <= end else (first, behind)
 
     def is_checked(self, first: int, behind: int) -> bool:
-        """Whether the batches between these bytes are known to be intact."""
+        """True if the batches between these bytes were verified."""
         start, end = self._checked
         return start <= first and behind <= end
 
@@ -260,22 +268,22 @@ class Segment:
         return corrupt_segment(self.path, position, offset, what)
 
     def require_end(self, offset: int, tail: Tail) -> None:
-        """Raises CorruptSegment when the batches end before the segment should."""
+        """Raises CorruptSegment if the batches end before the segment should."""
         if offset != tail.next_offset:
             raise self.damaged(
                 tail.size, offset, f"it ends there, its records reach to offset {tail.next_offset}"
             )
 
-    def _blame(self, view: memoryview, position: int, tail: Tail) -> CorruptSegment:
-        """What follows a batch with a damaged length is not where that says: the error names the
-        damaged one."""
+    def _first_damage(self, view: memoryview, position: int, tail: Tail) -> CorruptSegment:
+        """Returns the error for the first damaged batch: one with a damaged length also misplaces
+        all after it."""
         good, offset = self.start, self.base
         for at, header in self.intact(view, tail.size):
             good, offset = at + header.length, header.next
         return self.damaged(min(good, position), offset)
 
     def position_of(self, offset: int, view: memoryview, tail: Tail) -> int:
-        """A byte at which a batch begins that stands at or before `offset`."""
+        """Returns a byte at which a batch begins whose offset is `offset` or less."""
         known, position = self._hint
         return (
             position
@@ -284,12 +292,13 @@ class Segment:
         )
 
     def position_before(self, timestamp: int, view: memoryview, tail: Tail) -> int:
-        """A byte at which a batch begins before which nothing is as late as `timestamp`."""
+        """Returns a byte at which a batch begins before which no timestamp is `timestamp`
+        or later."""
         return self._indexed(view, tail).for_time(timestamp, self.start)
 
-    def remember(self, offset: int, position: int) -> None:
-        """The batch with `offset` begins at byte `position`: most reads go on where the last one
-        ended."""
+    def set_hint(self, offset: int, position: int) -> None:
+        """Records that the batch with `offset` begins at byte `position`: most reads continue where
+        the last one ended."""
         self._hint = (offset, position)
 
     def _indexed(self, view: memoryview, tail: Tail) -> Index:
@@ -305,12 +314,12 @@ class Segment:
 
 def _write_all(disk: Disk, fd: int, parts: Sequence[bytes], position: int) -> int:
     size = sum(map(len, parts))
-    done = disk.pwritev(fd, parts, position)
-    if done < size:  # a full disk takes a part and refuses the rest
+    written = disk.pwritev(fd, parts, position)
+    if written < size:  # a full disk writes a part and rejects the rest
         rest = memoryview(b"".join(parts))
-        while done < size:
-            written = disk.pwrite(fd, rest[done:], position + done)
-            if not written:
+        while written < size:
+            count = disk.pwrite(fd, rest[written:], position + written)
+            if not count:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            done += written
+            written += count
     return size

@@ -1,4 +1,4 @@
-"""The log of one shard: a folder of segments, the last of which grows."""
+"""The log of one shard: a chain of segments, of which the last one grows."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from sqlengine.broker.storage.head import FORMAT, State, file_generation, file_n
 from sqlengine.broker.storage.reading import Batches, ReadBounds, read_batches, read_range
 from sqlengine.broker.storage.recovery import recover
 from sqlengine.broker.storage.segment import Segment
-from sqlengine.broker.storage.skimming import skim
+from sqlengine.broker.storage.small_batches import read_small_batches
 
 T = TypeVar("T")
-_MOST_AT_ONCE = 256  # one call of the system takes 1024 parts, and a batch has two
+_MOST_AT_ONCE = 256  # a pwritev call takes 1024 parts, and a batch has two
 
 
 class Queued:
-    """An append that waits for its turn: then it has been `appended`, or there is an `error`."""
+    """An append waiting for its turn; afterwards it has `appended`, or an `error`."""
 
     __slots__ = ("appended", "epoch", "error", "length", "name", "payload", "timestamp", "writer")
 
@@ -51,15 +51,15 @@ def _has_writer(group: Sequence[Queued], writer: str | None) -> bool:
 
 
 class ShardLog:
-    """One shard. Appends take turns; reads take no lock: they see the segments and tails as last
-    published."""
+    """One shard. Appends are serialized; reads take no lock: they use the segments and tails
+    published last."""
 
     def __init__(self, topic: str, shard: int, folders: Sequence[Path], options: Options) -> None:
         self.topic = topic
         self.shard = shard
         self._folders = tuple(folders)
         self.options = options
-        self.maintenance = threading.RLock()  # held by what removes or replaces segments
+        self.maintenance = threading.RLock()  # held while segments are removed or replaced
         self._append_lock = threading.Lock()
         self._queue: deque[Queued] = deque()
         self._sync_lock = threading.Lock()
@@ -69,11 +69,11 @@ class ShardLog:
         if self._segments[-1].version < FORMAT:
             self._roll(self._segments[-1])
         if options.synced:
-            self._settle()
+            self._sync_all()
 
-    def _settle(self) -> None:
-        """The process before may have died between a write and its sync: what is found now, others
-        will build on."""
+    def _sync_all(self) -> None:
+        """Syncs all files at start: the previous process may have died between a write and its
+        sync."""
         for folder in self._folders:
             self.options.disk.sync_folder(folder)
         for segment in self._segments:
@@ -83,7 +83,7 @@ class ShardLog:
 
     @staticmethod
     def create(folder: Path, options: Options) -> None:
-        """The files of an empty shard."""
+        """Creates the files of an empty shard."""
         options.disk.make_folder(folder, mode=0o700)
         Segment.create(
             folder / file_name(0), State(0), options.disk, durable=options.synced
@@ -91,7 +91,7 @@ class ShardLog:
 
     @property
     def folder(self) -> Path:
-        """Where new segments go: the last of the shard's folders."""
+        """The folder of new segments: the last of the shard's folders."""
         return self._folders[-1]
 
     @property
@@ -112,7 +112,7 @@ class ShardLog:
 
     @property
     def size(self) -> int:
-        """Bytes on disk."""
+        """The size on disk, in bytes."""
         return sum(segment.tail.size for segment in self._segments)
 
     def info(self) -> ShardInfo:
@@ -125,8 +125,8 @@ class ShardLog:
         return self._writers.get(writer)
 
     def has(self, writer: str | None, epoch: int | None) -> bool:
-        """Whether the writer has appended that epoch already, or a later one: it would not come
-        twice."""
+        """True if the writer has appended that epoch or a later one already: the append would be a
+        duplicate."""
         return (
             writer is not None
             and epoch is not None
@@ -134,47 +134,29 @@ class ShardLog:
         )
 
     def append(self, payload: Payload, timestamp: int, writer: str | None, epoch: int) -> Appended:
-        """Whoever comes first writes, and syncs once, what all have queued up meanwhile."""
-        mine = Queued(payload, timestamp, writer, epoch)
+        """Appends a batch (group commit): the first thread writes, and syncs once, all that have
+        queued up meanwhile."""
+        own = Queued(payload, timestamp, writer, epoch)
         if self.options.durable:
-            self._queue.append(mine)
+            self._queue.append(own)
         with self._append_lock:
-            if not self.options.durable:  # nobody waits for long
-                self._append_queued((mine,))
-            while mine.appended is None and mine.error is None:
+            if not self.options.durable:  # without a sync there is nothing to share
+                self._append_queued((own,))
+            # Another thread may have taken this append from the queue while it waited for the lock:
+            # then it is done already.
+            while own.appended is None and own.error is None:
                 self._append_queued(
                     [self._queue.popleft() for _ in range(min(len(self._queue), _MOST_AT_ONCE))]
                 )
-        if mine.appended is None:
-            raise mine.error or BrokerError(f"cannot write to {self.where}")
-        return mine.appended
+        if own.appended is None:
+            raise own.error or BrokerError(f"cannot write to {self.where}")
+        return own.appended
 
     def _append_queued(self, queued: Sequence[Queued]) -> None:
+        """Appends a queue; every item gets its result or an error."""
         try:
             self._require_open()
-            group: list[Queued] = []
-            size = 0
-            for item in queued:
-                known = (
-                    item.writer is not None
-                    and self._writers.get(item.writer, NO_EPOCH) >= item.epoch
-                )
-                last = self._segments[-1]
-                full = last.tail.size + size + item.length > self.options.segment_bytes
-                if group and (known or full or _has_writer(group, item.writer)):
-                    self._write_group(group)
-                    group, size = [], 0
-                    known = (
-                        item.writer is not None
-                        and self._writers.get(item.writer, NO_EPOCH) >= item.epoch
-                    )
-                if known:
-                    item.appended = Appended(self.end, self.end, duplicate=True)
-                elif not (full and last.tail.size > last.start) or self._rolled_for(item):
-                    group.append(item)
-                    size += item.length
-            if group:
-                self._write_group(group)
+            self._append_in_groups(queued)
         except BaseException as error:
             for item in queued:
                 if item.appended is None and item.error is None:
@@ -182,7 +164,32 @@ class ShardLog:
             if not isinstance(error, BrokerError):
                 raise
 
+    def _append_in_groups(self, queued: Sequence[Queued]) -> None:
+        """Appends items in order; consecutive ones that fit into the segment are one write.
+
+        A group ends before a duplicate, whose result is the end at its turn; before an item that
+        does not fit; and before a second item of a writer, which may be a duplicate of the first.
+        """
+        group: list[Queued] = []
+        size = 0
+        for item in queued:
+            duplicate = self.has(item.writer, item.epoch)
+            last = self._segments[-1]
+            full = last.tail.size + size + item.length > self.options.segment_bytes
+            if group and (duplicate or full or _has_writer(group, item.writer)):
+                self._write_group(group)
+                group, size = [], 0
+                duplicate = self.has(item.writer, item.epoch)
+            if duplicate:
+                item.appended = Appended(self.end, self.end, duplicate=True)
+            elif not (full and last.tail.size > last.start) or self._rolled_for(item):
+                group.append(item)
+                size += item.length
+        if group:
+            self._write_group(group)
+
     def _rolled_for(self, item: Queued) -> bool:
+        """Begins a new segment; False, with the item's error, if that fails."""
         try:
             self._roll(self._segments[-1])
         except OSError as error:
@@ -190,7 +197,7 @@ class ShardLog:
         return item.error is None
 
     def _write_group(self, group: list[Queued]) -> None:
-        """Writes the batches behind the tail, all or none."""
+        """Writes the batches after the tail, all or none."""
         segment = self._segments[-1]
         base = segment.tail.next_offset
         parts: list[bytes] = []
@@ -219,11 +226,12 @@ class ShardLog:
 
     def _roll(self, last: Segment) -> Segment:
         state = State(last.tail.next_offset, last.tail.max_timestamp, dict(self._writers))
-        no_rows = state.base == last.base  # epochs only, and the new head knows them
+        # A segment with epochs only is replaced: its successor has the same base, and its epochs.
+        no_rows = state.base == last.base
         path = self.folder / file_name(state.base, file_generation(last.path) + 1 if no_rows else 0)
         with self._sync_lock:
             if self.options.synced:
-                last.sync()  # or else a power loss could tear a file that is not the last
+                last.sync()  # recovery repairs a torn end in the last file only
             fresh = Segment.create(path, state, self.options.disk, durable=self.options.synced)
             last.close()
         self._segments = (*(self._segments[:-1] if no_rows else self._segments), fresh)
@@ -232,7 +240,7 @@ class ShardLog:
         return fresh
 
     def roll(self) -> tuple[Segment, ...]:
-        """Begins a new segment unless the last is empty; returns those before it, which never
+        """Begins a new segment unless the last one is empty; returns those before it, which never
         change again."""
         with self._append_lock:
             self._require_open()
@@ -245,8 +253,7 @@ class ShardLog:
             return self._segments[:-1]
 
     def move_to(self, folder: Path) -> None:
-        """From now on new segments go to `folder`. Raises BrokerFull or BrokerError, changing
-        nothing."""
+        """Directs new segments to `folder`. Raises BrokerFull or BrokerError, changing nothing."""
         with self._append_lock:
             self._require_open()
             before = self._folders
@@ -257,9 +264,12 @@ class ShardLog:
                 self._folders = before
                 raise cannot_write(self.where, error) from error
 
-    def bring(self) -> None:
-        """Moves the segments that stand elsewhere to the last folder, one after the other. Readers
-        notice nothing, and after a death on the way each stands in one of the two places."""
+    def move_segments(self) -> None:
+        """Copies segments in other folders to the last folder, one after the other, and removes the
+        originals.
+
+        Readers go on meanwhile; after a crash each segment is in one of the two places.
+        """
         with self.maintenance:
             for segment in self._segments[:-1]:
                 if segment.path.parent == self.folder:
@@ -275,15 +285,15 @@ class ShardLog:
     def read(self, offset: int, limits: ReadBounds) -> Records | None:
         def work(segments: tuple[Segment, ...]) -> Records:
             segment = segments[bisect_right(segments, offset, key=_base) - 1]
-            skimmed = skim(self.topic, self.shard, segment, offset, limits)
-            if skimmed is not None:
-                return skimmed
+            small = read_small_batches(self.topic, self.shard, segment, offset, limits)
+            if small is not None:
+                return small
             return read_range(self.topic, self.shard, segments, offset, limits)
 
         return self._reading(offset, limits, work)
 
     def read_batches(self, offset: int, limits: ReadBounds) -> Batches | None:
-        """The batches that hold the records which `read` would give."""
+        """Returns the batches with the records of a `read`."""
         return self._reading(offset, limits, lambda s: read_batches(s, offset, limits))
 
     def _reading(
@@ -303,7 +313,8 @@ class ShardLog:
             except FileNotFoundError:
                 self._require_open()
                 if segments is self._segments:
-                    raise  # else retention or compaction removed a file after we looked
+                    raise
+                # Retention or compaction removed a file after we took the list: try again.
 
     def offset_for_time(self, timestamp: int) -> int:
         while True:
@@ -323,11 +334,11 @@ class ShardLog:
         """Removes the first `count` segments, never the last one. The caller holds
         `maintenance`."""
         with self._append_lock:
-            gone, self._segments = self._segments[:count], self._segments[count:]
-        self._remove(gone)
+            removed, self._segments = self._segments[:count], self._segments[count:]
+        self._remove(removed)
 
     def replace(self, old: tuple[Segment, ...], new: Segment) -> None:
-        """Puts `new` in the place of `old`, the first segments. The caller holds `maintenance`."""
+        """Replaces `old`, the first segments, by `new`. The caller holds `maintenance`."""
         with self._append_lock:
             self._segments = (new, *self._segments[len(old) :])
         self._remove(old)
@@ -338,7 +349,7 @@ class ShardLog:
                 segment.remove()
 
     def sync(self) -> None:
-        """Returns when what was appended so far is on disk."""
+        """Returns when everything appended so far is on disk."""
         with self._sync_lock:
             if self._closed:
                 return
@@ -368,8 +379,8 @@ def _latest(segment: Segment) -> int:
 
 
 def _first_since(segment: Segment, timestamp: int) -> int:
-    """The offset of the first record since `timestamp` in a segment that has one, or whose
-    forerunner had it."""
+    """Returns the first offset since `timestamp` in a segment with such a record, or whose
+    predecessor had it."""
     if segment.state.max_timestamp >= timestamp:
         return segment.base
     tail, buffer = segment.tail, segment.buffer()

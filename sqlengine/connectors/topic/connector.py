@@ -35,7 +35,7 @@ from planner.logical.change_kinds import UPSERT
 from sqlengine.broker.base import Broker, Records, check_topic_name, is_system
 from sqlengine.broker.coordinator import check_name
 from sqlengine.broker.errors import BrokerError, TopicNotFound
-from sqlengine.broker.storage.packing import COMPRESSIONS
+from sqlengine.broker.storage.compression import COMPRESSIONS
 from sqlengine.connectors.base import Chunk, Connector, Environment, Option, Sink, Source, writer_of
 from sqlengine.connectors.registry import options_of
 from sqlengine.connectors.topic.sink import TopicSink

@@ -14,7 +14,7 @@ from parser.types import Schema
 from planner.catalog import Table
 from sqlengine.batch import Batch, IntArray
 from sqlengine.broker.base import Broker
-from sqlengine.broker.storage.packing import Compression
+from sqlengine.broker.storage.compression import Compression
 from sqlengine.connectors.base import Sink
 from sqlengine.connectors.topic.upserts import Upserts, is_upsert
 from sqlengine.formats.base import Encoder

@@ -1,4 +1,4 @@
-"""A compacted topic as a table."""
+"""Reads a compacted topic as a table."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable
 from sqlengine.broker.base import Records
 
 
-def latest(read: Callable[[int], Records | None], begin: int) -> dict[bytes, bytes]:
-    """The last value per key of what `read` gives from offset `begin` on; keys whose last value is
-    NULL are left out."""
+def latest_values(read: Callable[[int], Records | None], begin: int) -> dict[bytes, bytes]:
+    """Returns the last value per key from offset `begin` on, without keys whose last value
+    is NULL."""
     values: dict[bytes, bytes] = {}
     position = begin
     while (records := read(position)) is not None:

@@ -1,4 +1,4 @@
-"""The answers of a broker to the questions of other processes."""
+"""Handles the requests of other processes to a broker."""
 
 from __future__ import annotations
 
@@ -9,25 +9,36 @@ import msgspec
 
 from parser.errors import ServiceError
 from sqlengine.broker.errors import TooFast
-from sqlengine.broker.remote.wire import Answer, AnyRequest, Failure, ReadAll, Request, Served, Wait
+from sqlengine.broker.remote.wire import (
+    AnyRequest,
+    Failure,
+    ReadAll,
+    Request,
+    Response,
+    Served,
+    Wait,
+)
 
 _REQUEST: msgspec.msgpack.Decoder[AnyRequest] = msgspec.msgpack.Decoder(AnyRequest)
 
 
-def answer(
+def handle_request(
     broker: Served,
-    question: bytes,
+    request_data: bytes,
     allow: Callable[[Request], None] = lambda _: None,
     waiting: threading.BoundedSemaphore | None = None,
 ) -> bytes:
-    """The answer to a question, errors of the broker included. `allow` may raise one against a
-    request; who is to wait when no more may be `waiting` is answered at once."""
+    """Executes a request and returns the response, errors of the broker included.
+
+    `allow` may raise a ServiceError to reject it. A request that waits is executed without waiting
+    if no more may be `waiting`.
+    """
     try:
-        request = _REQUEST.decode(question)
+        request = _REQUEST.decode(request_data)
         allow(request)
         if isinstance(request, Wait | ReadAll) and request.timeout_s and waiting is not None:
-            return msgspec.msgpack.encode(Answer(_wait(broker, request, waiting)))
-        return msgspec.msgpack.encode(Answer(request.answer(broker)))
+            return msgspec.msgpack.encode(Response(_wait(broker, request, waiting)))
+        return msgspec.msgpack.encode(Response(request.execute(broker)))
     except msgspec.DecodeError as error:
         failure = Failure(
             "BrokerError", "the request cannot be read", str(error), "use a client of this version"
@@ -35,13 +46,13 @@ def answer(
     except ServiceError as error:
         retry_ms = error.retry_ms if isinstance(error, TooFast) else 0
         failure = Failure(type(error).__name__, error.message, error.detail, error.hint, retry_ms)
-    return msgspec.msgpack.encode(Answer(None, failure))
+    return msgspec.msgpack.encode(Response(None, failure))
 
 
 def _wait(broker: Served, request: Wait | ReadAll, waiting: threading.BoundedSemaphore) -> object:
     if not waiting.acquire(blocking=False):
-        return msgspec.structs.replace(request, timeout_s=0.0).answer(broker)
+        return msgspec.structs.replace(request, timeout_s=0.0).execute(broker)
     try:
-        return request.answer(broker)
+        return request.execute(broker)
     finally:
         waiting.release()

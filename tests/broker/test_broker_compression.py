@@ -11,7 +11,7 @@ from sqlengine.broker.base import Broker
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerError, TopicFull
 from sqlengine.broker.storage.codec import BINARY, encode
-from sqlengine.broker.storage.packing import COMPRESSIONS, Compression
+from sqlengine.broker.storage.compression import COMPRESSIONS, Compression
 from sqlengine.broker.storage.reading import ReadBounds
 
 LINES: list[bytes | None] = [

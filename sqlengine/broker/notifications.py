@@ -1,4 +1,4 @@
-"""What goes on beside appends and reads: waking who waits for data, and syncing now and then."""
+"""Wakes threads that wait for data, and syncs logs periodically."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlengine.broker.errors import BrokerError
 from sqlengine.system.threads import Threads
 
 
-class Arrivals:
+class AppendNotifier:
     """Counts appends, so that a thread can wait for those that it has not seen yet."""
 
     def __init__(self) -> None:
@@ -24,31 +24,32 @@ class Arrivals:
             if self._waiting:
                 self._condition.notify_all()
 
-    def _wait(self, came: Callable[[], bool], timeout_s: float) -> bool:
-        """With the condition held."""
+    def _wait(self, has_new: Callable[[], bool], timeout_s: float) -> bool:
+        """Waits for `has_new`; the caller holds the condition."""
         self._waiting += 1
         try:
-            return self._condition.wait_for(came, timeout_s)
+            return self._condition.wait_for(has_new, timeout_s)
         finally:
             self._waiting -= 1
 
     def wait(self, timeout_s: float) -> bool:
-        """False when nothing came since this thread's last call and within `timeout_s`."""
+        """Waits for an append since this thread's last call; False if there is none within
+        `timeout_s`."""
         seen = getattr(self._seen, "count", 0)
         with self._condition:
-            came = self._wait(lambda: self._count > seen, timeout_s)
+            has_new = self._wait(lambda: self._count > seen, timeout_s)
             self._seen.count = self._count
-        return came
+        return has_new
 
     def wait_beyond(self, seen: int, timeout_s: float) -> int:
-        """The number of appends, once it is not `seen` any more or after that time."""
+        """Returns the number of appends, once it is not `seen` any more or the time is over."""
         with self._condition:
             self._wait(lambda: self._count != seen, timeout_s)
             return self._count
 
 
 class Flusher:
-    """Calls `sync` every `interval_s`, beside all else. A failure is raised by the next `check`."""
+    """Calls `sync` every `interval_s` in a thread of its own; `check` raises its failure."""
 
     def __init__(self, sync: Callable[[], None], interval_s: float, threads: Threads) -> None:
         self._sync = sync

@@ -1,5 +1,4 @@
-"""Bodies of batches made smaller by whoever appends; whoever reads unpacks them, and nobody between
-looks inside.
+"""Compression of batch bodies: by the appending client, undone by readers only.
 
 size of what follows, 4 bytes · 4 bytes zero · a frame of the codec · padding
 """
@@ -16,16 +15,17 @@ from sqlengine.broker.errors import BrokerError
 Compression: TypeAlias = Literal["none", "zstd", "lz4"]
 COMPRESSIONS: tuple[Compression, ...] = get_args(Compression)
 ZSTD, LZ4 = 16, 32
-PACKED = ZSTD | LZ4
+COMPRESSED = ZSTD | LZ4
 MAX_PLAIN_BYTES = 1 << 29
 _FLAGS: dict[Compression, int] = {"zstd": ZSTD, "lz4": LZ4}
 _SIZE = struct.Struct("<I4x")
-# Below it the frame costs what it saves.
+# In smaller bodies the frame costs what it saves.
 _WORTH_BYTES = 256
 
 
-def pack(body: bytes, compression: Compression) -> tuple[bytes, int]:
-    """The packed body and its flag; the body itself and 0 where that would not be smaller."""
+def compress_body(body: bytes, compression: Compression) -> tuple[bytes, int]:
+    """Returns the compressed body and its flag; the body itself and 0 if that would not be
+    smaller."""
     if compression == "none" or len(body) < _WORTH_BYTES:
         return body, 0
     frame = pa.compress(body, codec=compression, asbytes=True)
@@ -34,14 +34,14 @@ def pack(body: bytes, compression: Compression) -> tuple[bytes, int]:
     return (packed, _FLAGS[compression]) if len(packed) < len(body) else (body, 0)
 
 
-def unpack(buffer: pa.Buffer, at: int, flags: int, plain_bytes: int) -> pa.Buffer:
-    """The body of `plain_bytes` whose packed form begins at byte `at`. BrokerError when that is
-    none."""
+def decompress_body(buffer: pa.Buffer, at: int, flags: int, plain_bytes: int) -> pa.Buffer:
+    """Returns the body of `plain_bytes` whose compressed form begins at byte `at`. BrokerError if
+    it is malformed."""
     try:
         (size,) = _SIZE.unpack_from(buffer, at)
         if (
             plain_bytes > MAX_PLAIN_BYTES
-            or flags & PACKED == PACKED
+            or flags & COMPRESSED == COMPRESSED
             or at + _SIZE.size + size > buffer.size
         ):
             raise ValueError("its sizes are not possible")

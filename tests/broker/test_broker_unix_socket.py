@@ -11,17 +11,17 @@ import pytest
 
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerUnreachable, TopicNotFound
-from sqlengine.broker.remote.answering import answer
 from sqlengine.broker.remote.client import RemoteBroker
-from sqlengine.broker.remote.near import NearServer, NearTransport
-from sqlengine.broker.storage.ahead import LookingAhead
+from sqlengine.broker.remote.read_ahead import ReadAheadBroker
+from sqlengine.broker.remote.request_handler import handle_request
+from sqlengine.broker.remote.unix_socket import UnixSocketServer, UnixSocketTransport
 from tests.support import PATIENCE_S
 
 
 def test_threads_ask_at_once_and_learn_that_the_server_is_gone(tmp_path: Path) -> None:
     broker = EmbeddedBroker(tmp_path)
-    server = NearServer(broker)
-    transport = NearTransport(server.path)
+    server = UnixSocketServer(broker)
+    transport = UnixSocketTransport(server.path)
     near = RemoteBroker(transport, transport.close)
     near.create_topic("_own", 4)  # whoever may open the socket may do what the server may
 
@@ -54,7 +54,7 @@ def test_the_folder_of_a_server_that_was_killed_goes(
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(left / "broker"))
     broker = EmbeddedBroker(tmp_path / "data")
-    first, second = NearServer(broker), NearServer(broker)
+    first, second = UnixSocketServer(broker), UnixSocketServer(broker)
     assert not left.exists()
     assert first.path.exists()
     first.close()
@@ -68,9 +68,9 @@ def test_what_is_read_again_and_again_comes_with_one_question(tmp_path: Path) ->
 
     def ask(question: bytes, again: bool) -> bytes:
         questions.append(question)
-        return answer(broker, question)
+        return handle_request(broker, question)
 
-    ahead = LookingAhead(ask)
+    ahead = ReadAheadBroker(ask)
     broker.create_topic("t", 3)
     at = [0, 0, 0]
 
@@ -88,13 +88,13 @@ def test_what_is_read_again_and_again_comes_with_one_question(tmp_path: Path) ->
     for n in range(4):
         broker.append("t", n % 3, [b"%d" % n], timestamp_ms=n)
         questions.clear()
-        ahead.look()
+        ahead.prefetch()
         broker.append("t", 2, [b"later"], timestamp_ms=n)
         assert b"%d" % n in read()
         assert len(questions) == 1
-    ahead.look()
+    ahead.prefetch()
     broker.append("t", 0, [b"new"], timestamp_ms=9)
-    ahead.forget()
+    ahead.discard()
     assert b"new" in read()
     broker.close()
 
@@ -102,7 +102,7 @@ def test_what_is_read_again_and_again_comes_with_one_question(tmp_path: Path) ->
 def test_who_looks_is_woken_by_what_he_reads_alone(tmp_path: Path) -> None:
     broker = EmbeddedBroker(tmp_path)
     waiting = threading.BoundedSemaphore(1)
-    ahead = LookingAhead(lambda question, _: answer(broker, question, waiting=waiting))
+    ahead = ReadAheadBroker(lambda question, _: handle_request(broker, question, waiting=waiting))
     for topic in ("mine", "others"):
         broker.create_topic(topic)
     assert ahead.read("mine", 0, 0) is None
@@ -113,7 +113,7 @@ def test_who_looks_is_woken_by_what_he_reads_alone(tmp_path: Path) -> None:
             0.02, lambda: [broker.append(t, 0, [b"v"], timestamp_ms=0) for t in appends]
         )
         later.start()
-        found = ahead.look(timeout_s)
+        found = ahead.prefetch(timeout_s)
         ahead.read("mine", 0, 0)
         later.join()
         return found

@@ -1,8 +1,9 @@
-"""The broker of a server for its own processes: the questions of `remote.py`, over a socket that
-only its user can open.
+"""The broker of a server for its own processes: the messages of `wire`, over a Unix socket private
+to the user.
 
-A question and an answer are frames: 4 bytes of length, then that many bytes. A connection is served
-by a thread, one question after the other; each costs a fifth of what it does over HTTP."""
+A request and a response are frames: 4 bytes of length, then that many bytes. A thread serves each
+connection, one request after the other; each costs a fifth of a request over HTTP.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from sqlengine.broker.errors import BrokerUnreachable
-from sqlengine.broker.remote.answering import answer
+from sqlengine.broker.remote.request_handler import handle_request
 from sqlengine.broker.remote.wire import Served
 
 log = logging.getLogger("sqlengine")
@@ -26,35 +27,34 @@ _MOST_WAITING = 64
 _PREFIX = "sqlengine-broker-"
 
 
-class NearServer:
-    """Answers at `path` from when it is made until `close`. What asks there may do whatever the
+class UnixSocketServer:
+    """Serves the broker at `path` from its creation until `close`. Its clients may do whatever the
     server may."""
 
     def __init__(self, broker: Served) -> None:
         self._broker = broker
-        _remove_left()
-        self._folder = Path(
-            tempfile.mkdtemp(prefix=_PREFIX)
-        )  # a socket's path is short, a data folder's may not be
+        _remove_stale_folders()
+        # The path of a socket is limited to about 100 bytes, which a data folder may exceed.
+        self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
         self.path = self._folder / "broker"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         unready = self.path.with_name("unready")
         self._socket.bind(str(unready))
         self._socket.listen(_MOST_WAITING)
-        unready.rename(self.path)  # whoever sees the name is answered, or the server is gone
+        unready.rename(self.path)  # from here on the name means that the server listens
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
         self._thread = threading.Thread(target=self._accept, name="near", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Ends all connections: whoever waits for an answer is told that there is none."""
+        """Closes all connections; clients that wait for a response get BrokerUnreachable."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
         with self._lock:
-            held, self._open = self._open, set()
-        for connection in held:
+            connections, self._open = self._open, set()
+        for connection in connections:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
         self._thread.join()
@@ -75,8 +75,8 @@ class NearServer:
     def _serve(self, connection: socket.socket) -> None:
         try:
             with connection:
-                while (question := receive(connection)) is not None:
-                    send(connection, answer(self._broker, question))
+                while (request := receive(connection)) is not None:
+                    send(connection, handle_request(self._broker, request))
         except OSError as error:
             log.debug("a connection to the broker ended: %s", error)
         except Exception:
@@ -86,8 +86,8 @@ class NearServer:
                 self._open.discard(connection)
 
 
-def _remove_left() -> None:
-    """The folders of servers that were killed."""
+def _remove_stale_folders() -> None:
+    """Removes the folders of servers that were killed."""
     for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/broker"):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.setblocking(False)
@@ -99,41 +99,43 @@ def _remove_left() -> None:
                 log.debug("%s is left: %s", path, error)
 
 
-class NearTransport:
-    """Carries questions to `path`, over as many connections as threads ask at once. Raises
-    BrokerUnreachable when the server is gone."""
+class UnixSocketTransport:
+    """Sends requests to `path`, over as many connections as threads use at once.
+
+    Raises BrokerUnreachable when the server is gone.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._resting: list[socket.socket] = []
+        self._idle: list[socket.socket] = []
 
-    def __call__(self, question: bytes, again: bool) -> bytes:
+    def __call__(self, request: bytes, retryable: bool) -> bytes:
         with self._lock:
-            kept = self._resting.pop() if self._resting else None
-        connection = kept or socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            pooled = self._idle.pop() if self._idle else None
+        connection = pooled or socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            if kept is None:
+            if pooled is None:
                 connection.connect(str(self._path))
-            send(connection, question)
-            answered = receive(connection)
+            send(connection, request)
+            response = receive(connection)
         except OSError as error:
             connection.close()
-            raise self._gone(error.strerror or str(error)) from None
-        if answered is None:
+            raise self._unreachable(error.strerror or str(error)) from None
+        if response is None:
             connection.close()
-            raise self._gone("it closed the connection")
+            raise self._unreachable("it closed the connection")
         with self._lock:
-            self._resting.append(connection)
-        return answered
+            self._idle.append(connection)
+        return response
 
     def close(self) -> None:
         with self._lock:
-            resting, self._resting = self._resting, []
-        for connection in resting:
+            idle, self._idle = self._idle, []
+        for connection in idle:
             connection.close()
 
-    def _gone(self, why: str) -> BrokerUnreachable:
+    def _unreachable(self, why: str) -> BrokerUnreachable:
         return BrokerUnreachable(f"the server behind {self._path} is gone", detail=why)
 
 
@@ -143,7 +145,7 @@ def send(connection: socket.socket, frame: bytes) -> None:
 
 
 def receive(connection: socket.socket) -> bytes | None:
-    """The next frame; None where the other side has closed."""
+    """Returns the next frame; None if the other side has closed the connection."""
     head = _exactly(connection, _LENGTH.size)
     return None if head is None else _exactly(connection, _LENGTH.unpack(head)[0])
 

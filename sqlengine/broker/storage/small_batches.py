@@ -1,4 +1,4 @@
-"""Reading very many small batches: what each of them holds is found for all at once, with NumPy."""
+"""A fast path for reading many small batches: all their headers are parsed at once, with NumPy."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from sqlengine.broker.base import IntArray, Records
 from sqlengine.broker.storage.codec import BINARY, HEADER, Header
-from sqlengine.broker.storage.reading import ReadBounds, last_row, sensible
+from sqlengine.broker.storage.reading import ReadBounds, clamped, last_row
 from sqlengine.broker.storage.segment import Segment, Tail
 
 Heads: TypeAlias = np.ndarray[tuple[int], np.dtype[np.void]]
-# For fewer it is not worth it.
+# With fewer batches it does not pay.
 FEW = 48
-# A larger batch is not a small one: it is no longer its head that costs.
+# In larger batches the header is not the main cost.
 SMALL_BYTES = 4096
 _LENGTH_AT, _FLAGS_AT = 8, 50
 _LENGTH, _FLAGS = struct.Struct("<I"), struct.Struct("<H")
@@ -40,64 +40,72 @@ _HEAD = np.dtype(
 )
 
 
-def skim(
+def read_small_batches(
     topic: str, shard: int, segment: Segment, offset: int, limits: ReadBounds
 ) -> Records | None:
-    """Records of the segment from `offset` on within the limits, at least one; fewer than they
-    allow where that is simpler. None where its batches are not small, not many, not plain or not
-    sound: they are to be read otherwise, which also tells what is wrong."""
-    limits = sensible(limits)
+    """Returns records of the segment from `offset` on within the limits, at least one, maybe fewer
+    than possible.
+
+    None if its batches are not small, many, plain and intact: the ordinary read handles these, and
+    reports damage.
+    """
+    limits = clamped(limits)
     if limits.until is not None or limits.records < FEW:
         return None
     tail, buffer = segment.tail, segment.buffer()
     view = memoryview(buffer)
-    found = _walk(view, segment.position_of(offset, view, tail), tail, limits)
-    if found is None:
+    bounds = _walk(view, segment.position_of(offset, view, tail), tail, limits)
+    if bounds is None:
         return None
-    positions = np.array(found[:-1], np.int64)
+    positions = np.array(bounds[:-1], np.int64)
+    # Batches begin at multiples of 8 bytes: with the file as 8-byte words, one index operation
+    # copies all headers, which are then viewed as records.
     words = np.frombuffer(buffer, "<i8", tail.size // 8)
     heads = words[positions[:, None] // 8 + np.arange(HEADER.size // 8)].view(_HEAD)[:, 0]
     first = int(np.searchsorted(heads["next"], offset, side="right"))
-    behind = _within(heads, first, offset, limits)
-    heads, positions = heads[first:behind], positions[first:behind]
+    stop = _within(heads, first, offset, limits)
+    heads, positions = heads[first:stop], positions[first:stop]
     if not _plain(heads, segment.mark, offset):
         return None
-    behind_them = int(positions[-1]) + int(heads["length"][-1])
-    if not segment.is_checked(int(positions[0]), behind_them):
+    end_of_batches = int(positions[-1]) + int(heads["length"][-1])
+    if not segment.is_checked(int(positions[0]), end_of_batches):
         headers = [
             Header._make(HEADER.unpack_from(view, position)) for position in positions.tolist()
         ]
         segment.check(view, positions.tolist(), headers)
-    segment.remember(int(heads["next"][-1]), behind_them)
+    segment.set_hint(int(heads["next"][-1]), end_of_batches)
     return _records(topic, shard, buffer, tail, positions, heads, offset, limits)
 
 
 def _walk(view: memoryview, position: int, tail: Tail, limits: ReadBounds) -> list[int] | None:
-    """Where batches begin, and where the last of them ends."""
+    """Returns the positions of batches, and the end of the last one; None if they are too few or
+    not plain."""
     unpack, end = _LENGTH.unpack_from, tail.size
     if position + HEADER.size > end or _FLAGS.unpack_from(view, position + _FLAGS_AT)[0]:
         return None
     stop = min(end, position + 2 * limits.bytes + SMALL_BYTES)
     most = min(_MAX_BATCHES, limits.records + FEW)
-    found = [position]
-    while position + HEADER.size <= stop and len(found) <= most:
+    bounds = [position]
+    # Only the length of each header is read here: a damaged one ends the walk, or is found by the
+    # checks on all headers.
+    while position + HEADER.size <= stop and len(bounds) <= most:
         (length,) = unpack(view, position + _LENGTH_AT)
         position += length
         if not HEADER.size <= length <= SMALL_BYTES or length % 8 or position > end:
             break
-        found.append(position)
-    return found if len(found) > FEW else None
+        bounds.append(position)
+    return bounds if len(bounds) > FEW else None
 
 
 def _within(heads: Heads, first: int, offset: int, limits: ReadBounds) -> int:
-    """Behind the last batch that is needed, or begun."""
+    """Returns the index after the last batch that the limits need."""
     enough = int(np.searchsorted(heads["next"], offset + limits.records)) + 1
     sizes = np.cumsum(heads["value_bytes"][first:].astype(np.int64))
     return min(len(heads), enough, first + int(np.searchsorted(sizes, limits.bytes)) + 2)
 
 
 def _plain(heads: Heads, mark: int, offset: int) -> bool:
-    """Whether these are batches one behind the other that hold values and nothing else."""
+    """True if these are consecutive batches of values without keys, NULLs, gaps or compression."""
     return bool(
         len(heads)
         and (heads["mark"] == mark).all()
@@ -123,7 +131,9 @@ def _records(
     sizes = heads["value_bytes"].astype(np.int64)
     before_rows = np.cumsum(rows) - rows
     total = int(rows.sum())
-    # The ends of a batch's values stand behind a 0; those of all of them go on from batch to batch.
+    # The row ends of a batch follow a 0 and count from its first value; together they accumulate.
+    # Row ends are 4-byte numbers within each batch: `words` are their places in the file, all
+    # batches in a row.
     words = np.repeat(starts // 4 + 1 - before_rows, rows) + np.arange(total)
     ends = np.empty(total + 1, np.int32)
     ends[0] = 0
@@ -132,16 +142,18 @@ def _records(
     )
     data = starts + (4 * (rows + 1) + 7) // 8 * 8
     view = memoryview(buffer)
-    joined = b"".join(
-        [view[at:behind] for at, behind in zip(data.tolist(), (data + sizes).tolist(), strict=True)]
+    data_of_all = b"".join(
+        [view[at:stop] for at, stop in zip(data.tolist(), (data + sizes).tolist(), strict=True)]
     )
     values = pa.Array.from_buffers(
-        BINARY, total, [None, pa.py_buffer(ends), pa.py_buffer(joined)], 0
+        BINARY, total, [None, pa.py_buffer(ends), pa.py_buffer(data_of_all)], 0
     )
     base = int(heads["base"][0])
     offsets = np.arange(base, base + total)
     begin = offset - base
-    behind = last_row(values, offsets, begin, limits)
-    times = np.repeat(heads["timestamp"], rows)[begin:behind]
-    found = values.slice(begin, behind - begin)
-    return Records(topic, shard, offset, base + behind, found, None, times, offsets[begin:behind])
+    stop = last_row(values, offsets, begin, limits)
+    times = np.repeat(heads["timestamp"], rows)[begin:stop]
+    slice_of_values = values.slice(begin, stop - begin)
+    return Records(
+        topic, shard, offset, base + stop, slice_of_values, None, times, offsets[begin:stop]
+    )
