@@ -1,4 +1,4 @@
-"""One row per key and window, once the window is over."""
+"""Aggregates over windows that do not share rows (TUMBLE): one row per key and window."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ from sqlengine.operators.windows.times import clock_below, is_aligned, window_be
 from sqlengine.state.columns import BoolArray, milliseconds
 from sqlengine.state.table import KeyedTable
 
-# A window is known by its end as the clocks of its zone show it, and by its start where that may
-# vary. `#rows` counts where rows are taken back, too. Names with '#' cannot clash with SQL columns'
-# here.
+# A window is identified by its end in local time, and by its start where its size varies. `#rows`
+# counts rows of changelogs. SQL columns of these tables have no '#' in their names.
 _END, _START, _FIRES, _ROWS = "#end", "#start", "#fires", "#rows"
 _BOUND = timestamp(3).with_nullable(False)
 _NUMBER = BIGINT.with_nullable(False)
 
 
 class WindowAggregateOperator:
-    """Adds each row to the accumulators of its window and key, unless the window was over before
-    the row came: such rows are late, dropped and counted (`late_rows`). A window is over when the
-    watermark reaches its last millisecond, or, by processing time, when that has passed.
+    """Aggregates one window for each row; Flink's StreamExecWindowAggregate, or
+    StreamExecGroupWindowAggregate.
 
-    A row for which an aggregate of a user fails leaves by the error port and counts for no other
-    that comes behind that.
+    A row whose window had fired before it arrived is late, dropped and counted (`late_rows`). A
+    window fires when the watermark reaches its last millisecond, or, on processing time, when that
+    has passed. A row for which a user's aggregate fails leaves by the error port, and is skipped by
+    the calls after it.
 
-    Its rows (all +I) are ordered by the end of the window, then by the arrival of the key; before
-    each of them the watermark had not reached the window's end. Every call also passes on the
-    time."""
+    The output (all +I) is ordered by the end of the window, then by the arrival of the key; the
+    watermark before each row is less than the window's end. State: table `windows`, window and key
+    -> `#fires`, accumulators. Timers: `#fires`.
+    """
 
     def __init__(self, node: WindowAggregate, owner: str = "") -> None:
         self._node = node

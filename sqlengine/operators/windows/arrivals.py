@@ -1,4 +1,4 @@
-"""Windows of processing time in parts: a row counts when it comes to where it is counted."""
+"""Processing-time windows behind a shuffle: rows count in the window of their arrival."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from sqlengine.state.columns import milliseconds
 
 
 class Arrivals:
-    """The rows of an aggregate of windows, on their way into it.
+    """Reassigns rows of an aggregate whose processing-time window has fired already.
 
-    Windows are given to rows before these go to the part that counts them. By the time they come
-    there a window of processing time may be over, and its result told: then they count in the
-    window that they would have got there, since by processing time no row is late and no window has
-    two results."""
+    Windows are assigned before the exchange. When a row arrives at the subtask that aggregates it,
+    its window may have fired: the row then counts in the present window, since on processing time
+    no row is late, and no window has two results.
+    """
 
     def __init__(self, node: WindowAggregate) -> None:
         self._start, self._end, _ = node.window_columns
@@ -26,7 +26,7 @@ class Arrivals:
         self._clock = clock_below(node.input)
 
     def now(self, batch: Batch) -> Batch:
-        """The rows, in windows that are not over."""
+        """Returns the rows, in windows that have not fired."""
         window = self._window
         if not isinstance(window, AlignedWindow) or not self._clock.proctime or not batch.num_rows:
             return batch

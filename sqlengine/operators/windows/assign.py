@@ -1,4 +1,4 @@
-"""Gives each row the windows that it falls into."""
+"""Assigns windows to rows: the window table-valued functions TUMBLE, HOP, CUMULATE (FLIP-145)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from sqlengine.state.columns import milliseconds
 
 
 class WindowAssignOperator:
-    """Appends the window's columns to those that came, once for each window of the row: of HOP the
-    latest first, of CUMULATE the shortest. Rows without a time are in no window and dropped
-    (`null_time_rows`). Windows of a TIMESTAMP_LTZ lie in the time of the window's zone: their
-    bounds are what a clock there shows, their time is an instant. By processing time it is the
-    batch's that counts."""
+    """Appends the window columns to each row, once for each of its windows: HOP latest first,
+    CUMULATE shortest first.
+
+    Stateless. Rows with NULL as their time are dropped (`null_time_rows`). Windows over
+    TIMESTAMP_LTZ are aligned in the session time zone: their bounds are local times there, their
+    window_time is an instant. On processing time, the time is that of the batch.
+    """
 
     def __init__(self, node: WindowAssign) -> None:
         self._node = node
@@ -52,7 +54,7 @@ class WindowAssignOperator:
 def timed(
     batch: Batch, column: str, clock: WindowClock, counters: dict[str, int]
 ) -> tuple[Batch, IntArray]:
-    """The rows that have a time, and their times; the others are counted."""
+    """Returns the rows that have a time, and their times (ms); counts the others."""
     if clock.proctime:
         return batch, np.full(batch.num_rows, batch.proctime, np.int64)
     times, valid = milliseconds(batch.column(column))
@@ -63,12 +65,12 @@ def timed(
 
 
 def timestamps(milliseconds: IntArray, kind: pa.DataType) -> pa.Array:
-    """Times in ms as a column of `kind`."""
+    """Returns times in ms as a column of `kind`."""
     return pa.array(milliseconds).view(pa.timestamp("ms", kind.tz))
 
 
 def _in_windows(window: AlignedWindow, batch: Batch, slices: IntArray) -> tuple[Batch, IntArray]:
-    """The rows, each once for each of its windows, and the ends of these."""
+    """Repeats each row for each of its windows; returns the ends of these."""
     if not window.may_overlap:
         return batch, slices
     rows, ends = window.windows_of(slices)

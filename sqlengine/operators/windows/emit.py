@@ -1,4 +1,5 @@
-"""Windows whose results are told before they are over, and again when late rows come."""
+"""Windows with early and late results: `table.exec.emit.early-fire`, `late-fire`,
+`allow-lateness`."""
 
 from __future__ import annotations
 
@@ -29,9 +30,9 @@ from sqlengine.operators.windows.times import clock_below
 from sqlengine.state.columns import milliseconds
 from sqlengine.state.table import KeyedTable
 
-# `#fires`: the instant at which the window is over, `#told`: whether its result was told; `#timer`:
-# the processing time at which what has changed is told; `#clears`: the instant from which rows of
-# the window are late.
+# `#fires`: the instant (ms) at which the window fires; `#told`: 1 once a result was emitted;
+# `#timer`: the processing time (ms) of the next early or late result; `#clears`: the instant (ms)
+# from which on rows of the window are late.
 _END, _START, _FIRES, _TOLD, _TIMER, _CLEARS = (
     "#end",
     "#start",
@@ -45,9 +46,13 @@ _NEVER: Final = 2**62
 
 
 class EmittingAggregateOperator:
-    """Its rows are +I for the first result of a window and key, then -U and +U for each that
-    differs from what was told. When the window is over it is told in any case, if it has
-    changed."""
+    """Emits results of windows before they fire, and updates after late rows.
+
+    The first result of a window and key is +I, further ones that differ are -U and +U. When the
+    window fires, its result is emitted if it has changed. State: table `windows`, window end and
+    key -> `#fires`, `#told`, `#timer`, `#clears`, the emitted result (`told#<n>`) and accumulators.
+    Timers: `#timer` on the processing time, `#fires` and `#clears`. Rows after `#clears` are late.
+    """
 
     def __init__(self, node: EmittingAggregate, owner: str = "") -> None:
         self._node = node
@@ -100,7 +105,7 @@ class EmittingAggregateOperator:
     def close(self) -> None: ...
 
     def _add(self, batch: Batch, output: Output) -> IntArray:
-        """Adds rows that are not late; the slots that are to be told of at once."""
+        """Accumulates rows that are not late; returns the slots to emit at once."""
         fires = self._clock.fires(milliseconds(batch.column(self._end))[0])
         before = self._clock.before(batch)
         in_time = fires + self._node.lateness_ms > before

@@ -1,5 +1,4 @@
-"""Joins of the rows of a window with those of the same window of another stream, once it is
-over."""
+"""Window joins: joins the rows of equal windows of two inputs when the window fires."""
 
 from __future__ import annotations
 
@@ -26,18 +25,21 @@ _NONE = -1
 
 @dataclass(frozen=True)
 class _Pairs:
-    """Places among the rows of each side that are due; -1 for a row of the other side without a
-    match."""
+    """Places among the due rows of each side; -1 for the missing side of an unmatched row."""
 
     left: IntArray
     right: IntArray
 
 
 class WindowJoinOperator:
-    """A row is late by the time of both sides together; where they take turns (`in_turn`), as one
-    source has given both, that is the time of its own. Its rows (all +I) are ordered by the end of
-    the window, then by the arrival of the left rows; right rows without a match come last. Rows
-    whose condition fails with an error leave by the error port."""
+    """Joins rows with the same window and key, as Flink's WindowJoinOperator.
+
+    A row is late by the combined watermark of both inputs; with `in_turn` (one source for both
+    inputs, batch for batch), by its own. The output (all +I) is ordered by the end of the window,
+    then by the arrival of the left rows; unmatched right rows come last. Rows whose condition fails
+    leave by the error port. State: a `WindowRows` for each side, and `PortTimes`. Timers: the end
+    of the windows.
+    """
 
     def __init__(self, node: WindowJoin, owner: str = "", *, in_turn: bool = False) -> None:
         self._node = node
@@ -87,8 +89,8 @@ class WindowJoinOperator:
     def close(self) -> None: ...
 
     def _parts(self, due: Sequence[IntArray]) -> Iterator[list[IntArray]]:
-        """The rows that are due: all at once, or window by window where they may be too many
-        pairs."""
+        """Yields the rows that are due: all at once, or window by window where there may be too
+        many pairs."""
         fires = [side.fires(slots) for side, slots in zip(self._sides, due, strict=True)]
         times = np.unique(np.concatenate(fires))
         if fits_at_once(len(due[0]) * len(due[1])):
@@ -100,8 +102,11 @@ class WindowJoinOperator:
             start = ends
 
     def _fire(self, batch: Batch, due: Sequence[IntArray], *, last: bool) -> Stream:
-        """The left rows in pieces that have few pairs; what is left over of the right side comes
-        with the last of them, and the time behind the batch with the last of all (`last`)."""
+        """Emits joined rows for pieces of the left rows with few pairs each.
+
+        Unmatched right rows come with the last piece, and the watermark after the batch with the
+        last window (`last`).
+        """
         lasting = replace(batch, watermark=batch.since)
         order, first, counts = self._matches(due)
         met = np.zeros(len(due[1]), np.bool_)
@@ -126,7 +131,7 @@ class WindowJoinOperator:
             yield from [*output, (0, made)]
 
     def _held(self, batch: Batch, due: Sequence[IntArray], pairs: _Pairs, output: Output) -> _Pairs:
-        """The pairs for which what is left of the condition is TRUE."""
+        """Returns the pairs for which the residual condition is TRUE."""
         assert self._residual is not None
         schema = self._node.left.schema
         index, left = np.unique(pairs.left, return_inverse=True)
@@ -136,8 +141,8 @@ class WindowJoinOperator:
         return _Pairs(pairs.left[held], pairs.right[held])
 
     def _matches(self, due: Sequence[IntArray]) -> tuple[IntArray, IntArray, IntArray]:
-        """The right rows by what they are joined by; for each left row, where those begin that are
-        equal to it in all columns by which the sides are joined, and how many they are."""
+        """Returns the right rows sorted by join key, and for each left row the first match there
+        and the number of matches."""
         strict = [not e.null_safe for e in self._node.equalities]
         arrays = [
             [side.column(n, slots) for n in self._node.keys(port)]
@@ -160,8 +165,7 @@ class WindowJoinOperator:
         return order, first, counts
 
     def _kept(self, pairs: _Pairs, left: IntArray, rest: IntArray) -> _Pairs:
-        """What the kind of join makes of the pairs of some left rows; `rest` are right rows that
-        have met none."""
+        """Applies the join type to the pairs of some left rows; `rest` are unmatched right rows."""
         kind = self._node.kind
         if kind.is_semi:
             matched = np.isin(left, pairs.left)

@@ -1,6 +1,8 @@
-"""When values that are kept apart within a window go on into its results
-(`udf.aggregates.buffered`): as in Flink, where one operator collects them before the exchange and
-another one behind it."""
+"""The time at which buffered values within a window enter its results (`udf.aggregates.buffered`).
+
+Flink collects such values in the local aggregate before the exchange, and in the global one behind
+it; where results depend on when these buffers are flushed, this file reproduces it.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,15 @@ from sqlengine.state.table import KeyedTable
 _NEVER = np.iinfo(np.int64).max
 _NUMBER = BIGINT.with_nullable(False)
 _KEY = Schema.of(id=INT)
-# When the first window is over of those with values before the exchange, and behind it; and how far
-# the time was.
+# The end of the first window with values buffered before the exchange, and behind it; and the last
+# watermark (all ms).
 _VALUES = Schema.of(sent=_NUMBER, taken=_NUMBER, passed=_NUMBER)
 
 
 @dataclass(frozen=True)
 class Arrived:
-    """All rows of a batch: when the window of each is over, what had passed before it, and the
-    numbers of those in time."""
+    """All rows of a batch: when the window of each fires, the watermark before it, and the numbers
+    of rows in time."""
 
     fires: IntArray
     before: IntArray
@@ -36,9 +38,12 @@ class Arrived:
 
 
 class LocalBuffer:
-    """Adds rows to the accumulators of a table. Where time passes an end of `window`, both
-    operators look whether one is over of which they have rows, late ones too before the exchange:
-    then all that they have goes on."""
+    """Accumulates rows through the two buffers of Flink's local and global window aggregates.
+
+    When the watermark passes an end of `window`, each operator flushes its whole buffer if it has
+    rows of a window that has ended (before the exchange these may be late rows). State: table
+    `buffer`, one row, of no bucket.
+    """
 
     def __init__(self, accumulators: Accumulators, fires: str, window: Window) -> None:
         self._accumulators, self._fires, self._window = accumulators, fires, window
@@ -55,7 +60,7 @@ class LocalBuffer:
     def change(
         self, batch: Batch, slots: IntArray, back: BoolArray | None, rows: Arrived, output: Output
     ) -> None:
-        """Adds `batch`, the rows in time, as the accumulators do."""
+        """Accumulates `batch`, which are the rows in time."""
         if not self._accumulators.buffered:
             self._accumulators.change(batch, slots, back, output)
             return
@@ -74,7 +79,7 @@ class LocalBuffer:
             start = end
 
     def pass_to(self, now: int) -> None:
-        """What becomes of that which waits when the time is `now`."""
+        """Flushes the buffers as they are at the watermark `now`."""
         if not self._accumulators.buffered or now <= self._read("passed"):
             return
         times = np.array([self._read("passed"), now])
@@ -90,8 +95,8 @@ class LocalBuffer:
             self._write(taken=_NEVER)
 
     def settle(self, slots: IntArray) -> None:
-        """What still waits at slots whose results are asked for, since their windows end by another
-        clock, goes on."""
+        """Flushes the values buffered at slots whose results are needed now, since their windows
+        fire by another clock."""
         for stage in (0, 1) if self._accumulators.buffered else ():
             self._hand_on(stage, slots)
 

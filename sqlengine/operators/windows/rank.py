@@ -1,4 +1,4 @@
-"""The first rows of each window and partition, once the window is over."""
+"""Window Top-N and window deduplication."""
 
 from __future__ import annotations
 
@@ -16,15 +16,19 @@ from sqlengine.operators.windows.rows import WindowRows
 from sqlengine.operators.windows.times import clock_below
 from sqlengine.state.chains import distinct_keys
 
-# Rows that can be among the first no more are dropped when there are so many, and twice as many as
-# after the last time.
+# Rows behind the last wanted rank are removed when there are so many rows, and twice as many as
+# after the last removal.
 _SMALLEST = 4096
 
 
 class WindowRankOperator:
-    """Its rows (all +I) are ordered by the end of the window, then by the arrival of the partition,
-    then by rank. Of rows that are equal in the order the first counts; of the last one by time, the
-    last."""
+    """Emits the first rows of each window and partition when the window fires.
+
+    As Flink's StreamExecWindowRank and StreamExecWindowDeduplicate. The output (all +I) is ordered
+    by the end of the window, then by the arrival of the partition, then by rank. Of rows that are
+    equal in the order, the first to arrive counts; when the last row by time is wanted, the last.
+    Late rows are dropped. State: `WindowRows`. Timers: the end of the windows.
+    """
 
     def __init__(self, node: WindowRank, owner: str = "") -> None:
         self._node = node
@@ -68,7 +72,8 @@ class WindowRankOperator:
         return fired
 
     def _ranked(self, slots: IntArray) -> tuple[IntArray, IntArray]:
-        """The slots, which are in order, by partition and then by rank; and the ranks."""
+        """Returns the slots by partition, then by rank, and their ranks; the argument is in order
+        of arrival."""
         schema, partition = self._node.input.schema, self._node.partition
         keys = [self._rows.column(n, slots) for n in partition]
         codes, firsts = distinct_keys([schema.type(n) for n in partition], keys, len(slots))

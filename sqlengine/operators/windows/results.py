@@ -1,4 +1,4 @@
-"""What comes out of a window that is over: the same for all ways to keep it."""
+"""Builds the output rows of fired windows."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from udf.vector import Vector, merge_errors
 
 @dataclass(frozen=True)
 class Fired:
-    """Windows that are over, a row for each with its key: bounds by the clock of their zone,
-    instants of firing."""
+    """Fired windows, a row for each window and key: bounds in local time, instants of firing (all
+    ms)."""
 
     keys: Sequence[pa.Array]
     results: Sequence[Vector]
@@ -37,9 +37,11 @@ def rows_of(
     accumulators: Accumulators,
     output: Output,
 ) -> Batch:
-    """Their rows, ready to go out with the time of `batch`: before each of them the watermark had
-    not reached the window's end. Those whose value a user's aggregate could not give leave by the
-    error port."""
+    """Returns the output rows with the time of `batch`; the watermark before each row is less than
+    the window's end.
+
+    Rows whose value a user's aggregate could not compute leave by the error port.
+    """
     schema = node.schema
     bounds = (fired.starts, fired.ends, clock.times(fired.ends))
     window = [

@@ -1,4 +1,4 @@
-"""Rows that wait for the end of their window."""
+"""The state of operators that buffer rows until their window fires."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ from sqlengine.operators.windows.times import WindowClock
 from sqlengine.state.columns import milliseconds
 from sqlengine.state.table import KeyedTable
 
-# The number of a row, and when its window is over.
+# The number of a row, and the instant (ms) at which its window fires.
 _NUMBER, _FIRES = "#number", "#fires"
 _COUNT = BIGINT.with_nullable(False)
 
 
 class WindowRows:
-    """Rows of `schema` with the end of their window in the column `end`; `keys` are the columns by
-    which they come together. A row whose window was over before it came is late, dropped and
-    counted (`late_rows`)."""
+    """Rows of `schema`, whose column `end` is the end of their window; `keys` are their exchange
+    keys.
+
+    A row whose window had fired before it arrived is late, dropped and counted (`late_rows`).
+    State: table with the given name, `keys` and `#number` -> row and `#fires` (ms).
+    """
 
     def __init__(
         self, schema: Schema, keys: Sequence[str], end: str, clock: WindowClock, late: LateGate
@@ -44,7 +47,7 @@ class WindowRows:
         self.table: KeyedTable = context.table(name, identity, values, self._exchange)
 
     def add(self, batch: Batch, before: IntArray, output: Output) -> None:
-        """Keeps rows; `before` is what had passed before each of them."""
+        """Stores rows; `before` is the watermark before each of them (ms)."""
         fires = self._clock.fires(milliseconds(batch.column(self._end))[0])
         rows = np.flatnonzero(fires > before)
         self._late.drop(batch, np.flatnonzero(fires <= before), output)
@@ -56,11 +59,11 @@ class WindowRows:
         self.table.mark(slots)
 
     def due(self, upto: int) -> IntArray:
-        """Rows of windows that are over, in the order of these, then of their arrival."""
+        """Returns the rows of windows that fire, in the order of these, then of arrival."""
         return self.table.in_order(self.table.due(_FIRES, upto), _FIRES)
 
     def earliest(self) -> int | None:
-        """When the next window is over."""
+        """Returns the instant (ms) at which the next window fires; None where no row waits."""
         return self.table.earliest(_FIRES)
 
     def fires(self, slots: IntArray) -> IntArray:

@@ -1,5 +1,4 @@
-"""Which rows come together to one session: rows by key and time, with the sessions that their keys
-have already."""
+"""Computes sessions from the rows of a batch and the existing sessions of their keys."""
 
 from __future__ import annotations
 
@@ -12,15 +11,15 @@ import numpy as np
 from sqlengine.batch import IntArray
 from sqlengine.state.columns import BoolArray
 
-# The instants at which windows with these ends are over.
+# Returns the instants (ms) at which windows with these local ends fire.
 Fires = Callable[[IntArray], IntArray]
 _LATE = -1
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows in order of arrival: the number of their key, local time, and what had passed before
-    each."""
+    """Rows in order of arrival: the number of their key, local time, and the watermark before each
+    (ms)."""
 
     key: IntArray
     time: IntArray
@@ -29,7 +28,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Held:
-    """Sessions that are there, of these keys: the key's number, local bounds, and their slots."""
+    """Existing sessions of these keys: the key's number, local bounds, and their slots."""
 
     key: IntArray
     start: IntArray
@@ -42,8 +41,10 @@ class Held:
 
 @dataclass(frozen=True)
 class Spans:
-    """Sessions as they are with the rows: key and bounds of each. `row_span` and `held_span` say to
-    which of them each row (-1: it is late) and each session that was there belongs."""
+    """The sessions after the rows were added: key and bounds of each.
+
+    `row_span` and `held_span` are the session of each row (-1: late) and of each existing session.
+    """
 
     key: IntArray
     start: IntArray
@@ -53,14 +54,14 @@ class Spans:
 
 
 class Line:
-    """Sessions of one key, by their bounds; those that touch are one."""
+    """The sessions of one key as disjoint intervals, sorted."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []
         self._ends: list[int] = []
 
     def add(self, start: int, end: int) -> int:
-        """How many it touches, which become one with it."""
+        """Adds an interval; returns how many sessions it touches, which it merges."""
         first, last = bisect_left(self._ends, start), bisect_right(self._starts, end)
         if first < last:
             start, end = min(start, self._starts[first]), max(end, self._ends[last - 1])
@@ -69,12 +70,17 @@ class Line:
 
 
 def spans_of(rows: Rows, held: Held, gap_ms: int, behind: BoolArray, fires: Fires) -> Spans:
-    """Rows that touch (`gap_ms` or less apart) are of one session. Where a row is `behind`,
-    sessions may be over before it comes: the rows of its key are looked at one by one."""
+    """Assigns rows to sessions: rows at most `gap_ms` apart share one.
+
+    Where a row is `behind`, sessions may have ended before it arrived: the rows of its key are then
+    processed one by one.
+    """
     if not behind.any():
         return _together(rows, held, gap_ms)
     slow = np.isin(rows.key, rows.key[behind])
     slow_held = np.isin(held.key, rows.key[behind])
+    # Keys without such a row need no order of arrival: all their rows are merged at once, with the
+    # same result.
     fast = _together(_rows(rows, ~slow), held.of(~slow_held), gap_ms)
     one = _one_by_one(_rows(rows, slow), held.of(slow_held), gap_ms, fires)
     count = len(fast.key)
@@ -92,9 +98,14 @@ def spans_of(rows: Rows, held: Held, gap_ms: int, behind: BoolArray, fires: Fire
 
 
 def java_places(start: IntArray, end: IntArray) -> IntArray:
-    """Where windows with these bounds stand in a set of few of Flink's: by their Java hash, in
-    which the end goes in by its inverse modulo 2^32."""
+    """Returns the buckets of windows with these bounds in a small HashSet of Java, by the hash of
+    the TimeWindow of Flink's table runtime.
+
+    The hash is start plus the modular inverse of (end << 1) + 1, both modulo 2^32.
+    """
     odd = ((end.astype(np.uint64) << np.uint64(1)) + np.uint64(1)).astype(np.uint32)
+    # Newton's iteration for the inverse modulo a power of two: an odd number cubed has 4 right bits
+    # or more, and each step doubles them.
     inverse = odd * odd * odd
     for _ in range(3):
         inverse *= np.uint32(2) - odd * inverse
@@ -108,8 +119,8 @@ def _rows(rows: Rows, chosen: BoolArray) -> Rows:
 
 
 def _together(rows: Rows, held: Held, gap_ms: int) -> Spans:
-    """All at once: rows sorted by time fall into stretches, and these into sessions with those that
-    are there."""
+    """Assigns all rows at once: sorted by time they form runs, which are then merged with existing
+    sessions."""
     order = np.lexsort((rows.time, rows.key))
     key, time = rows.key[order], rows.time[order]
     begins = np.ones(len(key), np.bool_)
@@ -130,9 +141,11 @@ def _together(rows: Rows, held: Held, gap_ms: int) -> Spans:
 
 
 def _joined(pieces: Held) -> Spans:
-    """Pieces of time of one key that touch become one."""
+    """Merges touching intervals of the same key."""
     order = np.lexsort((pieces.start, pieces.key))
     key, start = pieces.key[order], pieces.start[order]
+    # A running maximum of the ends, for each key anew: the key is the high part of one number, and
+    # the rank of the end its low part, so that one accumulate does all keys.
     distinct, rank = np.unique(pieces.end[order], return_inverse=True)
     size = max(len(distinct), 1)
     reached = np.maximum.accumulate(key * size + rank) if len(key) else key
@@ -149,7 +162,7 @@ def _joined(pieces: Held) -> Spans:
 
 @dataclass
 class _Open:
-    """A session on its way."""
+    """A session while rows are added to it."""
 
     start: int
     end: int
@@ -163,7 +176,7 @@ class _Open:
 
 
 def _one_by_one(rows: Rows, held: Held, gap_ms: int, fires: Fires) -> Spans:
-    """As each row finds them: one that is over grows no more."""
+    """Adds rows in order of arrival: a session that has ended before a row takes no more."""
     by_key: dict[int, list[_Open]] = {}
     for i, (key, start, end) in enumerate(
         zip(held.key.tolist(), held.start.tolist(), held.end.tolist(), strict=True)

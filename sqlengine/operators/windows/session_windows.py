@@ -1,4 +1,5 @@
-"""Session windows: aggregates over them, and rows with the bounds of theirs."""
+"""Session windows: aggregation (StreamExecGroupWindowAggregate), and the SESSION window
+function."""
 
 from __future__ import annotations
 
@@ -21,18 +22,20 @@ from sqlengine.operators.windows.times import WindowClock
 from sqlengine.state.rows import RowsTable
 
 _ROWS, _KIND = "#rows", "#kind"
-# Whose value shows in which order sessions became one; sums of FLOAT and DOUBLE do in their last
-# digits only, and go fast.
+# Aggregates whose value depends on the order in which sessions were merged. (Sums of FLOAT and
+# DOUBLE do so in their last digits only; these are merged in any order, which is faster.)
 _LISTS = frozenset({"LISTAGG", "ARRAY_AGG", "JSON_ARRAYAGG", "JSON_OBJECTAGG"})
 _NUMBER = BIGINT.with_nullable(False)
 
 
 class SessionAggregateOperator:
-    """Adds each row to the accumulators of its session; sessions that meet have theirs merged. A
-    row is late, dropped and counted (`late_rows`), when its session was over before it came. Rows
-    without a time are in none (`null_time_rows`).
+    """Aggregates session windows; the accumulators of sessions that touch are merged.
 
-    Its rows (all +I) are ordered by the end of the session, then by its arrival."""
+    As Flink's WindowOperator with a MergingWindowAssigner. A row whose session had ended before it
+    arrived is late, dropped and counted (`late_rows`). Rows with NULL as their time are dropped
+    (`null_time_rows`). The output (all +I) is ordered by the end of the session, then by its
+    arrival. State: `Sessions` with the accumulators. Timers: `#fires`.
+    """
 
     def __init__(self, node: WindowAggregate, owner: str = "") -> None:
         assert node.session is not None
@@ -122,8 +125,11 @@ class SessionAggregateOperator:
 
 
 class SessionAssignOperator:
-    """Keeps rows until their session is over; then they go out with its bounds, in the order in
-    which they came."""
+    """Buffers rows until their session ends, and emits them with its bounds, in order of arrival.
+
+    Late rows are dropped (`late_rows`). State: `Sessions`; table `rows`, key and session number ->
+    rows. Timers: `#fires`.
+    """
 
     def __init__(self, node: SessionAssign, owner: str = "") -> None:
         self._node = node
@@ -179,7 +185,7 @@ class SessionAssignOperator:
         return [self._sessions.table.array(n, slots) for n in (*self._node.window.keys, NUMBER)]
 
     def _move(self, found: Assigned) -> None:
-        """Rows of sessions that have become part of others."""
+        """Moves the rows of merged sessions to the session that they were merged into."""
         names = (*self._node.input.schema.names, _KIND)
         for slots, others in found.merges:
             which, held = self._rows.matches(self._keys(others), len(others))

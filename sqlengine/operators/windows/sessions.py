@@ -1,4 +1,4 @@
-"""Sessions as state: windows that grow with their rows and become one where they meet."""
+"""The state of session windows: sessions grow with their rows, and merge when they touch."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from sqlengine.operators.windows.times import WindowClock
 from sqlengine.state.chains import KeyChains, distinct_keys
 from sqlengine.state.table import KeyedTable
 
-# A session is known by its key and a number of its own; bounds by the clock of its zone, and when
-# it is over.
+# A session is identified by its key and a number. Its bounds are in local time; `#fires` is the
+# instant (ms) at which it ends.
 NUMBER, START, END, FIRES = "#number", "#start", "#end", "#fires"
 _COUNT = BIGINT.with_nullable(False)
 _HOUR_MS = 3_600_000
@@ -26,10 +26,12 @@ _HOUR_MS = 3_600_000
 
 @dataclass(frozen=True)
 class Assigned:
-    """Rows in sessions. `rows`: those that are not late; `slots`: the session of each. `merges`:
-    slots, and others that have become part of them, pair by pair; within one of them no slot is
-    named twice. `ahead`: the others of which what they have comes first, in Flink, where two become
-    one."""
+    """Rows assigned to sessions.
+
+    `rows` are those that are not late, `slots` the session of each. `merges` are pairs of slots and
+    of others merged into them, in rounds in which no slot occurs twice. `ahead` are those of the
+    others whose accumulators come first in the merge, as in Flink.
+    """
 
     rows: IntArray
     slots: IntArray
@@ -38,9 +40,13 @@ class Assigned:
 
 
 class Sessions:
-    """The sessions that are open, of all keys; `values` are columns that each has besides. A row
-    makes a session from its time to `gap_ms` behind it, one with all that it touches. A session
-    that was over before the row came takes no more; a row whose own was over is late."""
+    """The open sessions of all keys (Flink: MergingWindowSet); `values` are further columns of
+    each.
+
+    A row opens a session from its time to `gap_ms` later, which merges with all that it touches. A
+    session that ended before the row arrived is not merged; a row whose own session has ended is
+    late. State: table `sessions`, key and `#number` -> bounds, `#fires`, `values`.
+    """
 
     def __init__(
         self,
@@ -60,14 +66,15 @@ class Sessions:
         self._generation = -1
 
     def refresh(self) -> None:
-        """To be called before anything else in a step."""
+        """Synchronizes with the table; call it first in each step."""
         self.chains.refresh()
         if self._generation != self.table.generation:
             self._generation = self.table.generation
             self._next = 1 + int(self.table.columns[NUMBER][self.table.live()].max(initial=-1))
 
     def due(self, upto: int) -> IntArray:
-        """Sessions that are over, in the order of their ends, then of their arrival."""
+        """Returns the sessions that have ended, in the order of their ends, then of their
+        arrival."""
         return self.table.in_order(self.table.due(FIRES, upto), FIRES, END)
 
     def remove(self, slots: IntArray) -> None:
@@ -75,8 +82,8 @@ class Sessions:
         self.table.remove(slots)
 
     def pieces(self, keys: Sequence[pa.Array], instants: IntArray) -> list[tuple[int, int]]:
-        """Rows with these times by stretches, from where to where: one for which several sessions
-        become one is alone in its stretch, since it finds what those before it have made."""
+        """Splits rows into ranges: a row that merges several sessions is a range of its own, so
+        that it sees the result of those before it."""
         codes, firsts = distinct_keys([c.type for c in self._keys], keys, len(instants))
         which, slots = self.chains.members(
             self.chains.groups([k.take(pa.array(firsts)) for k in keys], len(firsts))
@@ -98,9 +105,11 @@ class Sessions:
     def assign(
         self, keys: Sequence[pa.Array], instants: IntArray, before: IntArray, *, again: bool = False
     ) -> Assigned:
-        """Puts rows with these times into sessions; `before` is what had passed before each of
-        them. Sessions that have become part of another are still to be removed. `again`: in one
-        step, so sessions that were over before the first of the rows may still be there."""
+        """Assigns rows with these times to sessions; `before` is the watermark before each of them.
+
+        The caller still has to remove sessions that were merged into others. `again`: this is a
+        later range of a batch, so that sessions which ended before its first row may still exist.
+        """
         codes, firsts = distinct_keys([c.type for c in self._keys], keys, len(instants))
         distinct = [k.take(pa.array(firsts)) for k in keys]
         which, slots = self.chains.members(self.chains.groups(distinct, len(firsts)))
@@ -112,7 +121,8 @@ class Sessions:
             slots,
         )
         rows = Rows(codes, self._clock.local(instants), before)
-        # Within an hour of it, clocks that jump may show what is over as what is still to come.
+        # Where a zone's clock is set back, an ended session may look open in local time, for an
+        # hour.
         margin = 1 if self._clock.zone == "UTC" else 1 + _HOUR_MS
         behind = instants - margin <= before
         if again:
@@ -127,11 +137,15 @@ class Sessions:
     def _place(
         self, spans: Spans, held: IntArray, keys: Sequence[pa.Array]
     ) -> tuple[IntArray, list[tuple[IntArray, IntArray]]]:
-        """The slot of each session: that of the first that was there, or a new one, in the order of
-        arrival."""
+        """Returns the slot of each session: that of the oldest existing session in it, or a new
+        one; and the merges."""
         targets = np.full(len(spans.key), -1, np.int64)
         order = np.argsort(self._ranks(held), kind="stable")
+        # Of repeated indices NumPy keeps the last value written: written backwards, the oldest
+        # session of each span stays.
         targets[spans.held_span[order][::-1]] = held[order][::-1]
+        # The first row of each span, likewise: new sessions are numbered in the order in which
+        # their first rows arrived.
         arrival = np.full(len(spans.key), len(spans.row_span), np.int64)
         at = np.flatnonzero(spans.row_span >= 0)
         arrival[spans.row_span[at][::-1]] = at[::-1]
@@ -145,7 +159,7 @@ class Sessions:
         return targets, list(_rounds(into, others))
 
     def _ranks(self, slots: IntArray) -> IntArray:
-        """The place of each slot in the order of arrival."""
+        """Returns the place of each slot in the order of arrival."""
         ordered = self.table.in_order(slots)
         ranks = np.empty(int(slots.max(initial=0)) + 1, np.int64)
         ranks[ordered] = np.arange(len(ordered))
@@ -166,8 +180,11 @@ class Sessions:
 
 
 def _ahead(held: Held, targets: IntArray) -> IntArray:
-    """Slots of sessions that have become part of another (`targets`, by session), and stand before
-    it in a set of Flink's; with equal places the later one does."""
+    """Returns merged sessions that precede the session they are merged into in Flink's hash set.
+
+    Flink merges the accumulators in the order of iteration; of equal buckets the later window is
+    first.
+    """
     mine = np.flatnonzero(targets != held.slot)
     if not len(mine):
         return mine
@@ -182,7 +199,7 @@ def _ahead(held: Held, targets: IntArray) -> IntArray:
 
 
 def _rounds(slots: IntArray, others: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
-    """Pairs in rounds in which no slot comes twice."""
+    """Yields pairs in rounds in which no slot occurs twice."""
     while len(slots):
         _, first = np.unique(slots, return_index=True)
         yield slots[first], others[first]

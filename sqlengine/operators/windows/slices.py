@@ -1,5 +1,9 @@
-"""Windows that share rows (HOP, CUMULATE): each row is added once, to its slice; windows are put
-together of slices."""
+"""Aggregates over windows that share rows (HOP, CUMULATE): each row is accumulated once, in its
+slice.
+
+A slice is the part of time between two neighbouring window bounds. The result of a window is merged
+from its slices.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +29,16 @@ from sqlengine.state.columns import BoolArray, milliseconds
 from sqlengine.state.table import KeyedTable
 from udf.vector import Vector
 
-# A slice is known by its end. `#window` is the end of the first window with it that is not over
-# yet, `#fires` the instant at which that one is. `#rows` counts where rows are taken back, too.
+# A slice is identified by its end. `#window` is the end of the first window that contains it and
+# has not fired, `#fires` the instant (ms) at which that one fires. `#rows` counts rows of
+# changelogs.
 _END, _WINDOW, _FIRES, _ROWS = "#end", "#window", "#fires", "#rows"
 _NUMBER = BIGINT.with_nullable(False)
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows with their slices and the first of their windows that are not over."""
+    """Rows with their slices, and the first of their windows that have not fired."""
 
     batch: Batch
     slices: IntArray
@@ -50,11 +55,17 @@ class _Rows:
 
 
 class SlicedAggregateOperator:
-    """A row counts for those of its windows that were not over before it came; where all of them
-    were, it is late, dropped and counted (`late_rows`). What a window over a slice yields is merged
-    from the slices; the slices of CUMULATE become one when they have been part of a window.
+    """Aggregates HOP and CUMULATE windows, as Flink's SlicingWindowOperator
+    (StreamExecWindowAggregate).
 
-    Its rows (all +I) are ordered by the end of the window, then by the arrival of the key."""
+    A row counts for those of its windows that had not fired before it arrived; if all of them had,
+    it is late, dropped and counted (`late_rows`). The slices of CUMULATE are merged into one base
+    slice once they have been part of a fired window. The output (all +I) is ordered by the end of
+    the window, then by the arrival of the key.
+
+    State: table `slices`, slice end and key -> `#window`, `#fires`, accumulators. Timers: `#fires`,
+    on the watermark or the processing time.
+    """
 
     def __init__(self, node: WindowAggregate, owner: str = "") -> None:
         assert node.shared is not None
@@ -98,8 +109,8 @@ class SlicedAggregateOperator:
     # ---- rows in ---------------------------------------------------------------------------------
 
     def _take(self, batch: Batch, output: Output) -> None:
-        """Adds the rows. What is over before a row that is behind it must go out before that row is
-        added to a slice."""
+        """Accumulates the rows; windows that fired before a row which is behind them are emitted
+        before that row is accumulated."""
         before = self._clock.before(batch)
         slices = milliseconds(batch.column(self._end))[0]
         windows = self._window.first_ends(slices)
@@ -120,14 +131,19 @@ class SlicedAggregateOperator:
     def _in_time(
         self, rows: _Rows, behind: BoolArray, before: IntArray, output: Output
     ) -> tuple[_Rows, IntArray, BoolArray, IntArray]:
-        """The rows of which a window is not over, with the first of these; beside them when the one
-        before that was over, whether it is one of theirs, and what had passed before them."""
+        """Drops late rows; returns the others, with the first window of each that has not fired.
+
+        Beside them: when the window before that one fired, whether it is one of theirs, and the
+        watermark before each row.
+        """
         windows, fires, last = (
             rows.windows.copy(),
             rows.fires.copy(),
             self._window.last_ends(rows.slices),
         )
         late = behind.copy()
+        # A row behind its first window still counts for later ones: step by step, until one has not
+        # fired or none is left.
         while late.any():
             windows[late] = self._window.next_ends(windows[late])
             fires[late] = self._clock.fires(windows[late])
@@ -146,8 +162,10 @@ class SlicedAggregateOperator:
         )
 
     def _base(self, ends: IntArray) -> IntArray:
-        """For windows that share a start, the slice into which those go that have been part of a
-        window: the first one."""
+        """Returns the base slice of windows that share a start (CUMULATE).
+
+        It is their first slice, into which the slices of fired windows are merged.
+        """
         return self._window.slice_ends(self._window.starts(ends))
 
     def _add(self, rows: _Rows, output: Output) -> None:
@@ -174,12 +192,16 @@ class SlicedAggregateOperator:
     # ---- windows out -----------------------------------------------------------------------------
 
     def _fire(self, batch: Batch, upto: int, output: Output) -> None:
-        """One window after the other: all slices of the next one are due at its instant. They go
-        out together: the time behind the last of them is that of the batch."""
+        """Fires one window end after the other; the slices of a window are due at the same instant.
+
+        The output is one batch: the watermark after its last row is that of the input batch.
+        """
         fired_rows: list[Batch] = []
         self._buffer.pass_to(upto)
         while len(due := self._table.due(_FIRES, upto)):
             self._buffer.settle(due)
+            # After a jump of time several windows are due: the earliest end is fired, and its
+            # slices are then scheduled for their next window, which may be due, too.
             windows = self._table.columns[_WINDOW][due].astype(np.int64)
             end = int(windows.min())
             slots = self._table.in_order(due[windows == end], _END)
@@ -194,17 +216,18 @@ class SlicedAggregateOperator:
                 fired_rows.append(
                     rows_of(self._node, self._clock, batch, fired, self._accumulators, output)
                 )
-            self._pass(slots, end)
+            self._advance_slices(slots, end)
         if fired_rows:
             output.append((0, concat(fired_rows)))
 
     def _hopped(self, slots: IntArray, end: int) -> Fired:
-        """Merges the slices of each key, the latest first or the earliest."""
+        """Merges the slices of each key, latest or earliest first."""
         groups, first = self._by_arrival(slots)
         ends = self._table.columns[_END][slots].astype(np.int64)
         order = np.lexsort((ends if self._node.earliest_first else -ends, groups))
         slots, groups = slots[order], groups[order]
         if self._retracts:
+            # Of a changelog, groups whose rows were all retracted have no result.
             there = np.bincount(groups, self._table.columns[_ROWS][slots].astype(np.float64)) > 0
             numbers = np.cumsum(there) - 1
             slots, groups, first = (
@@ -219,7 +242,8 @@ class SlicedAggregateOperator:
         )
 
     def _by_arrival(self, slots: IntArray) -> tuple[IntArray, IntArray]:
-        """Numbers of the slots' keys, in the order of arrival, and the first slot of each."""
+        """Numbers the keys of the slots in order of arrival; returns also the first slot of each
+        key."""
         ordered = self._table.in_order(slots)
         _, first = np.unique(self._chains.of(ordered), return_index=True)
         first = ordered[np.sort(first)]
@@ -234,7 +258,8 @@ class SlicedAggregateOperator:
         return self._fired(slots, end, self._accumulators.results(slots))
 
     def _into_base(self, slots: IntArray, end: int) -> IntArray:
-        """Adds the slices that end now to what was there before, key by key: the slots of that."""
+        """Merges the slices that end now into the base slice, key by key; returns the slots of the
+        base."""
         base = int(self._base(np.array([end]))[0])
         fresh = slots[self._table.columns[_END][slots] != base]
         if not len(fresh):
@@ -265,8 +290,9 @@ class SlicedAggregateOperator:
             self._clock.fires(ends),
         )
 
-    def _pass(self, slots: IntArray, end: int) -> None:
-        """The window is over: its slices go on to the next one, or go where it was their last."""
+    def _advance_slices(self, slots: IntArray, end: int) -> None:
+        """Schedules the slices of a fired window for their next one; removes those for which it was
+        the last."""
         columns = self._table.columns
         following = int(self._window.next_ends(np.array([end]))[0])
         stays = following <= self._window.last_ends(columns[_END][slots].astype(np.int64))
@@ -282,8 +308,11 @@ class SlicedAggregateOperator:
 
 
 def _cuts(over: IntArray, behind: BoolArray, before: IntArray) -> Iterator[int]:
-    """The rows before which windows must go out: those of which one is over (since the instant
-    `over`) that may not have gone out yet."""
+    """Yields the rows before which windows must be emitted: those behind a window that has not been
+    emitted yet.
+
+    `over` is the instant at which the window before a row's first one fired.
+    """
     passed = MIN_WATERMARK
     for row in np.flatnonzero(behind).tolist():
         if over[row] > passed:

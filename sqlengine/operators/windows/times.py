@@ -13,42 +13,45 @@ from sqlengine.operators.zones import timer_instants, to_instants, to_local
 
 
 class WindowClock:
-    """The time by which windows are over: the watermark, or the processing time for windows of
-    that. Bounds of windows are what a clock in `zone` shows where the time is a TIMESTAMP_LTZ."""
+    """The time by which windows fire: the watermark, or the processing time.
+
+    Window bounds over TIMESTAMP_LTZ are local times in `zone`. All times are in ms.
+    """
 
     def __init__(self, kind: DataType, zone: str) -> None:
         self.proctime = kind.is_proctime
         self.zone = zone if kind.root is Root.TIMESTAMP_LTZ else "UTC"
 
     def now(self, batch: Batch) -> int:
-        """The last instant that has passed behind the batch."""
+        """Returns the last instant that has passed after the batch."""
         return batch.proctime - 1 if self.proctime else batch.watermark
 
     def timer(self, *earliest: Callable[[], int | None]) -> int | None:
-        """The processing time at which the first window is over; what tells of windows is asked for
-        no other time."""
+        """Returns the processing time at which the first window fires; None on row time. `earliest`
+        return the instants."""
         waiting = [ask() for ask in earliest] if self.proctime else []
         return min((fires + 1 for fires in waiting if fires is not None), default=None)
 
     def before(self, batch: Batch) -> IntArray:
-        """The last instant that had passed before each row; by processing time no row is late."""
+        """Returns the last instant that had passed before each row; on processing time no row is
+        late."""
         if self.proctime:
             return np.full(batch.num_rows, MIN_WATERMARK, np.int64)
         return batch.watermarks()
 
     def local(self, instants: IntArray) -> IntArray:
-        """What the clock shows."""
+        """Returns the local times of instants."""
         return to_local(instants, self.zone)
 
     def fires(self, ends: IntArray) -> IntArray:
-        """The instants at which windows with these ends are over."""
+        """Returns the instants at which windows with these ends fire."""
         if self.zone == "UTC":
             return ends - 1
         distinct, which = np.unique(ends, return_inverse=True)
         return timer_instants(distinct - 1, self.zone)[which]
 
     def times(self, ends: IntArray) -> IntArray:
-        """The last instants of windows with these ends."""
+        """Returns the last instants of windows with these ends (window_time)."""
         return to_instants(ends - 1, self.zone)
 
 
