@@ -73,8 +73,7 @@ def has_form(kind: DataType) -> bool:
 
 def distinct_forms(kind: DataType, column: pa.Array) -> tuple[pa.Array, list[bytes], IntArray]:
     """Returns the distinct values (NULL among them), their canonical bytes, and each row's index
-    into them.
-    """
+    into them."""
     if kind.root not in NESTED:
         dictionary, codes = dictionary_of(column)
         return dictionary, _encode_values(kind, dictionary), codes

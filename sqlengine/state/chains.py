@@ -57,8 +57,7 @@ class KeyChains:
 
     def members(self, groups: IntArray) -> tuple[IntArray, IntArray]:
         """Returns all pairs of one of the `groups` (its index in the argument) and a row of it, in
-        no order.
-        """
+        no order."""
         which, slots = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         at = np.flatnonzero(groups >= 0)
         current = self._head[groups[at]]
@@ -176,8 +175,7 @@ def distinct_keys(
     types: Sequence[DataType], keys: Sequence[pa.Array], num_rows: int
 ) -> tuple[IntArray, IntArray]:
     """Numbers the distinct keys in order of arrival: returns each row's number, and the first row
-    of each key.
-    """
+    of each key."""
     columns = [key_column(t, k) for t, k in zip(types, keys, strict=True)]
 
     def same(rows: IntArray, firsts: IntArray) -> BoolArray:

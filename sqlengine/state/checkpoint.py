@@ -1,6 +1,5 @@
 """Asynchronous checkpoints: changed rows are copied between two epochs, and written while the next
-epochs run.
-"""
+epochs run."""
 
 from __future__ import annotations
 
@@ -53,8 +52,7 @@ class Checkpointer:
 
     def changed_rows(self, tables: Mapping[str, KeyedTable]) -> int:
         """The number of row writes since the last checkpoint began; a row written twice counts
-        twice.
-        """
+        twice."""
         return sum(table.writes - self._writes.get(name, 0) for name, table in tables.items())
 
     def begin(self, position: Position, tables: Mapping[str, KeyedTable]) -> bool:

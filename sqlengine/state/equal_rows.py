@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from parser.types import Column, Schema
 from sqlengine.state.columns import BoolArray, IntArray
-from sqlengine.state.rows import ARRIVAL, COUNT, COUNTED, RowsTable, Sorting, Tables
+from sqlengine.state.rows import ARRIVAL, COUNT, COUNTED, RowsTable, Tables
+from sqlengine.state.sort_keys import Sorting
 from sqlengine.state.table import KeyedTable
 
 
@@ -74,8 +75,7 @@ class EqualRows(RowsTable):
         self, key: Sequence[pa.Array], identity: Sequence[pa.Array], num_rows: int
     ) -> IntArray:
         """Retracts rows: returns the slot of each, -1 where no such row is left. They stay until
-        `drop`.
-        """
+        `drop`."""
         self._check()
         counts = self.table.columns[COUNT]
         copies: dict[int, Iterator[int]] = {}

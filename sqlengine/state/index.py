@@ -104,8 +104,7 @@ class HashIndex:
         self, rows: SlotArray, cells: SlotArray, hashes: HashArray, create: Create
     ) -> SlotArray:
         """Gives each of the free `cells` to the first of the `rows` that claim it; returns these
-        rows.
-        """
+        rows."""
         # Of repeated indices NumPy keeps the last value written: written backwards, the first row.
         self._slots[cells[::-1]] = rows[::-1]
         won = self._slots[cells] == rows

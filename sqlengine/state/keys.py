@@ -37,15 +37,13 @@ def check_keys(keys: Schema) -> None:
 
 def bucket_of(key: bytes) -> int:
     """Returns the bucket, 0 to 127, of a key in canonical bytes; a key of no columns is in bucket
-    0.
-    """
+    0."""
     return xxh64_intdigest(key, 0) % BUCKETS if key else 0
 
 
 def encode(types: Sequence[DataType], columns: Sequence[pa.Array], num_rows: int) -> list[bytes]:
     """Returns the canonical bytes of each row's key; encodes distinct values and distinct rows
-    only.
-    """
+    only."""
     rows, codes = _distinct(types, columns)
     if not columns:
         return [b""] * num_rows

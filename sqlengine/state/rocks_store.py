@@ -63,8 +63,7 @@ class RocksStore(BlobStore):
 
     def _revive(self) -> None:
         """Opens the database anew after a failed write: until then RocksDB accepts no other, even
-        with free space.
-        """
+        with free space."""
         if self._sound:
             return
         self.close()

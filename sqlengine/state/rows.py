@@ -7,8 +7,7 @@ by columns that tell it from the key's other rows. An index in memory leads from
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Protocol, TypeAlias
 
@@ -19,6 +18,7 @@ from parser.types import BIGINT, Column, Schema
 from sqlengine.state.columns import BoolArray, IntArray
 from sqlengine.state.index import HashIndex, Same
 from sqlengine.state.keys import KeyColumn, hash_rows, key_column
+from sqlengine.state.sort_keys import Sorting
 from sqlengine.state.table import KeyedTable
 
 # The multiplicity of a row: equal rows of a key are stored once.
@@ -34,19 +34,6 @@ _Rank: TypeAlias = tuple[object, int]
 
 # In lists up to this length a linear search for a slot is faster than a binary search by rank.
 _SHORT = 256
-
-
-@dataclass(frozen=True)
-class Sorting:
-    """The order of a key's rows by several columns.
-
-    `keys` encodes the columns as one sort key for each row. Of rows with equal sort keys the first
-    to arrive is first, or the last with `latest_first`.
-    """
-
-    columns: tuple[str, ...]
-    keys: Callable[[Sequence[pa.Array], int], list[bytes]]
-    latest_first: bool = False
 
 
 class Tables(Protocol):
@@ -171,8 +158,7 @@ class RowsTable:
 
     def groups(self, key: Sequence[pa.Array], num_rows: int) -> IntArray:
         """Returns the number of each row's key, -1 where the key has no rows; valid until the next
-        `put` or `drop`.
-        """
+        `put` or `drop`."""
         self._check()
         columns = self._columns(key)
         return self._index.find(hash_rows(columns, num_rows), self._same(columns))[0]
@@ -183,14 +169,12 @@ class RowsTable:
 
     def each(self, group: int) -> Iterator[int]:
         """Iterates over the slots of a key's rows, in order; invalid once a row is added or
-        removed.
-        """
+        removed."""
         return iter(self._members[group])
 
     def first(self, group: int, count: int) -> list[int]:
         """Returns the slots of a key's first rows in order, at most `count`; a slot occurs as often
-        as its row's multiplicity.
-        """
+        as its row's multiplicity."""
         members = self._members[group]
         if self._numbered:
             return members[:count]
@@ -204,8 +188,7 @@ class RowsTable:
 
     def last_until(self, group: int, value: int) -> int | None:
         """Returns the greatest value of the order column among a key's rows that is at most
-        `value`; None if there is none.
-        """
+        `value`; None if there is none."""
         assert isinstance(self._order_by, str)
         members, column = self._members[group], self.table.columns[self._order_by]
         at = bisect_right(members, value, key=column.__getitem__)
@@ -234,8 +217,7 @@ class RowsTable:
 
     def peers(self, group: int, place: int) -> tuple[int, int]:
         """Returns the places of the rows whose sort key equals that at `place`: the first, and one
-        past the last.
-        """
+        past the last."""
         members, keys = self._members[group], self._keys
         key = keys[members[place]]
         first = bisect_left(members, key, 0, place, key=keys.__getitem__)
@@ -255,8 +237,7 @@ class RowsTable:
 
     def beside(self, slots: IntArray) -> tuple[IntArray, IntArray]:
         """Returns the slots directly before and after each row in the order of its key; -1 where
-        there is none.
-        """
+        there is none."""
         before, behind = np.full(len(slots), -1), np.full(len(slots), -1)
         for i, (slot, group) in enumerate(
             zip(slots.tolist(), self._group_of[slots].tolist(), strict=True)
@@ -281,8 +262,7 @@ class RowsTable:
         self, key: Sequence[pa.Array], num_rows: int, most: int | None
     ) -> tuple[IntArray, IntArray, int]:
         """Returns the pairs of the first keys, at most `most`, and how many keys are covered; never
-        splits a key.
-        """
+        splits a key."""
         groups = self.groups(key, num_rows)
         matched = np.flatnonzero(groups >= 0)
         lists = [self._members[g] for g in groups[matched].tolist()]

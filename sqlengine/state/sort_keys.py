@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -15,6 +16,19 @@ _Bytes = npt.NDArray[np.uint8]
 
 _INVERTED: Final = bytes(255 - i for i in range(256))
 _ZERO, _ESCAPED, _END = b"\0", b"\0\xff", b"\0\0"
+
+
+@dataclass(frozen=True)
+class Sorting:
+    """The order of a key's rows by several columns.
+
+    `keys` encodes the columns as one sort key for each row. Of rows with equal sort keys the first
+    to arrive is first, or the last with `latest_first`.
+    """
+
+    columns: tuple[str, ...]
+    keys: Callable[[Sequence[pa.Array], int], list[bytes]]
+    latest_first: bool = False
 
 
 def sort_keys(columns: Sequence[tuple[pa.Array, bool, bool]], count: int) -> list[bytes]:
@@ -99,8 +113,7 @@ def _decimals(values: pa.Array, there: BoolArray) -> _Bytes:
 
 def _varying(values: pa.Array) -> list[bytes]:
     """Returns bytes of varying width that compare as the values do, and of which none is a prefix
-    of another.
-    """
+    of another."""
     kind = values.type
     if pa.types.is_struct(kind):
         fields = [_encoded(f, False, True) for f in values.flatten()]

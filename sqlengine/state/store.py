@@ -1,5 +1,5 @@
-"""Where checkpoints are kept: the interface of two calls, and what stores have in common;
-`rocks_store` and `topic_store` keep them."""
+"""Checkpoint stores: the interface, and a store of blobs on which `rocks_store` and `topic_store`
+are built."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ _ROWS_PER_BLOB = 65536
 @dataclass(frozen=True)
 class Loaded:
     """A checkpoint: its position, and the rows of every table in order of arrival for
-    `KeyedTable.load`.
-    """
+    `KeyedTable.load`."""
 
     position: Position
     tables: Mapping[str, pa.Table]
@@ -72,8 +71,7 @@ class _Part:
 
 def fold(parts: Sequence[_Part]) -> pa.Table:
     """Returns the rows that remain after a table's parts were applied in order, in order of
-    arrival.
-    """
+    arrival."""
     puts = pa.concat_tables([part.puts for part in parts]).combine_chunks()
     identities: list[IntArray] = []
     rows: list[IntArray] = []  # where the row is, -1 for one that is gone

@@ -20,8 +20,7 @@ class CheckpointStores(Protocol):
 
     def open(self, name: str) -> CheckpointStore:
         """Opens the store of that name, and creates it if absent. ServiceError when it cannot be
-        opened.
-        """
+        opened."""
 
     def remove(self, name: str) -> None:
         """Removes a closed store, if it exists."""

@@ -1,6 +1,5 @@
 """Timers of a table: an index over a time column, whose cost depends on the rows due, not on the
-rows stored.
-"""
+rows stored."""
 
 from __future__ import annotations
 
@@ -46,8 +45,7 @@ class Timers:
 
     def take(self, upto: int) -> IntArray:
         """Removes and returns the slots that may be due at `upto`, each once; the caller compares
-        their times.
-        """
+        their times."""
         parts: list[IntArray] = []
         while self._heap and self._heap[0] <= upto >> _SHIFT:
             parts += self._buckets.pop(heapq.heappop(self._heap))
@@ -63,8 +61,7 @@ class Timers:
 
     def first(self) -> IntArray:
         """Returns the slots of the first bucket, which stay there; some may be removed rows or have
-        later times now.
-        """
+        later times now."""
         parts = self._buckets[self._heap[0]]
         if len(parts) > 1:
             parts[:] = [np.concatenate(parts)]

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from parser.types import BIGINT, INT, STRING, Schema
 from sqlengine.state.equal_rows import EqualRows
-from sqlengine.state.rows import COUNT, RowsTable, Sorting
+from sqlengine.state.rows import COUNT, RowsTable
+from sqlengine.state.sort_keys import Sorting
 from sqlengine.state.table import KeyedTable
 
 KEY = Schema.of(k=STRING)

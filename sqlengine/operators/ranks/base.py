@@ -15,7 +15,8 @@ from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.changelog.row_kinds import Kinds, plain
 from sqlengine.state.columns import BoolArray
-from sqlengine.state.rows import RowsTable, Sorting
+from sqlengine.state.rows import RowsTable
+from sqlengine.state.sort_keys import Sorting
 
 # The processing time (ms) of a row's last write.
 TOUCHED, NUMBER = "#touched", BIGINT.with_nullable(False)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from planner.logical import SortKey
 from sqlengine.state import sort_keys as encoding
 from sqlengine.state.columns import IntArray
-from sqlengine.state.rows import Sorting
+from sqlengine.state.sort_keys import Sorting
 
 
 def codes(key: SortKey, column: pa.Array) -> IntArray:
