@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -15,9 +14,6 @@ from sqlengine.broker.base import (
     Addition,
     Appended,
     Column,
-    LookupResult,
-    Records,
-    ShardInfo,
     TopicInfo,
     TopicOptions,
     appended,
@@ -32,18 +28,17 @@ from sqlengine.broker.errors import (
     TopicExists,
     cannot_write,
     topic_full,
-    topic_not_found,
 )
 from sqlengine.broker.groups import TOPIC as OFFSETS
 from sqlengine.broker.groups import GroupOffsets
 from sqlengine.broker.lock import FolderLock
 from sqlengine.broker.notifications import AppendNotifier, Flusher
+from sqlengine.broker.open_topics import OpenTopics
 from sqlengine.broker.ownership import SESSION_MS, Fence, GroupInfo, Membership
 from sqlengine.broker.storage import compaction, retention
 from sqlengine.broker.storage.chain import Options
 from sqlengine.broker.storage.codec import NO_EPOCH, Payload, compress, encode
 from sqlengine.broker.storage.compression import Compression
-from sqlengine.broker.storage.reading import Batches, ReadBounds
 from sqlengine.broker.storage.shard import ShardLog
 from sqlengine.broker.topics import (
     Definition,
@@ -65,7 +60,7 @@ def system_clock() -> int:
     return time.time_ns() // 1_000_000
 
 
-class EmbeddedBroker:
+class EmbeddedBroker(OpenTopics):
     """A `Broker` over `folder`, which it creates (private to the user) and locks.
 
     Everything appended survives the death of the process. `fsync` decides what survives a power
@@ -86,13 +81,13 @@ class EmbeddedBroker:
         disk: Disk = MACHINE,
         threads: Threads = THREADS,
     ) -> None:
+        super().__init__()
         self._folder = Path(folder)
         self._clock = clock
         self._threads = threads
         self._options = Options(
             segment_bytes, durable=fsync == "epoch", synced=fsync != "none", disk=disk
         )
-        self._definitions = threading.RLock()
         self._appends = AppendNotifier()
         self._flusher: Flusher | None = None
         self._lock = FolderLock(self._folder, disk, lasting=self._options.synced)
@@ -210,25 +205,6 @@ class EmbeddedBroker:
             self._offsets.remove_topic(name)
             self._coordinator.remove_topic(name)
 
-    def topics(self) -> list[TopicInfo]:
-        with self._definitions:
-            return [self._topics[name].info() for name in sorted(self._topics)]
-
-    def topic(self, name: str) -> TopicInfo:
-        return self._topic(name).info()
-
-    def shards(self, topic: str) -> list[ShardInfo]:
-        return [log.info() for log in self._topic(topic).logs]
-
-    def _topic(self, name: str) -> Topic:
-        topic = self._topics.get(name)
-        if topic is None:
-            raise topic_not_found(name, list(self._topics))
-        return topic
-
-    def _log(self, topic: str, shard: int) -> ShardLog:
-        return self._topic(topic).log(shard)
-
     def append(
         self,
         topic: str,
@@ -300,30 +276,6 @@ class EmbeddedBroker:
                 self._retain(known, log)
         return appended
 
-    def read(
-        self,
-        topic: str,
-        shard: int,
-        offset: int,
-        *,
-        max_records: int = 10_000,
-        max_bytes: int = 8 << 20,
-        until: int | None = None,
-    ) -> Records | None:
-        return self._log(topic, shard).read(offset, ReadBounds(max_records, max_bytes, until))
-
-    def read_batches(
-        self, topic: str, shard: int, offset: int, limits: ReadBounds
-    ) -> Batches | None:
-        """Returns the batches with the records of a `read`, as they are in the files."""
-        return self._log(topic, shard).read_batches(offset, limits)
-
-    def read_latest(self, topic: str) -> dict[bytes, bytes]:
-        values: dict[bytes, bytes] = {}
-        for log in self._compacted(topic).logs:
-            values |= compaction.latest(log)
-        return values
-
     def compact(self, topic: str) -> None:
         for log in self._compacted(topic).logs:
             compaction.compact(log, self._clock(), self._topic(topic).definition)
@@ -337,26 +289,6 @@ class EmbeddedBroker:
                 for log in topic.logs:
                     if compaction.is_due(log):
                         yield from compaction.steps(log, self._clock(), topic.definition)
-
-    def lookup(self, topic: str, key: bytes) -> LookupResult | None:
-        return self._compacted(topic).lookup(key)
-
-    def _compacted(self, name: str) -> Topic:
-        topic = self._topic(name)
-        if not topic.definition.compacted:
-            raise BrokerError(
-                f"topic {name!r} is not compacted", hint="create it with compacted = true"
-            )
-        return topic
-
-    def begin_offset(self, topic: str, shard: int) -> int:
-        return self._log(topic, shard).begin
-
-    def end_offset(self, topic: str, shard: int) -> int:
-        return self._log(topic, shard).end
-
-    def last_epoch(self, topic: str, shard: int, writer: str) -> int | None:
-        return self._log(topic, shard).last_epoch(writer)
 
     def commit(
         self, group: str, topic: str, offsets: Mapping[int, int], *, fence: Fence | None = None
@@ -403,9 +335,6 @@ class EmbeddedBroker:
         with self._coordinator.without_members(group):
             self._offsets.remove_group(group)
 
-    def offset_for_time(self, topic: str, shard: int, timestamp_ms: int) -> int:
-        return self._log(topic, shard).offset_for_time(timestamp_ms)
-
     def apply_retention(self) -> None:
         for topic in self._all():
             for log in topic.logs:
@@ -418,10 +347,6 @@ class EmbeddedBroker:
 
     def trim(self, topic: str, shard: int, before: int) -> None:
         retention.trim(self._log(topic, shard), before)
-
-    def _all(self) -> list[Topic]:
-        with self._definitions:
-            return list(self._topics.values())
 
     def sync(self) -> None:
         if self._flusher is not None:

@@ -259,3 +259,25 @@ def last_row(values: pa.BinaryArray, offsets: IntArray, first: int, limits: Read
     most = min(_MAX_ARRAY_BYTES, int(ends[first]) + limits.bytes)
     allowed = int(np.searchsorted(ends, most, side="right")) - 1
     return max(first + 1, min(last, allowed))
+
+
+def first_since(segment: Segment, timestamp: int) -> int:
+    """Returns the first offset since `timestamp` in a segment with such a record, or whose
+    predecessor had it."""
+    if segment.state.max_timestamp >= timestamp:
+        return segment.base
+    tail, buffer = segment.tail, segment.buffer()
+    view = memoryview(buffer)
+    for position, header in segment.batches(
+        view, segment.position_before(timestamp, view, tail), tail
+    ):
+        if header.timestamp >= timestamp:
+            segment.check(view, [position], [header])
+            return _first_row_since(decode(buffer, position, header), header.base, timestamp)
+    return tail.next_offset
+
+
+def _first_row_since(parts: Parts, base: int, timestamp: int) -> int:
+    if parts.offsets is None or parts.timestamps is None:
+        return base
+    return int(parts.offsets[int(np.argmax(parts.timestamps >= timestamp))])

@@ -9,8 +9,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
-
 from sqlengine.broker.base import Appended, Records, ShardInfo
 from sqlengine.broker.errors import (
     BrokerError,
@@ -19,9 +17,15 @@ from sqlengine.broker.errors import (
     offset_out_of_range,
 )
 from sqlengine.broker.storage.chain import Options, open_chain
-from sqlengine.broker.storage.codec import NO_EPOCH, Parts, Payload, decode, seal
+from sqlengine.broker.storage.codec import NO_EPOCH, Payload, seal
 from sqlengine.broker.storage.head import FORMAT, State, file_generation, file_name
-from sqlengine.broker.storage.reading import Batches, ReadBounds, read_batches, read_range
+from sqlengine.broker.storage.reading import (
+    Batches,
+    ReadBounds,
+    first_since,
+    read_batches,
+    read_range,
+)
 from sqlengine.broker.storage.recovery import recover
 from sqlengine.broker.storage.segment import Segment
 from sqlengine.broker.storage.small_batches import read_small_batches
@@ -201,6 +205,7 @@ class ShardLog:
         segment = self._segments[-1]
         base = segment.tail.next_offset
         parts: list[bytes] = []
+        # Nothing was published yet: readers and duplicates see a batch only after `advance`.
         for item in group:
             behind = base + item.payload.rows
             parts += seal(
@@ -257,6 +262,7 @@ class ShardLog:
         with self._append_lock:
             self._require_open()
             before = self._folders
+            # A new segment in the new folder: from here on nothing is written to the old one.
             self._folders = (*before, folder)
             try:
                 self._roll(self._segments[-1])
@@ -320,11 +326,13 @@ class ShardLog:
         while True:
             self._require_open()
             segments = self._segments
+            # The latest timestamps ascend from segment to segment, since each includes those before
+            # it.
             place = bisect_left(segments, timestamp, key=_latest)
             if place == len(segments):
                 return segments[-1].tail.next_offset
             try:
-                return _first_since(segments[place], timestamp)
+                return first_since(segments[place], timestamp)
             except FileNotFoundError:
                 self._require_open()
                 if segments is self._segments:
@@ -339,6 +347,8 @@ class ShardLog:
 
     def replace(self, old: tuple[Segment, ...], new: Segment) -> None:
         """Replaces `old`, the first segments, by `new`. The caller holds `maintenance`."""
+        # Readers with the old tuple go on: removed files stay mapped, and unmapped ones make them
+        # try again.
         with self._append_lock:
             self._segments = (new, *self._segments[len(old) :])
         self._remove(old)
@@ -376,25 +386,3 @@ def _base(segment: Segment) -> int:
 
 def _latest(segment: Segment) -> int:
     return segment.tail.max_timestamp
-
-
-def _first_since(segment: Segment, timestamp: int) -> int:
-    """Returns the first offset since `timestamp` in a segment with such a record, or whose
-    predecessor had it."""
-    if segment.state.max_timestamp >= timestamp:
-        return segment.base
-    tail, buffer = segment.tail, segment.buffer()
-    view = memoryview(buffer)
-    for position, header in segment.batches(
-        view, segment.position_before(timestamp, view, tail), tail
-    ):
-        if header.timestamp >= timestamp:
-            segment.check(view, [position], [header])
-            return _first_row_since(decode(buffer, position, header), header.base, timestamp)
-    return tail.next_offset
-
-
-def _first_row_since(parts: Parts, base: int, timestamp: int) -> int:
-    if parts.offsets is None or parts.timestamps is None:
-        return base
-    return int(parts.offsets[int(np.argmax(parts.timestamps >= timestamp))])

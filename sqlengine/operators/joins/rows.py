@@ -73,6 +73,7 @@ def keys_of(
     for i in strict:
         if arrays[i].null_count:
             good &= validity(arrays[i])
+    # No copies in the common case.
     if good.all():
         return arrays, np.arange(batch.num_rows)
     rows = np.flatnonzero(good)
@@ -93,6 +94,8 @@ def match_in_pieces(
         if covered == len(numbers):
             yield MatchedPiece(batch, numbers[rows], slots)
             return
+        # Rows with a NULL key are not among `numbers`: they belong to the piece of the rows around
+        # them.
         end = int(numbers[covered])
         yield MatchedPiece(batch.slice(0, end), numbers[rows], slots)
         batch = batch.slice(end, batch.num_rows - end)

@@ -72,6 +72,8 @@ class Automaton:
         Without moves the match is dropped; so it is (None) for a row of an absent variable.
         """
         moves: list[Move] = []
+        # Depth first, the last edge first: a stack reproduces the order in which Flink computes
+        # states.
         stack = [number]
         while stack:
             current = stack.pop()
@@ -107,6 +109,7 @@ class Automaton:
 
     def is_complete(self, number: int, test: Test) -> bool:
         """True if the pattern may end with the row that led to this state."""
+        # Precomputed without conditions; the guards still have to be asked for this row.
         if not self.ends[number]:
             return False
         stack = [number]

@@ -199,6 +199,8 @@ class OverRuns:
         latest = existing[np.flatnonzero(np.diff(block.of[existing], append=-1))]
         for n, slot in zip(block.of[latest].tolist(), block.slots[latest].tolist(), strict=True):
             run = runs[n]
+            # A mark is permanent once every _BLOCK rows (`kept` is 0); the last one before the end
+            # of a run is replaced by the next run.
             if run.at >= _BLOCK if self._folds.lasting else run.at == self._rows.size(run.group):
                 run.kept = run.kept if run.kept < _BLOCK else 0
                 self._marks[slot] = new.of(n), run.kept

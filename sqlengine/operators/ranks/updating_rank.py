@@ -84,6 +84,8 @@ class UpdatingRankOperator(Ranking):
         )
         changes = self._differences(touched.tolist(), before, after, single_key)
         result = self._emit(batch, before, after, changes) if changes else None
+        # Sort keys only move up: a row that falls behind the last rank never returns by itself, and
+        # a new version of it brings all its columns.
         if not self._node.may_fall:
             beyond = [s for g in touched.tolist() for s in self._rows.beyond(g, self._node.end)]
             self._rows.drop(np.array(beyond, np.int64))
@@ -144,12 +146,8 @@ class UpdatingRankOperator(Ranking):
 
         `key`: the only key with a new row, or None.
         """
-        count = before.count
         match = self._by_rank if self._node.by_rank else self._by_key
-        sides = [
-            (before.places.get(g, {}), {k: n + count for k, n in after.places[g].items()})
-            for g in groups
-        ]
+        sides = _sides(groups, before, after)
         transitions = [match(old, new) for old, new in sides]
         updated = _updated_pairs(transitions, before, after)
         if key is None:
@@ -185,6 +183,18 @@ class UpdatingRankOperator(Ranking):
             for a, b in zip(before.columns, after.columns, strict=True)
         ]
         return self._result(batch, columns, changes)
+
+
+def _sides(
+    groups: list[int], before: _Shown, after: _Shown
+) -> list[tuple[dict[bytes, int], dict[bytes, int]]]:
+    """Returns for each partition the numbers of its visible rows by key, before and after."""
+    # One numbering for both sides: the columns of `after` are appended to those of `before`.
+    count = before.count
+    return [
+        (before.places.get(g, {}), {k: n + count for k, n in after.places[g].items()})
+        for g in groups
+    ]
 
 
 def _updated_pairs(
@@ -229,6 +239,8 @@ def _in_flink_order(
         rest = changes[:at] + changes[at + 1 :]
         first = 1 if changes[0][1] == UPDATE_BEFORE and changes[1][0] == new[key] else 0
         return [*rest[:first], changes[at], *rest[first:]]
+    # A falling row: the changes are -U a, +U b, -U b, +U c, … Each other row's -U and +U exchange
+    # places.
     pairs = zip(changes[2::2], changes[1::2], strict=False)
     others = [c for minus, plus in pairs for c in (minus, plus)]
     return [changes[0], *others, changes[-1]] if at == 0 else changes
