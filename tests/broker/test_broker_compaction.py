@@ -138,7 +138,7 @@ def test_a_key_is_looked_up(any_broker: Broker) -> None:
         any_broker.lookup("plain", b"a")
 
 
-def test_how_long_what_was_deleted_is_kept(folder: Path) -> None:
+def test_delete_retention_of_tombstones(folder: Path) -> None:
     broker = open_at(folder, 1000)
     broker.create_topic("t", compacted=True, delete_retention_ms=100)
     broker.append("t", 0, [None], keys=[b"old"], timestamp_ms=899)
@@ -179,7 +179,7 @@ def test_a_death_at_any_step_leaves_the_table(folder: Path, tmp_path: Path) -> N
             survivor.close()
 
 
-def test_what_compaction_needs(broker: EmbeddedBroker) -> None:
+def test_compaction_needs_a_compacted_topic_and_keys(broker: EmbeddedBroker) -> None:
     broker.create_topic("t", compacted=True)
     broker.create_topic("plain")
     for keys in (None, [b"k", None]):

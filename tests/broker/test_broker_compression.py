@@ -1,4 +1,5 @@
-"""Batches packed by whoever appends: kept and carried as they came, unpacked by whoever reads."""
+"""Batches compressed by the appending client: stored and sent as they came, decompressed by
+readers."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ LINES: list[bytes | None] = [
 
 @pytest.mark.parametrize("count", [0, 1, 2, 16, 17])
 @pytest.mark.parametrize("keys", [None, LINES[::-1]], ids=["without keys", "with keys"])
-def test_few_records_stand_as_columns_do(count: int, keys: list[bytes | None] | None) -> None:
+def test_few_records_have_the_layout_of_columns(
+    count: int, keys: list[bytes | None] | None
+) -> None:
     """They are put together without Arrow."""
     values, beside = LINES[:count], None if keys is None else keys[:count]
     columns = pa.array(values, BINARY), None if beside is None else pa.array(beside, BINARY)
@@ -29,7 +32,7 @@ def test_few_records_stand_as_columns_do(count: int, keys: list[bytes | None] | 
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-def test_what_is_packed_is_read_as_it_was(any_broker: Broker, compression: Compression) -> None:
+def test_compressed_batches_are_read_back(any_broker: Broker, compression: Compression) -> None:
     any_broker.create_topic("t", compression=compression)
     keys = [b"%d" % (number % 3) if number % 5 else None for number in range(1000)]
     any_broker.append("t", 0, LINES, timestamp_ms=1)

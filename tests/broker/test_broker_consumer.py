@@ -1,5 +1,5 @@
-"""Consumers of a group: what they commit is each record once, in the order of its shard, whoever
-falls away."""
+"""Consumers of a group: each record is committed once, in the order of its shard, whichever
+consumer fails."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def fill(broker: Broker, shards: int, count: int) -> None:
             broker.append("t", shard, [b"%d" % number], timestamp_ms=0)
 
 
-def test_a_consumer_goes_on_where_its_forerunner_stopped(any_broker: Broker, clock: Clock) -> None:
+def test_a_consumer_continues_at_the_committed_offset(any_broker: Broker, clock: Clock) -> None:
     fill(any_broker, 2, 4)
     first = Consumer(any_broker, "g", "a", "t", start="earliest", clock=clock)
     got = [first.poll(0, max_records=3), first.poll(0, max_records=3)]
@@ -43,7 +43,7 @@ def test_a_consumer_goes_on_where_its_forerunner_stopped(any_broker: Broker, clo
     assert late.poll(0) is None
 
 
-def test_who_is_silent_loses_its_shards(any_broker: Broker, clock: Clock) -> None:
+def test_an_expired_member_loses_its_shards(any_broker: Broker, clock: Clock) -> None:
     fill(any_broker, 2, 2)
     a = Consumer(any_broker, "g", "a", "t", start="earliest", session_ms=900, clock=clock)
     b = Consumer(any_broker, "g", "b", "t", start="earliest", session_ms=900, clock=clock)
@@ -59,7 +59,7 @@ def test_who_is_silent_loses_its_shards(any_broker: Broker, clock: Clock) -> Non
     assert (a.membership.shards, b.membership.shards) == ({"t": (1,)}, {"t": (0,)})
 
 
-def test_who_has_lost_its_name_stops(any_broker: Broker, clock: Clock) -> None:
+def test_a_member_whose_name_was_taken_stops(any_broker: Broker, clock: Clock) -> None:
     fill(any_broker, 1, 4)
     first = Consumer(any_broker, "g", "a", "t", start="earliest", session_ms=900, clock=clock)
     assert first.poll(0, max_records=1) is not None
@@ -77,7 +77,7 @@ def test_who_has_lost_its_name_stops(any_broker: Broker, clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("regained", [False, True])
-def test_what_was_read_of_a_shard_that_went_away_cannot_be_committed(
+def test_records_of_a_lost_shard_cannot_be_committed(
     any_broker: Broker, clock: Clock, regained: bool
 ) -> None:
     fill(any_broker, 2, 5)
@@ -111,7 +111,7 @@ STEPS = st.lists(
 
 @settings(max_examples=50)
 @given(STEPS)
-def test_what_was_committed_is_each_record_once_and_in_order(steps: list[tuple[str, int]]) -> None:
+def test_committed_records_are_each_record_once_and_in_order(steps: list[tuple[str, int]]) -> None:
     clock = Clock()
     with tempfile.TemporaryDirectory() as folder:
         broker = EmbeddedBroker(Path(folder), clock=clock, threads=clock)

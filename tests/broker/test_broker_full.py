@@ -1,5 +1,4 @@
-"""Without space nothing is written, nothing is lost, and the same append works once there is
-space."""
+"""Without disk space nothing is written or lost, and the same append works once there is space."""
 
 from __future__ import annotations
 

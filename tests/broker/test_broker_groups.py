@@ -1,4 +1,4 @@
-"""Groups of consumers: each shard has one owner, and who lost it commits and appends no more."""
+"""Consumer groups: each shard has one owner, and a former owner is fenced."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def owned(broker: Broker, group: str = "g") -> dict[str, tuple[int, ...]]:
     }
 
 
-def test_shards_follow_who_joins_leaves_and_falls_silent(any_broker: Broker, clock: Clock) -> None:
+def test_shards_are_reassigned_on_join_leave_and_expiry(any_broker: Broker, clock: Clock) -> None:
     any_broker.create_topic("t", 4)
     a = any_broker.join("g", "a", ["t"], session_ms=1000)
     assert (a.generation, a.shards) == (1, {"t": (0, 1, 2, 3)})
@@ -61,7 +61,7 @@ def test_a_session_lasts_as_long_whatever_the_clock_is_set_to(
     assert any_broker.heartbeat("g", "b", b.generation).shards == {"t": (0, 1)}
 
 
-def test_what_an_old_owner_does_is_refused(any_broker: Broker, clock: Clock) -> None:
+def test_a_former_owner_is_fenced(any_broker: Broker, clock: Clock) -> None:
     any_broker.create_topic("t", 2)
     any_broker.create_topic("out")
     a = any_broker.join("g", "a", ["t"])
@@ -125,7 +125,7 @@ def test_nobody_else_commits_while_there_are_owners(any_broker: Broker, clock: C
     assert any_broker.groups() == []
 
 
-def test_what_makes_no_sense_is_refused(any_broker: Broker) -> None:
+def test_invalid_requests_are_rejected(any_broker: Broker) -> None:
     any_broker.create_topic("t")
     with pytest.raises(TopicNotFound):
         any_broker.join("g", "a", ["missing"])

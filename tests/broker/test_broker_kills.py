@@ -1,5 +1,5 @@
-"""A server that is killed again and again, while processes write, read, and hand shards over to
-each other: each record is there once, in order, and what was made of it, too."""
+"""A server killed again and again while processes write, read and copy: each record exactly once,
+in order."""
 
 from __future__ import annotations
 

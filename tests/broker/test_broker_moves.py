@@ -1,4 +1,4 @@
-"""A shard goes to another folder: offsets, readers, writers and groups notice nothing."""
+"""Moving a shard to another folder, unnoticed by readers, writers and groups."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_a_compacted_shard_moves(folder: Path, tmp_path: Path) -> None:
     broker.close()
 
 
-def test_what_cannot_be_moved(folder: Path, tmp_path: Path) -> None:
+def test_moves_that_are_rejected(folder: Path, tmp_path: Path) -> None:
     broker = EmbeddedBroker(folder)
     broker.create_topic("t")
     fill(broker, 0, 3)

@@ -1,5 +1,5 @@
-"""What holds after a loss of power: all that was acknowledged in the mode 'epoch', also where a
-process before has died."""
+"""Durability in a power failure: everything acknowledged in the mode 'epoch', also after an earlier
+crash."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_data_folder_stays_that_a_process_made_which_died_then(seed: int) -> N
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_what_a_process_has_found_stays(seed: int) -> None:
+def test_data_read_by_a_process_stay(seed: int) -> None:
     """The one before wrote it, and died before it was synced."""
     disk, fate = _disk(seed)
     broker = _open(disk)
@@ -100,7 +100,7 @@ def test_what_a_process_has_found_stays(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_whatever_a_process_has_found_stays(seed: int) -> None:
+def test_data_read_by_a_process_stay_whatever_crashed(seed: int) -> None:
     """Segments roll, and the death is anywhere."""
     for at in range(1, 30):
         _check_found(seed, at)
@@ -144,7 +144,7 @@ def test_a_segment_that_another_follows_ends_where_it_did(seed: int) -> None:
     assert _values(_open(disk)) == [b"a", b"b"]
 
 
-def test_a_group_goes_on_with_what_comes_in_the_place_of_what_is_lost() -> None:
+def test_a_group_continues_with_records_that_replace_lost_ones() -> None:
     """Where what it has committed is on disk, and the records are not."""
     disk, _ = _disk(0)
     broker = _open(disk)

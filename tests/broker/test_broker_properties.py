@@ -1,4 +1,4 @@
-"""Any sequence of appends, reads, compactions and restarts does what lists in memory do."""
+"""Any sequence of appends, reads, compactions and restarts against a model of lists."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What a log holds after its files were cut or damaged at any byte, or its process died at any
-moment."""
+"""Recovery of a log cut or damaged at any byte, or whose process died at any moment."""
 
 from __future__ import annotations
 
@@ -141,7 +140,7 @@ def test_another_format_is_refused_with_the_remedy(folder: Path) -> None:
         EmbeddedBroker(folder)
 
 
-def test_what_a_death_leaves_unfinished_is_removed(folder: Path) -> None:
+def test_leftovers_of_a_crash_are_removed(folder: Path) -> None:
     path, _ = write_log(folder)
     (path.parent / "00000000000000000009.0000.tmp").write_bytes(b"half a head")
     (path.parent / "00000000000000000008.0000.seg").touch()

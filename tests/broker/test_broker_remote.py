@@ -1,5 +1,4 @@
-"""What only a broker behind a server has: refusals, lost answers, what comes over the wire
-damaged."""
+"""Properties of a remote broker only: rejections, lost responses, damage on the wire."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ def records(broker: Broker) -> list[bytes | None]:
 
 
 class Losing:
-    """Carries every question, and loses every second answer."""
+    """A transport that sends every request, and loses every second response."""
 
     def __init__(self, broker: EmbeddedBroker) -> None:
         self.broker = broker
@@ -64,7 +63,7 @@ def test_a_lost_answer_doubles_nothing_that_has_a_writer(broker: EmbeddedBroker)
     assert records(broker)[7:] == [b"once or never", b"so here", b"7"]
 
 
-def test_where_one_of_many_appends_is_refused_those_before_it_stand(any_broker: Broker) -> None:
+def test_appends_before_a_rejected_one_stay(any_broker: Broker) -> None:
     any_broker.create_topic("t")
     with pytest.raises(BrokerError):
         any_broker.append_all(
@@ -104,7 +103,7 @@ def test_a_batch_that_readers_would_trip_over_is_refused(
 @pytest.mark.parametrize(
     "question", [b"", b"\xc1", b"{}", msgspec.msgpack.encode({"type": "Steal"})]
 )
-def test_what_is_no_question_is_answered(broker: EmbeddedBroker, question: bytes) -> None:
+def test_a_malformed_request_gets_an_error(broker: EmbeddedBroker, question: bytes) -> None:
     remote = RemoteBroker(lambda _, again: handle_request(broker, question))
     with pytest.raises(BrokerError, match="the request cannot be read"):
         remote.topics()
@@ -121,7 +120,7 @@ def test_the_system_keeps_its_topics(http_broker: RemoteBroker) -> None:
     assert [topic.name for topic in http_broker.topics()] == ["_offsets"]
 
 
-def test_who_waits_leaves_room_for_others(broker: EmbeddedBroker) -> None:
+def test_waiting_requests_leave_threads_for_others(broker: EmbeddedBroker) -> None:
     broker.create_topic("t")
     waiting = threading.BoundedSemaphore(1)
     remote = RemoteBroker(lambda question, _: handle_request(broker, question, waiting=waiting))
@@ -178,7 +177,7 @@ def test_a_connection_that_was_closed_is_made_anew(stale: RemoteBroker) -> None:
     assert len(stale.topics()) == 1
 
 
-def test_what_must_not_happen_twice_is_not_sent_twice(stale: RemoteBroker) -> None:
+def test_requests_that_are_not_idempotent_are_not_repeated(stale: RemoteBroker) -> None:
     with pytest.raises(BrokerUnreachable, match="no answer from") as error:
         stale.create_topic("t")
     assert "is not known" in str(error.value.detail)

@@ -1,4 +1,4 @@
-"""Old segments go, epochs stay; a time is an offset."""
+"""Retention removes old segments and keeps epochs; offsets by time."""
 
 from __future__ import annotations
 

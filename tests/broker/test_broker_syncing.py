@@ -1,5 +1,4 @@
-"""Appends that wait for the disk are written together: one sync for all that came while it was
-busy."""
+"""Group commit: appends that wait for the disk are written together, with one sync."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ class SlowDisk(MachineDisk):
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_who_waits_is_written_with_the_others(folder: Path, fails: bool) -> None:
+def test_waiting_appends_are_written_together(folder: Path, fails: bool) -> None:
     disk = SlowDisk()
     disk.go.set()
     broker = EmbeddedBroker(folder, fsync="epoch", disk=disk)

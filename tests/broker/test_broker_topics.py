@@ -89,7 +89,7 @@ def test_limits_cut_a_read_and_one_record_always_comes(any_broker: Broker) -> No
     assert any_broker.read("t", 0, 5, until=5) is None
 
 
-def test_what_was_read_outlives_file_and_broker(folder: Path) -> None:
+def test_records_outlive_file_and_broker(folder: Path) -> None:
     broker = EmbeddedBroker(folder)
     broker.create_topic("t")
     broker.append("t", 0, [b"stays"], timestamp_ms=0)

@@ -1,4 +1,4 @@
-"""The broker of a server for its own processes, over a socket."""
+"""The broker of a server for its own processes, over a Unix socket."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_the_folder_of_a_server_that_was_killed_goes(
     broker.close()
 
 
-def test_what_is_read_again_and_again_comes_with_one_question(tmp_path: Path) -> None:
+def test_repeated_reads_take_one_request(tmp_path: Path) -> None:
     broker = EmbeddedBroker(tmp_path)
     questions: list[bytes] = []
 
@@ -99,7 +99,7 @@ def test_what_is_read_again_and_again_comes_with_one_question(tmp_path: Path) ->
     broker.close()
 
 
-def test_who_looks_is_woken_by_what_he_reads_alone(tmp_path: Path) -> None:
+def test_prefetch_is_woken_by_its_own_shards_only(tmp_path: Path) -> None:
     broker = EmbeddedBroker(tmp_path)
     waiting = threading.BoundedSemaphore(1)
     ahead = ReadAheadBroker(lambda question, _: handle_request(broker, question, waiting=waiting))

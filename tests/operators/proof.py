@@ -1,5 +1,5 @@
-"""One TUMBLE aggregate over shards with late rows: the feed, what must come of it (computed row by
-row in plain Python), and the operators. Every way of running them has to agree."""
+"""One TUMBLE aggregate over shards with late rows: input, expected output (computed row by row in
+Python), operators. Every way of running them has to agree."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def replace_origin(batch: Batch, shard: str) -> Batch:
 
 
 def feed(seed: int, chunks: int = 30, shards: int = 3) -> list[Chunk]:
-    """Rows whose times run ahead by a second or so and jump back by up to 12: some windows are then
-    over."""
+    """Rows whose times run ahead by a second or so and jump back by up to 12 s, so that some
+    windows have fired."""
     rng = random.Random(seed)
     times, offsets = [100_000] * shards, [0] * shards
     result = []
@@ -73,7 +73,7 @@ def operators() -> list[Operator]:
 
 
 def scanned() -> list[Operator]:
-    """The stateless part, from records in JSON on."""
+    """The stateless operators, from JSON records on."""
     table = Table(("c", "d", "events"), SCHEMA, SCHEMA, {"connector": "topic", "format": "json"})
     scan = ScanOperator(table, SCHEMA.names, get_format("json").decoder(SCHEMA, {}))
     return [scan, *operators()[:-1]]
@@ -103,7 +103,7 @@ def introductions(chunks: Sequence[Chunk]) -> Iterator[Batch]:
 
 
 def expected(chunks: Sequence[Chunk]) -> tuple[list[tuple[object, ...]], int]:
-    """The rows, windows in order and keys as they arrived, and the number of late rows."""
+    """The output rows (windows in order, keys by arrival), and the number of late rows."""
     reached = {c.shard: -(2**63) for c in chunks}
     open_windows: dict[int, dict[str | None, list[Row]]] = defaultdict(dict)
     result: list[tuple[object, ...]] = []

@@ -1,5 +1,5 @@
-"""The merged filters of a few jobs as one operator: the plan, and what must come of it (computed in
-plain Python)."""
+"""The merged filters of a few jobs as one operator: plan and expected output, computed in
+Python."""
 
 from __future__ import annotations
 

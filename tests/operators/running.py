@@ -1,4 +1,4 @@
-"""A job of its own in a graph whose clock is set by hand."""
+"""A job in a graph of its own, whose clock is set by hand."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Log:
 
 
 class Running:
-    """What the job writes goes to table o, which is in memory."""
+    """A job that writes to table o, which is in memory."""
 
     def __init__(
         self, text: str, memory: Memory | None = None, settings: Mapping[str, str] | None = None
@@ -49,7 +49,7 @@ class Running:
         self.runner.apply(self.runner.prepare(merge(Graph(), {"job": job.sinks}), {"job": 1}))
 
     def after(self, ms: int) -> list[list[JsonValue]]:
-        """All rows that have come out at `ms` behind the beginning."""
+        """Returns all rows emitted up to `ms` after the start."""
         self.now = T0 + ms
         while self.runner.step():
             pass

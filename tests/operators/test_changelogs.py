@@ -1,5 +1,5 @@
-"""What makes changes whole and what keeps a table's keys, against models of dicts and lists:
-whatever comes and goes, in batches of any size, and after a restart."""
+"""Normalisation and upsert materialisation against models of dicts and lists: any changes, any
+batch size, restarts."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def run(
     last: int = 0,
     width: int = 3,
 ) -> list[Change]:
-    """The first `width` columns of all that the operator says; before batch `restart` another one
-    takes its state over. A tick with the watermark `last` ends the stream."""
+    """Returns the first `width` columns of the output; before batch `restart` another operator
+    restores the state. A tick with the watermark `last` ends the stream."""
     memory, operator = TaskContext(), make()
     operator.open(memory)
     batches = [batch_of(told[i : i + most]) for i in range(0, len(told), most)]
@@ -74,7 +74,8 @@ def run(
 
 
 def left_over(told: Sequence[Change]) -> Counter[Row]:
-    """The rows that full changes leave; none may be taken back that is not there."""
+    """Returns the rows that remain after full changes; fails if a row is retracted that does not
+    exist."""
     found: Counter[Row] = Counter()
     for kind, row in told:
         found[row] += 1 if kind in (INSERT, UPDATE_AFTER) else -1
@@ -83,7 +84,7 @@ def left_over(told: Sequence[Change]) -> Counter[Row]:
 
 
 def by_key(told: Sequence[Change]) -> dict[object, Row]:
-    """The rows that changes by the first column leave."""
+    """Returns the rows that remain after changes by the first column."""
     held: dict[object, Row] = {}
     for kind, row in told:
         assert (kind == INSERT) != (row[0] in held), "new rows are +I, and no others"
@@ -110,7 +111,7 @@ def normalize(below: int | None) -> Callable[[], Operator]:
     st.integers(2, 7),
     st.integers(0, 5),
 )
-def test_upserts_told_in_full(
+def test_upserts_become_a_full_changelog(
     told: list[Change], below: int | None, most: int, restart: int
 ) -> None:
     model: dict[object, Row] = {}

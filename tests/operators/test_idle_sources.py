@@ -1,5 +1,4 @@
-"""Sources that fall silent: those who have other inputs go on without them, by the clock of the
-epochs."""
+"""Idle sources: other inputs go on without them, by the clock of the epochs."""
 
 from __future__ import annotations
 

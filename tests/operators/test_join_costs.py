@@ -1,5 +1,5 @@
-"""What joins cost: a row that comes touches as much of a large state as of a small one, and a key
-with many rows on both sides is told in pieces."""
+"""The cost of joins: a row accesses as much of a large state as of a small one, and a hot key is
+emitted in pieces."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from sqlengine.operators.joins.regular import JoinOperator
 from sqlengine.operators.joins.temporal import TemporalJoinOperator
 from sqlengine.session.environment import open_runner
 from sqlengine.session.session import Session
+from tests.operators.state_access import count_access
 from tests.operators.test_joins import LEFT, RIGHT, Source
 from tests.operators.test_timed_joins import LEFT as TIMED_LEFT
 from tests.operators.test_timed_joins import RIGHT as TIMED_RIGHT
-from tests.operators.touched import counted
 from tests.sql.golden import FOLDER, Collected, Script, answers, events_of, run
 
 EQUAL = Call("=", (ColumnRef("k", STRING), ColumnRef("rk", STRING)), BOOLEAN)
@@ -104,20 +104,20 @@ def touched(name: str, keys: int) -> int:
     operator.open(TaskContext())
     for port, batch in held(name, keys):
         list(operator.process(port, batch))
-    with counted() as found:
+    with count_access() as found:
         for port, batch in coming(name):
             list(operator.process(port, batch))
     return found.rows
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-def test_a_row_touches_no_more_of_a_larger_state(name: str) -> None:
+def test_a_row_accesses_no_more_of_a_larger_state(name: str) -> None:
     small, large = (touched(name, keys) for keys in (400, 800))
     assert 0 < large <= small * 1.05
 
 
 @pytest.mark.parametrize("name", ["inner", "full", "left, unique", "look-up", "interval"])
-def test_a_hot_key_is_told_in_pieces(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hot_key_is_emitted_in_pieces(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     operator = OPERATORS[name]()
     operator.open(TaskContext())
     monkeypatch.setattr(join_rows, "MOST_PAIRS", 100)

@@ -1,5 +1,4 @@
-"""Joins against a model of lists: whatever comes and goes, in batches of any size, and after a
-restart."""
+"""Joins against a model of lists: any changes, any batch size, restarts."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ Change = tuple[int, int, Row]  # port, kind, row
 
 @dataclass(frozen=True)
 class Source(LogicalPlan):
-    """What a join may know of an input."""
+    """The properties of an input that a join reads."""
 
     row: Schema
     may: ModifyKindSet
@@ -181,7 +180,7 @@ def batches(told: Sequence[Change], most: int) -> Iterator[tuple[int, Batch]]:
 def run(
     case: Case, told: Sequence[Change], most: int, restart: int | None = None
 ) -> list[tuple[int, Row]]:
-    """All that the operator says; before batch `restart` another one takes its state over."""
+    """Returns the output of the operator; before batch `restart` another one restores its state."""
     memory = TaskContext()
     operator = JoinOperator(case.node)
     operator.open(memory)
@@ -200,7 +199,8 @@ def run(
 
 
 def left_over(told: Sequence[tuple[int, Row]]) -> Counter[Row]:
-    """The rows that the changes leave; none may be taken back that is not there."""
+    """Returns the rows that remain after the changes; fails if a row is retracted that does not
+    exist."""
     found: Counter[Row] = Counter()
     for kind, row in told:
         found[row] += 1 if kind in (INSERT, UPDATE_AFTER) else -1

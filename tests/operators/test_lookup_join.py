@@ -1,5 +1,4 @@
-"""Look-ups: what the table holds then, and what was given goes with the row that it was given
-for."""
+"""Lookup joins: the table's rows at arrival count, and retractions retract what was emitted."""
 
 from __future__ import annotations
 
@@ -35,14 +34,14 @@ WANTED = [
 
 @pytest.mark.parametrize("most", [1, 10])
 @pytest.mark.parametrize("restart", [False, True])
-def test_what_was_given_is_taken_back(most: int, restart: bool) -> None:
+def test_emitted_rows_are_retracted(most: int, restart: bool) -> None:
     told: list[Change] = [(1, INSERT, B), (0, INSERT, A), (0, INSERT, (2, "z", 1)), (1, INSERT, B2)]
     told += [(0, UPDATE_BEFORE, A), (0, UPDATE_AFTER, (3, "a", 1)), (0, DELETE, (3, "a", 1))]
     assert _told(told, ("rid",), most, restart) == WANTED
 
 
 @pytest.mark.parametrize("most", [1, 10])
-def test_equal_rows_are_taken_back_as_often_as_they_were_given(most: int) -> None:
+def test_equal_rows_are_retracted_as_often_as_they_were_emitted(most: int) -> None:
     told: list[Change] = [
         (1, INSERT, B),
         (1, INSERT, B),
@@ -82,7 +81,7 @@ def _told(told: list[Change], primary_key: tuple[str, ...], most: int, restart: 
     return found
 
 
-def test_the_key_of_the_table_tells_its_rows_apart() -> None:
+def test_the_primary_key_identifies_rows_of_the_table() -> None:
     equal = Call("=", (ColumnRef("id", INT), ColumnRef("rid", INT)), BOOLEAN)
     once, often = (
         LookupJoin(

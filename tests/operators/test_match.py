@@ -1,6 +1,9 @@
 """MATCH_RECOGNIZE against a naive matcher: regular expressions over the rows of a key, written as
-text, when all is over. Whatever the size of batches, and when the state goes through a dump after
-each of them, the same rows come out."""
+text.
+
+The same rows are emitted for any batch size, and when the state is dumped and loaded after each
+batch.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +66,7 @@ def _operator(plan: LogicalPlan) -> Operator:
 def run(
     sql: str, feed: Sequence[Row], size: int, restart: bool
 ) -> tuple[list[tuple[object, ...]], int]:
-    """All that comes out, and how many rows state holds in the end."""
+    """Returns the output, and the number of rows left in the state."""
     chain, found = Chain(operators(sql)), list[Batch]()
     batches = [batch(feed[i : i + size]) for i in range(0, len(feed), size)]
     for part in [*batches, end_of_input(SCHEMA)]:

@@ -1,5 +1,5 @@
-"""OVER in an order that is no time against a model of lists, whatever comes and goes; what a change
-touches is no more than what it tells, and a little."""
+"""OVER in an order that is not time against a model of lists; a change accesses little more than
+what it emits."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from sqlengine.executors.spark.worker import TaskContext
 from sqlengine.formats.results import rows_of
 from sqlengine.operators.over import runs as over_runs
 from sqlengine.operators.over.sorted import OverSortedOperator
+from tests.operators.state_access import count_access
 from tests.operators.test_joins import Source
-from tests.operators.touched import counted
 
 SCHEMA = Schema.of(id=INT, k=STRING, o=INT, v=INT)
 Row: TypeAlias = tuple[Any, ...]
@@ -154,7 +154,7 @@ def touched(name: str, rows: bool, size: int, orders: Sequence[int]) -> tuple[in
     operator.open(TaskContext())
     operator.process(0, batch_of([(0, (n, "a", 10 * n, 9 - n % 7)) for n in range(size)]))
     told = 0
-    with counted() as found:
+    with count_access() as found:
         for order in orders:
             told += sum(
                 b.num_rows for _, b in operator.process(0, batch_of([(0, (0, "a", order, 1))]))
@@ -164,7 +164,7 @@ def touched(name: str, rows: bool, size: int, orders: Sequence[int]) -> tuple[in
 
 @pytest.mark.parametrize("rows", [False, True])
 @pytest.mark.parametrize("name", sorted(CALLS))
-def test_a_row_at_the_end_touches_no_more_of_a_larger_state(name: str, rows: bool) -> None:
+def test_a_row_at_the_end_accesses_no_more_of_a_larger_state(name: str, rows: bool) -> None:
     (small, told), (large, _) = (
         touched(name, rows, n, range(10 * n, 10 * n + 10)) for n in (300, 600)
     )
@@ -173,7 +173,7 @@ def test_a_row_at_the_end_touches_no_more_of_a_larger_state(name: str, rows: boo
 
 
 @pytest.mark.parametrize("name", ["MAX", "SUM", "RANK"])
-def test_a_row_between_others_touches_what_it_tells(name: str) -> None:
+def test_a_row_between_others_accesses_what_it_emits(name: str) -> None:
     (small, told), (large, large_told) = (
         touched(name, False, n, [j * 7919 % (10 * n) for j in range(20)]) for n in (900, 1800)
     )

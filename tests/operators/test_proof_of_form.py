@@ -111,8 +111,8 @@ def live(
     sink: dict[int, Rows],
     kill: tuple[int, str] | None,
 ) -> None:
-    """One life of a process: recovers, repeats what the store has not, goes on until it is killed
-    or done. The sink knows each epoch's rows and takes none twice."""
+    """One life of a process: recovers, replays what the store does not have, runs until killed or
+    done. The sink drops repeated epochs."""
     held = store.load()
     chain = Chain(operators(), TaskContext(held.tables if held else {}))
     checkpointer = Checkpointer(store)

@@ -1,5 +1,5 @@
-"""HOP, CUMULATE and SESSION against plain Python, row by row: the same rows come out whatever the
-size of batches, and when the state goes through a dump after each of them."""
+"""HOP, CUMULATE and SESSION against plain Python, row by row: any batch size, dumps after each
+batch."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ class Open:
 
 
 def naive(feed: Sequence[Row], window: AlignedWindow | Session) -> tuple[list[Open], int]:
-    """The windows in the order in which they are over, with their rows; how many rows were in
-    none."""
+    """Returns the windows in the order in which they fire, with their rows, and the number of late
+    rows."""
     reached, late, held, done = -(2**63), 0, list[Open](), list[Open]()
     for row in feed:
         found = session(row, held, window.gap_ms, reached) if isinstance(window, Session) else []
@@ -114,7 +114,7 @@ def operators(plan: LogicalPlan) -> list[Operator]:
 def run(
     plan: LogicalPlan, feed: Sequence[Row], size: int, restart: bool
 ) -> tuple[list[tuple[object, ...]], int]:
-    """All that comes out, and how many rows were late."""
+    """Returns the output, and the number of late rows."""
     chain, found, late = Chain(operators(plan)), list[Batch](), 0
     batches = [batch(feed[i : i + size]) for i in range(0, len(feed), size)]
     for part in [*batches, end_of_input(SCHEMA)]:

@@ -1,5 +1,4 @@
-"""Joins by time: neither the size of batches nor a restart changes what comes out, late rows among
-them."""
+"""Time-based joins with late rows: same output for any batch size and after a restart."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""TUMBLE as real Flink does it: late rows, NULLs, wrapping sums, times before 1970, offsets, summer
-time."""
+"""TUMBLE against real Flink: late rows, NULLs, overflowing sums, times before 1970, offsets,
+daylight saving time."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_watermarks_are_those_of_flink() -> None:
 
 
 def answers() -> dict[int, list[list[object]]]:
-    """Flink's rows by statement."""
+    """Returns Flink's rows by statement."""
     lines = (TUMBLE_FOLDER / "expected.jsonl").read_text().splitlines()
     assert json.loads(lines[0]) == {"flink": FLINK}
     result: dict[int, list[list[object]]] = {}

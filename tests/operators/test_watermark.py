@@ -1,4 +1,4 @@
-"""Who holds the watermark back, who cannot, and which rows have no place in time."""
+"""Watermarks: which inputs hold them back, idle shards, rows without a row time."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Windows of processing time: they are over when the clock says so, and a graph ticks for them,
-with or without rows."""
+"""Processing-time windows fire by the clock: a graph ticks for them, with or without rows."""
 
 from __future__ import annotations
 
@@ -79,7 +78,7 @@ def test_windows_of_all_kinds(query: str, at: int, wanted: list[list[object]]) -
     assert ["c", 1] in job.after(at + 1) or ["c", 1] in job.after(at + 20_000)
 
 
-def test_what_is_open_at_the_end_of_input_gives_nothing() -> None:
+def test_windows_open_at_the_end_of_input_emit_nothing() -> None:
     job = OverRows("SELECT k, COUNT(*) FROM t GROUP BY k, TUMBLE(p, INTERVAL '10' SECOND)")
     job.memory.table("t").open = False
     assert job.after(1_000) == []

@@ -1,5 +1,5 @@
-"""What tests of windows share: operators in a row, rows to feed them, and results as the Flink
-oracle prints them."""
+"""Helpers for tests of windows: chains of operators, input rows, output in the format of the Flink
+oracle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The index against a dict, with hashes that collide wholly, in part, or hardly."""
+"""The hash index against a dict, with full, partial and rare collisions."""
 
 from __future__ import annotations
 

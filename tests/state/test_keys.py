@@ -1,5 +1,4 @@
-"""Canonical keys are a format: these bytes and buckets may never change under their version
-numbers."""
+"""Canonical keys are a stored format: these bytes and buckets may never change within a version."""
 
 from __future__ import annotations
 

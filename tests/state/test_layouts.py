@@ -1,5 +1,5 @@
-"""What operators keep in their tables is on disk: a change of it raises `LAYOUT`, so that older
-state is refused by its number and never misread."""
+"""The tables of operators are on disk: a change of them raises `LAYOUT`, so that older state is
+rejected, never misread."""
 
 from __future__ import annotations
 

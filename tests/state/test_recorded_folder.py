@@ -1,6 +1,9 @@
-"""A data folder as a server left it that was killed, recorded with the formats of its time: it is
-read, or refused with what to do. Who changes a format on purpose, and refuses what was before,
-records it anew: `pytest --update`, this file."""
+"""A recorded data folder of a killed server, in the formats of its time: it is read, or rejected
+with a remedy.
+
+After an intended change of a format that rejects older ones, record it again: `pytest --update`,
+this file.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Several rows per key: against a model of Python lists, whatever comes and goes, and after a dump
-and load."""
+"""Several rows per key against a model of lists, also after a dump and load."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ EXTRA = Schema.of(t=BIGINT.with_nullable(False))
 
 
 class OneTable:
-    """The only thing an operator's context is asked for here."""
+    """The only part of an operator's context that is needed here."""
 
     def __init__(self) -> None:
         self.held: dict[str, KeyedTable] = {}

@@ -1,4 +1,4 @@
-"""Checkpoints: what is stored, that it is stored whole, and what happens when it cannot be."""
+"""Checkpoint stores: what is stored, atomicity, and failures."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A keyed table against a dict, through whatever may happen to it: that is what dumps, hand-overs
-and checkpoints rely on."""
+"""A keyed table against a dict: dumps, loads, drops of buckets, checkpoints."""
 
 from __future__ import annotations
 
@@ -45,7 +44,8 @@ def bucket(key: Key) -> int:
 
 @dataclass
 class Pair:
-    """A table, a dict that says what should be in it, and what a reader of its changes has."""
+    """A table, a dict with its expected content, and the content that a reader of its
+    changes has."""
 
     table: KeyedTable = field(default_factory=new_table)
     model: dict[Key, list[Any]] = field(default_factory=dict)
@@ -205,7 +205,7 @@ def test_timer_is_due_once_its_time_has_come() -> None:
     assert sorted(again.key_arrays(again.due("w", 9))[1].to_pylist()) == ["c", "d"]
 
 
-def test_changes_are_what_was_touched() -> None:
+def test_changes_are_the_marked_rows() -> None:
     pair = Pair()
     pair.add([(0, "a"), (0, "b")])
     first = pair.table.changes(0)
@@ -217,7 +217,7 @@ def test_changes_are_what_was_touched() -> None:
     assert pair.table.changes(second.version).puts.num_rows == 0
 
 
-def test_what_is_not_a_dump_of_this_table_is_refused() -> None:
+def test_a_dump_of_another_table_is_rejected() -> None:
     pair = Pair()
     pair.add([(0, "a")])
     dump = pair.table.dump()
@@ -250,7 +250,7 @@ def test_rows_spread_over_buckets_by_the_exchange_key() -> None:
         max_size=40,
     )
 )
-def test_what_is_due_is_what_a_look_at_all_rows_finds(
+def test_due_rows_are_those_that_a_scan_finds(
     steps: list[tuple[str, int, int | None]],
 ) -> None:
     def new() -> KeyedTable:

@@ -1,4 +1,4 @@
-"""Checkpoints in a compacted topic: of several graphs, over lives and compactions."""
+"""Checkpoints of several graphs in one compacted topic, over restarts and compactions."""
 
 from __future__ import annotations
 

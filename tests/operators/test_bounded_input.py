@@ -1,5 +1,5 @@
-"""What waits for the end of input says the same whatever the size of batches and after a restart,
-which Python says too."""
+"""Operators that emit at the end of input: same output for any batch size and after a restart,
+compared with Python."""
 
 from __future__ import annotations
 

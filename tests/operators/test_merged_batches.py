@@ -1,4 +1,4 @@
-"""Batches that come one after the other as one: no row and no time is lost."""
+"""Consecutive batches merged into one: no row and no watermark is lost."""
 
 from __future__ import annotations
 

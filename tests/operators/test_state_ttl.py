@@ -1,5 +1,4 @@
-"""What table.exec.state.ttl forgets of ranks, as Flink does: rows that were put longer ago, without
-telling of it."""
+"""State TTL (table.exec.state.ttl) of ranks as in Flink: rows expire without retractions."""
 
 from __future__ import annotations
 

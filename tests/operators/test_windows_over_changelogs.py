@@ -1,4 +1,4 @@
-"""Windows over rows that are taken back: what comes is what the rows that stay come to."""
+"""Windows over changelogs: the output is that of the remaining rows."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def told(
 
 
 @pytest.mark.parametrize("window", WINDOWS)
-def test_windows_of_changes(window: str) -> None:
+def test_windows_over_changelogs(window: str) -> None:
     wanted = told(window, [(NEW, *row) for row in STAY], 100)
     assert wanted
     for size in (1, 3, 100):

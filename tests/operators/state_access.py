@@ -1,5 +1,4 @@
-"""Counts the rows of state that operators read, write, look at or sort, so that tests can say how
-they grow."""
+"""Counts the rows of state that operators read, write, scan or sort."""
 
 from __future__ import annotations
 
@@ -21,14 +20,14 @@ _ROWS_GIVE = ("slots", "first", "beyond", "between")
 
 
 @dataclass
-class Touched:
+class StateAccess:
     rows: int = 0
 
 
 @contextmanager
-def counted() -> Iterator[Touched]:
-    """Counts what happens inside."""
-    touched = Touched()
+def count_access() -> Iterator[StateAccess]:
+    """Counts accesses within the context."""
+    touched = StateAccess()
     with pytest.MonkeyPatch.context() as patch:
         for name, at in _TAKE.items():
             patch.setattr(KeyedTable, name, _taking(getattr(KeyedTable, name), at, touched))
@@ -39,7 +38,7 @@ def counted() -> Iterator[Touched]:
         yield touched
 
 
-def _taking(method: Callable[..., Any], at: int, touched: Touched) -> Callable[..., Any]:
+def _taking(method: Callable[..., Any], at: int, touched: StateAccess) -> Callable[..., Any]:
     def call(self: object, *args: Any, **named: Any) -> Any:
         touched.rows += len(args[at])
         return method(self, *args, **named)
@@ -47,7 +46,7 @@ def _taking(method: Callable[..., Any], at: int, touched: Touched) -> Callable[.
     return call
 
 
-def _giving(method: Callable[..., Any], touched: Touched) -> Callable[..., Any]:
+def _giving(method: Callable[..., Any], touched: StateAccess) -> Callable[..., Any]:
     def call(self: object, *args: Any, **named: Any) -> Any:
         found = method(self, *args, **named)
         touched.rows += len(found)

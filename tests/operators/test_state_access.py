@@ -1,5 +1,5 @@
-"""What a row costs does not depend on how much an operator keeps: the rows of state that it touches
-are counted, with a state and with one of twice the size."""
+"""The cost of a row does not depend on the size of the state: rows of state accessed, with a state
+and one twice as large."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 from sqlengine.batch import from_pydict
 from tests.operators.proof import SCHEMA, Row
+from tests.operators.state_access import count_access
 from tests.operators.test_proof_of_queries import OF_CHANGES, QUERIES, operators
-from tests.operators.touched import counted
 from tests.operators.windows import Chain
 
 SOME, MORE = 120, 20
@@ -38,12 +38,12 @@ def touched(name: str, size: int) -> float:
     """Rows of state per row of input, once `size` rows have come."""
     chain = operators(name).all()
     push(chain, rows(0, size))
-    with counted() as found:
+    with count_access() as found:
         push(chain, rows(size, MORE))
     return found.rows / MORE
 
 
 @pytest.mark.parametrize("name", sorted({*QUERIES, *OF_CHANGES} - _TELLS_ALL))
-def test_rows_touched_do_not_grow_with_the_state(name: str) -> None:
+def test_accessed_rows_do_not_grow_with_the_state(name: str) -> None:
     small, large = touched(name, SOME), touched(name, 2 * SOME)
     assert 0 < large <= 1.2 * small + 1, f"{small:.1f} rows of state for a row, then {large:.1f}"
