@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import sqlengine.state.table as table_module
+import sqlengine.state.slot_table as slot_table_module
 from parser.errors import ServiceError
 from parser.types import BIGINT, DOUBLE, INT, STRING, Schema, decimal, timestamp
 from sqlengine.state.checkpoint import Checkpointer
@@ -121,7 +121,7 @@ def test_table_is_a_dict(steps: list[tuple[str, list[Key]]], colliding: bool) ->
     with pytest.MonkeyPatch.context() as patch:
         if colliding:
             patch.setattr(
-                table_module, "hash_rows", lambda columns, count: np.full(count, 7, np.uint64)
+                slot_table_module, "hash_rows", lambda columns, count: np.full(count, 7, np.uint64)
             )
         pair = Pair()
         for what, keys in steps:

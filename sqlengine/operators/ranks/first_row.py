@@ -12,7 +12,7 @@ from planner.logical import Rank
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.late_rows import BEHIND, LateGate
-from sqlengine.operators.ranks.base import NUMBER, TOUCHED
+from sqlengine.operators.ranks.top_n import NUMBER, TOUCHED
 from sqlengine.state.columns import milliseconds
 from sqlengine.state.table import KeyedTable
 

@@ -19,9 +19,9 @@ from sqlengine.operators.changelog.row_kinds import (
     first_seen,
     retractions,
 )
-from sqlengine.operators.ranks.base import NUMBER, Ranking, Told, only
 from sqlengine.operators.ranks.ordering import codes_of, order, sort_keys, sorting
 from sqlengine.operators.ranks.rank_ends import RankEnds
+from sqlengine.operators.ranks.top_n import NUMBER, RankChange, TopNOperator, select_rows
 from sqlengine.state.columns import BoolArray
 from sqlengine.state.equal_rows import EqualRows
 from sqlengine.state.rows import COUNT, RowsTable
@@ -30,7 +30,7 @@ from sqlengine.state.rows import COUNT, RowsTable
 _SAME = Schema((Column("#same", NUMBER),))
 
 
-class RankOperator(Ranking):
+class RankOperator(TopNOperator):
     """Emits for each batch and partition what its rows changed together.
 
     -D for rows that leave the wanted ranks and +I for those that enter; with the rank in the output
@@ -78,7 +78,7 @@ class RankOperator(Ranking):
         ends = self._ends.of(batch)
         if self._insert_only:
             rows = self._contenders(batch, ends)
-            batch, ends = only(batch, rows), ends[rows]
+            batch, ends = select_rows(batch, rows), ends[rows]
         key = [batch.column(n) for n in self._node.partition]
         known = dict(
             zip(self._rows.groups(key, batch.num_rows).tolist(), ends.tolist(), strict=True)
@@ -110,7 +110,7 @@ class RankOperator(Ranking):
             starts = np.flatnonzero(np.append(True, np.diff(partition[at]) != 0))
             place = rows - np.repeat(starts, np.diff(np.append(starts, len(rows))))
             rows = np.sort(at[place < ends[at]])
-            batch, ends = only(batch, rows), ends[rows]
+            batch, ends = select_rows(batch, rows), ends[rows]
         groups = self._rows.groups([batch.column(n) for n in self._node.partition], batch.num_rows)
         keys = sort_keys(self._keys, [batch.column(k.column) for k in self._keys], batch.num_rows)
         enters = [
@@ -149,7 +149,7 @@ class RankOperator(Ranking):
         removed: IntArray = slots[self._rows.table.columns[COUNT][slots] == 0]
         return removed
 
-    def _difference(self, before: list[int], after: list[int]) -> list[Told]:
+    def _difference(self, before: list[int], after: list[int]) -> list[RankChange]:
         first = self._node.start - 1
         old, new = before[first:], after[first:]
         if old == new:
@@ -160,8 +160,8 @@ class RankOperator(Ranking):
         removed = [(s, DELETE, 0) for s in _without(old, kept)]
         return removed + [(s, INSERT, 0) for s in _without(new, kept)]
 
-    def _by_rank(self, old: list[int], new: list[int]) -> list[Told]:
-        changes: list[Told] = []
+    def _by_rank(self, old: list[int], new: list[int]) -> list[RankChange]:
+        changes: list[RankChange] = []
         for i in range(max(len(old), len(new))):
             rank = self._node.start + i
             if i >= len(old):
@@ -172,7 +172,7 @@ class RankOperator(Ranking):
                 changes += [(old[i], UPDATE_BEFORE, rank), (new[i], UPDATE_AFTER, rank)]
         return changes
 
-    def _emit(self, batch: Batch, changes: list[Told]) -> Batch:
+    def _emit(self, batch: Batch, changes: list[RankChange]) -> Batch:
         slots = np.fromiter((t[0] for t in changes), np.int64, len(changes))
         return self._result(batch, self._rows.arrays(self._names, slots), changes)
 

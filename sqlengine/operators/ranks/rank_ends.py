@@ -9,7 +9,7 @@ from parser.types import BIGINT, Column, Schema
 from planner.logical import Rank
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context
-from sqlengine.operators.ranks.base import NUMBER, TOUCHED
+from sqlengine.operators.ranks.top_n import NUMBER, TOUCHED
 
 
 class RankEnds:

@@ -21,8 +21,8 @@ from sqlengine.operators.changelog.row_kinds import (
     first_seen,
     retractions,
 )
-from sqlengine.operators.ranks.base import Ranking, Told, only
 from sqlengine.operators.ranks.ordering import codes_of, sort_keys, sorting
+from sqlengine.operators.ranks.top_n import RankChange, TopNOperator, select_rows
 from sqlengine.state.keys import encode
 from sqlengine.state.rows import COUNT
 
@@ -46,7 +46,7 @@ class _Shown:
 _Transition: TypeAlias = tuple[int, int | None, int | None]
 
 
-class UpdatingRankOperator(Ranking):
+class UpdatingRankOperator(TopNOperator):
     """Emits for each batch and partition what the last row of each key in it changes.
 
     -U and +U for a visible row with new values, or for each rank whose row changed; else -D for
@@ -101,7 +101,7 @@ class UpdatingRankOperator(Ranking):
             ]
             last = len(rows) - 1 - np.unique(codes_of(key, len(rows))[::-1], return_index=True)[1]
             rows = rows[np.sort(last)]
-        return only(batch, rows)
+        return select_rows(batch, rows)
 
     def _upsert(self, batch: Batch, partition: list[pa.Array]) -> None:
         """Writes rows over those of their key; those whose sort key changed move behind their
@@ -140,7 +140,7 @@ class UpdatingRankOperator(Ranking):
 
     def _differences(
         self, groups: list[int], before: _Shown, after: _Shown, key: bytes | None
-    ) -> list[Told]:
+    ) -> list[RankChange]:
         """Returns the changes of each partition; rows of `after` are numbered behind those of
         `before`.
 
@@ -176,7 +176,9 @@ class UpdatingRankOperator(Ranking):
         kept: list[_Transition] = [(0, n, new[k]) for k, n in old.items() if k in new]
         return [*leaving, *kept, *((0, None, n) for k, n in new.items() if k not in old)]
 
-    def _emit(self, batch: Batch, before: _Shown, after: _Shown, changes: list[Told]) -> Batch:
+    def _emit(
+        self, batch: Batch, before: _Shown, after: _Shown, changes: list[RankChange]
+    ) -> Batch:
         rows = pa.array([t[0] for t in changes], pa.int64())
         columns = [
             pa.concat_arrays([a, b]).take(rows)
@@ -212,8 +214,8 @@ def _updated_pairs(
     }
 
 
-def _changes(transitions: list[_Transition], updated: set[tuple[int, int]]) -> list[Told]:
-    changes: list[Told] = []
+def _changes(transitions: list[_Transition], updated: set[tuple[int, int]]) -> list[RankChange]:
+    changes: list[RankChange] = []
     for rank, a, b in transitions:
         if a is None and b is not None:
             changes.append((b, INSERT, rank))
@@ -225,8 +227,8 @@ def _changes(transitions: list[_Transition], updated: set[tuple[int, int]]) -> l
 
 
 def _in_flink_order(
-    changes: list[Told], old: dict[bytes, int], new: dict[bytes, int], key: bytes
-) -> list[Told]:
+    changes: list[RankChange], old: dict[bytes, int], new: dict[bytes, int], key: bytes
+) -> list[RankChange]:
     """Orders changes by rank as Flink emits them, where `key` alone has a new row.
 
     If the row rises, its -U follows that of the row whose rank it takes. If it falls, each other

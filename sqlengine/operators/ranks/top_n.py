@@ -22,10 +22,10 @@ from sqlengine.state.sort_keys import Sorting
 TOUCHED, NUMBER = "#touched", BIGINT.with_nullable(False)
 
 # An output row: the number of the row, its kind, its rank.
-Told: TypeAlias = tuple[int, np.int8, int]
+RankChange: TypeAlias = tuple[int, np.int8, int]
 
 
-class Ranking:
+class TopNOperator:
     """Maintains the rows of each partition in order, for `ttl_ms` at most, and emits for each batch
     what it changes."""
 
@@ -74,7 +74,9 @@ class Ranking:
             values = [pa.array(np.full(num_rows, batch.proctime)), *values]
         return self._rows.put(key, identity, values, num_rows)
 
-    def _result(self, batch: Batch, columns: list[pa.Array], changes: Sequence[Told]) -> Batch:
+    def _result(
+        self, batch: Batch, columns: list[pa.Array], changes: Sequence[RankChange]
+    ) -> Batch:
         """Returns the output rows; `columns` are theirs but for kind and rank."""
         if self._node.rank_name is not None:
             columns = [*columns, pa.array([t[2] for t in changes], pa.int64())]
@@ -83,7 +85,7 @@ class Ranking:
         return replace(tick, columns=tuple(columns), num_rows=len(changes), kinds=plain(kinds))
 
 
-def only(batch: Batch, rows: IntArray) -> Batch:
+def select_rows(batch: Batch, rows: IntArray) -> Batch:
     """Returns these rows; the watermark after the batch stays."""
     return (
         batch
