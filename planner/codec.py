@@ -1,8 +1,8 @@
 """Plans as bytes and back: for the cache on disk, never for exchange between versions.
 
 A value is a msgpack list with its kind in front; an object that occurs again is a list of its
-number alone, so what was shared is shared again. Tables of the catalog are named, not written:
-whoever reads has the same catalog."""
+number alone, so that shared objects are shared again. Tables of the catalog are written as their
+names: the reader has the same catalog."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Classes: TypeAlias = Mapping[str, type]
 
 @cache
 def classes() -> Classes:
-    """Every dataclass and enumeration that a plan can hold, by name: what the annotations reach
-    from a sink."""
+    """Every dataclass and enumeration that a plan can hold, by name: those that annotations reach
+    from a sink and from all operations."""
     found: dict[str, type] = {}
     waiting: list[object] = [Sink, *_operations(LogicalPlan)]
     while waiting:
@@ -42,25 +42,26 @@ def classes() -> Classes:
 
 
 def _operations(base: type[LogicalPlan]) -> list[type[LogicalPlan]]:
-    """All classes below one."""
+    """The class and all its subclasses."""
     return [base, *(k for direct in base.__subclasses__() for k in _operations(direct))]
 
 
 @cache
 def _fields(kind: str) -> tuple[str, ...]:
-    """Those that are given by position, then those by name."""
-    found = [f for f in dataclasses.fields(classes()[kind]) if f.init]
-    return tuple(f.name for by_name in (False, True) for f in found if bool(f.kw_only) is by_name)
+    """The names of a class's fields: the positional ones, then those by keyword only."""
+    fields = [f for f in dataclasses.fields(classes()[kind]) if f.init]
+    return tuple(f.name for by_name in (False, True) for f in fields if bool(f.kw_only) is by_name)
 
 
 @cache
 def _by_name(kind: str) -> tuple[str, ...]:
-    """The fields that are given by name only."""
+    """The names of a class's fields that are given by keyword only."""
     return tuple(f.name for f in dataclasses.fields(classes()[kind]) if f.init and f.kw_only)
 
 
 class Encoder:
-    """Encodes one value. `tables`: those of the catalog that it names, filled while it encodes."""
+    """Encodes one value. `tables`: the tables of the catalog that the value refers to, known when
+    it is encoded."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
@@ -68,7 +69,8 @@ class Encoder:
         self.tables: set[Identifier] = set()
 
     def encode(self, value: object) -> bytes:
-        """TypeError for what cannot stand in a plan, RecursionError for what is nested too deep."""
+        """The value as bytes. TypeError for an object that no plan can hold, RecursionError for one
+        that is nested too deep."""
         return msgspec.msgpack.encode(self._pack(value))
 
     def _pack(self, value: object) -> Packed:
@@ -108,13 +110,14 @@ class Encoder:
 
 
 class Decoder:
-    """Decodes one value."""
+    """Decodes one value over the catalog that its tables come from."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._objects: list[object] = []
 
     def decode(self, data: bytes) -> object:
+        """The value of `Encoder.encode`. LookupError, TypeError or ValueError for other bytes."""
         return self._unpack(cast(Packed, msgspec.msgpack.decode(data)))
 
     def _unpack(self, packed: Packed) -> object:
@@ -130,14 +133,14 @@ class Decoder:
         values = [self._unpack(p) if isinstance(p, list) else p for p in packed[1:]]
         named = _by_name(name)
         plain = len(values) - len(named)
-        found = classes()[name](*values[:plain], **dict(zip(named, values[plain:], strict=True)))
-        self._objects.append(found)
-        return found
+        made = classes()[name](*values[:plain], **dict(zip(named, values[plain:], strict=True)))
+        self._objects.append(made)
+        return made
 
     def _table(self, packed: list[Packed]) -> object:
-        found = self._catalog.get(cast(Identifier, tuple(packed[1:])))
-        self._objects.append(found)
-        return found
+        table = self._catalog.get(cast(Identifier, tuple(packed[1:])))
+        self._objects.append(table)
+        return table
 
     def _tuple(self, packed: list[Packed]) -> object:
         return tuple([self._unpack(p) if isinstance(p, list) else p for p in packed[1:]])
@@ -147,8 +150,8 @@ class Decoder:
         return dict(zip(parts[::2], parts[1::2], strict=True))
 
     def _enum(self, packed: list[Packed]) -> object:
-        kind, said = cast(type[Enum], classes()[cast(str, packed[1])]), packed[2]
-        return kind[said] if isinstance(said, str) else kind(said)
+        kind, value = cast(type[Enum], classes()[cast(str, packed[1])]), packed[2]
+        return kind[value] if isinstance(value, str) else kind(value)
 
 
 _KINDS: Mapping[str, Callable[[Decoder, list[Packed]], object]] = {

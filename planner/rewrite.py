@@ -1,4 +1,4 @@
-"""Walking and rebuilding of plans and expressions: what the passes share."""
+"""Traversal and rewriting of plans and expressions, for all steps and passes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from planner.scalar import Call, ColumnRef, Scalar, is_deterministic
 
 
 def transform(plan: LogicalPlan, rule: Callable[[LogicalPlan], LogicalPlan]) -> LogicalPlan:
-    """`rule` applied to every node, inputs first. A node that is met twice is rewritten once and
-    stays one object."""
+    """Applies `rule` to every node, inputs first. A node that several nodes read is rewritten once
+    and stays one object."""
     done: dict[int, LogicalPlan] = {}
 
     def visit(node: LogicalPlan) -> LogicalPlan:
@@ -24,7 +24,7 @@ def transform(plan: LogicalPlan, rule: Callable[[LogicalPlan], LogicalPlan]) -> 
 
 
 def transform_sink(sink: Sink, rule: Callable[[LogicalPlan], LogicalPlan]) -> Sink:
-    """`transform` for a whole statement: its root stays a sink."""
+    """Applies `rule` to every node of a whole statement, whose root stays a sink."""
     changed = transform(sink, rule)
     assert isinstance(changed, Sink)
     return changed
@@ -42,19 +42,16 @@ def nodes(plan: LogicalPlan) -> Iterator[LogicalPlan]:
 
 
 def map_expressions(node: LogicalPlan, change: Callable[[Scalar], Scalar]) -> LogicalPlan:
-    """The node with `change` applied to its expressions. A watermark's belong to the table and stay
-    as they are."""
+    """Applies `change` to the node's expressions; the node itself where none changes. Those of a
+    watermark belong to the table and stay as they are."""
     before = node.expressions
     after = [change(e) for e in before]
-    return (
-        node
-        if all(a is b for a, b in zip(before, after, strict=True))
-        else node.with_expressions(after)
-    )
+    same = all(a is b for a, b in zip(before, after, strict=True))
+    return node if same else node.with_expressions(after)
 
 
 def rewrite(expression: Scalar, rule: Callable[[Call], Scalar]) -> Scalar:
-    """`rule` applied to every call, arguments first; an expression that appears twice is rewritten
+    """Applies `rule` to every call, arguments first. An object that appears twice is rewritten
     once."""
     done: dict[int, Scalar] = {}
 
@@ -69,7 +66,7 @@ def rewrite(expression: Scalar, rule: Callable[[Call], Scalar]) -> Scalar:
 
 
 def with_args(call: Call, args: tuple[Scalar, ...]) -> Call:
-    """The call with other arguments; itself where they are the same objects."""
+    """The call with other arguments; the call itself where they are the same objects."""
     for old, new in zip(call.args, args, strict=True):
         if old is not new:
             return replace(call, args=args)
@@ -77,7 +74,7 @@ def with_args(call: Call, args: tuple[Scalar, ...]) -> Call:
 
 
 def substitute(expression: Scalar, values: Mapping[str, Scalar]) -> Scalar:
-    """The expression with the columns named in `values` replaced by what stands there."""
+    """The expression with the columns named in `values` replaced by those values."""
     return replace_where(
         expression, lambda e: values.get(e.name) if isinstance(e, ColumnRef) else None
     )
@@ -85,15 +82,13 @@ def substitute(expression: Scalar, values: Mapping[str, Scalar]) -> Scalar:
 
 def conjuncts(predicate: Scalar) -> tuple[Scalar, ...]:
     """The operands of an AND; any other expression alone."""
-    return (
-        predicate.args
-        if isinstance(predicate, Call) and predicate.function == "AND"
-        else (predicate,)
-    )
+    if isinstance(predicate, Call) and predicate.function == "AND":
+        return predicate.args
+    return (predicate,)
 
 
 def conjunction(operands: Iterable[Scalar]) -> Scalar:
-    """Returns one n-ary AND of the operands, nested ones flattened; of a single operand, that."""
+    """Returns one n-ary AND of the operands, nested ones flattened; a single operand itself."""
     flat = tuple(part for o in operands for part in conjuncts(o))
     if len(flat) == 1:
         return flat[0]
@@ -102,7 +97,7 @@ def conjunction(operands: Iterable[Scalar]) -> Scalar:
 
 
 def references(schema: Schema, names: Iterable[str]) -> tuple[tuple[str, Scalar], ...]:
-    """Projection items that hand on the columns `names`."""
+    """Projection items that forward the columns `names`."""
     return tuple((n, ColumnRef(n, schema.type(n))) for n in names)
 
 
@@ -111,21 +106,17 @@ def is_column(expression: Scalar) -> bool:
 
 
 def replace_where(expression: Scalar, find: Callable[[Scalar], Scalar | None]) -> Scalar:
-    """The expression with the uppermost parts for which `find` gives something replaced by that;
-    what appears twice is looked at once."""
+    """The expression with its uppermost parts for which `find` returns a value replaced by that. An
+    object that appears twice is looked at once."""
     done: dict[int, Scalar] = {}
 
     def visit(node: Scalar) -> Scalar:
         known = done.get(id(node))
         if known is None:
             known = find(node)
-            if known is None:
-                known = (
-                    with_args(node, tuple(map(visit, node.args)))
-                    if isinstance(node, Call)
-                    else node
-                )
-            done[id(node)] = known
+            if known is None and isinstance(node, Call):
+                known = with_args(node, tuple(map(visit, node.args)))
+            known = done[id(node)] = node if known is None else known
         return known
 
     return visit(expression)

@@ -45,12 +45,12 @@ def configure_operators(sink: Sink, context: AnalysisContext) -> Sink:
     ttl_ms = duration_ms(settings, STATE_TTL)
     cleanup_ms, idle_ms = duration_ms(settings, CLEANUP), duration_ms(settings, SOURCE_IDLE)
     interval_ms = duration_ms(settings, WATERMARK_INTERVAL)
-    one_of(settings, AGG_PHASES, AGG_STRATEGIES)
-    tells_late = one_of(settings, LATE_ROWS, ("DROP", "DEAD-LETTER")) != "DROP"
+    one_of(settings, AGG_PHASES, AGG_STRATEGIES)  # refused here, read where plans are cut
+    dead_letters = one_of(settings, LATE_ROWS, ("DROP", "DEAD-LETTER")) != "DROP"
 
     def set_up(node: LogicalPlan) -> LogicalPlan:
         if isinstance(node, IntervalJoin) and cleanup_ms:
-            node = replace(node, cleanup_ms=cleanup_ms)
+            node = replace(node, cleanup_ms=cleanup_ms)  # a join is stateful, too
         if isinstance(node, AssignWatermark):
             times = (node.idle_ms or idle_ms, 0 if node.pushed else interval_ms)
             same = times == (node.idle_ms, node.interval_ms)
@@ -59,18 +59,21 @@ def configure_operators(sink: Sink, context: AnalysisContext) -> Sink:
             return node
         if node.judges_lateness and any(i.changes for i in node.inputs):
             node = node.with_inputs([transform(i, _unfolded) for i in node.inputs])
-        told = tells_late and node.drops_late
-        by_row = (row_by_row or node.row_by_row) and node.folds
-        if (by_row, node.ttl_ms or ttl_ms, told) == (node.row_by_row, node.ttl_ms, node.tells_late):
+        values = (
+            (row_by_row or node.row_by_row) and node.folds,
+            node.ttl_ms or ttl_ms,  # a hint in the query goes before the setting
+            dead_letters and node.drops_late,
+        )
+        if values == (node.row_by_row, node.ttl_ms, node.tells_late):
             return node
-        return replace(node, row_by_row=by_row, ttl_ms=node.ttl_ms or ttl_ms, tells_late=told)
+        return replace(node, row_by_row=values[0], ttl_ms=values[1], tells_late=values[2])
 
     return transform_sink(sink, set_up)
 
 
 def _unfolded(node: LogicalPlan) -> LogicalPlan:
-    """Changes that a window takes by their times come one by one: what is folded has passed the
-    times between."""
+    """The node row by row where it emits changes with a time attribute: a window above assigns each
+    change by its time, and a change that is folded into a later one has lost its own."""
     if not isinstance(node, Stateful) or not node.folds or not node.changes:
         return node
     return replace(node, row_by_row=True) if any(c.type.is_rowtime for c in node.schema) else node

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -21,6 +21,7 @@ from planner.logical import (
 )
 from planner.logical.change_kinds import INSERT_ONLY, ChangelogMode, ModifyKindSet
 from planner.logical.constraints import has_length, parts
+from planner.rewrite import nodes
 from planner.settings import NOT_NULL, RUNTIME_MODE, flag, one_of
 
 MATERIALIZE: Final = "table.exec.sink.upsert-materialize"
@@ -98,8 +99,8 @@ def _check_overwrite(table: Table, overwrite: Overwrite, context: AnalysisContex
 
 
 def _constrained(plan: LogicalPlan, table: Table, settings: Mapping[str, str]) -> LogicalPlan:
-    """The plan with rows as the types of the table's columns want them, as far as the settings
-    say."""
+    """The plan with a check of NOT NULL, lengths and nested types of the table's columns, as far as
+    the settings demand one (Flink: ConstraintEnforcer)."""
     lengths = one_of(settings, LENGTHS, ("IGNORE", "TRIM_PAD", "ERROR"))
     nested = one_of(settings, NESTED, ("IGNORE", "ROWS", "ROWS_AND_COLLECTIONS"))
     nulls = one_of(settings, NOT_NULL, ("ERROR", "DROP"))
@@ -116,8 +117,8 @@ def _constrained(plan: LogicalPlan, table: Table, settings: Mapping[str, str]) -
 
 
 def _upsert_key(plan: LogicalPlan, within: Names | None = None) -> tuple[str, ...] | None:
-    """The shortest upsert key of the plan, if it can be one inside `within`, in the order of its
-    columns; None where there is no key at all."""
+    """The shortest upsert key of the plan in the order of its columns, one inside `within` where
+    there is one; None where the plan has no key at all."""
     keys = sorted(
         plan.upsert_keys,
         key=lambda k: (not (within is not None and k <= within), len(k), sorted(k)),
@@ -126,7 +127,7 @@ def _upsert_key(plan: LogicalPlan, within: Names | None = None) -> tuple[str, ..
 
 
 def _can_drop(plan: LogicalPlan, table: Table) -> bool:
-    """Whether the table can do without -U: the rows that it replaces by its key are those that the
+    """True if the table can do without -U: the rows that it replaces by its key are those that the
     query updates."""
     key = frozenset(table.primary_key)
     return plan.after_only and (not key or key in plan.upsert_keys)
@@ -179,22 +180,14 @@ def _check_conflict(sink: Sink, table: Table, mode: ChangelogMode) -> None:
                 else "sink because it requires UPDATE_BEFORE (retract mode)"
             )
         )
-    bare = sorted({".".join(s.table.name) for s in _scans(sink.input) if s.table.watermark is None})
+    tables = (n.table for n in nodes(sink.input) if isinstance(n, Scan))
+    bare = sorted({".".join(t.name) for t in tables if t.watermark is None})
     if sink.conflict in ("ERROR", "NOTHING") and bare:
         raise PlanError(
             f"ON CONFLICT DO {sink.conflict} requires all source tables to define watermarks",
             detail=f"without one: {', '.join(bare)}",
             hint="declare WATERMARK FOR … AS … in these tables, or use ON CONFLICT DO DEDUPLICATE",
         )
-
-
-def _scans(plan: LogicalPlan) -> Iterator[Scan]:
-    waiting = [plan]
-    while waiting:
-        node = waiting.pop()
-        waiting += node.inputs
-        if isinstance(node, Scan):
-            yield node
 
 
 def _check_taken(plan: LogicalPlan, table: Table, mode: ChangelogMode, deletes: bool) -> None:

@@ -23,6 +23,7 @@ def late_row_sinks(sink: Sink, context: AnalysisContext) -> Iterator[Sink]:
 
 
 def _routing(plan: LogicalPlan) -> Iterator[Stateful]:
+    """The operations whose late rows go to a table, each once: equal ones are merged into one."""
     waiting, seen = [plan], set[str]()
     while waiting:
         node = waiting.pop()

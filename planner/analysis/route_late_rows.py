@@ -72,19 +72,23 @@ def route_late_rows(sink: Sink, context: AnalysisContext) -> Sink:
 
 
 def _table(context: AnalysisContext) -> Table | None:
+    """The table of the setting; None where it is not set, and in batch mode, where nothing is
+    late."""
     parts = late_table_name(context.settings)
     if not parts or context.batch:
         return None
-    found = context.catalog.get(parts)
-    if not isinstance(found, Table):
+    table = context.catalog.get(parts)
+    if not isinstance(table, Table):
         raise unknown_table(parts, Context(context.catalog, context.settings), None)
-    check_connector(found)
-    return found
+    check_connector(table)
+    return table
 
 
 def _items(
     rows: LateRows, table: Table, context: AnalysisContext
 ) -> tuple[tuple[str, Scalar], ...]:
+    """The values of the table's writable columns, over a late row."""
+
     def value(column: Column) -> Scalar:
         source = _source(column.name, rows)
         return with_zone(_value(column, source, rows.schema, table), context.zone)
@@ -93,8 +97,8 @@ def _items(
 
 
 def _source(name: str, rows: LateRows) -> str | None:
-    """The row's column of that name, or which had it before the sides of a join got names of their
-    own."""
+    """The row's column of that name, or the one that had it before a join renamed its sides'
+    columns; None where there is none."""
     if name in rows.schema:
         return name
     below = rows.operation.inputs[rows.port]
@@ -112,7 +116,7 @@ def _value(column: Column, source: str | None, row: Schema, table: Table) -> Sca
             raise PlanError(
                 f"column '{column.name}' of '{table.display}' is NOT NULL, and late rows have no"
                 " such column",
-                detail=_there_is(row.names),
+                detail=_columns_of(row.names),
             )
         return literals.null(column.type)
     given = row.type(source)
@@ -129,6 +133,7 @@ def _value(column: Column, source: str | None, row: Schema, table: Table) -> Sca
 
 
 def _check_known(table: Table, known: Iterable[str]) -> None:
+    """PlanError for a column of the table that the late rows of no operation have."""
     names = [n for n in known if "$" not in n]
     for column in writable(table):
         if column.name not in names:
@@ -138,5 +143,5 @@ def _check_known(table: Table, known: Iterable[str]) -> None:
             )
 
 
-def _there_is(names: Sequence[str]) -> str:
+def _columns_of(names: Sequence[str]) -> str:
     return "late rows have: " + ", ".join(n for n in names if "$" not in n)

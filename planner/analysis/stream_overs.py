@@ -1,4 +1,4 @@
-"""OVER over streams: which windows Flink runs, and which numbers of rows can only be a Top-N."""
+"""OVER over streams: which windows Flink runs, and which row numbers can only be a Top-N."""
 
 from __future__ import annotations
 
@@ -7,65 +7,64 @@ from typing import Final
 
 from parser.errors import PlanError, UnsupportedError
 from planner.logical import LogicalPlan, Over, OverCall
+from planner.rewrite import nodes
 from udf.aggregates.registry import is_aggregate
 
+# The functions besides aggregates that have a result for each row as it comes.
 _KNOWN: Final = ("ROW_NUMBER", "RANK", "DENSE_RANK", "LAG")
 
 
-def check_overs(plan: LogicalPlan) -> None:
-    for over in overs(plan):
-        _check_over(over)
-
-
 def overs(plan: LogicalPlan) -> Iterator[Over]:
-    waiting = [plan]
-    while waiting:
-        node = waiting.pop()
-        waiting += node.inputs
-        if isinstance(node, Over):
-            yield node
+    """Every OVER of a plan."""
+    return (n for n in nodes(plan) if isinstance(n, Over))
 
 
 def may_rank(over: Over) -> bool:
-    """Whether the OVER can be but a Top-N: it numbers rows in a descending order, in which streams
+    """True if the OVER can only be a Top-N: it numbers rows in a descending order, in which streams
     have no OVER."""
-    return [c.function for c in over.calls] == ["ROW_NUMBER"] and any(
-        k.descending for k in over.order
-    )
+    functions = [c.function for c in over.calls]
+    return functions == ["ROW_NUMBER"] and any(k.descending for k in over.order)
 
 
-def _check_over(node: Over) -> None:
-    """Refuses what Flink does not run over streams either."""
-    missing = next(
-        (c.function for c in node.calls if c.function not in _KNOWN and not is_aggregate(_base(c))),
-        None,
-    )
-    if missing is not None:
-        raise UnsupportedError(f"{missing} is not supported over a stream", position=node.position)
-    if not node.order:
+def check_overs(plan: LogicalPlan) -> None:
+    """PlanError or UnsupportedError for an OVER that Flink does not run over streams either."""
+    for over in overs(plan):
+        _check_functions(over)
+        _check_order(over)
+        if not over.in_time:
+            _check_without_time(over)
+
+
+def _check_functions(over: Over) -> None:
+    for call in over.calls:
+        if call.function not in _KNOWN and not is_aggregate(_base(call)):
+            message = f"{call.function} is not supported over a stream"
+            raise UnsupportedError(message, position=over.position)
+
+
+def _check_order(over: Over) -> None:
+    if not over.order:
         hint = "order by a time attribute, or group by the columns"
-        raise PlanError("OVER over a stream needs ORDER BY", hint=hint, position=node.position)
-    if any(k.descending for k in node.order):
-        hint = (
-            "for the first rows of an order filter by ROW_NUMBER() in a query above: WHERE n <= 10"
-        )
-        raise PlanError(
-            "OVER over a stream must be ordered ascending", hint=hint, position=node.position
-        )
-    if node.in_time:
-        if node.input.changes:
-            raise PlanError(
-                "OVER in the order of time needs rows that are only added", position=node.position
-            )
-        return
-    if len(node.order) > 1 and any(_is_time(node, k.column) for k in node.order):
-        raise PlanError("OVER may be ordered by one time attribute alone", position=node.position)
-    lags = [c for c in node.calls if c.function == "LAG"]
-    if node.frame.preceding is not None or any(not c.constants for c in lags):
+        raise PlanError("OVER over a stream needs ORDER BY", hint=hint, position=over.position)
+    if any(k.descending for k in over.order):
+        message = "OVER over a stream must be ordered ascending"
+        hint = "for the first rows of an order filter by ROW_NUMBER() in a query above:"
+        raise PlanError(message, hint=f"{hint} WHERE n <= 10", position=over.position)
+    if over.in_time and over.input.changes:
+        message = "OVER in the order of time needs rows that are only added"
+        raise PlanError(message, position=over.position)
+
+
+def _check_without_time(over: Over) -> None:
+    """An order of values is that of the rows so far: a new row may come between two of them."""
+    if len(over.order) > 1 and any(_is_time(over, k.column) for k in over.order):
+        raise PlanError("OVER may be ordered by one time attribute alone", position=over.position)
+    lags = [c for c in over.calls if c.function == "LAG"]
+    if over.frame.preceding is not None or any(not c.constants for c in lags):
         raise UnsupportedError(
             "a bounded frame, or LAG with a varying offset, needs an order by a time attribute",
-            detail=f"it is ordered by {', '.join(map(str, node.order))}",
-            position=node.position,
+            detail=f"it is ordered by {', '.join(map(str, over.order))}",
+            position=over.position,
         )
 
 
@@ -73,6 +72,6 @@ def _base(call: OverCall) -> str:
     return call.function.removesuffix(" DISTINCT")
 
 
-def _is_time(node: Over, column: str) -> bool:
-    kind = node.input.schema.type(column)
+def _is_time(over: Over, column: str) -> bool:
+    kind = over.input.schema.type(column)
     return kind.is_rowtime or kind.is_proctime

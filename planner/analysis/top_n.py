@@ -1,14 +1,5 @@
-"""Recognises Top-N: a filter on the ROW_NUMBER of an OVER, which as such streams have only for
-time.
-
-SELECT … FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC) AS n FROM t) WHERE n <=
-3 AND v > 0
-
-Filter (n <= 3 AND v > 0)                 Filter (v > 0)
-  Project …, over$0 AS n                    Project …, over$0 AS n
-    Over ROW_NUMBER() AS over$0 …             Rank 1 to 3 of each k by v DESC AS over$0
-      Scan t                                    Scan t
-"""
+"""Recognises Top-N: a filter on the ROW_NUMBER of an OVER (Flink: FlinkLogicalRankRule; within
+windows StreamPhysicalWindowRankRule). `recognize_top_n` has an example."""
 
 from __future__ import annotations
 
@@ -31,22 +22,24 @@ P = TypeVar("P", bound=LogicalPlan)
 _MOST = 2**31 - 1
 _WHOLE = (Root.TINYINT, Root.SMALLINT, Root.INT, Root.BIGINT)
 _NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_RANKING = ("ROW_NUMBER", "RANK", "DENSE_RANK")
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 
 @dataclass(frozen=True)
 class _Bounds:
-    """Wanted ranks."""
+    """The ranks that conditions ask for, both ends included."""
 
     start: int = 1
     end: int = _MOST
 
 
 def rewrite_every_top_n(plan: P) -> P:
-    """The whole plan with every Top-N as a `Rank`. SqlError for an OVER that is none and that
-    streams have not."""
+    """Replaces every Top-N of a whole plan by a `Rank`. SqlError for an OVER that is no Top-N and
+    that does not run over streams."""
     changed = rewrite_top_n(plan)
-    if any(may_rank(over) for over in overs(changed)):  # its condition may stand above a join
+    if any(may_rank(over) for over in overs(changed)):
+        # The condition may stand above a join, from where the optimiser would move it down.
         changed = rewrite_top_n(push_down_filter(plan))
     check_overs(changed)
     assert isinstance(changed, type(plan))
@@ -54,33 +47,32 @@ def rewrite_every_top_n(plan: P) -> P:
 
 
 def rewrite_top_n(plan: LogicalPlan) -> LogicalPlan:
-    """The part of a plan with every Top-N in it as a `Rank`: those within windows give rows that
-    only come."""
+    """Replaces every Top-N of a part of a plan by a `Rank`. The binder needs this where it decides
+    by the changes of its input: a Top-N within windows only adds rows."""
     return transform(plan, _rewritten)
 
 
 def _rewritten(node: LogicalPlan) -> LogicalPlan:
     if not isinstance(node, Filter):
         return node
-    for name in sorted(
-        {c.name for part in conjuncts(node.predicate) for c in _columns(_positive(part))}
-    ):
-        found = _numbered(node.input, name)
-        if found is not None:
-            over, chain = found
-            return _as_rank(node, name, over, chain)
+    compared = (c.name for p in conjuncts(node.predicate) for c in _columns(_positive(p)))
+    for name in sorted(set(compared)):
+        numbered = _numbered(node.input, name)
+        if numbered is not None:
+            return _as_rank(node, name, *numbered)
     return node
 
 
 def _columns(part: Scalar) -> Iterable[ColumnRef]:
+    """The columns that a comparison compares."""
     if isinstance(part, Call) and (part.function in _FLIPPED or part.function == "BETWEEN"):
         return (a for a in part.args if isinstance(a, ColumnRef))
     return ()
 
 
 def _numbered(plan: LogicalPlan, column: str) -> tuple[Over, list[LogicalPlan]] | None:
-    """The OVER whose only call is the ROW_NUMBER that `column` is, and what lies above it,
-    outermost first."""
+    """The OVER whose only call is the ranking function that `column` forwards, and the projections
+    and filters above it, outermost first; None where there is no such OVER."""
     chain: list[LogicalPlan] = []
     while isinstance(plan, Project | Filter):
         if isinstance(plan, Project):
@@ -90,16 +82,13 @@ def _numbered(plan: LogicalPlan, column: str) -> tuple[Over, list[LogicalPlan]] 
             column = item.name
         chain.append(plan)
         (plan,) = plan.inputs
-    if isinstance(plan, Over) and len(plan.calls) == 1 and plan.calls[0].name == column:
-        return (
-            (plan, chain)
-            if plan.calls[0].function in ("ROW_NUMBER", "RANK", "DENSE_RANK")
-            else None
-        )
-    return None
+    if not isinstance(plan, Over) or len(plan.calls) > 1 or plan.calls[0].name != column:
+        return None
+    return (plan, chain) if plan.calls[0].function in _RANKING else None
 
 
 def _as_rank(node: Filter, column: str, over: Over, chain: list[LogicalPlan]) -> LogicalPlan:
+    """The filter with a `Rank` in place of the OVER, and without the conditions on the rank."""
     bounds, rest = _Bounds(), []
     for part in conjuncts(node.predicate):
         narrowed = _narrowed(bounds, _positive(part), column)
@@ -111,31 +100,20 @@ def _as_rank(node: Filter, column: str, over: Over, chain: list[LogicalPlan]) ->
         return _with_varying_end(node, column, over, chain)
     call = over.calls[0]
     if call.function != "ROW_NUMBER":
-        hint = "use ROW_NUMBER()"
-        raise UnsupportedError(
-            f"Top-N by {call.function} is not supported", hint=hint, position=over.position
-        )
+        message = f"Top-N by {call.function} is not supported"
+        raise UnsupportedError(message, hint="use ROW_NUMBER()", position=over.position)
     _check_rank(over, bounds)
     start = max(bounds.start, 1)
-    plan = _with_number(
-        as_window_rank(
-            Rank(
-                _by_number(over.input),
-                over.partition,
-                over.order,
-                start,
-                max(bounds.end, start - 1),
-                call.name,
-            )
-        )
-    )
-    return _put_back(node, plan, rest, chain)
+    end = max(bounds.end, start - 1)  # an empty range of ranks: no row has one
+    below = _by_number(over.input)
+    rank = as_window_rank(Rank(below, over.partition, over.order, start, end, call.name))
+    return _put_back(node, _with_number(rank), rest, chain)
 
 
 def _put_back(
     node: Filter, plan: LogicalPlan, rest: list[Scalar], chain: list[LogicalPlan]
 ) -> LogicalPlan:
-    """The ranks below what lay above the OVER, and the conditions that say nothing of them."""
+    """The filter with the other conditions over the chain over the ranks."""
     for above in reversed(chain):
         plan = above.with_inputs((plan,))
     return replace(node, input=plan, predicate=conjunction(rest)) if rest else plan
@@ -144,23 +122,23 @@ def _put_back(
 def _with_varying_end(
     node: Filter, column: str, over: Over, chain: list[LogicalPlan]
 ) -> LogicalPlan:
-    """Ranks up to a column of the input, where no number bounds them, too; not within windows, as
-    in Flink."""
+    """A `Rank` up to a column of the input, where no number bounds the ranks, too; not within
+    windows, as in Flink (VariableRankRange)."""
     parts = conjuncts(node.predicate)
-    found = [(p, e) for p in parts if (e := _varying_end(_positive(p), column)) is not None]
+    ends = [(p, e) for p in parts if (e := _varying_end(_positive(p), column)) is not None]
     bounded = any(_narrowed(_Bounds(), _positive(p), column) is not None for p in parts)
-    source = _below(chain, found[0][1][0]) if len(found) == 1 and not bounded else None
+    source = _below(chain, ends[0][1][0]) if len(ends) == 1 and not bounded else None
     plan = Rank(_by_number(over.input), over.partition, over.order, 1, _MOST, over.calls[0].name)
     windowed = type(as_window_rank(plan)) is not Rank
     if source not in over.input.schema.names or windowed or over.calls[0].function != "ROW_NUMBER":
         return node
-    ((condition, (_, cut)),) = found
+    ((condition, (_, cut)),) = ends
     plan = replace(plan, end_column=source, end_cut=cut)
     return _put_back(node, plan, [p for p in parts if p is not condition], chain)
 
 
 def _varying_end(part: Scalar, column: str) -> tuple[str, int] | None:
-    """The column of whole numbers up to which the ranks are wanted, and how many fewer."""
+    """The integer column that bounds the ranks, and what is subtracted from it: 1 for `<`."""
     if not isinstance(part, Call) or part.function not in ("<", "<=", ">", ">="):
         return None
     left, right = part.args if part.function in ("<", "<=") else reversed(part.args)
@@ -172,8 +150,8 @@ def _varying_end(part: Scalar, column: str) -> tuple[str, int] | None:
 
 
 def _below(chain: list[LogicalPlan], column: str) -> str | None:
-    """What the column is called below a chain of projections and filters; None where it is made in
-    it."""
+    """The name of the column below a chain of projections and filters; None where one of them
+    computes it."""
     for node in chain:
         item = dict(node.items).get(column) if isinstance(node, Project) else None
         if isinstance(node, Project) and not isinstance(item, ColumnRef):
@@ -183,7 +161,7 @@ def _below(chain: list[LogicalPlan], column: str) -> str | None:
 
 
 def _positive(part: Scalar) -> Scalar:
-    """NOT of a comparison as the comparison that it is; a rank is never NULL."""
+    """NOT of a comparison as the opposite comparison, which is equal as a rank is never NULL."""
     if not isinstance(part, Call) or part.function != "NOT" or not isinstance(part.args[0], Call):
         return part
     inner = part.args[0]
@@ -191,7 +169,7 @@ def _positive(part: Scalar) -> Scalar:
 
 
 def _check_rank(over: Over, bounds: _Bounds) -> None:
-    """Refuses what is no order and no number of rows."""
+    """PlanError for ranks below 1, and for an order by constants."""
     if bounds.end < 1:
         detail = f"the condition wants ranks up to {bounds.end}"
         raise PlanError("ranks are numbers from 1 on", detail=detail, position=over.position)
@@ -206,19 +184,17 @@ def _check_rank(over: Over, bounds: _Bounds) -> None:
 
 
 def _by_number(plan: LogicalPlan) -> LogicalPlan:
-    """Ranks right below other ranks are told by their numbers, as Flink does, since its OVER takes
-    all columns there."""
+    """The input of a rank; another rank right below keeps emitting its numbers, as in Flink, whose
+    OVER takes all columns there."""
     if isinstance(plan, Project) and all(isinstance(e, ColumnRef) for _, e in plan.items):
         return plan.with_inputs((_by_number(plan.input),))
-    return (
-        replace(plan, keeps_name=True)
-        if type(plan) is Rank and plan.rank_name is not None
-        else plan
-    )
+    numbered = type(plan) is Rank and plan.rank_name is not None
+    return replace(plan, keeps_name=True) if isinstance(plan, Rank) and numbered else plan
 
 
 def _with_number(rank: Rank) -> LogicalPlan:
-    """The rank; where only one is wanted, every row has that, and it need not be told by it."""
+    """The rank; with a single wanted number, a projection that adds the number as a constant, so
+    that the rank emits no update when it alone changes."""
     if type(rank) is not Rank or rank.start != rank.end or rank.rank_name is None:
         return rank
     bare = replace(rank, rank_name=None)
@@ -228,16 +204,14 @@ def _with_number(rank: Rank) -> LogicalPlan:
 
 
 def _narrowed(bounds: _Bounds, part: Scalar, column: str) -> _Bounds | None:
-    """The bounds with one more condition; None if it says nothing of the rank."""
+    """The bounds with one more condition; None if the condition is not on the rank."""
     if not isinstance(part, Call):
         return None
     if part.function == "BETWEEN":
-        value, low, high = part.args
-        if _is(value, column) and _number(low) is not None and _number(high) is not None:
-            return _Bounds(
-                max(bounds.start, _number(low) or 0), min(bounds.end, _number(high) or 0)
-            )
-        return None
+        low, high = map(_number, part.args[1:])
+        if not _is(part.args[0], column) or low is None or high is None:
+            return None
+        return _Bounds(max(bounds.start, low), min(bounds.end, high))
     if part.function not in _FLIPPED or len(part.args) != 2:
         return None
     left, right = part.args
@@ -256,13 +230,14 @@ def _narrowed(bounds: _Bounds, part: Scalar, column: str) -> _Bounds | None:
 
 
 def _is(value: Scalar, column: str) -> bool:
-    """Whether it is the column, perhaps in a wider type."""
+    """True for the column, perhaps cast to a wider type."""
     while isinstance(value, Call) and value.function == "CAST":
         (value,) = value.args
     return isinstance(value, ColumnRef) and value.name == column
 
 
 def _number(value: Scalar) -> int | None:
+    """The value of a constant integer expression; None for any other."""
     if not isinstance(value, Literal) and not any(isinstance(n, ColumnRef) for n in walk(value)):
         value = folded(value)
     while isinstance(value, Call) and value.function == "CAST":

@@ -21,7 +21,7 @@ def use_final_results(sink: Sink, context: AnalysisContext) -> Sink:
     """Puts a `Materialize` behind each operation that updates its own results, in batch mode.
 
     It waits for the end of input, so that no operation retracts anything, and a sum of sums is that
-    of the final ones. What only a view of a streaming script holds is adapted, too.
+    of the final ones.
 
     >>> from planner.examples import show
     >>> show('use_final_results', '''
@@ -39,9 +39,8 @@ def _final(node: LogicalPlan) -> LogicalPlan:
     match node:
         case Sink():
             return node
-        case (
-            AssignWatermark() | Over()
-        ):  # those of a view that a script declared before it changed the mode
+        case AssignWatermark() | Over():
+            # The binder sets this in batch mode, but not in a view from before the mode changed.
             node = replace(node, at_end=True)
         case TemporalSort():
             node = Materialize(node.input, node.order, 1, None)

@@ -1,4 +1,4 @@
-"""A mapping that is a value, and whose versions share all but what tells them apart."""
+"""A persistent mapping: versions are values that share all entries in which they do not differ."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from zlib import crc32
 V = TypeVar("V")
 D = TypeVar("D")
 
-# A change copies the table of chunks and the chunks that it touches: with so many, both are short
-# for 100 to 100,000 keys.
+# A change copies the table of chunks and the chunks that it touches: with this number of them both
+# are short for 100 to 100,000 keys.
 _CHUNKS = 512
-# Shared, so that what two mappings lack is the same object.
+# Shared, so that chunks which are empty in two mappings are one object.
 _NOTHING: tuple[dict[str, Any], ...] = ({},) * _CHUNKS
 
 
 class Chunked(Mapping[str, V]):
-    """An immutable mapping in chunks. What `changed` makes shares the chunks that stay: a change
-    costs what it changes, and so does the `difference` of two versions. Its order means nothing."""
+    """An immutable mapping in chunks, in no order.
+
+    A mapping made by `changed` shares the chunks that stay: the cost of a change follows its size,
+    and so does that of the `difference` of two versions."""
 
     __slots__ = ("_chunks", "_size")
 
@@ -30,7 +32,8 @@ class Chunked(Mapping[str, V]):
             self._size = len(items)
 
     def changed(self, put: Mapping[str, V], gone: Iterable[str] = ()) -> Chunked[V]:
-        """Without the keys `gone` (those that it has) and with the values of `put`."""
+        """The mapping without the keys `gone` (absent ones are ignored) and with the values of
+        `put`."""
         if not put and not gone:
             return self
         made: Chunked[V] = Chunked()
@@ -39,17 +42,13 @@ class Chunked(Mapping[str, V]):
         return made
 
     def difference(self, other: Chunked[V]) -> set[str]:
-        """Keys that only one of them has, or that have another object in each."""
-        found: set[str] = set()
+        """The keys that only one of two mappings has, or that have another object in each."""
+        keys: set[str] = set()
         for mine, theirs in zip(self._chunks, other._chunks, strict=True):
             if mine is not theirs:
-                found |= {
-                    key
-                    for key, value in mine.items()
-                    if key not in theirs or theirs[key] is not value
-                }
-                found |= theirs.keys() - mine.keys()
-        return found
+                keys |= {k for k, v in mine.items() if k not in theirs or theirs[k] is not v}
+                keys |= theirs.keys() - mine.keys()
+        return keys
 
     def _with(self, put: Mapping[str, V], gone: Iterable[str]) -> tuple[dict[str, V], ...]:
         chunks = list(self._chunks)

@@ -1,11 +1,11 @@
-"""The graph: the merged plan of all jobs. Equal nodes are one node, counted by the jobs that use
+"""The graph: the merged plan of all jobs. Equal nodes are one node, which knows the jobs that use
 it.
 
-A stateless node is known by what it computes (`id` from operation, parameters and the inputs' ids).
-A stateful node is also known by its *birth*, the version that deployed it (constant rows, which
-come once, too): a later job shares every stateless node below its state and gets state of its own,
-jobs deployed together share the state too, and a replaced job keeps its state where nothing below
-it has changed."""
+A stateless node is identified by what it computes (a hash of operation, parameters and the inputs'
+ids). The id of a stateful node also has the graph version that created it, and so has that of
+constant rows, which are emitted once. So a later job shares every stateless node below its state
+and gets state of its own, jobs deployed together share the state too, and a replaced job keeps its
+state where nothing below it has changed."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from planner.scalar import digest_of
 
 @dataclass(frozen=True)
 class GraphNode:
-    """One operation of the graph. `plan` is the logical node, `inputs` are ids; `birth` is 0 for
-    stateless nodes. `rank` is greater than that of all nodes that came before, its inputs among
-    them. `readers` are the nodes that read it, in order of their ranks, but for filters: of them,
-    which can be many thousands, `filters` is the number."""
+    """One operation of the graph. `plan` is the logical node, `inputs` are ids.
+
+    `created_at_version`: 0 for stateless nodes; `rank`: greater than that of all nodes created
+    before, its inputs among them; `readers`: the nodes that read it, in order of their ranks, but
+    for filters; `filters`: the number of these, which can be many thousands."""
 
     id: str
     plan: LogicalPlan
     inputs: tuple[str, ...]
     jobs: frozenset[str]
-    birth: int = 0
+    created_at_version: int = 0
     rank: int = 0
     readers: tuple[str, ...] = ()
     filters: int = 0
@@ -37,37 +38,38 @@ class GraphNode:
 
 @dataclass(frozen=True)
 class Graph:
-    """`nodes` by id; `jobs`: the ids of the nodes that each job uses; `born`: how many nodes have
-    come so far."""
+    """The merged plans of all jobs at one version.
+
+    `nodes`: by id; `jobs`: the ids of the nodes that each job uses; `stateful`: the stateful ones
+    of them, with the versions that created them; `created`: how many nodes have been created."""
 
     version: int = 0
     nodes: Chunked[GraphNode] = field(default_factory=Chunked)
     jobs: Chunked[tuple[str, ...]] = field(default_factory=Chunked)
     stateful: Chunked[tuple[tuple[str, int], ...]] = field(default_factory=Chunked)
-    born: int = 0
+    created: int = 0
 
     @property
     def in_order(self) -> list[GraphNode]:
-        """All nodes, inputs before those that read them."""
+        """All nodes, each behind its inputs."""
         return sorted(self.nodes.values(), key=lambda n: n.rank)
 
 
-# The stateful nodes (id and birth) that a job had, by job: what a checkpoint remembers of a graph.
-Held: TypeAlias = Mapping[str, Sequence[tuple[str, int]]]
+# The stateful nodes of each job (id, version that created it): what a checkpoint keeps of a graph.
+StatefulNodes: TypeAlias = Mapping[str, Sequence[tuple[str, int]]]
 
 
 def merge(
     graph: Graph,
     changes: Mapping[str, Sequence[Sink] | None],
-    held: Held | None = None,
-    anew: Collection[str] = (),
+    restored: StatefulNodes | None = None,
+    fresh: Collection[str] = (),
 ) -> Graph:
-    """The graph with some jobs added or replaced (their sinks) or removed (None), one version on.
-    `held` names state that jobs had before a restart, and that they take up again; jobs that begin
-    `anew` take up none of what they have.
+    """The next version of the graph, with jobs added or replaced (sinks) or removed (None).
 
-    The cost follows the size of the change, not that of the graph."""
-    merger = _Merger(graph, held or {}, anew)
+    `restored`: state that jobs had before a restart, and that they keep; `fresh`: jobs that keep no
+    state of what they have. The cost follows the size of the change, not that of the graph."""
+    merger = _Merger(graph, restored or {}, fresh)
     for job in changes:
         merger.leave(job)
     for job, sinks in changes.items():
@@ -77,12 +79,12 @@ def merge(
 
 
 def stateful_nodes(graph: Graph, job: str) -> tuple[tuple[str, int], ...]:
-    """(id, birth) of the job's stateful nodes."""
+    """The job's stateful nodes: id, version that created it."""
     return graph.stateful.get(job, ())
 
 
 class _Draft:
-    """A node while one change is made."""
+    """A mutable node, while one change is made."""
 
     def __init__(self, node: GraphNode) -> None:
         self.node = node
@@ -90,10 +92,11 @@ class _Draft:
         self.readers = dict.fromkeys(node.readers)
         self.filters = node.filters
 
-    def read_by(self, reader: GraphNode, there: bool) -> None:
+    def set_reader(self, reader: GraphNode, *, reads: bool) -> None:
+        """Notes that a node reads this one, or that it no longer does."""
         if isinstance(reader.plan, Filter):
-            self.filters += 1 if there else -1
-        elif there:
+            self.filters += 1 if reads else -1
+        elif reads:
             self.readers[reader.id] = None
         else:
             self.readers.pop(reader.id)
@@ -105,14 +108,14 @@ class _Draft:
 
 
 class _Merger:
-    """One change on its way; `drafts` only of the nodes that it touches."""
+    """Builds the next version of a graph; `drafts`: the nodes that the change touches."""
 
-    def __init__(self, graph: Graph, held: Held, anew: Collection[str]) -> None:
+    def __init__(self, graph: Graph, restored: StatefulNodes, fresh: Collection[str]) -> None:
         self.old = graph
-        self.held = held
-        self.anew = anew
+        self.restored = restored
+        self.fresh = fresh
         self.version = graph.version + 1
-        self.born = graph.born
+        self.created = graph.created
         self.jobs: dict[str, tuple[str, ...] | None] = {}
         self.drafts: dict[str, _Draft] = {}
 
@@ -123,10 +126,11 @@ class _Merger:
 
     def enter(self, job: str, sinks: Iterable[Sink]) -> None:
         used: dict[str, None] = {}
-        before = self.old.jobs.get(job, ()) if job not in self.anew else ()
-        mine = {i: self.old.nodes[i].birth for i in before} | dict(self.held.get(job, ()))
+        before = self.old.jobs.get(job, ()) if job not in self.fresh else ()
+        versions = {i: self.old.nodes[i].created_at_version for i in before}
+        versions |= dict(self.restored.get(job, ()))
         for sink in sinks:
-            self._add(sink, job, mine, used)
+            self._add(sink, job, versions, used)
         self.jobs[job] = tuple(used)
 
     def finish(self) -> Graph:
@@ -134,26 +138,25 @@ class _Merger:
         for name in unused:
             node = self.drafts[name].node
             for source in dict.fromkeys(node.inputs):
-                self._draft(source).read_by(node, there=False)
+                self._draft(source).set_reader(node, reads=False)
         nodes = {name: draft.finished() for name, draft in self.drafts.items() if draft.jobs}
         jobs = {job: used for job, used in self.jobs.items() if used is not None}
-        births = {
-            job: tuple((i, b) for i in used if (b := self.drafts[i].node.birth))
-            for job, used in jobs.items()
-        }
         return Graph(
             self.version,
             self.old.nodes.changed(nodes, unused),
             self.old.jobs.changed(jobs, self.jobs.keys() - jobs.keys()),
-            self.old.stateful.changed(
-                {job: held for job, held in births.items() if held}, self._stateless(births)
-            ),
-            self.born,
+            self._stateful(jobs),
+            self.created,
         )
 
-    def _stateless(self, births: Mapping[str, tuple[tuple[str, int], ...]]) -> list[str]:
-        """Jobs that have no stateful nodes any more."""
-        return [job for job in self.jobs if job in self.old.stateful and not births.get(job)]
+    def _stateful(self, jobs: Mapping[str, Iterable[str]]) -> Chunked[tuple[tuple[str, int], ...]]:
+        versions = {
+            job: tuple((i, v) for i in used if (v := self.drafts[i].node.created_at_version))
+            for job, used in jobs.items()
+        }
+        stateful = {job: nodes for job, nodes in versions.items() if nodes}
+        no_longer = [j for j in self.jobs if j in self.old.stateful and j not in stateful]
+        return self.old.stateful.changed(stateful, no_longer)
 
     def _draft(self, name: str) -> _Draft:
         if name not in self.drafts:
@@ -161,38 +164,42 @@ class _Merger:
         return self.drafts[name]
 
     def _add(
-        self, plan: LogicalPlan, job: str, mine: Mapping[str, int], used: dict[str, None]
+        self, plan: LogicalPlan, job: str, versions: Mapping[str, int], used: dict[str, None]
     ) -> str:
-        inputs = tuple(self._add(i, job, mine, used) for i in plan.inputs)
-        name, birth = self._identify(plan, inputs, mine)
+        """The id of the job's node for this operation, created where there is none. `versions`: of
+        the job's nodes so far, the graph versions that created them."""
+        inputs = tuple(self._add(i, job, versions, used) for i in plan.inputs)
+        name, version = self._identify(plan, inputs, versions)
         if name not in self.drafts and name not in self.old.nodes:
-            self._create(name, plan, inputs, birth)
+            self._create(name, plan, inputs, version)
         self._draft(name).jobs.add(job)
         used[name] = None
         return name
 
-    def _create(self, name: str, plan: LogicalPlan, inputs: tuple[str, ...], birth: int) -> None:
+    def _create(self, name: str, plan: LogicalPlan, inputs: tuple[str, ...], version: int) -> None:
         shared = plan.with_inputs([self._draft(i).node.plan for i in inputs])
-        node = GraphNode(name, shared, inputs, frozenset(), birth, self.born)
-        self.born += 1
+        node = GraphNode(name, shared, inputs, frozenset(), version, self.created)
+        self.created += 1
         self.drafts[name] = _Draft(node)
         for source in dict.fromkeys(inputs):
-            self._draft(source).read_by(node, there=True)
+            self._draft(source).set_reader(node, reads=True)
 
     def _identify(
-        self, plan: LogicalPlan, inputs: tuple[str, ...], mine: Mapping[str, int]
+        self, plan: LogicalPlan, inputs: tuple[str, ...], versions: Mapping[str, int]
     ) -> tuple[str, int]:
+        """The id of the job's node for this operation, and the version that created it or does so
+        now."""
         parts = (*plan.identity, *inputs)
         if not _is_own(plan):
             return digest_of(*parts), 0
-        for birth in sorted(set(mine.values()) - {0}):
-            name = digest_of(*parts, str(birth))
-            if name in mine:
-                return name, birth
+        for version in sorted(set(versions.values()) - {0}):
+            name = digest_of(*parts, str(version))
+            if name in versions:  # the job keeps the state that it has
+                return name, version
         return digest_of(*parts, str(self.version)), self.version
 
 
 def _is_own(plan: LogicalPlan) -> bool:
-    """Whether a later job has such a node of its own: what it holds, or has given, belongs to the
-    jobs it came with."""
+    """True if a later job gets such a node of its own: state, and rows that were emitted once,
+    belong to the jobs that were deployed with the node."""
     return plan.stateful or isinstance(plan, Values)

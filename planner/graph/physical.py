@@ -1,6 +1,5 @@
-"""From the graph to what runs: filters over one input become one set of rules, projections behind
-them become templates, and every node learns which of its columns somebody reads. Pure: both
-executors start from this."""
+"""Physical plans: filters over one input become one rule set, projections behind them templates,
+and every node keeps only the columns that are read. Both executors start from this."""
 
 from __future__ import annotations
 
@@ -14,16 +13,15 @@ from planner.graph.rule_sets import Items, PlannedRule, Route, RulesPlan
 from planner.logical import Filter, LateRows, LogicalPlan, Project, Sink
 from planner.scalar import ColumnRef
 
-# Ranks of operations are so far apart, and rules stand so far behind what they read: the ends of a
-# crossing between parts of a divided graph find their places right before their target
-# (planner/graph/division.py).
+# Ranks of operations have gaps, with a rule set half way behind its input, so that the ends of a
+# shuffle in a distributed graph fit right before their target (planner/graph/division.py).
 _RANKS, _RULES = 6, 3
 
 
 @dataclass(frozen=True)
 class Edge:
-    """Batches go to input `target_port` of `target`, a node or a sink. `job`: whose rows those for
-    a sink are, where they are not those of rules, which count for themselves."""
+    """Sends batches to input `target_port` of `target`, a node or a sink. `job`: the job whose rows
+    go to a sink; None for a rule set, which counts rows by itself."""
 
     target: str
     target_port: int = 0
@@ -32,10 +30,10 @@ class Edge:
 
 @dataclass(frozen=True)
 class PhysicalNode:
-    """One operator to run. `columns`: names that it gives, those somebody reads, in the order of
-    its schema. `edges` by output port. `rank`: producers come before consumers. `absent`: all its
-    rows are in another part of a divided graph, and time alone passes it. `held`: it takes all that
-    comes to it in an epoch at its end."""
+    """One operator to run. `columns`: the columns of its output that are read, in the order of its
+    schema; `edges`: by output port; `rank`: producers come before consumers; `absent`: another
+    subtask has all its rows, and only watermarks pass it here; `held`: it takes the input of an
+    epoch as one batch at the epoch's end."""
 
     id: str
     plan: LogicalPlan | RulesPlan
@@ -68,9 +66,9 @@ class PhysicalSink:
 
 @dataclass(frozen=True)
 class PhysicalPlan:
-    """What runs for a graph. `reads`: by node of the graph, how many nodes read each of its
-    columns. `derived`: how many nodes were looked at to make this plan. `undivided`: what it was
-    before it was divided for a part (planner/graph/division.py)."""
+    """The operators and sinks of a graph. `reads`: by node of the graph, the number of readers of
+    each column; `derived`: how many nodes were derived anew for this plan; `undivided`: the plan
+    before it was divided for a subtask (planner/graph/division.py)."""
 
     graph: Graph = field(default_factory=Graph)
     nodes: Chunked[PhysicalNode] = field(default_factory=Chunked)
@@ -90,9 +88,10 @@ class PhysicalPlan:
 
 
 def lower(graph: Graph, previous: PhysicalPlan | None = None) -> PhysicalPlan:
-    """What runs for a graph. Ids of nodes are those of the graph; the set of rules over X is
-    `rules:X`. The plan of an earlier version of the graph saves deriving what is the same; the
-    result is equal but for the numbers of ports."""
+    """The physical plan of a graph. Nodes keep their ids; the rule set over node X is `rules:X`.
+
+    With the plan of a `previous` version only what has changed is derived; the result is equal to a
+    plan made anew but for the numbers of ports."""
     old = previous or PhysicalPlan()
     old = old.undivided or old
     touched = graph.nodes.difference(old.graph.nodes)
@@ -102,7 +101,7 @@ def lower(graph: Graph, previous: PhysicalPlan | None = None) -> PhysicalPlan:
 
 
 def sink_id(sink: Sink) -> str:
-    """Sinks of one table are one; each query's result is one of its own."""
+    """The id of a sink: one for all that write to a table, and one for each query's result."""
     if sink.table is None:
         return f"result:{sink.job}:{sink.place}"
     return "sink:" + sink.target_digest
@@ -119,8 +118,8 @@ def _moved(graph: Graph, old: Graph, name: str) -> bool:
 
 
 class _Lowering:
-    """One new plan on its way. `dirty` are the nodes of the graph of which anything that runs may
-    have changed."""
+    """Derives one plan. `touched`: nodes that differ from the old graph; `dirty`: all nodes whose
+    operator may have changed."""
 
     def __init__(self, graph: Graph, old: PhysicalPlan, touched: set[str]) -> None:
         self.graph, self.old, self.touched = graph, old, touched
@@ -150,8 +149,8 @@ class _Lowering:
         return self.graph.nodes.get(name) or self.old.graph.nodes[name]
 
     def _below(self, name: str) -> set[str]:
-        """Nodes whose form depends on this one: what it reads, and the filter below a projection
-        that it reads."""
+        """The nodes whose form depends on this one: its inputs, and the filter below a projection
+        among them."""
         inputs = set(self._either(name).inputs)
         return inputs.union(
             *(n.inputs for n in map(self._either, inputs) if isinstance(n.plan, Project))
@@ -175,7 +174,7 @@ class _Lowering:
         return tuple(n for n in node.plan.schema.names if n in reads)
 
     def _rule(self, name: str) -> PlannedRule | None:
-        """The filter as a rule; None if it is no more."""
+        """The filter as a rule; None if the graph no longer has it."""
         node = self.graph.nodes.get(name)
         if node is None:
             return None
@@ -185,26 +184,18 @@ class _Lowering:
         return PlannedRule(node.plan.predicate, node.jobs, tuple(routes), goes_on)
 
     def _rules(self, source: str, jobs: set[str]) -> PhysicalNode:
-        """The set of rules over a node; `jobs`: those of the touched ones that have a rule in
-        it."""
-        node, old, changes = (
-            self.graph.nodes[source],
-            self.old.nodes.get(rules_id(source)),
-            self.rules.get(source, {}),
-        )
+        """The rule set over a node; `jobs`: those that have changed and use a rule of it."""
+        node, old = self.graph.nodes[source], self.old.nodes.get(rules_id(source))
+        changes = self.rules.get(source, {})
         before = old.plan if old is not None else RulesPlan()
         assert isinstance(before, RulesPlan)
         different = {name: rule for name, rule in changes.items() if rule != before.rules.get(name)}
         plan = before.changed(different) if different else before
         edges = self._edges_of_rules(before, plan, changes, old.edges if old is not None else {})
-        stay = old.jobs - self.jobs if old is not None else frozenset()
+        owners = jobs | (old.jobs - self.jobs if old is not None else frozenset())
+        rank = _RANKS * node.rank + _RULES
         return PhysicalNode(
-            rules_id(source),
-            plan,
-            self._columns(node),
-            edges,
-            stay | jobs,
-            _RANKS * node.rank + _RULES,
+            rules_id(source), plan, self._columns(node), edges, frozenset(owners), rank
         )
 
     def _edges_of_rules(
@@ -229,13 +220,13 @@ class _Lowering:
         return result
 
     def _jobs_by_source(self) -> dict[str, set[str]]:
-        """By input of a filter, the touched jobs that use the filter."""
-        found: dict[str, set[str]] = {}
+        """The jobs that have changed and use a filter, by the filter's input."""
+        jobs: dict[str, set[str]] = {}
         for job in self.jobs:
             for node in map(self.graph.nodes.__getitem__, self.graph.jobs.get(job, ())):
                 if isinstance(node.plan, Filter):
-                    found.setdefault(node.inputs[0], set()).add(job)
-        return found
+                    jobs.setdefault(node.inputs[0], set()).add(job)
+        return jobs
 
     def _sinks(self) -> Chunked[PhysicalSink]:
         put: dict[str, dict[str, Sink]] = {}
@@ -264,7 +255,7 @@ class _Lowering:
 
 
 def _fused(graph: Graph, node: GraphNode) -> bool:
-    """A projection behind a filter that leads to sinks only is a template of the set of rules."""
+    """True for a projection between a filter and nothing but sinks: the rule set evaluates it."""
     return (
         isinstance(node.plan, Project)
         and isinstance(graph.nodes[node.inputs[0]].plan, Filter)
@@ -279,20 +270,20 @@ def late_port(port: int) -> int:
 
 
 def _ports(graph: Graph, node: GraphNode) -> Mapping[int, tuple[Edge, ...]]:
-    """Where results go, and late rows."""
-    found: dict[int, tuple[Edge, ...]] = {}
+    """The edges of each output port: of results, and of late rows."""
+    ports: dict[int, tuple[Edge, ...]] = {}
     late = {r: graph.nodes[r].plan for r in node.readers}
     results = _edges(graph, node, (r for r, plan in late.items() if not isinstance(plan, LateRows)))
     if results:
-        found[0] = results
+        ports[0] = results
     for name, plan in late.items():
         if isinstance(plan, LateRows):
-            found[late_port(plan.port)] = (Edge(name),)
-    return found
+            ports[late_port(plan.port)] = (Edge(name),)
+    return ports
 
 
 def _edges(graph: Graph, source: GraphNode, readers: Iterable[str]) -> tuple[Edge, ...]:
-    """To these readers, and to the set of rules over the node if there is one."""
+    """The edges to these readers, and to the rule set over the node if there is one."""
     edges: list[Edge] = []
     for name in readers:
         reader = graph.nodes[name]
@@ -306,12 +297,9 @@ def _edges(graph: Graph, source: GraphNode, readers: Iterable[str]) -> tuple[Edg
 
 
 def _onward(graph: Graph, rule: GraphNode) -> list[str]:
-    """Readers of a filter that are no routes."""
-    return [
-        r
-        for r in rule.readers
-        if not isinstance(graph.nodes[r].plan, Sink) and not _fused(graph, graph.nodes[r])
-    ]
+    """The readers of a filter to which no route leads."""
+    readers = ((r, graph.nodes[r]) for r in rule.readers)
+    return [r for r, node in readers if not (isinstance(node.plan, Sink) or _fused(graph, node))]
 
 
 def _routes(graph: Graph, rule: GraphNode) -> Iterable[Route]:

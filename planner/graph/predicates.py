@@ -1,4 +1,4 @@
-"""From a filter's predicate to a rule: what `rules` can evaluate over distinct values, and the
+"""Splits a filter's predicate: a condition that `rules` evaluates over distinct values, and the
 residual that it cannot.
 
 A predicate is split at its top-level AND. A conjunct that consists of comparisons between a column
@@ -14,7 +14,8 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from parser.types import DataType, Root
-from planner.scalar import COMPARISONS, MIRRORED, Call, ColumnRef, Literal, Scalar
+from planner.rewrite import conjuncts
+from planner.scalar import COMPARISONS, MIRRORED, Call, ColumnRef, Literal, Scalar, is_deterministic
 from rules.condition import And, Condition, Constant, Not, Or, Predicate, Test, Variable
 
 TRANSFORMS = frozenset({"LOWER", "UPPER", "TRIM", "LTRIM", "RTRIM"})
@@ -23,24 +24,14 @@ _TRUTHS: tuple[_Truth, ...] = ("TRUE", "FALSE", "UNKNOWN")
 _TESTS = {f"IS {n}{v}": (v, bool(n)) for n in ("", "NOT ") for v in _TRUTHS}
 # Columns whose Arrow values compare as SQL does; CHAR pads, DECIMAL and FLOAT have kernels of their
 # own.
-_VARIABLES = frozenset(
-    {
-        Root.VARCHAR,
-        Root.TINYINT,
-        Root.SMALLINT,
-        Root.INT,
-        Root.BIGINT,
-        Root.BOOLEAN,
-        Root.DOUBLE,
-        Root.DATE,
-    }
-)
+_INTEGERS = {Root.TINYINT, Root.SMALLINT, Root.INT, Root.BIGINT}
+_VARIABLES = frozenset({Root.VARCHAR, Root.BOOLEAN, Root.DOUBLE, Root.DATE, *_INTEGERS})
 
 
 @dataclass(frozen=True)
 class Rule:
-    """`condition` over columns, and what else must be TRUE of a row that meets it (None:
-    nothing)."""
+    """A filter as a rule. `condition`: over columns; `residual`: what else must be TRUE of a row
+    that meets it (None: nothing)."""
 
     condition: Condition
     residual: Scalar | None
@@ -49,14 +40,9 @@ class Rule:
 def to_rule(predicate: Scalar) -> Rule:
     """Splits a filter's predicate. The rule's condition is the constant TRUE when no conjunct can
     be indexed."""
-    conjuncts = (
-        predicate.args
-        if isinstance(predicate, Call) and predicate.function == "AND"
-        else (predicate,)
-    )
     conditions: list[Condition] = []
     residual: list[Scalar] = []
-    for conjunct in conjuncts:
+    for conjunct in conjuncts(predicate):
         condition = to_condition(conjunct)
         if condition is None:
             residual.append(conjunct)
@@ -74,14 +60,11 @@ def _all(conditions: list[Condition]) -> Condition:
 def _conjunction(parts: list[Scalar], kind: DataType) -> Scalar | None:
     if len(parts) < 2:
         return parts[0] if parts else None
-    return Call(
-        "AND", tuple(parts), kind, all(not isinstance(p, Call) or p.deterministic for p in parts)
-    )
+    return Call("AND", tuple(parts), kind, all(map(is_deterministic, parts)))
 
 
 def to_condition(expression: Scalar) -> Condition | None:
-    """The expression as a condition over distinct values, or None where some part of it is not
-    one."""
+    """The expression as a condition over distinct values; None where a part of it is none."""
     if isinstance(expression, Literal):
         return Constant(bool(expression.value) if expression.value is not None else None)
     if isinstance(expression, ColumnRef):
@@ -105,6 +88,7 @@ def to_condition(expression: Scalar) -> Condition | None:
 
 
 def _leaf(name: str, args: tuple[Scalar, ...]) -> Condition | None:
+    """A test of one column; None for any other call."""
     if not args:
         return None
     if name in ("IS NULL", "IS NOT NULL"):
@@ -118,13 +102,18 @@ def _leaf(name: str, args: tuple[Scalar, ...]) -> Condition | None:
     if name == "IN":
         known = tuple(v for v in values if v is not None)
         return _predicate(args[0], "IN", (known, len(known) < len(values)))
-    if any(v is None for v in values):
-        return None
-    if name == "BETWEEN":
-        return _predicate(args[0], "BETWEEN", (values[0], values[1]))
-    if name == "LIKE":
-        return _predicate(args[0], "LIKE", (values[0], values[1] if len(values) > 1 else None))
-    return _predicate(args[0], name, values[0]) if name in ("REGEXP", "CIDR_MATCH") else None
+    return None if None in values else _test(name, args[0], values)
+
+
+def _test(name: str, subject: Scalar, values: list[object]) -> Condition | None:
+    match name:
+        case "BETWEEN":
+            return _predicate(subject, name, (values[0], values[1]))
+        case "LIKE":  # the second value is the escape character
+            return _predicate(subject, name, (values[0], values[1] if len(values) > 1 else None))
+        case "REGEXP" | "CIDR_MATCH":
+            return _predicate(subject, name, values[0])
+    return None
 
 
 def _comparison(name: str, left: Scalar, right: Scalar) -> Condition | None:
@@ -137,8 +126,8 @@ def _comparison(name: str, left: Scalar, right: Scalar) -> Condition | None:
 
 
 def _literals(args: tuple[Scalar, ...], like: DataType) -> list[object] | None:
-    """Values of literals that compare with a column of type `like` without a cast; None where one
-    does not."""
+    """The values of literals that compare with a column of type `like` without a cast; None where
+    an argument is no such literal."""
     values: list[object] = []
     for arg in args:
         if not isinstance(arg, Literal) or not _comparable(arg.type.arrow, like.arrow):
@@ -153,6 +142,7 @@ def _comparable(literal: pa.DataType, column: pa.DataType) -> bool:
 
 
 def _predicate(subject: Scalar, operator: str, value: object) -> Condition | None:
+    """A test of a column, or of LOWER, UPPER or TRIM of one; None for any other subject."""
     transforms: list[str] = []
     while isinstance(subject, Call) and subject.function in TRANSFORMS and len(subject.args) == 1:
         transforms.append(subject.function)

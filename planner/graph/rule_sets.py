@@ -1,4 +1,4 @@
-"""The plan of all filters over one input as one set of rules."""
+"""Rule sets: all filters over one input, planned as one operation."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Items: TypeAlias = tuple[tuple[str, Scalar], ...]
 
 @dataclass(frozen=True)
 class Route:
-    """What one job does with the rows of one filter: `items` of them, into the sink `target`. An
-    event's rows come in the order of (`job`, `place`, `rule`)."""
+    """The rows of one filter on their way to a sink of one job: their projection to `items` is
+    written to `target`. An event's rows come in the order of (`job`, `place`, `rule`)."""
 
     job: str
     place: int
@@ -28,8 +28,8 @@ class Route:
 
 @dataclass(frozen=True)
 class PlannedRule:
-    """One filter; its name is the filter's id in the graph. `owners` are the jobs that use it.
-    `routes` lead to sinks; `goes_on` if other nodes read its rows, too."""
+    """One filter, named by its id in the graph. `owners`: the jobs that use it; `routes`: where its
+    rows are written; `goes_on`: other nodes read its rows, too."""
 
     predicate: Scalar
     owners: frozenset[str]
@@ -38,14 +38,14 @@ class PlannedRule:
 
     @cached_property
     def functions(self) -> frozenset[str]:
-        """Names of all functions that it calls, in its routes, too."""
+        """The names of all functions that the rule and its routes call."""
         expressions = (self.predicate, *(e for route in self.routes for _, e in route.items))
         return frozenset(n.function for e in expressions for n in walk(e) if isinstance(n, Call))
 
 
 @dataclass(frozen=True)
 class Target:
-    """A sink that routes lead to, so many, by the port `port`."""
+    """A sink that the output port `port` feeds; `routes`: how many routes lead to it."""
 
     port: int
     routes: int
@@ -53,8 +53,10 @@ class Target:
 
 @dataclass(frozen=True)
 class RulesPlan:
-    """All filters over one input, by name. `targets` by sink; `onward`: the port of each rule that
-    goes on. Ports are never used again; `ports` is the number of those that were."""
+    """All filters over one input.
+
+    `rules`: by name; `targets`: by sink; `onward`: the output port of each rule that goes on;
+    `ports`: how many ports have been given out. A port is never reused."""
 
     rules: Chunked[PlannedRule] = field(default_factory=Chunked)
     targets: Chunked[Target] = field(default_factory=Chunked)
@@ -62,7 +64,8 @@ class RulesPlan:
     ports: int = 0
 
     def changed(self, rules: Mapping[str, PlannedRule | None]) -> RulesPlan:
-        """With other rules, or (None) without. The cost follows the number of `rules`."""
+        """The plan with `rules` added or replaced, or removed (None), at a cost that follows their
+        number."""
         put = {name: rule for name, rule in rules.items() if rule is not None}
         targets, ports = self._targets(rules)
         onward = {
@@ -82,11 +85,11 @@ class RulesPlan:
             more.subtract(r.target for r in (self.rules[name].routes if name in self.rules else ()))
         put, gone, ports = {}, [], self.ports
         for name, number in more.items():
-            held = self.targets.get(name)
-            if held is None:
-                held, ports = Target(ports, 0), ports + 1
-            if held.routes + number:
-                put[name] = Target(held.port, held.routes + number)
+            target = self.targets.get(name)
+            if target is None:
+                target, ports = Target(ports, 0), ports + 1
+            if target.routes + number:
+                put[name] = Target(target.port, target.routes + number)
             else:
                 gone.append(name)
         return self.targets.changed(put, gone), ports

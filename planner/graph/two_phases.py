@@ -1,4 +1,5 @@
-"""Aggregates in two steps where rows cross an exchange: fewer of them do.
+"""Aggregates in two phases, so that fewer rows cross an exchange (Flink:
+TwoStageOptimizedAggregateRule).
 
 SELECT k, SUM(v) FROM t GROUP BY k
 
@@ -6,8 +7,8 @@ GroupAggregate by k: SUM(v)                     GlobalAggregate by k: SUM(v)
   Scan t                                          LocalAggregate by k: SUM(v)
                                                     Scan t
 
-It is no pass of the optimiser: in one process nothing is exchanged, and a second step would only
-cost. Who runs a plan in stages asks for it before the plan is cut."""
+It is no pass of the optimiser: in one process nothing is exchanged, and a second phase would only
+cost. Spark and distributed graphs apply it before they cut a plan."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from planner.logical import (
     LocalAggregate,
     LogicalPlan,
 )
-from planner.rewrite import transform
+from planner.rewrite import nodes, transform
 from planner.settings import AGG_PHASES, AGG_STRATEGIES, one_of
 
 P = TypeVar("P", bound=LogicalPlan)
@@ -32,10 +33,10 @@ _SPLIT: Final = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
 
 
 def in_two_phases(plan: P, settings: Mapping[str, str]) -> P:
-    """The plan with a step before the exchange of every aggregate that can have one, as
-    'table.optimizer.agg-phase-strategy' says. As in Flink mini-batch must be on; AUTO leaves out
-    sums that are rounded, which may differ in their last digits, and extremes of what may be NaN,
-    which count for nothing behind one."""
+    """Splits every aggregate that can have two phases by 'table.optimizer.agg-phase-strategy'.
+
+    As in Flink mini-batch must be on. AUTO leaves out FLOAT and DOUBLE: their sums may differ in
+    the last digits, and MIN and MAX ignore the values behind a NaN."""
     strategy = one_of(settings, AGG_PHASES, AGG_STRATEGIES)
 
     def split(node: LogicalPlan) -> LogicalPlan:
@@ -50,8 +51,8 @@ def in_two_phases(plan: P, settings: Mapping[str, str]) -> P:
 
 
 def twins(plan: LogicalPlan, split: LogicalPlan) -> Iterator[tuple[LogicalPlan, LogicalPlan]]:
-    """Each operation of a plan, and the one in the plan with steps before exchanges
-    (`in_two_phases`) that is the same or takes its place."""
+    """Yields each operation of a plan with its counterpart in the plan that `in_two_phases` made of
+    it: the same operation, or the one that takes its place."""
     waiting = [(plan, split)]
     seen: set[int] = set()
     while waiting:
@@ -67,13 +68,9 @@ def twins(plan: LogicalPlan, split: LogicalPlan) -> Iterator[tuple[LogicalPlan, 
 
 
 def splits(node: GroupAggregate, strategy: str) -> bool:
-    """Whether the aggregate has two steps where rows are exchanged."""
-    if (
-        strategy == "ONE_PHASE"
-        or isinstance(node, GlobalAggregate)
-        or node.row_by_row
-        or node.input.changes
-    ):
+    """True if the aggregate has two phases where rows are exchanged."""
+    is_split = isinstance(node, GlobalAggregate)
+    if strategy == "ONE_PHASE" or is_split or node.row_by_row or node.input.changes:
         return False
     return all(_merges(call, strategy) for call in node.aggregates)
 
@@ -86,11 +83,8 @@ def _merges(call: AggregateCall, strategy: str) -> bool:
 
 
 def split_aggregates(plan: LogicalPlan, settings: Mapping[str, str]) -> Iterator[GroupAggregate]:
-    """The aggregates of a plan that have two steps where rows are exchanged."""
+    """Yields the aggregates of a plan that have two phases where rows are exchanged."""
     strategy = one_of(settings, AGG_PHASES, AGG_STRATEGIES)
-    waiting = [plan]
-    while waiting:
-        node = waiting.pop()
-        waiting += node.inputs
+    for node in nodes(plan):
         if isinstance(node, GroupAggregate) and splits(node, strategy):
             yield node

@@ -10,7 +10,7 @@ import pyarrow as pa
 from parser.types import Root, unit
 from planner.analysis.time_zones import uses_zone
 from planner.logical import LogicalPlan
-from planner.rewrite import map_expressions, rewrite, transform
+from planner.rewrite import map_expressions, rewrite, transform, with_args
 from planner.scalar import Call, Literal, Scalar
 from udf import registry
 from udf.registry import KernelContext
@@ -46,68 +46,59 @@ def _fold(call: Call) -> Scalar:
         return call
     scalar = result.values if isinstance(result.values, pa.Scalar) else result.values[0]
     known, value = _literal_value(scalar)
-    return (
-        Literal(value, call.type, call.position)
-        if known and (value is not None or call.type.nullable)
-        else call
-    )
+    fits = known and (value is not None or call.type.nullable)
+    return Literal(value, call.type, call.position) if fits else call
 
 
 def _computed(call: Call) -> Vector | None:
-    """What the call gives; None where an argument is not known. There are no literals of arrays,
-    maps and rows."""
+    """The value of the call as a vector of one row; None where an argument is not constant or has
+    an error, or where the function itself is none to compute here."""
     definition = registry.lookup(call.function)
-    if (
-        not call.deterministic
-        or not call.args
-        or definition is None
-        or definition.external
-        or uses_zone(call)
-    ):
+    if definition is None or definition.external or not call.args:
         return None
-    vectors = [_known(arg) for arg in call.args]
-    known = [v for v in vectors if v is not None and v.errors is None]
-    if len(known) < len(vectors):
+    if not call.deterministic or uses_zone(call):
         return None
-    return registry.call(
-        definition, known, KernelContext(1, call.type, tuple(a.type for a in call.args))
-    )
+    vectors = [_constant(arg) for arg in call.args]
+    constants = [v for v in vectors if v is not None and v.errors is None]
+    if len(constants) < len(vectors):
+        return None
+    context = KernelContext(1, call.type, tuple(a.type for a in call.args))
+    return registry.call(definition, constants, context)
 
 
-def _known(arg: Scalar) -> Vector | None:
+def _constant(arg: Scalar) -> Vector | None:
+    """The value of a constant argument. There are no literals of arrays, maps and rows: a call that
+    makes one is computed again for each call that reads it."""
     if isinstance(arg, Literal):
         return Vector(pa.scalar(arg.value, arg.type.arrow))
     return _computed(arg) if isinstance(arg, Call) and arg.type.children else None
 
 
 def _of_literals(call: Call) -> Scalar:
-    args = tuple(map(_as_literal, call.args))
-    return (
-        call
-        if all(a is b for a, b in zip(args, call.args, strict=True))
-        else replace(call, args=args)
-    )
+    """The call with its literal arguments cut to their types."""
+    return with_args(call, tuple(map(_as_literal, call.args)))
 
 
 def _as_literal(value: Scalar) -> Scalar:
-    """A literal has no more digits of a second, and no more characters, than its type: what was
-    computed is cut."""
+    """A literal cut to the characters, or the digits of a second, that its type has: kernels may
+    return more."""
     if not isinstance(value, Literal):
         return value
-    held, kind = value.value, value.type
-    if isinstance(held, str) and kind.is_string and len(held) > kind.length:
-        return replace(value, value=held[: kind.length])
-    if isinstance(held, int) and (kind.is_timestamp or kind.root is Root.TIME):
-        spare = held % 10 ** (_DIGITS[unit(kind.precision)] - kind.precision)
-        return replace(value, value=held - spare) if spare else value
+    constant, kind = value.value, value.type
+    if isinstance(constant, str) and kind.is_string and len(constant) > kind.length:
+        return replace(value, value=constant[: kind.length])
+    if isinstance(constant, int) and (kind.is_timestamp or kind.root is Root.TIME):
+        spare = constant % 10 ** (_DIGITS[unit(kind.precision)] - kind.precision)
+        return replace(value, value=constant - spare) if spare else value
     return value
 
 
+# Digits of a second in each unit of Arrow.
 _DIGITS = {"ms": 3, "us": 6, "ns": 9}
 
 
 def _literal_value(scalar: pa.Scalar) -> tuple[bool, LiteralValue]:
-    """Whether a literal can have the value, and the value: dates and times as integers."""
+    """True if a literal can have the value, and the value: dates and times as integers."""
     if not scalar.is_valid:
         return True, None
     if pa.types.is_temporal(scalar.type):

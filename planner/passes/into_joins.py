@@ -1,10 +1,10 @@
-"""What a filter above a join, or the condition of the join itself, says of one side only is asked
-of that side."""
+"""Conditions above a join, or of the join itself, that read one side only filter that side."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Final
 
 from parser.types import BOOLEAN
 from planner.analysis.totality import can_fail
@@ -22,26 +22,12 @@ from planner.scalar import (
 
 Push = Callable[[LogicalPlan], LogicalPlan]
 
-# Without a row on the other side they are not TRUE, whatever their other arguments are.
-_STRICT = frozenset(
-    {
-        "=",
-        "<>",
-        "<",
-        "<=",
-        ">",
-        ">=",
-        "LIKE",
-        "BETWEEN",
-        "IS NOT NULL",
-        "+",
-        "-",
-        "*",
-        "LOWER",
-        "UPPER",
-    }
-)
-_WITHOUT = {
+# NULL in an argument makes these NULL, or FALSE: then a condition on them is not TRUE.
+_STRICT: Final = frozenset("= <> < <= > >= LIKE BETWEEN + - * LOWER UPPER".split()) | {
+    "IS NOT NULL"
+}
+# The kind of a join that no longer pads the rows of the other side with NULL on this side.
+_WITHOUT_PADDING: Final = {
     (JoinKind.LEFT, 1): JoinKind.INNER,
     (JoinKind.RIGHT, 0): JoinKind.INNER,
     (JoinKind.FULL, 0): JoinKind.LEFT,
@@ -50,24 +36,26 @@ _WITHOUT = {
 
 
 def filtered_join(node: Filter, join: BinaryJoin, push: Push) -> LogicalPlan:
-    """A filter above a join: parts that hold for one side only go there, those over both become
-    part of an inner join's condition. A part that can fail stays above, where it sees the pairs
-    only."""
+    """Moves a filter above a join down (Flink: FlinkFilterJoinRule). Conjuncts over one side filter
+    that side, those over both become part of an inner join's condition, and an outer join becomes a
+    stricter one where the filter drops the rows that it pads with NULL.
+
+    A conjunct that can fail stays above, where it sees joined rows only."""
     parts = conjuncts(node.predicate)
     before = join
     for part in parts:
         kind = _stricter(join, part)
         join = join if kind is join.kind else replace(join, kind=kind)
+    takes_pairs = join.kind is JoinKind.INNER and join.moves_conditions
     moved: tuple[list[Scalar], list[Scalar]] = ([], [])
-    joined, stay = [], []
+    joined: list[Scalar] = []
+    stay: list[Scalar] = []
     for part in parts:
         side = None if can_fail(part) else _side_above(join, part)
         if side is not None:
             moved[side].append(part)
-        elif join.kind is JoinKind.INNER and join.moves_conditions and not can_fail(part):
-            joined.append(part)
         else:
-            stay.append(part)
+            (joined if takes_pairs and not can_fail(part) else stay).append(part)
     if join is before and len(stay) == len(parts):
         return node
     join = join.with_inputs(
@@ -80,15 +68,15 @@ def filtered_join(node: Filter, join: BinaryJoin, push: Push) -> LogicalPlan:
 
 
 def _as_before(join: BinaryJoin, before: BinaryJoin) -> LogicalPlan:
-    """With the types that were there: a join that pads no more has columns that are never NULL."""
+    """The join with the column types of the one `before` it: without padding some are NOT NULL."""
     if join.schema == before.schema:
         return join
     return Project(join, references(before.schema, before.schema.names))
 
 
 def into_sides(join: BinaryJoin, push: Push) -> BinaryJoin:
-    """A part of the condition that reads one side only filters that side, unless its rows are kept
-    in any case."""
+    """Moves conjuncts of the condition that read one side only to that side, unless the join keeps
+    that side's rows whether they match or not."""
     moved: tuple[list[Scalar], list[Scalar]] = ([], [])
     stay: list[Scalar] = []
     for part in conjuncts_of(join.condition):
@@ -101,24 +89,21 @@ def into_sides(join: BinaryJoin, push: Push) -> BinaryJoin:
 
 
 def _side_above(join: BinaryJoin, part: Scalar) -> int | None:
+    """The side to which a conjunct above the join can go: the only one that it reads, whose rows
+    are not needed to pad those of the other."""
     sides = (0,) if join.kind.is_semi else (0, 1)
-    return next(
-        (
-            s
-            for s in sides
-            if _reads_only(join, part, s) and not join.kind.keeps(1 - s) and join.filters(s)
-        ),
-        None,
-    )
+    fit = (s for s in sides if _reads_only(join, part, s) and not join.kind.keeps(1 - s))
+    return next(filter(join.filters, fit), None)
 
 
 def _side_within(join: BinaryJoin, part: Scalar) -> int | None:
+    """The side to which a conjunct of the join's condition can go: the only one that it reads,
+    whose rows the join does not keep without a match."""
     if can_fail(part) or not is_deterministic(part) or not columns_of(part):
         return None
     kept = (join.kind.keeps(0) or join.kind is JoinKind.ANTI, join.kind.keeps(1))
-    return next(
-        (s for s in (0, 1) if _reads_only(join, part, s) and not kept[s] and join.filters(s)), None
-    )
+    fit = (s for s in (0, 1) if _reads_only(join, part, s) and not kept[s])
+    return next(filter(join.filters, fit), None)
 
 
 def _reads_only(join: BinaryJoin, part: Scalar, side: int) -> bool:
@@ -138,11 +123,10 @@ def _all(parts: Sequence[Scalar]) -> Scalar:
 
 
 def _stricter(join: BinaryJoin, part: Scalar) -> JoinKind:
-    """Without the rows that a side has only because it is kept whole, if `part` is not TRUE of any
-    of them."""
+    """The kind of the join without the rows that it pads, where `part` is TRUE of none of them."""
     kind = join.kind
     for side in (0, 1):
-        weaker = _WITHOUT.get((kind, side))
+        weaker = _WITHOUT_PADDING.get((kind, side))
         if weaker is not None and any(n in join.inputs[side].schema for n in _required(part)):
             kind = weaker
     return kind

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeGuard
 
 from parser.types import STRING, DataType
 from planner.logical import BinaryJoin, LogicalPlan, Project, TemporalJoin
@@ -62,7 +63,8 @@ def _part(
     added: tuple[dict[str, Scalar], dict[str, Scalar]],
     names: set[str],
 ) -> Scalar:
-    """The equality over columns, those it lacks among `added`; any other part as it is."""
+    """An equality over columns, where those that are computed are put into `added`; any other part
+    of the condition unchanged."""
     if not isinstance(part, Call) or part.function not in _EQUALITIES:
         return part
     sides = [_side(a, node) for a in part.args]
@@ -86,7 +88,8 @@ def _part(
 
 
 def _versions_by_other_keys(part: Call, node: BinaryJoin) -> bool:
-    """Versions are those of a key's rows, and this is none in Flink."""
+    """True for a NULL-safe equality of computed values in a temporal join: versions are found by
+    the primary key, and in Flink such an equality is no part of it."""
     computed = not all(isinstance(a, ColumnRef) for a in part.args)
     return isinstance(node, TemporalJoin) and part.function == "IS NOT DISTINCT FROM" and computed
 
@@ -102,13 +105,14 @@ def _side(argument: Scalar, node: BinaryJoin) -> int | None:
 
 
 def _common(a: DataType, b: DataType) -> DataType | None:
-    """The type in which the two compare; None where the comparison itself sees to that."""
+    """The type to which both sides are cast; None where the comparison itself converts them."""
     if a.same_as(b):
         return a
     return STRING if a.is_string and b.is_string else None
 
 
 def _column(value: Scalar, added: dict[str, Scalar], names: set[str]) -> ColumnRef:
+    """The column of `added` that has this value; a new one where there is none."""
     for name, known in added.items():
         if known.digest == value.digest:
             return ColumnRef(name, value.type)
@@ -123,21 +127,17 @@ def _column(value: Scalar, added: dict[str, Scalar], names: set[str]) -> ColumnR
 
 def _null_safe(part: Scalar) -> Scalar:
     """a = b OR (a IS NULL AND b IS NULL) is a IS NOT DISTINCT FROM b."""
-    if not isinstance(part, Call) or part.function != "OR" or len(part.args) != 2:
+    if not _is_call(part, "OR") or len(part.args) != 2:
         return part
     for equal, nulls in (part.args, part.args[::-1]):
-        if not (
-            isinstance(equal, Call)
-            and equal.function == "="
-            and isinstance(nulls, Call)
-            and nulls.function == "AND"
-        ):
+        if not _is_call(equal, "=") or not _is_call(nulls, "AND"):
             continue
-        tested = {
-            a.args[0].digest for a in nulls.args if isinstance(a, Call) and a.function == "IS NULL"
-        }
+        tested = {a.args[0].digest for a in nulls.args if _is_call(a, "IS NULL")}
         if len(nulls.args) == 2 and tested == {a.digest for a in equal.args} and len(tested) == 2:
-            return replace(
-                equal, function="IS NOT DISTINCT FROM", type=equal.type.with_nullable(False)
-            )
+            never_null = equal.type.with_nullable(False)
+            return replace(equal, function="IS NOT DISTINCT FROM", type=never_null)
     return part
+
+
+def _is_call(value: Scalar, function: str) -> TypeGuard[Call]:
+    return isinstance(value, Call) and value.function == function

@@ -39,8 +39,8 @@ def _merge(node: LogicalPlan) -> LogicalPlan:
 
 
 def into_one(upper: Project, lower: Project) -> Project | None:
-    """The projection that both are, `lower` being the input of `upper`; None where that would
-    compute more."""
+    """One projection for two, `lower` being the input of `upper`; None where that would compute
+    something more often."""
     if not _mergeable(upper, lower):
         return None
     values = dict(lower.items)
@@ -50,14 +50,12 @@ def into_one(upper: Project, lower: Project) -> Project | None:
 
 
 def _put(item: Scalar, values: Mapping[str, Scalar]) -> Scalar:
-    """A column keeps the type that the upper one says it has: that may be nullable where the lower
-    one's is not."""
-    found = substitute(item, values)
-    return (
-        replace(found, type=item.type)
-        if isinstance(item, ColumnRef) and isinstance(found, ColumnRef)
-        else found
-    )
+    """The item over the columns of the lower projection's input. A column keeps its type in the
+    upper projection, which may be nullable where the lower one's is not."""
+    value = substitute(item, values)
+    if isinstance(item, ColumnRef) and isinstance(value, ColumnRef):
+        return replace(value, type=item.type)
+    return value
 
 
 def _changes_nothing(node: Project) -> bool:

@@ -8,7 +8,7 @@ from planner.analysis.totality import can_fail
 from planner.catalog import PARTITION
 from planner.logical import Filter, LogicalPlan, Scan
 from planner.rewrite import conjunction, conjuncts, transform
-from planner.scalar import columns_of, is_deterministic
+from planner.scalar import Scalar, columns_of, is_deterministic
 
 
 def prune_partitions(plan: LogicalPlan) -> LogicalPlan:
@@ -35,14 +35,16 @@ def _prune(node: LogicalPlan) -> LogicalPlan:
     scan = node.input
     keys = {m.column.name for m in scan.table.metadata if m.key.startswith(PARTITION)}
     parts = conjuncts(node.predicate)
-    chosen = [
-        p
-        for p in parts
-        if columns_of(p) and columns_of(p) <= keys and is_deterministic(p) and not can_fail(p)
-    ]
-    if not chosen:
+    pushed = [p for p in parts if _selects_partitions(p, keys)]
+    if not pushed:
         return node
-    held = () if scan.where is None else (scan.where,)
-    narrowed = replace(scan, where=conjunction((*held, *chosen)))
-    rest = [p for p in parts if not any(p is c for c in chosen)]
+    present = () if scan.where is None else (scan.where,)
+    narrowed = replace(scan, where=conjunction((*present, *pushed)))
+    rest = [p for p in parts if not any(p is c for c in pushed)]
     return Filter(narrowed, conjunction(rest), node.salt) if rest else narrowed
+
+
+def _selects_partitions(part: Scalar, keys: set[str]) -> bool:
+    """True if the condition has one value for all rows of a partition, and never fails."""
+    columns = columns_of(part)
+    return bool(columns) and columns <= keys and is_deterministic(part) and not can_fail(part)

@@ -50,9 +50,11 @@ def prune_projection(plan: LogicalPlan) -> LogicalPlan:
 
 
 def _prune(node: LogicalPlan, wanted: Names, named: Names = _NOTHING) -> LogicalPlan:
-    """The node with at least the columns `wanted`, in the order in which it had them. `named`:
-    those that a rank above takes, whoever reads them there: as in Flink a call of GROUP BY stays
-    for it, and with it the updates that it makes. Folded ones would tell nothing."""
+    """The node with at least the columns `wanted`, in the order in which it has them.
+
+    `named`: the columns that a rank above takes, also those that nobody reads: as in Flink an
+    aggregate call stays for it, and with the call the updates that it emits. Where updates are
+    folded (mini-batch) there would be none to see."""
     if isinstance(node, Scan | AssignWatermark | Values):
         return node
     if isinstance(node, Project):
@@ -83,8 +85,8 @@ def _project(node: Project, wanted: Names, named: Names) -> LogicalPlan:
 
 
 def _union(node: Union, wanted: Names) -> Union:
-    """As in Flink each branch gives what is read above, so that an aggregate that nobody reads can
-    go there, and its updates."""
+    """The union of branches that have the columns read above only, as in Flink: an aggregate call
+    that nobody reads goes there, and with it its updates."""
     names = node.schema.names
     places = [i for i, name in enumerate(names) if name in wanted] or [0]
     branches = tuple([_taking(branch, places) for branch in node.branches])
@@ -94,6 +96,7 @@ def _union(node: Union, wanted: Names) -> Union:
 
 
 def _taking(branch: LogicalPlan, places: Sequence[int]) -> LogicalPlan:
+    """A branch of a union with the columns at these places."""
     names = branch.schema.names
     taken = [names[i] for i in places]
     if len(taken) < len(names) and not isinstance(branch, Project):
@@ -102,7 +105,7 @@ def _taking(branch: LogicalPlan, places: Sequence[int]) -> LogicalPlan:
 
 
 def _narrowed(below: LogicalPlan, read: Names) -> LogicalPlan:
-    """What a node that takes all columns of its input gets: those that are wanted of it."""
+    """The input of a node that takes all columns, with a projection to those that it reads."""
     names = below.schema.names
     if isinstance(below, Project) or read >= set(names):
         return below

@@ -62,22 +62,27 @@ def _push(node: LogicalPlan) -> LogicalPlan:
     below = node.input
     if isinstance(below, Normalize) and is_told_by_epoch(node.predicate):
         return _into_normalize(node, below)
-    if not is_deterministic(node.predicate):
-        return node
     if isinstance(below, Stateful) and below.late is not None:
-        return node  # it tells which rows came too late, and is to tell of all
-    if isinstance(below, Project):
-        return _through_project(node, below)
-    if isinstance(below, Union):
-        return replace(below, branches=tuple(_into_branch(node, below, b) for b in below.branches))
-    if isinstance(below, WindowAssign):
-        return _through_window(node, below)
-    if isinstance(below, TableFunction):
-        return _through_table_function(node, below)
-    if isinstance(below, BinaryJoin):
-        return filtered_join(node, below, _push)
-    if isinstance(below, Filter):
-        return _through_filter(node, below)
+        return node  # all its late rows go to the table, also those that the filter would drop
+    return _through(node, below) if is_deterministic(node.predicate) else node
+
+
+def _through(node: Filter, below: LogicalPlan) -> LogicalPlan:
+    match below:
+        case Project():
+            return _through_project(node, below)
+        case Union():
+            return replace(
+                below, branches=tuple(_into_branch(node, below, b) for b in below.branches)
+            )
+        case WindowAssign():
+            return _through_window(node, below)
+        case TableFunction():
+            return _through_table_function(node, below)
+        case BinaryJoin():
+            return filtered_join(node, below, _push)
+        case Filter():
+            return _through_filter(node, below)
     return node
 
 
@@ -97,16 +102,16 @@ def _through_project(node: Filter, project: Project) -> LogicalPlan:
 
 
 def _through_window(node: Filter, window: WindowAssign) -> LogicalPlan:
-    """Rows without a time have no window: what they would fail with is not seen above, and must not
-    be below."""
+    """Only a filter that cannot fail: rows without a time have no window, so that the filter has
+    never seen them."""
     if can_fail(node.predicate) or columns_of(node.predicate) & set(window.names):
         return node
     return replace(window, input=_push(replace(node, input=window.input)))
 
 
 def _through_table_function(node: Filter, function: TableFunction) -> LogicalPlan:
-    """A row that the function gives nothing for, or fails for, is not seen above: the filter must
-    not fail below."""
+    """Only a filter that cannot fail: it has never seen rows for which the function returns no row
+    or fails."""
     made = {c.name for c in function.columns}
     if (
         can_fail(node.predicate)
@@ -124,19 +129,22 @@ def _into_branch(node: Filter, union: Union, branch: LogicalPlan) -> LogicalPlan
 
 
 def _into_normalize(node: Filter, normalize: Normalize) -> LogicalPlan:
-    """A row that does not pass is no row, so that one which did goes as -D; where changes are
-    folded that shows nowhere, and jobs with other filters share the state. What asks for the time
-    is asked once for each row, when it comes."""
+    """Puts the filter into the normalization: a row that does not pass does not exist, so that an
+    earlier version that did pass is retracted as -D.
+
+    Where changes are folded nothing shows of that, and the filter stays above, so that jobs with
+    other filters share the state. A predicate that asks for the time is evaluated once for each
+    row, when it comes."""
     if not normalize.row_by_row and is_deterministic(node.predicate):
         return node
-    held = normalize.predicate
-    both = node.predicate if held is None else Call("AND", (held, node.predicate), BOOLEAN)
+    inner = normalize.predicate
+    both = node.predicate if inner is None else Call("AND", (inner, node.predicate), BOOLEAN)
     return replace(normalize, predicate=both)
 
 
 def _through_filter(node: Filter, other: Filter) -> LogicalPlan:
-    """Filters may change places if the one that moves down cannot fail on rows that it did not see
-    before."""
+    """Moves the filter below another one if it cannot fail on rows that it has not seen before, and
+    if it moves on from there."""
     if can_fail(node.predicate) or not is_deterministic(other.predicate):
         return node
     moved = _push(replace(node, input=other.input))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from parser.types import Schema
 from planner.analysis.sums import made_of_sums
@@ -15,12 +16,12 @@ from planner.logical import (
     Rank,
     WindowAggregate,
 )
-from planner.rewrite import transform
+from planner.rewrite import references, transform
 from planner.scalar import Call, ColumnRef, Scalar
 
-# What these give for one row is its value. Flink counts even where there is one row only.
-_AVERAGES = ("AVG", "AVG DISTINCT")
-_GIVE_IT = frozenset({"MIN", "MAX", "SUM", "SUM DISTINCT"})
+_AVERAGES: Final = ("AVG", "AVG DISTINCT")
+# The result of these for a single row is its value. Flink keeps a COUNT even over single rows.
+_IDENTITIES: Final = frozenset({"MIN", "MAX", "SUM", "SUM DISTINCT"})
 
 
 def remove_aggregates(plan: LogicalPlan) -> LogicalPlan:
@@ -50,37 +51,35 @@ def _removed(node: LogicalPlan) -> LogicalPlan:
         key <= frozenset(node.keys) for key in node.input.upsert_keys
     ):
         return node
-    below = node.input.schema
-    values = [_of_one_row(c, node) for c in node.aggregates]
-    made = [v for v in values if v is not None]
-    if len(made) < len(values):
+    results = [_of_one_row(c, node) for c in node.aggregates]
+    values = [v for v in results if v is not None]
+    if len(values) < len(results):
         return node
-    keys = [(k, ColumnRef(k, below.type(k))) for k in node.keys]
-    return Project(
-        node.input, (*keys, *((c.name, v) for c, v in zip(node.aggregates, made, strict=True)))
-    )
+    names = (c.name for c in node.aggregates)
+    items = (*references(node.input.schema, node.keys), *zip(names, values, strict=True))
+    return Project(node.input, items)
 
 
 def _is_ranked(plan: LogicalPlan) -> bool:
-    """Whether the rows are those of a Top-N, whose keys Flink does not use here."""
+    """True for the rows of a Top-N, whose keys Flink does not use here."""
     while isinstance(plan, Project | Filter):
         plan = plan.input
     return isinstance(plan, Rank)
 
 
 def _of_one_row(call: AggregateCall, node: GroupAggregate) -> Scalar | None:
-    """What the call gives for a single row; None where that is none of its columns."""
+    """The result of the call for a single row; None where that is none of the row's columns."""
     if call.filter_column is not None:
         return None
     average_of_key = call.function == "AVG" and call.argument in node.keys
-    if call.argument is None or not (call.function in _GIVE_IT or average_of_key):
+    if call.argument is None or not (call.function in _IDENTITIES or average_of_key):
         return None
     return _valued(call, call.argument, node.input.schema)
 
 
 def _without_averages_of_keys(node: LogicalPlan) -> LogicalPlan:
-    """-0.0 is then -0.0, where a sum begins with 0.0. Flink makes all averages and sums of others
-    then."""
+    """The aggregate without averages of its keys, where Flink makes averages of sums: the average
+    of a key is the key, also -0.0, where a sum begins with 0.0."""
     if not isinstance(node, GroupAggregate | WindowAggregate):
         return node
     calls = node.aggregates
@@ -97,7 +96,7 @@ def _without_averages_of_keys(node: LogicalPlan) -> LogicalPlan:
 
 
 def _valued(call: AggregateCall, column: str, below: Schema) -> Scalar:
-    """The column in the type of the call."""
+    """The column as a value of the call's type."""
     kind = below.type(column)
     return (
         ColumnRef(column, call.type)

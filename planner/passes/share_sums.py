@@ -33,18 +33,14 @@ def share_sums(plan: LogicalPlan) -> LogicalPlan:
 def _shared(node: LogicalPlan) -> LogicalPlan:
     if not isinstance(node, GroupAggregate | WindowAggregate):
         return node
-    calls = node.aggregates
-    if not any(kind_of(c) in ("AVG", "SUM") for c in calls) or not made_of_sums(
-        calls, node.input.schema
-    ):
+    calls, schema = node.aggregates, node.input.schema
+    if not any(kind_of(c) in ("AVG", "SUM") for c in calls) or not made_of_sums(calls, schema):
         return node
-    made = {
-        "SUM": "SUM SUMMED",
-        "AVG": "AVG SUMMED" if begin_at_zero(calls, node.input.schema) else "AVG DIVIDED",
-    }
-    return replace(node, aggregates=tuple(_made(c, made) for c in calls))
+    average = "AVG SUMMED" if begin_at_zero(calls, schema) else "AVG DIVIDED"
+    names = {"SUM": "SUM SUMMED", "AVG": average}
+    return replace(node, aggregates=tuple(_renamed(c, names) for c in calls))
 
 
-def _made(call: AggregateCall, made: Mapping[str, str]) -> AggregateCall:
+def _renamed(call: AggregateCall, names: Mapping[str, str]) -> AggregateCall:
     kind = kind_of(call)
-    return replace(call, function=call.function.replace(kind, made.get(kind, kind)))
+    return replace(call, function=call.function.replace(kind, names.get(kind, kind)))

@@ -55,12 +55,12 @@ def _simplify(node: LogicalPlan) -> LogicalPlan:
 
 
 def _as_condition(predicate: Scalar) -> Scalar:
-    """A filter asks only whether its predicate is TRUE: `x IS TRUE` of a conjunct is x."""
+    """The predicate of a filter, which passes rows where it is TRUE: a conjunct `x IS TRUE` is
+    x."""
     parts = conjuncts(predicate)
     plain = tuple(_without_test(p) for p in parts)
-    return (
-        predicate if all(a is b for a, b in zip(parts, plain, strict=True)) else conjunction(plain)
-    )
+    same = all(a is b for a, b in zip(parts, plain, strict=True))
+    return predicate if same else conjunction(plain)
 
 
 def _without_test(expression: Scalar) -> Scalar:
@@ -75,8 +75,8 @@ def _rule(call: Call) -> Scalar:
 
 
 def _junction(call: Call) -> Scalar:
-    """AND and OR: flat, without TRUE in AND and FALSE in OR, without repetition; FALSE and TRUE
-    decide them."""
+    """AND and OR made flat, without TRUE in AND and FALSE in OR, without repetition; FALSE makes an
+    AND FALSE, TRUE an OR TRUE."""
     decisive = call.function == "OR"
     operands: dict[str, Scalar] = {}
     changed = False
@@ -108,7 +108,7 @@ def _flat(call: Call) -> list[Scalar]:
 
 
 def _typed(operand: Scalar, call: Call) -> Scalar:
-    """The operand in place of the call, if their types are the same: schemas must not change."""
+    """The operand in place of the call if their types are equal: schemas must not change."""
     return operand if operand.type == call.type else call
 
 
@@ -131,7 +131,7 @@ def _may_be_nan(call: Call) -> bool:
 
 
 def _comparison(call: Call) -> Scalar:
-    """The literal stands on the right."""
+    """The comparison with the literal on the right."""
     left, right = call.args
     if isinstance(left, Literal) and not isinstance(right, Literal):
         return replace(call, function=MIRRORED[call.function], args=(right, left))
@@ -139,7 +139,7 @@ def _comparison(call: Call) -> Scalar:
 
 
 def _in(call: Call) -> Scalar:
-    """Without repetition; of a single value, an equality."""
+    """IN without repeated values; with a single value an equality."""
     value, *items = call.args
     distinct = {i.digest if is_deterministic(i) else str(n): i for n, i in enumerate(items)}
     if len(distinct) == 1:
@@ -148,8 +148,8 @@ def _in(call: Call) -> Scalar:
 
 
 def _test(call: Call) -> Scalar:
-    """x IS TRUE of an x that is never NULL is x, and x IS NOT FALSE is x, too; of a literal each
-    test is known."""
+    """The value of a truth test of a literal; x for x IS TRUE and x IS NOT FALSE of an x that is
+    never NULL."""
     operand = call.args[0]
     if isinstance(operand, Literal):
         return Literal(operand.value in _PASSING[call.function], call.type)
@@ -170,7 +170,7 @@ _PASSING = {
 
 
 def _null_test(call: Call) -> Scalar:
-    """Whether x is NULL, of an x that is never NULL and never an error."""
+    """The value of a NULL test of an x that is never NULL and never fails."""
     operand = call.args[0]
     if operand.type.nullable or can_fail(operand):
         return call
@@ -181,7 +181,7 @@ _NULL_TESTS = {"IS NULL": False, "IS UNKNOWN": False, "IS NOT NULL": True, "IS N
 
 
 def _distinct(call: Call) -> Scalar:
-    """Whether x is distinct from itself, of an x that is never an error: NULL is not distinct from
+    """The value of x IS [NOT] DISTINCT FROM x for an x that never fails: NULL is not distinct from
     NULL."""
     left, right = call.args
     if left.digest != right.digest or not is_deterministic(left) or can_fail(left):
@@ -190,7 +190,7 @@ def _distinct(call: Call) -> Scalar:
 
 
 def _cast(call: Call) -> Scalar:
-    """A cast to the type that is there already, and one cast of two to the same type."""
+    """The operand of a cast to its own type."""
     operand = call.args[0]
     return operand if operand.type == call.type else call
 

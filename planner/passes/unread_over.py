@@ -30,7 +30,7 @@ def unread_over(plan: LogicalPlan) -> LogicalPlan:
 
 
 def _stands_over(node: LogicalPlan) -> bool:
-    """Whether it is a projection, and between it and an OVER are others alone."""
+    """True for a projection with nothing but projections between it and an OVER."""
     if not isinstance(node, Project):
         return False
     while isinstance(node, Project) or _keeps_all(node):
@@ -39,14 +39,14 @@ def _stands_over(node: LogicalPlan) -> bool:
 
 
 def _keeps_all(node: LogicalPlan) -> bool:
-    """WHERE TRUE, which is no filter."""
-    found = folded(node.predicate) if isinstance(node, Filter) else None
-    return isinstance(found, Literal) and found.value is True
+    """True for WHERE TRUE, which filters nothing."""
+    predicate = folded(node.predicate) if isinstance(node, Filter) else None
+    return isinstance(predicate, Literal) and predicate.value is True
 
 
 def _read(node: LogicalPlan, wanted: Names) -> LogicalPlan:
-    """A projection with what is wanted of it, and of those below what it reads; OVER without the
-    other calls."""
+    """A projection with its columns `wanted` over those below with what it reads; an OVER without
+    the calls that nobody wants."""
     if _keeps_all(node):
         return _read(node.inputs[0], wanted)
     if isinstance(node, Project):
@@ -54,8 +54,8 @@ def _read(node: LogicalPlan, wanted: Names) -> LogicalPlan:
         node = node if len(kept) == len(node.items) else replace(node, items=kept)
         return node.with_inputs([_read(node.input, node.reads(frozenset(node.schema.names), 0))])
     if isinstance(node, Over):
-        left = node.pruned(wanted)
-        if not left.calls:
+        pruned = node.pruned(wanted)
+        if not pruned.calls:
             return _read(node.input, wanted)
-        return node if len(left.calls) == len(node.calls) else left
+        return node if len(pruned.calls) == len(node.calls) else pruned
     return node
