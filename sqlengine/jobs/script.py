@@ -1,5 +1,4 @@
-"""What the statements of one job say, one after the other: definitions, settings, and the plans of
-its INSERTs."""
+"""Runs the statements of one job's text in order: definitions, settings, and plans of INSERTs."""
 
 from __future__ import annotations
 
@@ -62,7 +61,11 @@ from udf.user import UserFunction
 
 @dataclass
 class Script:
-    """What the statements of one job have said so far."""
+    """The result of a job's statements so far.
+
+    `pinned`, `modules`: contents of users' modules, those of an earlier start and those used now;
+    `traced`: keep the `traces` of plans for EXPLAIN; `inserts`: the number of INSERTs; `objects`:
+    permanent objects that the job defines; `uses`: names of objects that it refers to."""
 
     name: str
     catalog: Catalog
@@ -80,7 +83,8 @@ class Script:
     functions: dict[str, UserFunction] = field(default_factory=dict)
 
     def load(self, statement: CreateFunction) -> UserFunction:
-        """What a CREATE FUNCTION names; one module has one content throughout the job."""
+        """Loads the function that CREATE FUNCTION names; a module has one content throughout the
+        job."""
         if self.library is None:
             raise UnsupportedError(
                 "functions of users cannot be loaded here", position=statement.position
@@ -92,7 +96,7 @@ class Script:
 
 
 def apply(script: Script, statement: Statement) -> None:
-    """Plans one statement. SqlError has its place."""
+    """Runs one statement. SqlError with its position in the script."""
     try:
         refuse(statement)
         match statement:
@@ -104,11 +108,11 @@ def apply(script: Script, statement: Statement) -> None:
                 script.catalog = use(script.catalog, statement)
                 _use_database(script, (script.catalog.catalog, script.catalog.database, ""))
             case CreateTable() if statement.query is not None:
-                _insert(script, _split(script, statement))
+                _insert(script, _create_as(script, statement))
             case CreateTable() | CreateView() | CreateFunction():
                 _define(script, statement)
             case CreateDatabase() | CreateCatalog():
-                _contain(script, statement)
+                _define_container(script, statement)
             case Alter(kind=Kind.TABLE | Kind.VIEW):
                 _alter(script, statement)
             case Drop(kind=Kind.TABLE | Kind.VIEW | Kind.FUNCTION):
@@ -125,6 +129,7 @@ def apply(script: Script, statement: Statement) -> None:
 
 
 def _set(script: Script, key: str, value: str) -> None:
+    """Checks what has a meaning for jobs at once, and not only when an INSERT reads it."""
     script.settings[key] = value
     policy_of(script.settings)
     if key == LIMIT:
@@ -139,13 +144,15 @@ def _set(script: Script, key: str, value: str) -> None:
 
 
 def use(catalog: Catalog, statement: Use) -> Catalog:
-    """After USE; refuses a catalog or database that does not exist."""
+    """The catalog after USE. UnknownObject for a catalog or a database that does not exist."""
     name = statement.name
     if statement.catalog:
         if not has_catalog(catalog, name):
             raise UnknownObject(f"catalog '{name[0]}' does not exist", position=statement.position)
-        held = catalog.objects.get((name[0], "", ""))
-        default = held.default_database if isinstance(held, Container) else DEFAULT_DATABASE
+        container = catalog.objects.get((name[0], "", ""))
+        default = DEFAULT_DATABASE
+        if isinstance(container, Container):
+            default = container.default_database
         same = name[0] == catalog.catalog
         return catalog if same else catalog.with_use(catalog=name[0], database=default)
     target = database_of(catalog, name)
@@ -155,33 +162,34 @@ def use(catalog: Catalog, statement: Use) -> Catalog:
 
 
 def drop_temporary(catalog: Catalog, statement: Drop) -> Catalog:
-    """After DROP of a job's own object. What all share goes with the job that defines it."""
-    held = held_object(catalog, statement)
-    if held is None:
+    """The catalog after DROP of a job's temporary object. JobError for a permanent one, which is
+    removed together with the job that defines it."""
+    item = dropped_object(catalog, statement)
+    if item is None:
         if statement.if_exists:
             return catalog
         raise UnknownObject(
             f"{statement.kind.lower()} '{'.'.join(statement.name)}' does not exist",
             position=statement.subject,
         )
-    if not held.temporary:
+    if not item.temporary:
         raise JobError(
-            f"'{held.name[2]}' belongs to the job that defines it",
+            f"'{item.name[2]}' belongs to the job that defines it",
             hint="remove that job ('sql remove JOB'), or use CREATE TEMPORARY for a private object",
         )
-    return catalog.drop(held.name)
+    return catalog.drop(item.name)
 
 
-def held_object(catalog: Catalog, statement: Drop) -> CatalogObject | None:
-    """What DROP names, if it is there."""
+def dropped_object(catalog: Catalog, statement: Drop) -> CatalogObject | None:
+    """The object that DROP names; None where there is none."""
     if statement.kind == "FUNCTION":
         name = catalog.resolve_function(statement.name, system=statement.system)
         return catalog.temporary.get(name) or (
             None if statement.temporary else catalog.objects.get(name)
         )
-    held = catalog.get(statement.name)
+    item = catalog.get(statement.name)
     kinds: dict[str, type[CatalogObject]] = {"TABLE": Table, "VIEW": View}
-    return held if isinstance(held, kinds[statement.kind]) else None
+    return item if isinstance(item, kinds[statement.kind]) else None
 
 
 def _define(script: Script, statement: CreateTable | CreateView | CreateFunction) -> None:
@@ -211,15 +219,16 @@ def _bound(
     return bind(statement, script.catalog, script.settings)
 
 
-def _contain(script: Script, statement: CreateDatabase | CreateCatalog) -> None:
-    """Several jobs may make one database, each in the same words, or with IF NOT EXISTS."""
-    made = described(script.catalog, statement)
-    held = script.catalog.objects.get(made.name)
-    if isinstance(held, Container) and statement.if_not_exists:
-        made = held
-    script.catalog = script.catalog.put(made)
-    script.objects.append(made)
-    _use_database(script, made.name)
+def _define_container(script: Script, statement: CreateDatabase | CreateCatalog) -> None:
+    """Defines a catalog or a database. Several jobs may define the same one, each in equal words or
+    with IF NOT EXISTS."""
+    container = described(script.catalog, statement)
+    existing = script.catalog.objects.get(container.name)
+    if isinstance(existing, Container) and statement.if_not_exists:
+        container = existing
+    script.catalog = script.catalog.put(container)
+    script.objects.append(container)
+    _use_database(script, container.name)
 
 
 def _use_database(script: Script, name: Identifier) -> None:
@@ -227,13 +236,14 @@ def _use_database(script: Script, name: Identifier) -> None:
     script.uses |= {(*name[:2], ""), (name[0], "", "")} & script.catalog.objects.keys()
 
 
-def _split(script: Script, statement: CreateTable) -> Insert:
-    """Defines the table of CREATE TABLE … AS; what is left to do. The job that made it may replace
-    it."""
+def _create_as(script: Script, statement: CreateTable) -> Insert:
+    """Defines the table of CREATE TABLE … AS and returns the INSERT into it. The job that defined
+    the table may replace it."""
     table, insert = bind_create_as(statement, script.catalog, script.settings, job=script.name)
-    held = script.catalog.permanent(statement.name)
-    own = next((o for o in script.objects if held is not None and o.name == held.name), None)
-    if isinstance(held, Table) and statement.if_not_exists:
+    existing = script.catalog.permanent(statement.name)
+    name = None if existing is None else existing.name
+    own = next((o for o in script.objects if o.name == name), None)
+    if isinstance(existing, Table) and statement.if_not_exists:
         return replace(insert, columns=(), places=())
     if own is not None and statement.replace:
         script.objects.remove(own)
@@ -250,11 +260,12 @@ def _split(script: Script, statement: CreateTable) -> Insert:
 
 
 def _alter(script: Script, statement: Alter) -> None:
-    """ALTER of what the job itself has defined; the statements behind it see it as it is then."""
-    held = script.catalog.permanent(statement.name)
-    if held is not None and all(o.name != held.name for o in script.objects):
+    """Alters an object that the job itself has defined, for the statements behind it. JobError for
+    an object of another job."""
+    existing = script.catalog.permanent(statement.name)
+    if existing is not None and all(o.name != existing.name for o in script.objects):
         raise JobError(
-            f"'{held.name[2]}' belongs to the job that defines it",
+            f"'{existing.name[2]}' belongs to the job that defines it",
             hint="change its definition there: submit that job again",
         )
 
@@ -276,9 +287,10 @@ def _alter(script: Script, statement: Alter) -> None:
 
 
 def _validate(table: Table, statement: CreateTable | None) -> None:
-    """Flink finds a wrong option when the table is used; the author of a job wants to know now, and
-    where it stands. An option of a format is called without the name of the format. A table without
-    any option is one for LIKE."""
+    """Checks a table's options where it is defined: Flink does so when the table is used, but the
+    author of a job wants to know now. OptionError with the option's position.
+
+    A table without any option is a template for LIKE."""
     if not table.options:
         return
     check_connector(table)
@@ -287,7 +299,7 @@ def _validate(table: Table, statement: CreateTable | None) -> None:
     except OptionError as error:
         if statement is None:
             raise
-        prefix = f"{table.options.get('format')}."
+        prefix = f"{table.options.get('format')}."  # the error names a format's option without it
         places = {key.removeprefix(prefix): p for key, p in statement.option_places.items()}
         if "type" in places:
             places.setdefault("connector", places["type"])
@@ -295,6 +307,7 @@ def _validate(table: Table, statement: CreateTable | None) -> None:
 
 
 def _insert(script: Script, statement: Insert | StatementSet) -> None:
+    """Plans INSERTs, and notes what they refer to."""
     planned = plan(
         statement,
         script.catalog,
@@ -332,27 +345,26 @@ def _call(script: Script, function: Function) -> None:
 
 
 def expressions_of(statement: CreateTable | CreateView | CreateFunction) -> list[exp.Expression]:
-    """Queries and expressions in a definition."""
+    """The queries and expressions in a definition."""
     if isinstance(statement, CreateView):
         return [statement.query]
     if isinstance(statement, CreateFunction):
         return []
-    found = [c.expression for c in statement.columns if c.expression is not None]
-    return [*found, statement.watermark.expression] if statement.watermark else found
+    computed = [c.expression for c in statement.columns if c.expression is not None]
+    return [*computed, statement.watermark.expression] if statement.watermark else computed
 
 
 def called(query: exp.Expression, catalog: Catalog) -> list[Function]:
-    """Functions of users that a query calls."""
-    found = (user_function(call, catalog) for call in query.find_all(exp.Anonymous))
-    return [f for f in found if f is not None]
+    """The users' functions that a query calls."""
+    functions = (user_function(call, catalog) for call in query.find_all(exp.Anonymous))
+    return [f for f in functions if f is not None]
 
 
 def _names(query: exp.Expression, catalog: Catalog) -> set[Identifier]:
-    """Tables and views that a query names (names of its own CTEs are among them, but stand for no
-    object)."""
-    found = set()
+    """The tables and views that a query names, and its CTEs, whose names stand for no object."""
+    names = set()
     for table in query.find_all(exp.Table):
         parts = tuple(p.name for p in table.parts if isinstance(p, exp.Identifier))
         if 1 <= len(parts) <= 3:
-            found.add(catalog.resolve(parts))
-    return found
+            names.add(catalog.resolve(parts))
+    return names

@@ -1,4 +1,4 @@
-"""Runs a script in this process, statement by statement: what `sql run` does, and tests."""
+"""Runs a script in this process, statement by statement, for `sql run` and tests."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ from sqlengine.executors.sources import require_bounded
 from sqlengine.executors.storage import RunnerOptions
 from sqlengine.functions.library import Library
 from sqlengine.jobs.explanation import explain_sinks
-from sqlengine.jobs.script import called, expressions_of, held_object, use
+from sqlengine.jobs.script import called, dropped_object, expressions_of, use
 from sqlengine.snapshots.savepoint_files import PATHS
 from udf.user import UserFunction
 
@@ -69,32 +69,37 @@ SCRIPT = "script"
 
 
 class Output(Protocol):
-    """Where the results of statements go, by the statement's number in the script, counted from
-    0."""
+    """Takes the results of statements, by the statement's number in the script from 0 on."""
 
-    def schema(self, stmt: int, schema: Schema) -> None: ...
+    def schema(self, stmt: int, schema: Schema) -> None:
+        """Announces the columns of a query's rows."""
 
-    def rows(self, stmt: int, batch: Batch) -> None: ...
+    def rows(self, stmt: int, batch: Batch) -> None:
+        """Takes more rows of a query."""
 
-    def done(self, stmt: int, message: str) -> None: ...
+    def done(self, stmt: int, message: str) -> None:
+        """Says that a statement without rows has run."""
 
-    def error(self, stmt: int, error: SqlError) -> None: ...
+    def error(self, stmt: int, error: SqlError) -> None:
+        """Takes the error of a statement; the statements behind it run all the same."""
 
 
 class Runner(Protocol):
-    """How a session runs statements: embedded here, or on Spark."""
+    """Runs the planned statements of a session: embedded here, or on Spark."""
 
     def run(
         self, sinks: Sequence[Sink], settings: Mapping[str, str], emit: Callable[[Batch], None]
     ) -> int:
-        """Runs until all sources are read to their end; gives the number of rows read."""
+        """Runs until all sources have ended, passes a query's rows to `emit`, and returns the
+        number of rows read."""
 
 
 @dataclass
 class EmbeddedRunner:
     """Runs a graph in this thread, without epoch log and checkpoints: a killed script begins anew.
-    Each run writes as a writer of its own, since its epochs begin at 1 and sinks drop epochs that a
-    writer repeats."""
+
+    Each run has a writer name of its own: its epochs begin at 1, and sinks drop epochs that a
+    writer repeats. `idle` is called when no source has rows."""
 
     environment: Environment
     factory: OperatorFactory
@@ -135,8 +140,8 @@ class EmbeddedRunner:
 
 @dataclass
 class Session:
-    """What the statements of a script have said so far. Mini-batch is off unless the script sets
-    it."""
+    """Executes the statements of a script: definitions change the catalog and settings, queries and
+    INSERTs run to their end. Mini-batch is off unless the script sets it."""
 
     runner: Runner
     output: Output
@@ -146,7 +151,7 @@ class Session:
     modules: tuple[str, ...] = (modules.CORE,)
 
     def run(self, text: str, file: str | None = None) -> bool:
-        """Runs all statements, also those behind a failing one. True when none failed."""
+        """Runs all statements, also those behind a failing one. True if none failed."""
         good = True
         for number, item in enumerate(parse_pieces(text, file=file)):
             try:
@@ -167,7 +172,7 @@ class Session:
             case Insert() | StatementSet():
                 self._insert(number, statement)
             case CreateTable() if statement.query is not None:
-                self._create_as(number, statement)
+                self._insert(number, self._create_as(statement))
             case Explain():
                 self._explain(number, statement)
             case Show() | ShowCreate() | Describe():
@@ -178,18 +183,14 @@ class Session:
 
     def _define(self, statement: Statement) -> None:
         match statement:
-            case Set(key=str() as key):
-                self.settings[key] = _setting(key, statement.value or "")
-            case Set():
-                pass
-            case Reset():
-                self.settings = {
-                    k: v for k, v in self.settings.items() if statement.key and k != statement.key
-                }
+            case Set() | Reset():
+                self._configure(statement)
             case Use():
                 self.catalog = use(self.catalog, statement)
             case UseModules() | LoadModule() | UnloadModule():
                 self.modules = modules.after(self.modules, statement)
+            case Drop():
+                self._drop(statement)
             case CreateTable() | CreateView() | CreateFunction():
                 self._create(statement)
             case CreateDatabase() | CreateCatalog():
@@ -198,22 +199,28 @@ class Session:
                 self.catalog = altered_function(self.catalog, statement, self._load)
             case Alter():
                 self.catalog = after(self.catalog, statement, self._bound_in)
-            case Drop(kind=Kind.DATABASE | Kind.CATALOG):
-                self.catalog = without_container(self.catalog, statement)
-            case Drop():
-                self._drop(statement)
+
+    def _configure(self, statement: Set | Reset) -> None:
+        """Applies SET, which without a key changes nothing, or RESET, which then clears all."""
+        if isinstance(statement, Set):
+            if statement.key is not None:
+                self.settings[statement.key] = _setting(statement.key, statement.value or "")
+        elif statement.key:
+            self.settings = {k: v for k, v in self.settings.items() if k != statement.key}
+        else:
+            self.settings = {}
 
     def _create(self, statement: CreateTable | CreateView | CreateFunction) -> None:
         if isinstance(statement, CreateFunction):
-            item = bind(statement, self.catalog, self.settings, job=SCRIPT, load=self._load)
-            self.catalog = self.catalog.put(item, if_not_exists=statement.if_not_exists)
+            function = bind(statement, self.catalog, self.settings, job=SCRIPT, load=self._load)
+            self.catalog = self.catalog.put(function, if_not_exists=statement.if_not_exists)
             return
-        made = self._bound_in(statement, self.catalog)
-        held = self.catalog.temporary if made.temporary else self.catalog.objects
-        if statement.if_not_exists and isinstance(held.get(made.name), Table | View):
+        item = self._bound_in(statement, self.catalog)
+        objects = self.catalog.temporary if item.temporary else self.catalog.objects
+        if statement.if_not_exists and isinstance(objects.get(item.name), Table | View):
             return
-        check_new(self.catalog, made, statement.subject or statement.position)
-        self.catalog = refreshed(self.catalog.put(made), made.name, self._bound_in)
+        check_new(self.catalog, item, statement.subject or statement.position)
+        self.catalog = refreshed(self.catalog.put(item), item.name, self._bound_in)
 
     def _bound_in(self, statement: CreateTable | CreateView, catalog: Catalog) -> Table | View:
         self._activate(expressions_of(statement))
@@ -225,33 +232,30 @@ class Session:
             self.library.activate([sink.user])
         return table
 
-    def _split(self, statement: CreateTable) -> Insert:
-        """Creates the table of CREATE TABLE … AS; what is left to do. One that is there already
-        takes the rows."""
+    def _create_as(self, statement: CreateTable) -> Insert:
+        """Creates the table of CREATE TABLE … AS and returns the INSERT into it; with IF NOT EXISTS
+        a table that exists takes the rows."""
         assert statement.query is not None
         self._activate([statement.query])
         settings = {MINI_BATCH: "false", **self.settings}
         table, insert = bind_create_as(statement, self.catalog, settings, job=SCRIPT)
-        held = self.catalog.permanent(statement.name)
-        if statement.if_not_exists and isinstance(held, Table):
+        existing = self.catalog.permanent(statement.name)
+        if statement.if_not_exists and isinstance(existing, Table):
             return replace(insert, columns=(), places=())
         if statement.replace:
-            self._make_room(statement, held)
+            self._drop_replaced(statement, existing)
         self._create(table)
         return insert
 
-    def _make_room(self, statement: CreateTable, held: CatalogObject | None) -> None:
-        if isinstance(held, Table):
-            self.catalog = self.catalog.drop(held.name)
+    def _drop_replaced(self, statement: CreateTable, existing: CatalogObject | None) -> None:
+        if isinstance(existing, Table):
+            self.catalog = self.catalog.drop(existing.name)
         elif not statement.create:
             name = ".".join(statement.name)
             hint = "write CREATE OR REPLACE TABLE"
             raise UnknownObject(
                 f"table '{name}' does not exist", hint=hint, position=statement.position
             )
-
-    def _create_as(self, number: int, statement: CreateTable) -> None:
-        self._insert(number, self._split(statement))
 
     def _load(self, statement: CreateFunction) -> UserFunction:
         if self.library is None:
@@ -261,21 +265,21 @@ class Session:
         return self.library.load(statement, {})
 
     def _activate(self, queries: Iterable[exp.Expression]) -> None:
-        """Makes the functions of users that are called here callable."""
+        """Starts the workers of the users' functions that these queries call."""
         users = {f.user.identity: f.user for q in queries for f in called(q, self.catalog)}
         if users and self.library is not None:
             self.library.activate(users.values())
 
     def _drop(self, statement: Drop) -> None:
-        held = held_object(self.catalog, statement)
-        if held is not None and held.temporary is statement.temporary:
-            catalog = self.catalog.drop(held.name)
-            self.catalog = (
-                refreshed(catalog, held.name, self._bound_in)
-                if isinstance(held, Table | View)
-                else catalog
-            )
-        elif held is not None and held.temporary:
+        if statement.kind in (Kind.DATABASE, Kind.CATALOG):
+            self.catalog = without_container(self.catalog, statement)
+            return
+        item = dropped_object(self.catalog, statement)
+        if item is not None and item.temporary is statement.temporary:
+            self.catalog = self.catalog.drop(item.name)
+            if isinstance(item, Table | View):
+                self.catalog = refreshed(self.catalog, item.name, self._bound_in)
+        elif item is not None and item.temporary:
             hint = f"write DROP TEMPORARY {statement.kind.words}"
             raise PlanError(
                 f"'{statement.name[-1]}' is temporary", hint=hint, position=statement.subject
@@ -320,7 +324,7 @@ class Session:
         catalog, explained = self.catalog, statement.statement
         try:
             if isinstance(explained, CreateTable):
-                explained = self._split(explained)
+                explained = self._create_as(explained)
             planned = self._plan(explained, traced=True)
         finally:
             self.catalog = catalog  # EXPLAIN CREATE TABLE … AS creates no table
@@ -343,7 +347,7 @@ class Session:
 
 
 def _setting(key: str, value: str) -> str:
-    """The value, where the key has a meaning for a script."""
+    """The value of a setting. UnsupportedError for one that only a server can follow."""
     if key in PATHS:
         hint = "submit the script to a server: 'sql submit'"
         raise UnsupportedError(
