@@ -138,9 +138,8 @@ def _cost(broker: Broker, size: int, packed: Compression, clock: Callable[[], fl
         count += size
     wall, cpu = time.perf_counter() - wall, clock() - cpu
     read, found, reading = clock(), 0, time.perf_counter()
-    while (
-        time.perf_counter() < reading + SECONDS
-    ):  # again from the beginning, so that there is something to measure
+    # Again from the beginning, so that there is something to measure.
+    while time.perf_counter() < reading + SECONDS:
         found += _read_all(broker, name)
     read = clock() - read
     held = _read_all(broker, name)

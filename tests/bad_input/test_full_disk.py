@@ -71,9 +71,8 @@ def outlive(
     user.fired()
     shrink()
     taken = fill(user)
-    if not ready(
-        user
-    ):  # without space for another event there may be enough for what comes of the last one
+    # Without space for another event there may be enough for what comes of the last one.
+    if not ready(user):
         told = user.refused(lambda: user.client.get("/readyz"))
         assert any(
             t in told.message

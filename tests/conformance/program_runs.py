@@ -133,9 +133,8 @@ def _ways(program: Program) -> list[Way]:
         Way("row by row", rows, folded, exact=not (folded and program.restores)),
         Way("in batches", DEFAULT_ROWS, mini_batch=True, exact=False),
     ]
-    if (
-        program.restores and "LookupJoin" in program.group
-    ):  # what a look-up finds depends on when it looks
+    # What a look-up finds depends on when it looks.
+    if program.restores and "LookupJoin" in program.group:
         return [restored]
     return [*ways, restored] if program.restores else ways
 
@@ -240,9 +239,8 @@ def run(program: Program, way: Way, statements: Iterable[str]) -> Ran:
                 runner.close()
                 runner = _runner(ran, store, way, clock, RESTARTED)
         _go(ran, runner, program.sources, "after" if program.restores else "all")
-        if (
-            program.restores
-        ):  # the job of such a program goes on: its timers go off before its tables end
+        # The job of such a program goes on: its timers go off before its tables end.
+        if program.restores:
             clock.now_ms += PAUSE_MS
             _end(ran, runner, program.sources)
     finally:

@@ -53,9 +53,8 @@ def settings_of(
     if switch and flags and (not batched or len(flags) > 1):
         settings[switch] = _text(flags[0])
     settings.setdefault(WATERMARK_INTERVAL, "200 ms")
-    if not group.startswith(
-        "SinkTest"
-    ):  # Flink restores compiled plans, which are not checked any more
+    # Flink restores compiled plans, which are not checked any more.
+    if not group.startswith("SinkTest"):
         settings.setdefault("table.exec.sink.require-on-conflict", "false")
     if not batched:
         return settings, None

@@ -97,11 +97,12 @@ def test_what_nobody_touches_is_forgotten_in_time(
     between(life)
     life.feed(105)
     assert (life.wrote("counted")[-1], life.wrote("hinted")[-1]) == (4, 4)
+    # A's first row is forgotten.
     assert sorted(map(str, life.wrote("out"))) == [
         "102",
         "102",
         "105",
-    ]  # a's first row is forgotten
+    ]
     life.now += 11_000
     between(life)
     life.feed(9)

@@ -41,10 +41,11 @@ def test_names_that_come_back_do_not_double_what_the_job_was(tmp_path: Path) -> 
     for turn in range(12):
         old, new = ("one", "two") if turn % 2 == 0 else ("two", "one")
         assert engine.change(Request(Origin.SDK, renames={old: new}))[new].status == "renamed"
+    # One more with each turn.
     assert [len(engine.history(name)) for name in ("one", "two")] == [
         8,
         7,
-    ]  # one more with each turn
+    ]
     assert [v.sql[-6:] for v in engine.history("one")] == ["id > 1", *["id > 2"] * 7]
     assert engine.job("one").version == 8
     engine.rollback("one", 1)

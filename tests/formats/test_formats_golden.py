@@ -68,9 +68,8 @@ def same(ours: Any, flinks: Any, kind: DataType) -> bool:
         if kind.root is Root.FLOAT:
             ours, flinks = float(np.float32(ours)), float(np.float32(flinks))
         return (math.isnan(ours) and math.isnan(flinks)) or ours == flinks
-    if (
-        kind.root is Root.MAP and ours is not None and flinks is not None
-    ):  # which is shown in another order
+    # Which is shown in another order.
+    if kind.root is Root.MAP and ours is not None and flinks is not None:
         return sorted(ours) == sorted(flinks)
     return ours == flinks
 

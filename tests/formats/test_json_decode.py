@@ -313,9 +313,8 @@ def test_batches_do_not_matter(records: list[bytes], schema: Schema) -> None:
     for _ in range(2):
         decoded = decoder.decode(pa.array(records, pa.binary()))
         places = list(range(len(records))) if decoded.rows is None else decoded.rows.tolist()
-        assert str(list(zip(places, rows(decoded), strict=True))) == str(
-            expected
-        )  # NaN is not equal to itself
+        # NaN is not equal to itself.
+        assert str(list(zip(places, rows(decoded), strict=True))) == str(expected)
         assert [(b.row, b.reason) for b in decoded.bad] == bad
 
 

@@ -284,11 +284,10 @@ def _value(rng: Random, kind: str) -> Any:
     return rng.choice(_VALUES[kind])
 
 
+# Sums are exact, in whatever order.
 _VALUES: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT"), (-1, 0, 1, 2, 3, 4, 5)),
-    **dict.fromkeys(
-        ("FLOAT", "DOUBLE"), (0.0, -0.0, 0.5, 1.5, -2.25, 4.0)
-    ),  # sums are exact, in whatever order
+    **dict.fromkeys(("FLOAT", "DOUBLE"), (0.0, -0.0, 0.5, 1.5, -2.25, 4.0)),
     "DECIMAL": (0.0, 1.5, -2.25, 10.0, 1.5, 999.99),
     "STRING": STRINGS,
     "BYTES": ("YQ==", "YWI=", ""),

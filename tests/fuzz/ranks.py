@@ -43,9 +43,8 @@ def _condition(make: Making, source: Relation) -> tuple[str, bool]:
         return make.rng.choice(("= 1", "<= 1", "< 2")), True
     limit = make.rng.randint(2, 4)
     forms = [f"<= {limit}", f"< {limit + 1}"]
-    if (
-        not source.updating
-    ):  # Flink does not find again what it has told of behind an offset, when that is taken back
+    # Flink does not find again what it has told of behind an offset, when that is taken back.
+    if not source.updating:
         forms += [f"= {limit + 1}", f"BETWEEN 2 AND {limit + 1}"]
     return make.rng.choice(forms), False
 

@@ -36,9 +36,8 @@ def table_function(make: Making, source: Relation) -> tuple[str, list[str] | Non
             data += f" PARTITION BY {keys[0]}" if keys else ""
             spans = {"GAP": _seconds(step)}
     arguments = {"DATA": data, "TIMECOL": time, **spans}
-    by_name = (
-        make.chance(0.1) and not moved
-    )  # OFFSET is a keyword, which Flink does not take for a name
+    # OFFSET is a keyword, which Flink does not take for a name.
+    by_name = make.chance(0.1) and not moved
     texts = (
         [f"{name} => {x}" for name, x in arguments.items()] if by_name else list(arguments.values())
     )

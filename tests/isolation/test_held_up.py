@@ -77,9 +77,8 @@ def test_a_sink_whose_database_is_locked_holds_up_its_own_job_alone(
         while engine.job("slow").graph == MAIN:
             other.execute("BEGIN IMMEDIATE")
             append_one()
-            time.sleep(
-                0.5
-            )  # so long the sink waits, if it has come to it; else it does so in the next round
+            # So long the sink waits, if it has come to it; else it does so in the next round.
+            time.sleep(0.5)
             other.execute("COMMIT")
             eventually(lambda: written() == list(range(number)), "the sink goes on")
         assert engine.job("slow").cause is Cause.SINK

@@ -158,9 +158,8 @@ def test_a_job_that_has_read_on_where_it_came_to_stays_there(
 
 def begun(folder: Path, batch: int) -> Engine:
     """A life in which all that was fed has been read, and this batch, too."""
-    engine = open_engine(
-        folder, "topic"
-    )  # which has nothing of a graph before its first checkpoint
+    # Which has nothing of a graph before its first checkpoint.
+    engine = open_engine(folder, "topic")
     submit_tables(engine, folder)
     for name in [n for n in JOBS if n not in engine.log.jobs]:
         engine.submit(name, JOBS[name])

@@ -218,9 +218,8 @@ def test_a_join_is_that_of_the_rows_that_are_there(
     assert left_over(single) == case.result(left, right)
     assert sorted(run(case, told, most), key=repr) == sorted(single, key=repr)
     assert left_over(run(case, told, most, restart)) == case.result(left, right)
-    with (
-        pytest.MonkeyPatch.context() as patch
-    ):  # as if these were too many pairs to be held at once
+    # As if these were too many pairs to be held at once.
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sqlengine.operators.joins.rows.MOST_PAIRS", 2)
         assert sorted(run(case, told, most), key=repr) == sorted(single, key=repr)
 

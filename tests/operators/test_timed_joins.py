@@ -125,9 +125,8 @@ def test_batches_and_restarts_change_nothing(
     single = run(lambda: make(kind), rows, 1)
     assert run(lambda: make(kind), rows, most) == single
     assert run(lambda: make(kind), rows, most, restart) == single
-    with (
-        pytest.MonkeyPatch.context() as patch
-    ):  # as if these were too many pairs to be held at once
+    # As if these were too many pairs to be held at once.
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sqlengine.operators.joins.rows.MOST_PAIRS", 2)
         assert run(lambda: make(kind), rows, most) == single
 

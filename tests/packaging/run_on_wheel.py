@@ -95,9 +95,8 @@ def main(arguments: list[str]) -> int:
         work.mkdir()
         copy_tests(work)
         if (ROOT.parent / "shared").is_dir():
-            (folder / "shared").symlink_to(
-                ROOT.parent / "shared"
-            )  # beside the tests, as in the repository
+            # Beside the tests, as in the repository.
+            (folder / "shared").symlink_to(ROOT.parent / "shared")
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
         return subprocess.run(
             [python, "-m", "pytest", "tests", *arguments], cwd=work, env=environment

@@ -264,7 +264,6 @@ class Crew(ABC):
             assert time.monotonic() - since < PATIENCE_S, (
                 f"not all has come out: {missing}, {self.problems()}"
             )
-            time.sleep(
-                max(self.pause_s, looked_s)
-            )  # a look at all that has come out costs more than it takes to come
+            # A look at all that has come out costs more than it takes to come.
+            time.sleep(max(self.pause_s, looked_s))
             began = time.monotonic()

@@ -111,9 +111,8 @@ def _serve(asked: socket.socket, run: Run) -> NoReturn:
     for pid in running:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        os.waitpid(
-            pid, 0
-        )  # what it has used of the processors counts for who waits for this process
+        # What it has used of the processors counts for who waits for this process.
+        os.waitpid(pid, 0)
     os._exit(0)
 
 

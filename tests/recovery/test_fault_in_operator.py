@@ -55,9 +55,8 @@ def test_a_running_graph_goes_on_without_the_jobs_behind_the_fault(tmp_path: Pat
     append(engine, 1001, 1004, 2001)  # 1001 is the first of h2
     _wait_for(engine, "good", 2)
     assert of_job(engine, "good") == [2, 3]
-    eventually(
-        lambda: engine.job("bad").state is JobState.FAILED
-    )  # it is written down once the graph goes on
+    # It is written down once the graph goes on.
+    eventually(lambda: engine.job("bad").state is JobState.FAILED)
     bad = engine.job("bad")
     assert "internal error in WindowAggregate: ZeroDivisionError: put there by hand" in (
         bad.reason or ""
@@ -75,18 +74,16 @@ def test_a_recovery_goes_on_without_the_jobs_behind_the_fault(
     append(engine, 0, 999, 1001, 2001)
     step(engine)
     die(engine)
-    request.getfixturevalue(
-        "fault"
-    )  # the epoch went well, and does not in the version that repeats it
+    # The epoch went well, and does not in the version that repeats it.
+    request.getfixturevalue("fault")
     engine = open_engine(tmp_path)
     assert engine.job("bad").state is JobState.FAILED
     assert engine.job("good").state is JobState.RUNNING
     append(engine, 3001)
     step(engine)
     assert of_job(engine, "good") == [2, 1, 1]
-    engine.submit(
-        "bad", WINDOW.format(name="bad")
-    )  # its next version is not at fault, also in the next recovery
+    # Its next version is not at fault, also in the next recovery.
+    engine.submit("bad", WINDOW.format(name="bad"))
     append(engine, 4001, 5001)
     step(engine)
     die(engine)

@@ -248,11 +248,12 @@ def test_a_version_that_a_death_kept_from_being_whole_is_given_up(
     monkeypatch.setattr(filesystem_reloaded, "_FEWEST", 10)
     monkeypatch.setattr(filesystem_reloaded, "_PIECE", 7)
     append = EmbeddedBroker.append
+    # Among changes, behind the first piece of a whole version, before its last one.
     for death in (
         8,
         13,
         16,
-    ):  # among changes, behind the first piece of a whole version, before its last one
+    ):
         life = Life(tmp_path / str(death))
         life.write(*version(0))
         left = death

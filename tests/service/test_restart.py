@@ -39,9 +39,8 @@ def test_three_lives(tmp_path: Path) -> None:
         assert server.said().splitlines()[-1].endswith("stopped")
 
     (data / "jobs" / "file.sql").rename(data / "jobs" / "renamed.sql")
-    (data / "jobs" / "window.sql").rename(
-        data / "jobs" / "windows.sql"
-    )  # its half-full window goes along
+    # Its half-full window goes along.
+    (data / "jobs" / "window.sql").rename(data / "jobs" / "windows.sql")
     for end in (signal.SIGKILL, signal.SIGINT):
         with Process(data) as server:
             again = server.user()

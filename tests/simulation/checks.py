@@ -97,9 +97,8 @@ def _check_rows(life: Life, node: Node) -> None:
     running = {c.name: c.sql for c in changes}
     for job, sql in running.items():
         mine = sorted(found.pop(job, []))
-        if job == "ticks" or (
-            job == "window" and life.late
-        ):  # chance decides what is late, and the clock when
+        # Chance decides what is late, and the clock when.
+        if job == "ticks" or (job == "window" and life.late):
             continue
         if job in workload.JOBS or job in workload.REPLACED:
             wanted = expected(job, life.events)

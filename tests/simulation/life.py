@@ -185,9 +185,8 @@ class Life:
                 if n.engine is not None and n.engine.graphs.problem
             ]
             quiet = 0 if waiting or any(busy) or self.network.flying or problems else quiet + 1
-            if quiet == (
-                3 if self.world.kind == "parts" else 1
-            ):  # parts hear of each other by turns
+            # Parts hear of each other by turns.
+            if quiet == (3 if self.world.kind == "parts" else 1):
                 return
         raise AssertionError(f"it does not come to rest: {problems}")
 

@@ -233,9 +233,8 @@ def recorded(script: Script, events: Iterable[Mapping[str, Any]], out: Path) -> 
     """The oracle's events as they are kept: schemas, rows and errors."""
     kept = [{k: v for k, v in e.items() if k not in ("id", "file")} for e in events]
     failed = {e["stmt"] for e in kept if e["kind"] == "error"}
-    receipts = {
-        n for n, p in enumerate(script.pieces) if _CREATE_AS.match(p.sql)
-    }  # -1: rows that nobody counted
+    # -1: rows that nobody counted.
+    receipts = {n for n, p in enumerate(script.pieces) if _CREATE_AS.match(p.sql)}
     failed |= receipts
     kept = [
         e

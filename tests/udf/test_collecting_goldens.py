@@ -54,9 +54,8 @@ def same(found: Any, wanted: Any, root: Root) -> bool:
         return sorted(map(repr, found)) == sorted(map(repr, wanted))
     if root is Root.FLOAT and isinstance(wanted, float):
         return bool(np.float32(found) == np.float32(wanted))
-    if (
-        isinstance(wanted, int) and abs(wanted) > 2**53
-    ):  # computed in DOUBLE: parts differ in the last digit
+    # Computed in DOUBLE: parts differ in the last digit.
+    if isinstance(wanted, int) and abs(wanted) > 2**53:
         return bool(found == pytest.approx(wanted, rel=1e-14))
     return bool(found == wanted)
 

@@ -110,9 +110,8 @@ def test_what_is_taken_back_was_never_there(name: str, t: DataType, data: st.Dat
         rows = data.draw(st.lists(st.tuples(st.integers(0, 1), VALUES[t]), max_size=4))
         back = data.draw(st.lists(st.sampled_from(live + rows), max_size=3)) if live + rows else []
         back = [r for i, r in enumerate(back) if back[: i + 1].count(r) <= (live + rows).count(r)]
-        early = t != DOUBLE and data.draw(
-            st.booleans()
-        )  # what is taken back may come later in the batch
+        # What is taken back may come later in the batch.
+        early = t != DOUBLE and data.draw(st.booleans())
         for step in ([back, rows], [rows, back])[not early]:
             change(aggregate, acc, step, t, back=step is back)
         live += rows

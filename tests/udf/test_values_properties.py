@@ -128,9 +128,8 @@ def test_keys_are_equal_where_values_are(
         if data.draw(st.booleans()) and left is right
         else data.draw(PLAIN[right] | small if right.is_numeric else PLAIN[right])
     )
-    assume(
-        a != b or repr(a) == repr(b) or not isinstance(a, float)
-    )  # 0.0 and -0.0 are two keys, as in Flink
+    # 0.0 and -0.0 are two keys, as in Flink.
+    assume(a != b or repr(a) == repr(b) or not isinstance(a, float))
     columns = column([a], left), column([b], right)
     types = bind("=", pair).arg_types
     cast = [Vector(convert(c, s, t).values) for c, s, t in zip(columns, pair, types, strict=True)]
