@@ -39,7 +39,7 @@ def window_operator(plan: Windowed, owner: str) -> Operator:
         case WindowRank():
             return WindowRankOperator(plan, owner)
         case WindowJoin():
-            return WindowJoinOperator(plan, owner, in_turn=_take_turns(plan))
+            return WindowJoinOperator(plan, owner, aligned=_take_turns(plan))
         case EmittingAggregate():
             return EmittingAggregateOperator(plan, owner)
     if plan.session is not None:

@@ -21,7 +21,7 @@ class KeyChains:
     """Groups the rows of `table` by the key columns `names`, as linked lists of slots.
 
     A group has a number while it has rows; the numbers are local to this process, and no result may
-    depend on them. Whoever adds or removes rows calls `enter` or `leave`; `refresh` notices rows
+    depend on them. Whoever adds or removes rows calls `add` or `remove`; `refresh` notices rows
     that were loaded or dropped from outside.
     """
 
@@ -70,7 +70,7 @@ class KeyChains:
             at, current = at[more], following[more]
         return np.concatenate(which), np.concatenate(slots)
 
-    def enter(self, slots: IntArray, keys: Sequence[pa.Array]) -> None:
+    def add(self, slots: IntArray, keys: Sequence[pa.Array]) -> None:
         """Adds rows that have come into the table, each once, with their keys."""
         if not len(slots):
             return
@@ -88,7 +88,7 @@ class KeyChains:
         self._group[slots] = groups
         self._link(slots, groups)
 
-    def leave(self, slots: IntArray) -> None:
+    def remove(self, slots: IntArray) -> None:
         """Removes rows that are about to leave the table, each once."""
         if not len(slots):
             return
@@ -116,7 +116,7 @@ class KeyChains:
         self._hash = np.empty(0, np.uint64)
         self._count = 0
         live = self._table.live()
-        self.enter(live, [self._table.array(n, live) for n in self._names])
+        self.add(live, [self._table.array(n, live) for n in self._names])
 
     def _begin(self, slots: IntArray, hashes: npt.NDArray[np.uint64]) -> IntArray:
         """Allocates groups."""

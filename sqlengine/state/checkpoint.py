@@ -66,17 +66,17 @@ class Checkpointer:
         started = self._clock()
         changes = {name: table.changes(self._since.get(name, 0)) for name, table in tables.items()}
         self._writes = {name: table.writes for name, table in tables.items()}
-        gone = self._since.keys() - tables.keys()
+        dropped = self._since.keys() - tables.keys()
         self.counters[CHECKPOINT_PAUSE_US] += int((self._clock() - started) * 1e6)
         self.counters[CHECKPOINT_ROWS] += sum(
             c.puts.num_rows + c.removed.num_rows for c in changes.values()
         )
         if self._writer is None:
-            self._write(position, changes, gone)
+            self._write(position, changes, dropped)
             self._note(position, changes)
         else:
             self._flight = (
-                self._writer.submit(self._write, position, changes, gone),
+                self._writer.submit(self._write, position, changes, dropped),
                 position,
                 changes,
             )
@@ -88,12 +88,12 @@ class Checkpointer:
             self._flight[0].exception()
             self.finished()
 
-    def _write(self, position: Position, changes: dict[str, TableDelta], gone: set[str]) -> None:
+    def _write(self, position: Position, changes: dict[str, TableDelta], dropped: set[str]) -> None:
         started = self._clock()
         if self._before is not None:
             self._before()
         self._store.put(position, changes)
-        for name in gone:
+        for name in dropped:
             self._store.drop(name)
         self.counters[CHECKPOINT_WRITE_US] += int((self._clock() - started) * 1e6)
 

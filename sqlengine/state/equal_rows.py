@@ -68,7 +68,7 @@ class EqualRows(RowsTable):
         numbers = pa.array(np.arange(self._following, self._following + num_rows))
         self._following += num_rows
         slots, is_new = super().put(key, [*identity, numbers], values, num_rows)
-        self._alike.enter(slots)
+        self._alike.add_to_index(slots)
         return slots, is_new
 
     def take(
@@ -91,9 +91,9 @@ class EqualRows(RowsTable):
         self.table.mark(taken)
         return slots
 
-    def leave(self, slots: IntArray) -> None:
-        super().leave(slots)
-        self._alike.leave(slots)
+    def remove_from_index(self, slots: IntArray) -> None:
+        super().remove_from_index(slots)
+        self._alike.remove_from_index(slots)
 
     def _load(self) -> None:
         super()._load()

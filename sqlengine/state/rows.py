@@ -99,7 +99,7 @@ class RowsTable:
         self.table.mark(np.unique(slots))
         fresh = slots[is_new]
         if len(fresh):
-            self.enter(fresh)
+            self.add_to_index(fresh)
         return slots, is_new
 
     def take(
@@ -123,10 +123,10 @@ class RowsTable:
 
     def drop(self, slots: IntArray) -> None:
         """Removes rows; each slot is given once."""
-        self.leave(slots)
+        self.remove_from_index(slots)
         self.table.remove(slots)
 
-    def leave(self, slots: IntArray) -> None:
+    def remove_from_index(self, slots: IntArray) -> None:
         """Removes rows from the index; they stay in the table."""
         empty: list[int] = []
         for slot, group in zip(slots.tolist(), self._group_of[slots].tolist(), strict=True):
@@ -302,9 +302,9 @@ class RowsTable:
             1 + int(self.table.columns[ARRIVAL][live].max(initial=-1)) if self._numbered else 0
         )
         if len(live):
-            self.enter(self.table.in_order(live))
+            self.add_to_index(self.table.in_order(live))
 
-    def enter(self, slots: IntArray) -> None:
+    def add_to_index(self, slots: IntArray) -> None:
         """Adds rows to the index; they are given in order of arrival."""
         columns = self._columns([self._array(n, slots) for n in self.key.names])
         hashes = hash_rows(columns, len(slots))

@@ -45,21 +45,21 @@ def sort_keys(columns: Sequence[tuple[pa.Array, bool, bool]], count: int) -> lis
 
 
 def _encoded(values: pa.Array, descends: bool, nulls_first: bool) -> list[bytes]:
-    there = validity(values)
+    present = validity(values)
     # The leading byte decides where NULL is. It is not inverted: the position of NULL does not
     # depend on the direction.
     null, some = (b"\0", b"\1") if nulls_first else (b"\1", b"\0")
-    fixed = _fixed(values, there)
+    fixed = _fixed(values, present)
     if fixed is not None:
         if descends:
-            fixed = np.where(there[:, None], 255 - fixed, 0).astype(np.uint8)
-        marks = np.where(there, some[0], null[0]).astype(np.uint8)
+            fixed = np.where(present[:, None], 255 - fixed, 0).astype(np.uint8)
+        marks = np.where(present, some[0], null[0]).astype(np.uint8)
         return _rows(np.column_stack([marks, fixed]))
     encoded = _varying(values)
     if descends:
         # Inverted bytes sort in reverse only as no encoded text is a prefix of another: see _END.
         encoded = [m.translate(_INVERTED) for m in encoded]
-    return [some + m if ok else null for m, ok in zip(encoded, there.tolist(), strict=True)]
+    return [some + m if ok else null for m, ok in zip(encoded, present.tolist(), strict=True)]
 
 
 def _rows(matrix: _Bytes) -> list[bytes]:
@@ -67,7 +67,7 @@ def _rows(matrix: _Bytes) -> list[bytes]:
     return [buffer[i : i + width] for i in range(0, len(buffer), width)]
 
 
-def _fixed(values: pa.Array, there: BoolArray) -> _Bytes | None:
+def _fixed(values: pa.Array, present: BoolArray) -> _Bytes | None:
     """Returns big-endian bytes of one width that compare as the values do, zero for NULL.
 
     None where the values have no fixed width.
@@ -76,7 +76,7 @@ def _fixed(values: pa.Array, there: BoolArray) -> _Bytes | None:
     if pa.types.is_boolean(kind):
         return np.asarray(values.cast(pa.uint8()).fill_null(0))[:, None]
     if pa.types.is_decimal128(kind):
-        return _decimals(values, there)
+        return _decimals(values, present)
     if pa.types.is_temporal(kind):
         values = values.view(pa.int32() if kind.bit_width == 32 else pa.int64())
     if pa.types.is_integer(values.type):
@@ -93,10 +93,10 @@ def _fixed(values: pa.Array, there: BoolArray) -> _Bytes | None:
         words = np.where(negative, ~bits, bits | np.uint64(1 << 63))
     else:
         return None
-    return np.where(there, words, 0).astype(">u8").view(np.uint8).reshape(-1, 8)
+    return np.where(present, words, 0).astype(">u8").view(np.uint8).reshape(-1, 8)
 
 
-def _decimals(values: pa.Array, there: BoolArray) -> _Bytes:
+def _decimals(values: pa.Array, present: BoolArray) -> _Bytes:
     array = pa.concat_arrays([values])  # its offset is 0
     buffer = array.buffers()[1]
     # Arrow has 128-bit two's complement in little-endian order: reversed, with the sign bit
@@ -107,7 +107,7 @@ def _decimals(values: pa.Array, there: BoolArray) -> _Bytes:
         .copy()
     )
     words[:, 0] ^= 128
-    words[~there] = 0
+    words[~present] = 0
     return words
 
 

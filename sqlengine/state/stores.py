@@ -27,7 +27,7 @@ class CheckpointStores(Protocol):
 
 
 # The prefix of folders that are being removed; no store has such a name.
-_GONE = ".gone-"
+_REMOVED = ".gone-"
 
 
 class RocksStores:
@@ -40,17 +40,17 @@ class RocksStores:
     def __init__(self, folder: Path, fsync: Fsync = "none") -> None:
         self._folder = folder
         self._fsync = fsync
-        for left in folder.glob(f"{_GONE}*"):
+        for left in folder.glob(f"{_REMOVED}*"):
             shutil.rmtree(left, ignore_errors=True)
 
     def names(self) -> list[str]:
-        return sorted(p.name for p in self._folder.glob("*") if not p.name.startswith(_GONE))
+        return sorted(p.name for p in self._folder.glob("*") if not p.name.startswith(_REMOVED))
 
     def open(self, name: str) -> CheckpointStore:
         return RocksStore(self._folder / name, self._fsync)
 
     def remove(self, name: str) -> None:
-        gone = self._folder / f"{_GONE}{name}"
+        removed = self._folder / f"{_REMOVED}{name}"
         with suppress(FileNotFoundError):
-            (self._folder / name).rename(gone)
-        shutil.rmtree(gone, ignore_errors=True)
+            (self._folder / name).rename(removed)
+        shutil.rmtree(removed, ignore_errors=True)

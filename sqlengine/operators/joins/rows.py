@@ -168,13 +168,13 @@ def _arriving_columns(batch: Batch, rows: IntArray) -> list[pa.Array]:
 
 
 def _stored_columns(side: StoredSide, slots: IntArray) -> list[pa.Array]:
-    there = slots >= 0
-    if there.all():
+    exists = slots >= 0
+    if exists.all():
         return [side.column(n, slots) for n in side.schema.names]
     # Columns are read at existing slots only; the index, masked where there is no row, spreads them
     # with NULLs.
-    index = pa.array(np.cumsum(there) - 1, mask=~there)
-    return [side.column(n, slots[there]).take(index) for n in side.schema.names]
+    index = pa.array(np.cumsum(exists) - 1, mask=~exists)
+    return [side.column(n, slots[exists]).take(index) for n in side.schema.names]
 
 
 class PairCondition:

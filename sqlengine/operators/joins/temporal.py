@@ -161,7 +161,7 @@ class TemporalJoinOperator:
         if batch.num_rows:
             before, reached = batch.since, batch.watermarks()
             if port == 0:
-                self._wait(batch, np.maximum(reached, before))
+                self._buffer(batch, np.maximum(reached, before))
             else:
                 # An upstream operator may set the watermark after its rows only.
                 known = np.full(batch.num_rows, before) if batch.row_watermarks is None else reached
@@ -172,7 +172,7 @@ class TemporalJoinOperator:
 
     def close(self) -> None: ...
 
-    def _wait(self, batch: Batch, reached: IntArray) -> None:
+    def _buffer(self, batch: Batch, reached: IntArray) -> None:
         times, _ = milliseconds(batch.column(self._node.left_time))
         keys = [batch.column(k) for k in self._keys]
         own = [pa.array(times), pa.array(reached), pa.array(kinds_of(batch), pa.int32())]

@@ -255,8 +255,12 @@ def _coalesce(call: Call, arguments: Sequence[Evaluate]) -> Evaluate:
 
 def _cast(call: Call, arguments: Sequence[Evaluate]) -> Evaluate | None:
     """Passes the value for a cast to a wider integer, and for one that only drops nullability."""
-    given, kind = call.args[0].type, call.type
-    if given.root in _WIDTHS and kind.root in _WIDTHS and _WIDTHS[given.root] <= _WIDTHS[kind.root]:
+    source, target = call.args[0].type, call.type
+    if (
+        source.root in _WIDTHS
+        and target.root in _WIDTHS
+        and _WIDTHS[source.root] <= _WIDTHS[target.root]
+    ):
         return arguments[0]
     return None
 

@@ -41,9 +41,9 @@ def pop(heap: Heap) -> Part:
     return first
 
 
-def discard(heap: Heap, gone: Callable[[Part], bool]) -> None:
-    """Removes the parts for which `gone` is True."""
-    remaining = [part for part in heap if not gone(part)]
+def discard(heap: Heap, is_discarded: Callable[[Part], bool]) -> None:
+    """Removes the parts for which `is_discarded` is True."""
+    remaining = [part for part in heap if not is_discarded(part)]
     if len(remaining) == len(heap):
         return
     heap[:] = remaining

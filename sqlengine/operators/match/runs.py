@@ -199,9 +199,9 @@ class Matcher:
         # might still become complete and come first.
         while run.complete and run.complete[0][0] <= partial[0][0]:
             part = pop(run.complete)
-            gone = self._discarded_by(run, part)
-            discard(partial, gone)
-            discard(run.complete, gone)
+            is_discarded = self._discarded_by(run, part)
+            discard(partial, is_discarded)
+            discard(run.complete, is_discarded)
 
             self._finish(run, part, part[3] + self.within if self._at_deadline else time)
         run.partial = partial

@@ -131,7 +131,7 @@ class OverRuns:
                 some = self._run(block, counts, columns)
                 into.append((some.of, self._folds.after(at, some)))
             is_same = self._folds.same(old, new)
-            self._keep(runs, block, new)
+            self._set_marks(runs, block, new)
             going = [n for n in going if not self._ends(n, runs[n], bool(is_same[n]), (old, new))]
         rows = concat_rows(blocks)
         return self._changed_values(
@@ -191,7 +191,7 @@ class OverRuns:
     def _keys(self, slots: IntArray) -> list[bytes]:
         return [self._rows.sort_key(s) for s in slots.tolist()]
 
-    def _keep(self, runs: list[_Run], block: Rows, new: FoldState) -> None:
+    def _set_marks(self, runs: list[_Run], block: Rows, new: FoldState) -> None:
         """Marks the last existing row of each run's block; older marks in the block are
         outdated."""
         self.forget(block.slots)

@@ -11,8 +11,8 @@ from sqlengine.operators.aggregates.accumulators import Accumulators
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.changelog.row_kinds import retractions
 from sqlengine.operators.late_rows import LateGate
-from sqlengine.operators.windows.arrivals import Arrivals
 from sqlengine.operators.windows.local_buffer import Arrived, LocalBuffer
+from sqlengine.operators.windows.reassign import WindowReassigner
 from sqlengine.operators.windows.results import Fired, rows_of
 from sqlengine.operators.windows.times import clock_below, is_aligned, window_below
 from sqlengine.state.columns import BoolArray, milliseconds
@@ -43,7 +43,7 @@ class WindowAggregateOperator:
         self._node = node
         self._start, self._end, _ = node.window_columns
         self._clock = clock_below(node.input)
-        self._arrivals = Arrivals(node)
+        self._reassigner = WindowReassigner(node)
         self._aligned = is_aligned(node.input)
         self._retracts = bool(node.input.changes)
         self._late = LateGate(node, owner)
@@ -66,8 +66,8 @@ class WindowAggregateOperator:
     def process(self, port: int, batch: Batch) -> Output:
         output: Output = []
         if batch.num_rows:
-            self._add(self._arrivals.now(batch), output)
-        self._buffer.pass_to(self._clock.now(batch))
+            self._add(self._reassigner.reassign(batch), output)
+        self._buffer.advance_to(self._clock.now(batch))
         due = self._table.due(_FIRES, self._clock.now(batch))
         if len(due) == 0:
             return [*output, (0, batch.tick(self._node.schema))]
@@ -93,11 +93,11 @@ class WindowAggregateOperator:
         keys = [batch.column(n) for n in (*bounds, *self._node.keys)]
         slots, is_new = self._table.slots_for(keys, batch.num_rows)
         self._begin(batch, slots, is_new, fires)
-        back = retractions(batch) if self._retracts else None
-        self._buffer.change(batch, slots, back, arrived, output)
+        retracts = retractions(batch) if self._retracts else None
+        self._buffer.change(batch, slots, retracts, arrived, output)
         if self._retracts:
             rows_of_slots = self._table.columns[_ROWS]
-            np.add.at(rows_of_slots, slots, 1 if back is None else np.where(back, -1, 1))
+            np.add.at(rows_of_slots, slots, 1 if retracts is None else np.where(retracts, -1, 1))
         self._table.mark(np.unique(slots))
 
     def _begin(self, batch: Batch, slots: IntArray, is_new: BoolArray, fires: IntArray) -> None:
@@ -112,7 +112,7 @@ class WindowAggregateOperator:
         if self._retracts:
             slots = slots[columns[_ROWS].view(np.int64)[slots] > 0]
         starts, ends, fires = (columns[n][slots].astype(np.int64) for n in (_START, _END, _FIRES))
-        self._buffer.settle(slots)
+        self._buffer.flush(slots)
         keys = [self._table.array(k, slots) for k in self._node.keys]
         fired = Fired(keys, self._accumulators.results(slots), starts, ends, fires)
         return rows_of(self._node, self._clock, batch, fired, self._accumulators, output)

@@ -24,8 +24,8 @@ from sqlengine.operators.changelog.row_kinds import (
     plain,
 )
 from sqlengine.operators.late_rows import LateGate
-from sqlengine.operators.windows.arrivals import Arrivals
 from sqlengine.operators.windows.assign import timestamps
+from sqlengine.operators.windows.reassign import WindowReassigner
 from sqlengine.operators.windows.times import clock_below
 from sqlengine.state.columns import milliseconds
 from sqlengine.state.table import KeyedTable
@@ -58,7 +58,7 @@ class EmittingAggregateOperator:
         self._node = node
         self._start, self._end, _ = node.window_columns
         self._clock = clock_below(node.input)
-        self._arrivals = Arrivals(node)
+        self._reassigner = WindowReassigner(node)
         self._late = LateGate(node, owner)
         self._accumulators = Accumulators(node.aggregates, owner)
 
@@ -66,20 +66,20 @@ class EmittingAggregateOperator:
         self._late.open(context)
         keys = [Column(k, self._node.input.schema.type(k)) for k in self._node.keys]
         numbers = [Column(n, _NUMBER) for n in (_START, _FIRES, _TOLD, _TIMER, _CLEARS)]
-        told = [
+        emitted = [
             Column(f"told#{i}", c.type.with_nullable(True))
             for i, c in enumerate(self._node.aggregates)
         ]
-        values = Schema((*numbers, *told, *self._accumulators.columns))
+        values = Schema((*numbers, *emitted, *self._accumulators.columns))
         identity = Schema((Column(_END, timestamp(3).with_nullable(False)), *keys))
         self._table: KeyedTable = context.table("windows", identity, values, self._node.keys)
-        self._told = [c.name for c in told]
+        self._emitted = [c.name for c in emitted]
         self._accumulators.attach(self._table, context.counters)
 
     def process(self, port: int, batch: Batch) -> Output:
         output: Output = []
         touched = (
-            self._add(self._arrivals.now(batch), output)
+            self._add(self._reassigner.reassign(batch), output)
             if batch.num_rows
             else np.empty(0, np.int64)
         )
@@ -88,7 +88,7 @@ class EmittingAggregateOperator:
         slots = np.concatenate(
             [touched, table.in_order(np.setdiff1d(np.union1d(timed, over), touched), _FIRES, _END)]
         )
-        result = self._tell(batch, slots) if len(slots) else None
+        result = self._emit(batch, slots) if len(slots) else None
         table.columns[_TIMER][slots] = _NEVER
         table.columns[_FIRES][over] = _NEVER
         table.mark(np.union1d(slots, over))
@@ -133,27 +133,27 @@ class EmittingAggregateOperator:
         self._table.mark(np.unique(slots))
         return first_seen(slots[at_once])
 
-    def _tell(self, batch: Batch, slots: IntArray) -> Batch | None:
+    def _emit(self, batch: Batch, slots: IntArray) -> Batch | None:
         table, count = self._table, len(slots)
         vectors = self._accumulators.results(slots)
         new = [v.array(count) for v in vectors]
-        old = [table.array(n, slots) for n in self._told]
-        told = table.columns[_TOLD][slots].astype(np.bool_)
-        changed = ~told | differ(old, new, count)
-        which = np.repeat(np.arange(count), np.where(changed, np.where(told, 2, 1), 0))
+        old = [table.array(n, slots) for n in self._emitted]
+        was_emitted = table.columns[_TOLD][slots].astype(np.bool_)
+        changed = ~was_emitted | differ(old, new, count)
+        which = np.repeat(np.arange(count), np.where(changed, np.where(was_emitted, 2, 1), 0))
         if not len(which):
             return None
         after = np.append(which[1:] != which[:-1], True)
-        kinds = np.where(told[which], np.where(after, UPDATE_AFTER, UPDATE_BEFORE), INSERT).astype(
-            np.int8
-        )
+        kinds = np.where(
+            was_emitted[which], np.where(after, UPDATE_AFTER, UPDATE_BEFORE), INSERT
+        ).astype(np.int8)
         chosen = pa.array(np.where(after, which + count, which))
         values = [
             pa.concat_arrays([a, b.cast(a.type)]).take(chosen)
             for a, b in zip(old, new, strict=True)
         ]
         table.columns[_TOLD][slots] = 1
-        table.write(slots, dict(zip(self._told, new, strict=True)))
+        table.write(slots, dict(zip(self._emitted, new, strict=True)))
         return self._rows(batch, slots[which], values, kinds)
 
     def _rows(self, batch: Batch, slots: IntArray, values: list[pa.Array], kinds: Kinds) -> Batch:
@@ -165,5 +165,7 @@ class EmittingAggregateOperator:
             for b, n in zip(bounds, self._node.window_columns, strict=True)
         ]
         keys = [self._table.array(k, slots) for k in self._node.keys]
-        told = (*keys, *values, *window)
-        return replace(batch.tick(schema), columns=told, num_rows=len(slots), kinds=plain(kinds))
+        columns_of_result = (*keys, *values, *window)
+        return replace(
+            batch.tick(schema), columns=columns_of_result, num_rows=len(slots), kinds=plain(kinds)
+        )

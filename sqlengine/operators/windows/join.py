@@ -34,16 +34,16 @@ class _Pairs:
 class WindowJoinOperator:
     """Joins rows with the same window and key, as Flink's WindowJoinOperator.
 
-    A row is late by the combined watermark of both inputs; with `in_turn` (one source for both
-    inputs, batch for batch), by its own. The output (all +I) is ordered by the end of the window,
-    then by the arrival of the left rows; unmatched right rows come last. Rows whose condition fails
-    leave by the error port. State: a `WindowRows` for each side, and `PortTimes`. Timers: the end
-    of the windows.
+    A row is late by the combined watermark of both inputs; with `aligned` inputs (from one source,
+    batch for batch) by its own. The output (all +I) is ordered by the end of the window, then by
+    the arrival of the left rows; unmatched right rows come last. Rows whose condition fails leave
+    by the error port. State: a `WindowRows` for each side, and `PortTimes`. Timers: the end of the
+    windows.
     """
 
-    def __init__(self, node: WindowJoin, owner: str = "", *, in_turn: bool = False) -> None:
+    def __init__(self, node: WindowJoin, owner: str = "", *, aligned: bool = False) -> None:
         self._node = node
-        self._in_turn = in_turn
+        self._aligned = aligned
         self._clock = clock_below(node.left)
         self._sides = tuple(
             WindowRows(
@@ -71,11 +71,11 @@ class WindowJoinOperator:
         output: Output = []
         if batch.num_rows:
             self._sides[port].add(
-                batch, self._clock.before(own if self._in_turn else batch), output
+                batch, self._clock.before(own if self._aligned else batch), output
             )
         yield from output
         due = [side.due(self._clock.now(batch)) for side in self._sides]
-        parts = list(self._parts(due))
+        parts = list(self._split_due(due))
         for number, part in enumerate(parts, 1):
             yield from self._fire(batch, part, last=number == len(parts))
             for side, slots in zip(self._sides, part, strict=True):
@@ -88,7 +88,7 @@ class WindowJoinOperator:
 
     def close(self) -> None: ...
 
-    def _parts(self, due: Sequence[IntArray]) -> Iterator[list[IntArray]]:
+    def _split_due(self, due: Sequence[IntArray]) -> Iterator[list[IntArray]]:
         """Yields the rows that are due: all at once, or window by window where there may be too
         many pairs."""
         fires = [side.fires(slots) for side, slots in zip(self._sides, due, strict=True)]
@@ -107,9 +107,9 @@ class WindowJoinOperator:
         Unmatched right rows come with the last piece, and the watermark after the batch with the
         last window (`last`).
         """
-        lasting = replace(batch, watermark=batch.since)
+        earlier = replace(batch, watermark=batch.since)
         order, first, counts = self._matches(due)
-        met = np.zeros(len(due[1]), np.bool_)
+        matched = np.zeros(len(due[1]), np.bool_)
         for start, end in list(pair_ranges(counts)) or [(0, 0)]:
             output: Output = []
             part = counts[start:end]
@@ -119,26 +119,28 @@ class WindowJoinOperator:
                 order[np.repeat(first[start:end], part) + nth],
             )
             if self._residual is not None and len(pairs.left):
-                pairs = self._held(batch, due, pairs, output)
-            met[pairs.right] = True
-            whole = end == len(due[0])
-            rest = np.flatnonzero(~met) if whole else np.empty(0, np.int64)
-            made = self._told(
-                batch if whole and last else lasting,
+                pairs = self._filter_pairs(batch, due, pairs, output)
+            matched[pairs.right] = True
+            is_last_piece = end == len(due[0])
+            unmatched = np.flatnonzero(~matched) if is_last_piece else np.empty(0, np.int64)
+            joined = self._result(
+                batch if is_last_piece and last else earlier,
                 due,
-                self._kept(pairs, np.arange(start, end), rest),
+                self._apply_join_type(pairs, np.arange(start, end), unmatched),
             )
-            yield from [*output, (0, made)]
+            yield from [*output, (0, joined)]
 
-    def _held(self, batch: Batch, due: Sequence[IntArray], pairs: _Pairs, output: Output) -> _Pairs:
+    def _filter_pairs(
+        self, batch: Batch, due: Sequence[IntArray], pairs: _Pairs, output: Output
+    ) -> _Pairs:
         """Returns the pairs for which the residual condition is TRUE."""
         assert self._residual is not None
         schema = self._node.left.schema
         index, left = np.unique(pairs.left, return_inverse=True)
         columns = tuple(self._sides[0].column(n, due[0][index]) for n in schema.names)
         rows = batch.result(schema, columns, len(index))
-        held = self._residual.holds(0, rows, left, self._sides[1], due[1][pairs.right], output)
-        return _Pairs(pairs.left[held], pairs.right[held])
+        holds = self._residual.holds(0, rows, left, self._sides[1], due[1][pairs.right], output)
+        return _Pairs(pairs.left[holds], pairs.right[holds])
 
     def _matches(self, due: Sequence[IntArray]) -> tuple[IntArray, IntArray, IntArray]:
         """Returns the right rows sorted by join key, and for each left row the first match there
@@ -164,8 +166,8 @@ class WindowJoinOperator:
         counts[left] = np.searchsorted(sorted_, codes[left], "right") - first[left]
         return order, first, counts
 
-    def _kept(self, pairs: _Pairs, left: IntArray, rest: IntArray) -> _Pairs:
-        """Applies the join type to the pairs of some left rows; `rest` are unmatched right rows."""
+    def _apply_join_type(self, pairs: _Pairs, left: IntArray, unmatched: IntArray) -> _Pairs:
+        """Applies the join type to the pairs of some left rows, and to `unmatched` right rows."""
         kind = self._node.kind
         if kind.is_semi:
             matched = np.isin(left, pairs.left)
@@ -173,13 +175,13 @@ class WindowJoinOperator:
             return _Pairs(rows, np.full(len(rows), _NONE))
         lefts, rights = [pairs.left], [pairs.right]
         if kind.keeps(0):
-            alone = np.setdiff1d(left, pairs.left)
-            lefts, rights = [*lefts, alone], [*rights, np.full(len(alone), _NONE)]
+            unmatched_left = np.setdiff1d(left, pairs.left)
+            lefts, rights = [*lefts, unmatched_left], [*rights, np.full(len(unmatched_left), _NONE)]
         if kind.keeps(1):
-            lefts, rights = [*lefts, np.full(len(rest), _NONE)], [*rights, rest]
+            lefts, rights = [*lefts, np.full(len(unmatched), _NONE)], [*rights, unmatched]
         return _Pairs(np.concatenate(lefts), np.concatenate(rights))
 
-    def _told(self, batch: Batch, due: Sequence[IntArray], pairs: _Pairs) -> Batch:
+    def _result(self, batch: Batch, due: Sequence[IntArray], pairs: _Pairs) -> Batch:
         places = (pairs.left, pairs.right)
         times = [
             np.append(side.fires(slots), np.iinfo(np.int64).max)[at]
@@ -196,9 +198,9 @@ class WindowJoinOperator:
                 self._sides[port].column(n, due[port]).take(index)
                 for n in self._sides[port].schema.names
             ]
-        told = batch.result(self._node.schema, columns, len(order))
+        result = batch.result(self._node.schema, columns, len(order))
         return (
-            told
+            result
             if self._clock.proctime
-            else replace(told, row_watermarks=batch.watermarks_before(fires[order]))
+            else replace(result, row_watermarks=batch.watermarks_before(fires[order]))
         )

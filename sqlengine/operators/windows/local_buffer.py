@@ -65,9 +65,9 @@ class LocalBuffer:
             self._accumulators.change(batch, slots, back, output)
             return
         times = np.maximum.accumulate(np.concatenate([[self._read("passed")], rows.before]))
-        looks = np.flatnonzero(np.diff(self._window.slice_numbers(times + 1)))
+        checks = np.flatnonzero(np.diff(self._window.slice_numbers(times + 1)))
         start = 0
-        for end in (*looks.tolist(), len(rows.before)):
+        for end in (*checks.tolist(), len(rows.before)):
             first, last = np.searchsorted(rows.in_time, [start, end]).tolist()
             if last > first:
                 self._accumulators.change(
@@ -75,32 +75,32 @@ class LocalBuffer:
                 )
             self._write(sent=int(rows.fires[start:end].min(initial=self._read("sent"))))
             if end < len(rows.before):
-                self.pass_to(int(rows.before[end]))
+                self.advance_to(int(rows.before[end]))
             start = end
 
-    def pass_to(self, now: int) -> None:
+    def advance_to(self, now: int) -> None:
         """Flushes the buffers as they are at the watermark `now`."""
         if not self._accumulators.buffered or now <= self._read("passed"):
             return
         times = np.array([self._read("passed"), now])
         before, after = self._window.slice_numbers(times + 1).tolist()
         self._write(passed=now)
-        looks = after > before
-        if looks and self._read("sent") <= now:
-            sent = self._hand_on(0, self._table.live())
+        checks = after > before
+        if checks and self._read("sent") <= now:
+            sent = self._flush_stage(0, self._table.live())
             fires = self._table.columns[self._fires][sent].astype(np.int64)
             self._write(sent=_NEVER, taken=int(fires.min(initial=self._read("taken"))))
-        if looks and self._read("taken") <= now:
-            self._hand_on(1, self._table.live())
+        if checks and self._read("taken") <= now:
+            self._flush_stage(1, self._table.live())
             self._write(taken=_NEVER)
 
-    def settle(self, slots: IntArray) -> None:
+    def flush(self, slots: IntArray) -> None:
         """Flushes the values buffered at slots whose results are needed now, since their windows
         fire by another clock."""
         for stage in (0, 1) if self._accumulators.buffered else ():
-            self._hand_on(stage, slots)
+            self._flush_stage(stage, slots)
 
-    def _hand_on(self, stage: int, among: IntArray) -> IntArray:
+    def _flush_stage(self, stage: int, among: IntArray) -> IntArray:
         slots: IntArray = among[self._accumulators.waits(among, stage)]
         self._accumulators.hand_on(slots, stage)
         self._table.mark(slots)

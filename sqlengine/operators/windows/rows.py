@@ -76,6 +76,6 @@ class WindowRows:
         if self._generation != self.table.generation:
             self._generation = self.table.generation
             self._next = 1 + int(self.table.columns[_NUMBER][self.table.live()].max(initial=-1))
-        found = np.arange(self._next, self._next + count)
+        numbers = np.arange(self._next, self._next + count)
         self._next += count
-        return found
+        return numbers

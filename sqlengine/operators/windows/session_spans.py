@@ -27,7 +27,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Held:
+class Existing:
     """Existing sessions of these keys: the key's number, local bounds, and their slots."""
 
     key: IntArray
@@ -35,22 +35,22 @@ class Held:
     end: IntArray
     slot: IntArray
 
-    def of(self, chosen: BoolArray) -> Held:
-        return Held(self.key[chosen], self.start[chosen], self.end[chosen], self.slot[chosen])
+    def of(self, chosen: BoolArray) -> Existing:
+        return Existing(self.key[chosen], self.start[chosen], self.end[chosen], self.slot[chosen])
 
 
 @dataclass(frozen=True)
 class Spans:
     """The sessions after the rows were added: key and bounds of each.
 
-    `row_span` and `held_span` are the session of each row (-1: late) and of each existing session.
+    `row_span` is the session of each row (-1: late), `existing_span` that of each existing session.
     """
 
     key: IntArray
     start: IntArray
     end: IntArray
     row_span: IntArray
-    held_span: IntArray
+    existing_span: IntArray
 
 
 class Line:
@@ -69,31 +69,34 @@ class Line:
         return last - first
 
 
-def spans_of(rows: Rows, held: Held, gap_ms: int, behind: BoolArray, fires: Fires) -> Spans:
+def spans_of(rows: Rows, existing: Existing, gap_ms: int, behind: BoolArray, fires: Fires) -> Spans:
     """Assigns rows to sessions: rows at most `gap_ms` apart share one.
 
     Where a row is `behind`, sessions may have ended before it arrived: the rows of its key are then
     processed one by one.
     """
     if not behind.any():
-        return _together(rows, held, gap_ms)
+        return _assign_at_once(rows, existing, gap_ms)
     slow = np.isin(rows.key, rows.key[behind])
-    slow_held = np.isin(held.key, rows.key[behind])
+    slow_existing = np.isin(existing.key, rows.key[behind])
     # Keys without such a row need no order of arrival: all their rows are merged at once, with the
     # same result.
-    fast = _together(_rows(rows, ~slow), held.of(~slow_held), gap_ms)
-    one = _one_by_one(_rows(rows, slow), held.of(slow_held), gap_ms, fires)
+    fast = _assign_at_once(_rows(rows, ~slow), existing.of(~slow_existing), gap_ms)
+    one = _assign_in_order(_rows(rows, slow), existing.of(slow_existing), gap_ms, fires)
     count = len(fast.key)
-    row_span, held_span = np.empty(len(rows.key), np.int64), np.empty(len(held.key), np.int64)
-    row_span[~slow], held_span[~slow_held] = fast.row_span, fast.held_span
+    row_span, existing_span = (
+        np.empty(len(rows.key), np.int64),
+        np.empty(len(existing.key), np.int64),
+    )
+    row_span[~slow], existing_span[~slow_existing] = fast.row_span, fast.existing_span
     row_span[slow] = np.where(one.row_span >= 0, one.row_span + count, _LATE)
-    held_span[slow_held] = one.held_span + count
+    existing_span[slow_existing] = one.existing_span + count
     return Spans(
         np.concatenate([fast.key, one.key]),
         np.concatenate([fast.start, one.start]),
         np.concatenate([fast.end, one.end]),
         row_span,
-        held_span,
+        existing_span,
     )
 
 
@@ -118,7 +121,7 @@ def _rows(rows: Rows, chosen: BoolArray) -> Rows:
     return Rows(rows.key[chosen], rows.time[chosen], rows.before[chosen])
 
 
-def _together(rows: Rows, held: Held, gap_ms: int) -> Spans:
+def _assign_at_once(rows: Rows, existing: Existing, gap_ms: int) -> Spans:
     """Assigns all rows at once: sorted by time they form runs, which are then merged with existing
     sessions."""
     order = np.lexsort((rows.time, rows.key))
@@ -128,19 +131,19 @@ def _together(rows: Rows, held: Held, gap_ms: int) -> Spans:
     stretch = np.cumsum(begins) - 1
     first = np.flatnonzero(begins)
     last = np.append(first, len(key))[1:] - 1
-    pieces = Held(
-        np.concatenate([key[first], held.key]),
-        np.concatenate([time[first], held.start]),
-        np.concatenate([time[last] + gap_ms, held.end]),
+    pieces = Existing(
+        np.concatenate([key[first], existing.key]),
+        np.concatenate([time[first], existing.start]),
+        np.concatenate([time[last] + gap_ms, existing.end]),
         np.empty(0, np.int64),
     )
-    spans = _joined(pieces)
+    spans = _merge_intervals(pieces)
     row_span = np.empty(len(key), np.int64)
-    row_span[order] = spans.held_span[: len(first)][stretch]
-    return replace(spans, row_span=row_span, held_span=spans.held_span[len(first) :])
+    row_span[order] = spans.existing_span[: len(first)][stretch]
+    return replace(spans, row_span=row_span, existing_span=spans.existing_span[len(first) :])
 
 
-def _joined(pieces: Held) -> Spans:
+def _merge_intervals(pieces: Existing) -> Spans:
     """Merges touching intervals of the same key."""
     order = np.lexsort((pieces.start, pieces.key))
     key, start = pieces.key[order], pieces.start[order]
@@ -167,53 +170,53 @@ class _Open:
     start: int
     end: int
     rows: list[int] = field(default_factory=list)
-    held: list[int] = field(default_factory=list)
+    existing: list[int] = field(default_factory=list)
 
     def take(self, other: _Open) -> None:
         self.start, self.end = min(self.start, other.start), max(self.end, other.end)
         self.rows += other.rows
-        self.held += other.held
+        self.existing += other.existing
 
 
-def _one_by_one(rows: Rows, held: Held, gap_ms: int, fires: Fires) -> Spans:
+def _assign_in_order(rows: Rows, existing: Existing, gap_ms: int, fires: Fires) -> Spans:
     """Adds rows in order of arrival: a session that has ended before a row takes no more."""
     by_key: dict[int, list[_Open]] = {}
     for i, (key, start, end) in enumerate(
-        zip(held.key.tolist(), held.start.tolist(), held.end.tolist(), strict=True)
+        zip(existing.key.tolist(), existing.start.tolist(), existing.end.tolist(), strict=True)
     ):
-        by_key.setdefault(key, []).append(_Open(start, end, held=[i]))
+        by_key.setdefault(key, []).append(_Open(start, end, existing=[i]))
     own = fires(rows.time + gap_ms).tolist()
     arriving = zip(rows.key.tolist(), rows.time.tolist(), rows.before.tolist(), own, strict=True)
     for i, (key, time, before, fired) in enumerate(arriving):
-        there = by_key.setdefault(key, [])
-        touched = [
+        sessions = by_key.setdefault(key, [])
+        overlapping = [
             s
-            for s in there
-            if s.start <= time + gap_ms and s.end >= time and _over(s, fires) > before
+            for s in sessions
+            if s.start <= time + gap_ms and s.end >= time and _ends_at(s, fires) > before
         ]
-        if not touched and fired <= before:
+        if not overlapping and fired <= before:
             continue
-        session = touched[0] if touched else _Open(time, time + gap_ms)
-        if not touched:
-            there.append(session)
-        for other in touched[1:]:
+        session = overlapping[0] if overlapping else _Open(time, time + gap_ms)
+        if not overlapping:
+            sessions.append(session)
+        for other in overlapping[1:]:
             session.take(other)
-            there.remove(other)
+            sessions.remove(other)
         session.take(_Open(time, time + gap_ms, [i]))
-    return _numbered(by_key, len(rows.key), len(held.key))
+    return _numbered(by_key, len(rows.key), len(existing.key))
 
 
-def _over(session: _Open, fires: Fires) -> int:
+def _ends_at(session: _Open, fires: Fires) -> int:
     return int(fires(np.array([session.end]))[0])
 
 
-def _numbered(by_key: dict[int, list[_Open]], rows: int, held: int) -> Spans:
-    sessions = [(key, s) for key, there in by_key.items() for s in there]
-    row_span, held_span = np.full(rows, _LATE, np.int64), np.empty(held, np.int64)
+def _numbered(by_key: dict[int, list[_Open]], rows: int, existing: int) -> Spans:
+    sessions = [(key, s) for key, sessions_of_key in by_key.items() for s in sessions_of_key]
+    row_span, existing_span = np.full(rows, _LATE, np.int64), np.empty(existing, np.int64)
     for number, (_, session) in enumerate(sessions):
         row_span[session.rows] = number
-        held_span[session.held] = number
+        existing_span[session.existing] = number
     keys = np.array([key for key, _ in sessions], np.int64)
     starts = np.array([s.start for _, s in sessions], np.int64)
     ends = np.array([s.end for _, s in sessions], np.int64)
-    return Spans(keys, starts, ends, row_span, held_span)
+    return Spans(keys, starts, ends, row_span, existing_span)

@@ -86,32 +86,34 @@ class SessionAggregateOperator:
         )
         for start, stop in pieces:
             rows = batch if pieces == whole else batch.take(np.arange(start, stop))
-            self._add_timed(rows, times[start:stop], output, again=start > 0)
+            self._add_timed(rows, times[start:stop], output, same_step=start > 0)
 
     def _add_timed(
-        self, batch: Batch, times: IntArray, output: Output, *, again: bool = False
+        self, batch: Batch, times: IntArray, output: Output, *, same_step: bool = False
     ) -> None:
         keys = [batch.column(k) for k in self._node.keys]
-        found = self._sessions.assign(keys, times, self._clock.before(batch), again=again)
-        for slots, others in found.merges:
+        assigned = self._sessions.assign(
+            keys, times, self._clock.before(batch), same_step=same_step
+        )
+        for slots, others in assigned.merges:
             if self._ordered:
-                first = np.isin(others, found.ahead)
+                first = np.isin(others, assigned.ahead)
                 self._accumulators.swap(slots[first], others[first])
             self._accumulators.merge(slots, others)
             if self._retracts:
                 counts = self._table.columns[_ROWS].view(np.int64)
                 counts[slots] += counts[others]
             self._sessions.remove(others)
-        self._late.drop(batch, np.setdiff1d(np.arange(batch.num_rows), found.rows), output)
-        if len(found.rows) < batch.num_rows:
-            batch = batch.take(found.rows)
-        back = retractions(batch) if self._retracts else None
-        self._accumulators.change(batch, found.slots, back, output)
+        self._late.drop(batch, np.setdiff1d(np.arange(batch.num_rows), assigned.rows), output)
+        if len(assigned.rows) < batch.num_rows:
+            batch = batch.take(assigned.rows)
+        retracts = retractions(batch) if self._retracts else None
+        self._accumulators.change(batch, assigned.slots, retracts, output)
         if self._retracts:
             np.add.at(
                 self._table.columns[_ROWS],
-                found.slots,
-                1 if back is None else np.where(back, -1, 1),
+                assigned.slots,
+                1 if retracts is None else np.where(retracts, -1, 1),
             )
 
     def _fire(self, batch: Batch, slots: IntArray, output: Output) -> Batch:
@@ -155,7 +157,7 @@ class SessionAssignOperator:
         output: Output = []
         self._sessions.refresh()
         if batch.num_rows:
-            self._keep(batch, output)
+            self._buffer(batch, output)
         due = self._sessions.due(self._clock.now(batch))
         if not len(due):
             return [*output, (0, batch.tick(self._node.schema))]
@@ -168,49 +170,49 @@ class SessionAssignOperator:
 
     def close(self) -> None: ...
 
-    def _keep(self, batch: Batch, output: Output) -> None:
+    def _buffer(self, batch: Batch, output: Output) -> None:
         batch, times = timed(batch, self._node.window.time_column, self._clock, self._counters)
         keys = [batch.column(k) for k in self._node.window.keys]
-        found = self._sessions.assign(keys, times, self._clock.before(batch))
-        self._late.drop(batch, np.setdiff1d(np.arange(batch.num_rows), found.rows), output)
-        self._move(found)
-        rows = batch.take(found.rows)
+        assigned = self._sessions.assign(keys, times, self._clock.before(batch))
+        self._late.drop(batch, np.setdiff1d(np.arange(batch.num_rows), assigned.rows), output)
+        self._move_rows(assigned)
+        rows = batch.take(assigned.rows)
         kinds = (
             np.zeros(rows.num_rows, np.int64) if rows.kinds is None else rows.kinds.astype(np.int64)
         )
         values = [rows.column(n) for n in self._node.input.schema.names]
-        self._rows.put(self._keys(found.slots), [], [*values, pa.array(kinds)], rows.num_rows)
+        self._rows.put(self._keys(assigned.slots), [], [*values, pa.array(kinds)], rows.num_rows)
 
     def _keys(self, slots: IntArray) -> list[pa.Array]:
         return [self._sessions.table.array(n, slots) for n in (*self._node.window.keys, NUMBER)]
 
-    def _move(self, found: Assigned) -> None:
+    def _move_rows(self, assigned: Assigned) -> None:
         """Moves the rows of merged sessions to the session that they were merged into."""
         names = (*self._node.input.schema.names, _KIND)
-        for slots, others in found.merges:
-            which, held = self._rows.matches(self._keys(others), len(others))
-            values = self._rows.arrays(names, held)
-            self._rows.drop(held)
-            self._rows.put(self._keys(slots[which]), [], values, len(held))
+        for slots, others in assigned.merges:
+            index, row_slots = self._rows.matches(self._keys(others), len(others))
+            values = self._rows.arrays(names, row_slots)
+            self._rows.drop(row_slots)
+            self._rows.put(self._keys(slots[index]), [], values, len(row_slots))
             self._sessions.remove(others)
 
     def _fire(self, batch: Batch, due: IntArray) -> Batch:
-        which, held = self._rows.matches(self._keys(due), len(due))
+        index, row_slots = self._rows.matches(self._keys(due), len(due))
         columns, names = self._sessions.table.columns, self._node.input.schema.names
-        starts, ends, fires = (columns[n][due[which]].astype(np.int64) for n in (START, END, FIRES))
-        *values, kinds = self._rows.arrays((*names, _KIND), held)
+        starts, ends, fires = (columns[n][due[index]].astype(np.int64) for n in (START, END, FIRES))
+        *values, kinds = self._rows.arrays((*names, _KIND), row_slots)
         schema = self._node.schema
         bounds = (starts, ends, self._clock.times(ends))
         window = [
             timestamps(b, schema.type(n).arrow)
             for b, n in zip(bounds, self._node.names, strict=True)
         ]
-        self._rows.drop(held)
+        self._rows.drop(row_slots)
         kind = kinds.to_numpy().astype(np.int8)
         return replace(
             batch.tick(schema),
             columns=(*values, *window),
-            num_rows=len(held),
+            num_rows=len(row_slots),
             kinds=kind if kind.any() else None,
             row_watermarks=None if self._clock.proctime else batch.watermarks_before(fires),
         )

@@ -12,7 +12,14 @@ import pyarrow as pa
 from parser.types import BIGINT, Column, Schema
 from sqlengine.batch import IntArray
 from sqlengine.operators.base import Context
-from sqlengine.operators.windows.session_spans import Held, Line, Rows, Spans, java_places, spans_of
+from sqlengine.operators.windows.session_spans import (
+    Existing,
+    Line,
+    Rows,
+    Spans,
+    java_places,
+    spans_of,
+)
 from sqlengine.operators.windows.times import WindowClock
 from sqlengine.state.chains import KeyChains, distinct_keys
 from sqlengine.state.table import KeyedTable
@@ -78,7 +85,7 @@ class Sessions:
         return self.table.in_order(self.table.due(FIRES, upto), FIRES, END)
 
     def remove(self, slots: IntArray) -> None:
-        self.chains.leave(slots)
+        self.chains.remove(slots)
         self.table.remove(slots)
 
     def pieces(self, keys: Sequence[pa.Array], instants: IntArray) -> list[tuple[int, int]]:
@@ -103,18 +110,23 @@ class Sessions:
         return [(a, b) for a, b in pairwise(cuts) if a < b]
 
     def assign(
-        self, keys: Sequence[pa.Array], instants: IntArray, before: IntArray, *, again: bool = False
+        self,
+        keys: Sequence[pa.Array],
+        instants: IntArray,
+        before: IntArray,
+        *,
+        same_step: bool = False,
     ) -> Assigned:
         """Assigns rows with these times to sessions; `before` is the watermark before each of them.
 
-        The caller still has to remove sessions that were merged into others. `again`: this is a
+        The caller still has to remove sessions that were merged into others. `same_step`: this is a
         later range of a batch, so that sessions which ended before its first row may still exist.
         """
         codes, firsts = distinct_keys([c.type for c in self._keys], keys, len(instants))
         distinct = [k.take(pa.array(firsts)) for k in keys]
         which, slots = self.chains.members(self.chains.groups(distinct, len(firsts)))
         columns = self.table.columns
-        held = Held(
+        existing = Existing(
             which,
             columns[START][slots].astype(np.int64),
             columns[END][slots].astype(np.int64),
@@ -125,25 +137,28 @@ class Sessions:
         # hour.
         margin = 1 if self._clock.zone == "UTC" else 1 + _HOUR_MS
         behind = instants - margin <= before
-        if again:
+        if same_step:
             behind |= np.isin(codes, which[columns[FIRES][slots].astype(np.int64) <= before[:1]])
-        spans = spans_of(rows, held, self._gap_ms, behind, self._clock.fires)
+        spans = spans_of(rows, existing, self._gap_ms, behind, self._clock.fires)
         targets, merges = self._place(spans, slots, distinct)
         kept = np.flatnonzero(spans.row_span >= 0)
         return Assigned(
-            kept, targets[spans.row_span[kept]], merges, _ahead(held, targets[spans.held_span])
+            kept,
+            targets[spans.row_span[kept]],
+            merges,
+            _preceding(existing, targets[spans.existing_span]),
         )
 
     def _place(
-        self, spans: Spans, held: IntArray, keys: Sequence[pa.Array]
+        self, spans: Spans, existing: IntArray, keys: Sequence[pa.Array]
     ) -> tuple[IntArray, list[tuple[IntArray, IntArray]]]:
         """Returns the slot of each session: that of the oldest existing session in it, or a new
         one; and the merges."""
         targets = np.full(len(spans.key), -1, np.int64)
-        order = np.argsort(self._ranks(held), kind="stable")
+        order = np.argsort(self._ranks(existing), kind="stable")
         # Of repeated indices NumPy keeps the last value written: written backwards, the oldest
         # session of each span stays.
-        targets[spans.held_span[order][::-1]] = held[order][::-1]
+        targets[spans.existing_span[order][::-1]] = existing[order][::-1]
         # The first row of each span, likewise: new sessions are numbered in the order in which
         # their first rows arrived.
         arrival = np.full(len(spans.key), len(spans.row_span), np.int64)
@@ -152,10 +167,12 @@ class Sessions:
         touched = arrival < len(spans.row_span)
         new = np.flatnonzero(touched & (targets < 0))
         new = new[np.argsort(arrival[new])]
-        targets[new] = self._begin([k.take(pa.array(spans.key[new])) for k in keys], len(new))
+        targets[new] = self._create([k.take(pa.array(spans.key[new])) for k in keys], len(new))
         self._write(targets[touched], spans.start[touched], spans.end[touched])
-        others = held[order][held[order] != targets[spans.held_span[order]]]
-        into = targets[spans.held_span[order]][held[order] != targets[spans.held_span[order]]]
+        others = existing[order][existing[order] != targets[spans.existing_span[order]]]
+        into = targets[spans.existing_span[order]][
+            existing[order] != targets[spans.existing_span[order]]
+        ]
         return targets, list(_rounds(into, others))
 
     def _ranks(self, slots: IntArray) -> IntArray:
@@ -165,11 +182,11 @@ class Sessions:
         ranks[ordered] = np.arange(len(ordered))
         return ranks[slots]
 
-    def _begin(self, keys: Sequence[pa.Array], count: int) -> IntArray:
+    def _create(self, keys: Sequence[pa.Array], count: int) -> IntArray:
         numbers = pa.array(np.arange(self._next, self._next + count))
         self._next += count
         slots, _ = self.table.slots_for([*keys, numbers], count)
-        self.chains.enter(slots, keys)
+        self.chains.add(slots, keys)
         return slots
 
     def _write(self, slots: IntArray, starts: IntArray, ends: IntArray) -> None:
@@ -179,22 +196,22 @@ class Sessions:
         self.table.mark(slots)
 
 
-def _ahead(held: Held, targets: IntArray) -> IntArray:
+def _preceding(existing: Existing, targets: IntArray) -> IntArray:
     """Returns merged sessions that precede the session they are merged into in Flink's hash set.
 
     Flink merges the accumulators in the order of iteration; of equal buckets the later window is
     first.
     """
-    mine = np.flatnonzero(targets != held.slot)
-    if not len(mine):
-        return mine
-    order = np.argsort(held.slot)
-    there = order[np.searchsorted(held.slot[order], targets[mine])]
-    places = java_places(held.start, held.end)
-    first = (places[mine] < places[there]) | (
-        (places[mine] == places[there]) & (held.start[mine] > held.start[there])
+    merged = np.flatnonzero(targets != existing.slot)
+    if not len(merged):
+        return merged
+    order = np.argsort(existing.slot)
+    into = order[np.searchsorted(existing.slot[order], targets[merged])]
+    places = java_places(existing.start, existing.end)
+    first = (places[merged] < places[into]) | (
+        (places[merged] == places[into]) & (existing.start[merged] > existing.start[into])
     )
-    ahead: IntArray = held.slot[mine[first]]
+    ahead: IntArray = existing.slot[merged[first]]
     return ahead
 
 

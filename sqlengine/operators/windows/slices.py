@@ -20,8 +20,8 @@ from sqlengine.operators.aggregates.accumulators import Accumulators
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.changelog.row_kinds import retractions
 from sqlengine.operators.late_rows import LateGate
-from sqlengine.operators.windows.arrivals import Arrivals
 from sqlengine.operators.windows.local_buffer import Arrived, LocalBuffer
+from sqlengine.operators.windows.reassign import WindowReassigner
 from sqlengine.operators.windows.results import Fired, rows_of
 from sqlengine.operators.windows.times import clock_below
 from sqlengine.state.chains import KeyChains
@@ -72,7 +72,7 @@ class SlicedAggregateOperator:
         self._node, self._window = node, node.shared
         self._start, self._end, _ = node.window_columns
         self._clock = clock_below(node.input)
-        self._arrivals = Arrivals(node)
+        self._reassigner = WindowReassigner(node)
         self._retracts = bool(node.input.changes)
         self._late = LateGate(node, owner)
         self._accumulators = Accumulators(node.aggregates, owner, retract=self._retracts)
@@ -97,7 +97,7 @@ class SlicedAggregateOperator:
         output: Output = []
         self._chains.refresh()
         if batch.num_rows:
-            self._take(self._arrivals.now(batch), output)
+            self._accumulate(self._reassigner.reassign(batch), output)
         self._fire(batch, self._clock.now(batch), output)
         return [*output, (0, batch.tick(self._node.schema))]
 
@@ -108,7 +108,7 @@ class SlicedAggregateOperator:
 
     # ---- rows in ---------------------------------------------------------------------------------
 
-    def _take(self, batch: Batch, output: Output) -> None:
+    def _accumulate(self, batch: Batch, output: Output) -> None:
         """Accumulates the rows; windows that fired before a row which is behind them are emitted
         before that row is accumulated."""
         before = self._clock.before(batch)
@@ -177,15 +177,17 @@ class SlicedAggregateOperator:
         new, at = slots[is_new], np.flatnonzero(is_new)
         self._table.columns[_WINDOW][new] = rows.windows[at]
         self._table.columns[_FIRES][new] = rows.fires[at]
-        self._chains.enter(new, [k.take(pa.array(at)) for k in keys])
-        back = retractions(rows.batch) if self._retracts else None
+        self._chains.add(new, [k.take(pa.array(at)) for k in keys])
+        retracts = retractions(rows.batch) if self._retracts else None
         arrived = Arrived(
             rows.fires, self._clock.before(rows.batch), np.arange(rows.batch.num_rows)
         )
-        self._buffer.change(rows.batch, slots, back, arrived, output)
+        self._buffer.change(rows.batch, slots, retracts, arrived, output)
         if self._retracts:
             np.add.at(
-                self._table.columns[_ROWS], slots, 1 if back is None else np.where(back, -1, 1)
+                self._table.columns[_ROWS],
+                slots,
+                1 if retracts is None else np.where(retracts, -1, 1),
             )
         self._table.mark(np.unique(slots))
 
@@ -197,9 +199,9 @@ class SlicedAggregateOperator:
         The output is one batch: the watermark after its last row is that of the input batch.
         """
         fired_rows: list[Batch] = []
-        self._buffer.pass_to(upto)
+        self._buffer.advance_to(upto)
         while len(due := self._table.due(_FIRES, upto)):
-            self._buffer.settle(due)
+            self._buffer.flush(due)
             # After a jump of time several windows are due: the earliest end is fired, and its
             # slices are then scheduled for their next window, which may be due, too.
             windows = self._table.columns[_WINDOW][due].astype(np.int64)
@@ -228,12 +230,12 @@ class SlicedAggregateOperator:
         slots, groups = slots[order], groups[order]
         if self._retracts:
             # Of a changelog, groups whose rows were all retracted have no result.
-            there = np.bincount(groups, self._table.columns[_ROWS][slots].astype(np.float64)) > 0
-            numbers = np.cumsum(there) - 1
+            has_rows = np.bincount(groups, self._table.columns[_ROWS][slots].astype(np.float64)) > 0
+            numbers = np.cumsum(has_rows) - 1
             slots, groups, first = (
-                slots[there[groups]],
-                numbers[groups[there[groups]]],
-                first[there],
+                slots[has_rows[groups]],
+                numbers[groups[has_rows[groups]]],
+                first[has_rows],
             )
         return self._fired(
             first,
@@ -270,7 +272,7 @@ class SlicedAggregateOperator:
         columns = self._table.columns
         for name in (_WINDOW, _FIRES):
             columns[name][targets[is_new]] = columns[name][fresh[is_new]]
-        self._chains.enter(targets[is_new], [k.filter(pa.array(is_new)) for k in keys])
+        self._chains.add(targets[is_new], [k.filter(pa.array(is_new)) for k in keys])
         self._accumulators.merge(targets, fresh)
         if self._retracts:
             counts = columns[_ROWS].view(np.int64)
@@ -295,15 +297,15 @@ class SlicedAggregateOperator:
         the last."""
         columns = self._table.columns
         following = int(self._window.next_ends(np.array([end]))[0])
-        stays = following <= self._window.last_ends(columns[_END][slots].astype(np.int64))
-        kept = slots[stays]
-        columns[_WINDOW][kept] = following
-        columns[_FIRES][kept] = self._clock.fires(np.array([following]))[0]
-        self._table.mark(kept)
-        self._remove(slots[~stays])
+        has_next = following <= self._window.last_ends(columns[_END][slots].astype(np.int64))
+        remaining = slots[has_next]
+        columns[_WINDOW][remaining] = following
+        columns[_FIRES][remaining] = self._clock.fires(np.array([following]))[0]
+        self._table.mark(remaining)
+        self._remove(slots[~has_next])
 
     def _remove(self, slots: IntArray) -> None:
-        self._chains.leave(slots)
+        self._chains.remove(slots)
         self._table.remove(slots)
 
 

@@ -1,4 +1,4 @@
-"""The clock of windows: the instants at which they are over, in ms, on whole columns."""
+"""The clock of windows: when they fire (ms, on whole columns)."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ class WindowClock:
 
 
 def clock_below(plan: LogicalPlan) -> WindowClock:
-    """The clock of these windows."""
+    """Returns the clock of the windows below a node."""
     window, kind = windows_below(plan)
     return WindowClock(kind, window.zone)
 
 
 def window_below(plan: LogicalPlan) -> Window:
-    """The windows whose columns the rows of `plan` carry."""
+    """Returns the window whose columns the rows of `plan` carry."""
     return windows_below(plan)[0]
 
 

@@ -11,7 +11,7 @@ from sqlengine.operators.windows.times import clock_below, window_below
 from sqlengine.state.columns import milliseconds
 
 
-class Arrivals:
+class WindowReassigner:
     """Reassigns rows of an aggregate whose processing-time window has fired already.
 
     Windows are assigned before the exchange. When a row arrives at the subtask that aggregates it,
@@ -25,21 +25,21 @@ class Arrivals:
         self._window = window_below(node.input)
         self._clock = clock_below(node.input)
 
-    def now(self, batch: Batch) -> Batch:
+    def reassign(self, batch: Batch) -> Batch:
         """Returns the rows, in windows that have not fired."""
         window = self._window
         if not isinstance(window, AlignedWindow) or not self._clock.proctime or not batch.num_rows:
             return batch
         ends = milliseconds(batch.column(self._end))[0]
         now = int(self._clock.local(np.array([batch.proctime]))[0])
-        over = ends <= now
-        if not over.any():
+        fired = ends <= now
+        if not fired.any():
             return batch
         if self._sliced:
-            ends = np.where(over, window.slice_ends(np.full(len(ends), now)), ends)
+            ends = np.where(fired, window.slice_ends(np.full(len(ends), now)), ends)
             starts = window.slice_starts(ends)
         else:
-            ends = np.where(over, window.later_ends(ends, now), ends)
+            ends = np.where(fired, window.later_ends(ends, now), ends)
             starts = window.starts(ends)
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         for name, bounds in ((self._start, starts), (self._end, ends)):
