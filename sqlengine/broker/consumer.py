@@ -91,7 +91,7 @@ class Consumer:
         except NameTaken:
             raise
         except Fenced:
-            self._join()
+            self._join()  # the shards are then read from their committed offsets
             raise
         self._delivered = set()
 
@@ -142,6 +142,8 @@ class Consumer:
                 strict=True,
             )
         )
+        # A shard that was lost and assigned again meanwhile has a newer generation: its position is
+        # void.
         kept = {
             shard: at
             for shard, at in self._positions.items()

@@ -126,6 +126,7 @@ class Coordinator:
         with self._lock:
             live = self._groups.setdefault(group, _ActiveGroup(Group(), 0))
         with live.exclusive():
+            # Expired members are dropped by the same change.
             alive = self._alive(live)
             joined = live.state.generation + 1
             members = {name: live.state.members[name] for name in alive if name != member}
@@ -265,6 +266,8 @@ class Coordinator:
             for place, owner in assignment.items()
         )
         state = Group(generation, dict(sorted(members.items())), owners)
+        # Durable before it takes effect: a generation that a member has heard of must survive a
+        # crash.
         self._save(group, state)
         live.state = state
         live.deadlines = {name: live.deadlines.get(name, 0) for name in members}

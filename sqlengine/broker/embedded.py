@@ -269,10 +269,10 @@ class EmbeddedBroker(OpenTopics):
                 payload, timestamp_ms, writer, NO_EPOCH if epoch is None else epoch
             )
         self._appends.notify()
+        # Retention is checked when a segment was closed, not at each append. The batch is appended
+        # whether it succeeds or not: it runs again later.
         if len(log.segments) > segments:
-            with suppress(
-                BrokerError, OSError
-            ):  # the batch is appended; retention runs again later
+            with suppress(BrokerError, OSError):
                 self._retain(known, log)
         return appended
 

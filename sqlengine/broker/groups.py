@@ -41,6 +41,7 @@ class GroupOffsets:
                 [*map(msgspec.json.encode, entries)],
                 [b"%d" % offset for offset in entries.values()],
             )
+            # Only after the append: a commit that failed must not be visible.
             self._known.update(entries)
             if self._log.size > max(_COMPACT_BYTES, 2 * self._compacted_size):
                 # The offsets are committed in any case; the next commit compacts again.

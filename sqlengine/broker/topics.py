@@ -104,6 +104,7 @@ class Topic:
         make_folders(disk, folder, lasting=self._options.synced, mode=0o700)
         before = self.definition
         places = before.places | {shard: (*before.places.get(shard, ()), str(folder))}
+        # The definition first: after a crash the new folder is known, though it may be empty.
         self.alter(msgspec.structs.replace(before, places=places))
         try:
             log.move_to(folder)

@@ -71,6 +71,8 @@ class Checkpointer:
         self.counters[CHECKPOINT_ROWS] += sum(
             c.puts.num_rows + c.removed.num_rows for c in changes.values()
         )
+        # The copies are the only pause of the stream; encoding and writing happen in the writer's
+        # thread.
         if self._writer is None:
             self._write(position, changes, dropped)
             self._note(position, changes)

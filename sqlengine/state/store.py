@@ -223,6 +223,7 @@ class BlobStore(ABC):
         work = _Writes(_Head(position, tables, self._head.next_number))
         for name, change in changes.items():
             blobs = tables.get(name, [])
+            # An unchanged table writes nothing; a new one writes an empty base, so that it exists.
             if blobs and not change.puts.num_rows and not change.removed.num_rows:
                 continue
             part = _Part(

@@ -111,6 +111,8 @@ def encode(
     timestamps: IntArray | None = None,
 ) -> Payload:
     """Encodes `values`; with `offsets` and `timestamps` (both or none) as a compacted batch."""
+    # Most appends have one or a few values: building them with Arrow would take longer than writing
+    # them.
     if offsets is None and _are_few(values) and (keys is None or _are_few(keys)):
         return _encode_few(values, keys)
     value_array = binary_array(values)
@@ -147,6 +149,7 @@ def check(payload: Payload) -> None:
     if payload.flags & COMPRESSED:
         body = decompress_body(body, 0, payload.flags, payload.plain_bytes)
     known = _NULL_VALUES | _KEYS | _NULL_KEYS | COMPRESSED
+    # Sizes of parts that do not exist would shift the parts after them.
     without_keys = payload.key_bytes and not payload.flags & _KEYS
     without_packing = payload.plain_bytes and not payload.flags & COMPRESSED
     odd = len(payload.body) % 8 or min(payload[:4]) < 0 or without_keys or without_packing

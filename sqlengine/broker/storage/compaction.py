@@ -64,6 +64,8 @@ def steps(log: ShardLog, now_ms: int, topic: Definition) -> Iterator[None]:
             raise cannot_write(log.where, error) from error
         try:
             yield from _write(fresh, log, old, now_ms - keep_ms, topic.compression)
+            # From here on the result counts. `covers` in its head tells recovery which segments it
+            # replaces.
             fresh.publish(path, durable=True)
         except OSError as error:
             fresh.remove()

@@ -121,6 +121,7 @@ def records_of(
         ]
         values = _join([part.values for part in parts])
     offsets, timestamps = _offsets(headers, parts), _timestamps(headers, parts)
+    # The first batch may begin before the offset, and the last one end after the limits.
     first = int(np.searchsorted(offsets, offset))
     last = last_row(values, offsets, first, limits)
     next_offset = reached if last == len(offsets) else int(offsets[last - 1]) + 1
@@ -165,6 +166,7 @@ def _collect_run(segment: Segment, tail: Tail, run: Run, offset: int, stop: int,
     ):
         if header.next <= offset:
             continue
+        # Batches without rows record epochs, or gaps that compaction left.
         if header.rows:
             run.positions.append(position)
             run.headers.append(header)

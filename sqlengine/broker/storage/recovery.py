@@ -26,6 +26,8 @@ def recover(segment: Segment) -> dict[str, int]:
         if header.writer_size:
             writers[writer_of(view, position, header)] = header.epoch
         end, offset, latest = position + header.length, header.next, max(latest, header.timestamp)
+    # Only the last segment may end in the middle of a batch: older ones were complete when their
+    # successor was created.
     if end < size:
         _refuse_if_intact_follows(segment, mapped, end, offset)
         segment.cut(end)

@@ -88,6 +88,8 @@ class GroupAggregateOperator:
         slots, _ = self._table.slots_for([batch.column(k) for k in self._node.keys], batch.num_rows)
         if retracts is not None:
             batch, slots, retracts = self._without_unknown(batch, slots, retracts)
+        # Results before and after the whole batch are compared, as with mini-batch in Flink:
+        # changes within the batch are not emitted.
         touched = first_seen(slots)
         rows = self._table.columns[ROWS].view(np.int64)
         existed = rows[touched] > 0
@@ -114,6 +116,7 @@ class GroupAggregateOperator:
         """Drops retractions for keys without rows."""
         row_counts: dict[int, int] = {}
         rows, keep = self._table.columns[ROWS], np.ones(len(slots), np.bool_)
+        # Row by row: a row added earlier in the batch may be retracted later in it.
         for i, (slot, takes) in enumerate(zip(slots.tolist(), back.tolist(), strict=True)):
             count = row_counts.get(slot, int(rows[slot]))
             keep[i] = not takes or count > 0

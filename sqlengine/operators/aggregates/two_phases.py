@@ -43,6 +43,7 @@ class LocalAggregateOperator:
         if not batch.num_rows:
             return [(0, replace(batch.tick(node.schema), origin=batch.origin, steps=batch.steps))]
         accumulators = Accumulators(node.aggregates, self._owner)
+        # A table for this batch alone: it has no state, and numbers the keys as state tables do.
         table = KeyedTable(
             "local",
             node.input.schema.select(node.keys),
@@ -105,6 +106,8 @@ def _rounds(slots: IntArray) -> Iterator[IntArray]:
     order = np.argsort(slots, kind="stable")
     ordered = slots[order]
     starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    # The n-th row of its slot has rank n: all rows of one rank are of different slots, and can be
+    # merged at once.
     rank = np.arange(len(slots)) - np.repeat(starts, np.diff(np.append(starts, len(slots))))
     for n in range(int(rank.max(initial=-1)) + 1):
         yield order[rank == n]

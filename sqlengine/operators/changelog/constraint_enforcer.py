@@ -99,9 +99,8 @@ class ConstraintEnforcerOperator:
         def convert(value: object, path: str) -> object:
             if value is not None:
                 return convert_value(value, path)
-            if kind.nullable or (
-                top and not drops
-            ):  # the plan checks NULLs at the top level itself
+            # The plan itself checks NULLs at the top level that are errors.
+            if kind.nullable or (top and not drops):
                 return None
             if drops:
                 raise _Drop

@@ -100,6 +100,7 @@ class NormalizeOperator:
     def _change(self, batch: Batch, exists_after: BoolArray) -> Batch | None:
         table = self._table
         slots, is_new = table.slots_for([batch.column(k) for k in self._node.keys], batch.num_rows)
+        # Only the last row of each key counts: the rows between cancel out.
         touched, last = _last_of(slots)
         existed = ~np.isin(touched, slots[is_new])
         exists = exists_after[last]

@@ -220,6 +220,7 @@ def _compacted(rows: list[tuple[int, bool, bytes]]) -> list[tuple[int, bool]]:
             if not added
             else None
         )
+        # A retraction without an earlier addition stays: it may be of the stored row.
         if match is None:
             remaining.append((place, added, identity))
         else:

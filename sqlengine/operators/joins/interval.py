@@ -199,9 +199,12 @@ class IntervalJoinOperator:
         the other arrived."""
         other, rows, slots = self._sides[1 - port], piece.rows, piece.slots
         apart = times[rows] - other.numbers(_TIME, slots)
+        # The bounds of the interval are for left time minus right time.
         if port == 1:
             apart = -apart
         near = (apart >= self._node.lower_ms) & (apart <= self._node.upper_ms)
+        # A row may still be stored though it was due: it is removed at the end of a batch, but must
+        # not match rows that arrived after its removal in Flink.
         near &= other.numbers(_DUE, slots) > clock[rows]
         return rows[near], slots[near]
 
@@ -218,6 +221,8 @@ class IntervalJoinOperator:
         chosen = np.flatnonzero(stored)
         if len(chosen):
             rows = batch.take(chosen)
+            # Flink registers cleanup timers half an interval late, to have fewer of them; unmatched
+            # rows of an outer side are emitted only then, so the delay shows.
             due = last[chosen] + self._node.patience_ms
             this.put(rows, [rows.column(k) for k in this.keys], times[chosen], due, met[chosen])
         return stored

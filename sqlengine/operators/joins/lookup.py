@@ -202,6 +202,8 @@ class LookupJoinOperator:
             if batch.num_rows:
                 self._table.change(batch)
         elif batch.num_rows:
+            # Additions and retractions in order: a retraction may be of a row added in the same
+            # batch.
             for part, retracts in _runs(batch) if self._emitted is not None else [(batch, False)]:
                 yield from self._retract(part) if retracts else self._join(part)
         else:

@@ -91,6 +91,8 @@ class JoinOperator:
         if self._residual is not None and len(rows):
             holds = self._residual.holds(port, batch, rows, other, slots, output)
             rows, slots = rows[holds], slots[holds]
+        # The batch is matched against the other side only, which it does not change: all its rows
+        # can be looked up at once.
         counts = other.counts(slots)
         matches = np.bincount(rows, counts, batch.num_rows).astype(np.int64)
         outputs = self._output_rows(port, batch, retracts, (rows, slots, counts), matches)

@@ -72,6 +72,7 @@ class _Versions:
         """Sets the end of validity of new versions and of those before them."""
         table, (before, behind) = self.rows.table, self.rows.beside(slots)
         until, times = table.columns[_UNTIL], table.columns[_TIME]
+        # A new version ends at its successor, and ends its predecessor.
         ends = behind >= 0
         until[slots[ends]] = times[behind[ends]]
         follows = before >= 0
@@ -167,6 +168,8 @@ class TemporalJoinOperator:
                 known = np.full(batch.num_rows, before) if batch.row_watermarks is None else reached
                 self._add_versions(batch, known, output)
         self._emit(batch, batch.watermark, output)
+        # Only after the emission: the rows emitted just now may need versions that are removed
+        # here.
         self._versions.expire(batch.watermark)
         return [*output, (0, batch.tick(self._node.schema))]
 

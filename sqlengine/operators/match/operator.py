@@ -100,6 +100,7 @@ class MatchOperator:
                 np.append(batch.row_watermarks[1:], batch.watermark)
             )
         if self._by_event and batch.steps is not None:
+            # Steps are watermarks between rows, which fire deadlines without a row.
             self._ticks = np.union1d(self._ticks, batch.steps[batch.steps < batch.watermark])
 
     def _expire(self, run: Run, time: int) -> None:

@@ -114,6 +114,8 @@ class Matches:
         before = batch.watermarks_before(
             np.array([self._found_at[i][1] for i in order.tolist()], np.int64)
         )
+        # A match may be found by a later tick, but with an earlier time: the watermark before a row
+        # must not exceed that of any row after it.
         return replace(result, row_watermarks=np.minimum.accumulate(before[::-1])[::-1])
 
     @property

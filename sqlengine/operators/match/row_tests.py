@@ -98,6 +98,7 @@ class Tests:
     def test_of(self, part: Part) -> Callable[[int], bool]:
         """Returns the test of the selected row for one match."""
         self._begin, self.counts = part[0], part[2]
+        # Results of conditions with history are cached for one row and one match.
         if self._results:
             self._results = {}
         return self.test

@@ -175,6 +175,7 @@ class OverOperator:
             batch = batch.take(np.flatnonzero(good))
             key, times = [batch.column(k) for k in self._node.partition], times[good]
         names = self._waiting.table.values.names[3:]
+        # A row at or behind the watermark waits for the next one.
         due = np.maximum(times, np.minimum(batch.watermarks(), MAX_WATERMARK - 1) + 1)
         own = [pa.array(times), pa.array(due)]
         self._waiting.put(key, [], [*own, *(batch.column(n) for n in names)], batch.num_rows)
@@ -319,6 +320,7 @@ class OverOperator:
         for group, rows in zip(groups, np.maximum(reach, least).tolist(), strict=True):
             slots = frame.slots(group)
             old = slots[: max(len(slots) - rows, 0)]
+            # A RANGE frame needs rows by time, LAG by number: the row goes when neither needs it.
             if self._framed and not self._node.frame.is_rows:
                 times = frame.table.columns[_TIME][old].astype(np.int64)
                 last = int(frame.table.columns[_TIME][slots[-1]])

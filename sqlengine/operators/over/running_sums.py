@@ -83,6 +83,8 @@ class RunningSums:
         low, high = frames
         last, total, begin, end = -1, numbers.dtype.type(0), 0, 0
         for slot, at in zip(keys.tolist(), new.tolist(), strict=True):
+            # A new key: its sum is that of its last frame, whose rows before the new one are still
+            # stored.
             if slot != last:
                 last, total, end = slot, numbers.dtype.type(last_sums[slot]), at
                 begin = int(low[at - 1]) if at > starts[at] else at

@@ -70,6 +70,8 @@ class Totals:
         """Computes aggregates in steps: the first peers of all keys together, then the second ones,
         and so on."""
         position = np.arange(len(rows))
+        # `step` is the number of a row's peers within its key: the rows of one step are of
+        # different keys, but for peers, which share a value.
         firsts = np.cumsum(rows.first_peer == position)
         step = firsts - firsts[rows.partition]
         order = np.argsort(step, kind="stable")

@@ -124,6 +124,8 @@ class RankOperator(TopNOperator):
         """True if the row's place is among the first `end` of its group."""
         if group < 0 or self._rows.size(group) < end:
             return True
+        # Rows with equal sort keys keep their order of arrival: the stored one wins, unless the
+        # last row is wanted.
         worst = self._rows.key_at(group, end - 1)
         return key < worst or (self._last_first and key == worst)
 

@@ -126,6 +126,7 @@ class TemporalSortOperator:
         result = self._rows.arrays(self._node.schema.names, slots)
         last = self._slot()
         times, _ = milliseconds(result[self._node.schema.index(self._time)])
+        # The time of the last emitted row is state: after a restart, rows up to it are still late.
         self._fired.columns["fired"][last] = times[-1]
         self._fired.mark(last)
         self._rows.drop(slots)

@@ -153,6 +153,8 @@ class WindowJoinOperator:
         types = [self._node.left.schema.type(n).with_nullable(True) for n in self._node.keys(0)]
         count = len(due[0])
         both = [pa.concat_arrays([a, b.cast(a.type)]) for a, b in zip(*arrays, strict=True)]
+        # One numbering of the keys of both sides: equal keys have equal codes, and a binary search
+        # finds the matches.
         codes, _ = distinct_keys(types, both, count + len(due[1]))
         good = np.ones(len(codes), np.bool_)
         for array, needed in zip(both, strict, strict=True):

@@ -65,6 +65,8 @@ class LocalBuffer:
             self._accumulators.change(batch, slots, back, output)
             return
         times = np.maximum.accumulate(np.concatenate([[self._read("passed")], rows.before]))
+        # The rows before which the watermark passes a window end: the operators check there whether
+        # to flush.
         checks = np.flatnonzero(np.diff(self._window.slice_numbers(times + 1)))
         start = 0
         for end in (*checks.tolist(), len(rows.before)):

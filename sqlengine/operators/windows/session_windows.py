@@ -97,6 +97,8 @@ class SessionAggregateOperator:
         )
         for slots, others in assigned.merges:
             if self._ordered:
+                # Merging appends the others' values. Where those come first in Flink, the two are
+                # exchanged before.
                 first = np.isin(others, assigned.ahead)
                 self._accumulators.swap(slots[first], others[first])
             self._accumulators.merge(slots, others)
