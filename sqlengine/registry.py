@@ -1,5 +1,4 @@
-"""What the engine knows of its jobs: the log, the catalog that follows from it, and plans of
-versions."""
+"""The job registry: the event log of jobs, the catalog derived from it, and plans of versions."""
 
 from __future__ import annotations
 
@@ -26,7 +25,10 @@ LIVE = (JobState.RUNNING, JobState.STOPPED, JobState.DEFINED)
 
 
 class Registry:
-    """Changed by one thread (the one that makes changes), read by all."""
+    """Jobs, their versions and what they define. Every change is an entry of the job log first.
+
+    Changed by one thread (the one that makes changes), read by all.
+    """
 
     def __init__(self, broker: Broker, config: Config, machine: Machine) -> None:
         self.log = JobLog(broker, sync=config.fsync == "interval")
@@ -45,42 +47,44 @@ class Registry:
         )  # job versions that ask to fail at a row in error
 
     def jobs(self) -> list[Job]:
-        """All jobs by name."""
+        """Returns all jobs by name."""
         return sorted(self.log.jobs.values(), key=lambda j: j.name)
 
     def job(self, name: str) -> Job:
-        """One job; JobError if there is none."""
+        """Returns a job. Raises JobError if there is none."""
         if name not in self.log.jobs:
             raise JobError(f"job '{name}' does not exist", hint="'sql jobs' lists all")
         return self.log.jobs[name]
 
     def version(self, job: Job) -> JobVersion:
-        """The job's current version."""
+        """Returns the job's current version."""
         return self.log.version(job.name, job.version)
 
     def text(self, job: Job) -> JobText:
-        """What the job's current version says."""
+        """Returns the text of the job's current version."""
         return text_of(self.version(job))
 
-    def has_text(self, held: JobVersion, text: JobText, origin: Origin) -> bool:
-        """Whether a text says what a version says, down to the contents of the modules that it
-        names. The folder shows its texts again at every start, which is no new submit: a restart
-        goes on with the modules that there were."""
-        if held.sql != text.sql or origin is Origin.FOLDER:
-            return held.sql == text.sql
-        return (
-            text.modules == held.modules if text.modules else self.library.unchanged(held.modules)
-        )
+    def has_text(self, version: JobVersion, text: JobText, origin: Origin) -> bool:
+        """True if a version has this text, with the same contents of the modules that it names.
+
+        The folder submits its texts again at every start. That is no new version even if a module
+        has changed: a restart keeps the modules of the version.
+        """
+        if version.sql != text.sql or origin is Origin.FOLDER:
+            return version.sql == text.sql
+        if text.modules:
+            return text.modules == version.modules
+        return self.library.unchanged(version.modules)
 
     def modules(self) -> set[str]:
-        """Contents of modules that jobs may call."""
+        """Returns the content hashes of modules that jobs may call."""
         live = (
             j for j in self.log.jobs.values() if j.state in (JobState.RUNNING, JobState.DEFINED)
         )
         return {c for j in live for c in self.log.version(j.name, j.version).modules.values()}
 
     def next_version(self, text: JobText, origin: Origin) -> JobVersion:
-        """A version that is not in the log yet."""
+        """Returns the next version of a job, which is not in the log yet."""
         return JobVersion(
             text.name, self.log.next_version(text.name), text.sql, origin, self.clock(), text.file
         )
@@ -92,8 +96,8 @@ class Registry:
         origin: Origin,
         kept: Mapping[str, str],
     ) -> dict[str, JobVersion]:
-        """Versions of planned jobs, each with those that it needs: of the same change, or those
-        that are there. Renamed jobs (`kept`: new name to old) stay at theirs."""
+        """Returns the versions of planned jobs, each with the versions that define what it uses: of
+        the same change, else of the catalog. Renamed jobs (`kept`: new name -> old) keep theirs."""
         fresh = {
             name: (
                 self.log.renamed(self.job(kept[name]), name, texts[name].file)[0]
@@ -117,31 +121,30 @@ class Registry:
         }
 
     def earlier_versions(self, renamed: Mapping[str, str]) -> list[JobVersion]:
-        """What goes with jobs to their new names (new name to old), besides the versions that
-        run."""
+        """Returns the history that renamed jobs take along (new name -> old), without the versions
+        that run."""
         return [
             v for new, old in renamed.items() for v in self.log.renamed(self.job(old), new, None)[1]
         ]
 
     def rename(self, job: Job, text: JobText) -> Job:
         """Gives a job that no graph runs another name and file. All else stays: versions, state,
-        what it defines."""
+        definitions."""
         version, others = self.log.renamed(job, text.name, text.file)
-        held = replace(job, name=text.name, version=version.version)
-        self.log.rename([version, *others], {job.name: held}, self.clock())
-        return held
+        renamed = replace(job, name=text.name, version=version.version)
+        self.log.rename([version, *others], {job.name: renamed}, self.clock())
+        return renamed
 
     def set_state(
         self, job: Job, state: JobState, reason: str | None = None, graph: str | None = None
     ) -> None:
-        """Writes down that the job is in another state."""
-        held = replace(
-            with_state(job, state, self.clock(), reason), graph=graph or job.graph, cause=Cause.NONE
-        )
-        self.log.write({job.name: held}, self.clock())
+        """Logs a new state of a job."""
+        changed = with_state(job, state, self.clock(), reason)
+        changed = replace(changed, graph=graph or job.graph, cause=Cause.NONE)
+        self.log.write({job.name: changed}, self.clock())
 
     def private_objects(self, jobs: Collection[str]) -> set[str]:
-        """Objects that only these jobs define and use: they may be defined anew."""
+        """Returns the objects that only these jobs define and use: they may be redefined."""
         names = {n for j in jobs if j in self.log.jobs for n in self.log.jobs[j].defines}
         if not names:
             return set()
@@ -149,30 +152,32 @@ class Registry:
         return names.difference(*(j.defines for j in others), *(j.uses for j in others))
 
     def catalog_for(self, jobs: Collection[str]) -> Catalog:
-        """The catalog in which these jobs are planned: without what only they define."""
+        """Returns the catalog in which these jobs are planned: without what only they define."""
         return without(self.catalog, self.private_objects(jobs))
 
     def plan(
         self, texts: Collection[JobText], jobs: Collection[str]
     ) -> list[PlannedJob | SqlError]:
-        """Plans texts in the catalog for `jobs`."""
+        """Plans texts in the catalog for `jobs`. An error takes the place of its plan."""
         alone = not any(j.state is JobState.RUNNING for j in self.log.jobs.values())
         return self.planner.plan(list(texts), self.catalog_for(jobs), alone=alone)
 
     def register_policies(self, version: int, plan: PlannedJob) -> None:
-        """Remembers what a version says of its rows in error and of its memory, before it runs: it
-        may run again in a replay, when the job has another one."""
+        """Registers the error policy and the memory limit of a version, before it runs.
+
+        By version, since a recovery may replay one when the job already has another.
+        """
         if plan.settings.get("job.on-error") == "fail":
             self._failing.add((plan.name, version))
         if LIMIT in plan.settings:
             self.memory.set_limit(plan.name, version, memory_limit(plan.settings))
 
     def fails_on_error(self, job: str, version: int) -> bool:
-        """Whether a row in error stops the job; in place of that it can become a dead letter."""
+        """True if a row in error fails the job; otherwise it becomes a dead letter."""
         return (job, version) in self._failing
 
     def complete_change(self, change: PendingChange, plans: Mapping[str, PlannedJob]) -> None:
-        """Writes down that a change has taken effect, and the catalog that follows from it."""
+        """Logs that a change has taken effect, and updates the catalog."""
         self.catalog = without(self.catalog, self.private_objects({*plans, *change.removes}))
         jobs = {}
         for name, plan in plans.items():
@@ -183,12 +188,12 @@ class Registry:
         self.log.complete(jobs, change.removes, self.clock())
 
     def _deployed_job(self, version: JobVersion, plan: PlannedJob, graph: str) -> Job:
-        held, group = self.log.jobs.get(version.name), group_of(graph)
+        previous, group = self.log.jobs.get(version.name), group_of(graph)
         cause, reason = (
             (Cause.NONE, None) if group is None else (Cause.GROUP, f"isolation group '{group}'")
         )
-        if held is not None and held.state is JobState.RUNNING and held.graph == graph:
-            cause, reason = held.cause, held.reason
+        if previous is not None and (previous.state, previous.graph) == (JobState.RUNNING, graph):
+            cause, reason = previous.cause, previous.reason
         return Job(
             version.name,
             version.version,
@@ -204,32 +209,28 @@ class Registry:
         )
 
     def complete_migration(self, change: PendingChange) -> None:
-        """Writes down that jobs have come to another graph."""
+        """Logs that jobs run in another graph."""
         now = self.clock()
-        there = {
-            name: with_state(self.job(name), JobState.RUNNING, now, change.reason)
-            for name in change.jobs
-        }
-        there = {
-            name: replace(held, graph=change.graphs[name], cause=change.cause)
-            for name, held in there.items()
-        }
-        self.log.complete(there, (), now)
+        migrated = {}
+        for name in change.jobs:
+            job = with_state(self.job(name), JobState.RUNNING, now, change.reason)
+            migrated[name] = replace(job, graph=change.graphs[name], cause=change.cause)
+        self.log.complete(migrated, (), now)
 
     def complete_pending(self, job: Job, graph: str) -> None:
-        """Writes down that the pending change of one job has taken effect."""
+        """Logs that the pending change of a single job has taken effect."""
         self.log.complete({job.name: replace(job, graph=graph, cause=Cause.NONE)}, (), self.clock())
 
     def set_cause(self, job: Job, cause: Cause, reason: str | None) -> None:
-        """Writes down why a job that runs is where it is."""
+        """Logs the reason why a running job is in its graph, if it is a new one."""
         if (job.cause, job.reason) != (cause, reason):
             self.log.write({job.name: replace(job, cause=cause, reason=reason)}, self.clock())
 
     # ---- recovery --------------------------------------------------------------------------------
 
     def recover(self) -> None:
-        """Plans all jobs as they were, which gives the catalog; the plans are kept for the graphs
-        that come next."""
+        """Plans all jobs of the log, which rebuilds the catalog. The plans are kept for the graphs,
+        which are recovered next."""
         jobs = [j for j in self.jobs() if j.state is not JobState.WAITING]
         # In this process: no stream runs yet that planning could hold up.
         plans = self.planner.plan([self.text(j) for j in jobs], self._base, child=False)
@@ -242,47 +243,52 @@ class Registry:
             self.register_policies(job.version, plan)
 
     def recovered(self) -> None:
-        """The plans that were kept for the recovery are of no more use."""
+        """Drops the plans that were kept for the recovery of the graphs."""
         self._plans.clear()
 
     def plans_of(self, jobs: Mapping[str, int]) -> dict[str, PlannedJob | SqlError]:
-        """Plans of some versions of jobs, each with the definitions of its own time; the reason
-        where there is none."""
-        found: dict[str, PlannedJob | SqlError] = {
+        """Plans some versions of jobs, each with the definitions that it was submitted with.
+
+        An error takes the place of a plan that cannot be made any more.
+        """
+        planned: dict[str, PlannedJob | SqlError] = {
             n: self._plans[n, v] for n, v in jobs.items() if (n, v) in self._plans
         }
         groups: dict[frozenset[tuple[str, int]], list[str]] = {}
         for name, version in jobs.items():
-            if name not in found:
+            if name not in planned:
                 needs = {n: v for n, v in self._needs(name, version).items() if n != name}
                 groups.setdefault(frozenset(needs.items()), []).append(name)
         for needed, names in groups.items():
             versions = [*sorted(needed), *((n, jobs[n]) for n in names)]
             texts = [text_of(self.log.version(n, v)) for n, v in versions]
             plans = self.planner.plan(texts, self._base, child=False)
-            found |= zip(names, plans[len(needed) :], strict=True)
-        for name, plan in found.items():
+            planned |= zip(names, plans[len(needed) :], strict=True)
+        for name, plan in planned.items():
             if isinstance(plan, PlannedJob):
                 self.register_policies(jobs[name], plan)
-        return found
+        return planned
 
     def _needs(self, name: str, version: int) -> dict[str, int]:
-        """All job versions that define what this one names, and what they name: of two of one job
-        the later."""
-        found: dict[str, int] = {}
+        """Returns the job versions that define what this one uses, and transitively what those use:
+        of two versions of a job the later."""
+        needs: dict[str, int] = {}
         waiting = [(name, version)]
         while waiting:
             for need, number in self.log.version(*waiting.pop()).needs.items():
-                if found.get(need, 0) < number:
-                    found[need] = number
+                if needs.get(need, 0) < number:
+                    needs[need] = number
                     waiting.append((need, number))
-        return found
+        return needs
 
     def reconcile(
         self, running: Mapping[str, tuple[str, int]], lost: Mapping[str, SqlError]
     ) -> None:
-        """The graphs are the truth about what runs (job -> graph, version): a crash may have come
-        between a switch and the log's entry. `lost`: jobs that ran and cannot run any more."""
+        """Corrects the log by what the graphs run (job -> graph, version): a crash may have come
+        between the switch of a graph and the entry of the log.
+
+        `lost`: jobs that ran and cannot run any more; they become failed.
+        """
         changed = {}
         for job in self.jobs():
             if job.name in lost:
@@ -291,8 +297,8 @@ class Registry:
             elif job.name in running:
                 graph, version = running[job.name]
                 if (job.state, job.graph, job.version) != (JobState.RUNNING, graph, version):
-                    held = with_state(job, JobState.RUNNING, self.clock())
-                    changed[job.name] = replace(held, graph=graph, version=version)
+                    restored = with_state(job, JobState.RUNNING, self.clock())
+                    changed[job.name] = replace(restored, graph=graph, version=version)
             elif job.state is JobState.RUNNING:
                 reason = "the server died while the job was started or stopped"
                 changed[job.name] = with_state(job, JobState.STOPPED, self.clock(), reason)
@@ -300,5 +306,5 @@ class Registry:
 
 
 def text_of(version: JobVersion) -> JobText:
-    """What a version says, with the modules that it was submitted with."""
+    """Returns the text of a version, with the modules that it was submitted with."""
     return JobText(version.name, version.sql, version.file, version.modules)

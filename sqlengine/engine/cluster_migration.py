@@ -1,9 +1,10 @@
-"""Takes a job out of parts into a graph of this process, and jobs into parts, many at once: while
-they stand still.
+"""Migrates a job from a distributed graph into one of this process, and jobs, many at once, from
+such a graph into a distributed one. All parts are paused meanwhile (ADR 11).
 
-hold the parts -> write down what the job has in all of them -> it leaves -> it comes to the other
-graph hold the parts -> read both to the same place -> write down what jobs have -> all parts
-prepare -> they leave -> they come"""
+    out of parts:  pause the parts -> write the job's snapshot -> remove it -> (caller) restore it
+    into parts:    pause the parts -> align the offsets of both graphs -> write the jobs' snapshot
+                   -> all parts prepare -> remove the jobs from one graph -> add them to the other
+"""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from parser.errors import SqlError
 from planner.graph.merge import Graph
 from planner.logical import Scan
 from sqlengine.cluster.distributed_graph import DistributedGraph
+from sqlengine.engine.graph_migration import APART, MAX_EPOCHS, MAX_RECORDS, aligned_offsets
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.sources import Positions
 from sqlengine.graphs.managed import ManagedGraph
@@ -22,118 +24,122 @@ from sqlengine.jobs.planning import PlannedJob
 from sqlengine.snapshots.job_snapshot import JobSnapshot, nodes_of, snapshot
 from sqlengine.snapshots.migrations import MigrationStore
 
-# So many epochs may be between the two, of so many records in a shard.
-EPOCHS, NEAR = 8, 4096
-
 
 @dataclass(frozen=True)
-class Leaving:
-    """What the two ways have in common. `begin` writes down that the move is on its way."""
+class MigrationRequest:
+    """Jobs (name -> version) that migrate. `begin` logs the migration as pending; `handover` is the
+    key of their snapshot in the `store`."""
 
     plans: Mapping[str, PlannedJob]
     jobs: Mapping[str, int]
     handover: str
-    handovers: MigrationStore
+    store: MigrationStore
     begin: Callable[[], None]
 
     @property
-    def going(self) -> dict[str, int]:
-        """The change of the graph that they leave."""
+    def removals(self) -> dict[str, int]:
+        """The jobs as a change of the source graph names them: version 0 removes a job."""
         return dict.fromkeys(self.jobs, 0)
 
 
-def out_of_parts(leaving: Leaving, source: DistributedGraph) -> JobSnapshot:
-    """The one job leaves; what it has is written down."""
-    (job,) = leaving.jobs
-    change = source.change(source.runner.graph, {}, leaving.going, {})
+def detach_from_parts(request: MigrationRequest, source: DistributedGraph) -> JobSnapshot:
+    """Removes the one job of the request from all parts, and returns its snapshot.
+
+    The snapshot is in the store before the job is removed. Raises SqlError if that fails; the job
+    is where it was then, or the migration is pending.
+    """
+    (job,) = request.jobs
+    change = source.change(source.runner.graph, {}, request.removals, {})
     try:
         with source.pauses.quiesce():
-            belongings = source.snapshot(job)
-            leaving.begin()
-            leaving.handovers.put(leaving.handover, belongings)
+            job_snapshot = source.snapshot(job)
+            request.begin()
+            request.store.put(request.handover, job_snapshot)
             source.switch(replace(change, moved=True))
     except SqlError:
         change.abandon()
         raise
-    return belongings
+    return job_snapshot
 
 
-def into_parts(leaving: Leaving, source: ManagedGraph, target: DistributedGraph) -> None:
-    """The jobs go over. NotTogether where they do not stand near enough to the others: nothing has
-    changed."""
+def migrate_into_parts(
+    request: MigrationRequest, source: ManagedGraph, target: DistributedGraph
+) -> None:
+    """Moves the jobs of the request from `source` into all parts of `target`.
+
+    Raises NotTogether if the offsets of the two graphs are too far apart; nothing has changed then.
+    """
     inputs = source.runner.inputs
-    mine = (node.id for node in nodes_of(source.runner.graph, leaving.jobs))
-    common = [name for name in mine if target.read_positions(name) is not None]
+    nodes = (node.id for node in nodes_of(source.runner.graph, request.jobs))
+    common = [name for name in nodes if target.read_positions(name) is not None]
 
-    def hold() -> None:
+    def stop_reading() -> None:
         inputs.bounds = {name: dict(inputs.running[name].positions) for name in common}
 
-    source.loop.call(hold)
+    source.loop.call(stop_reading)
     try:
-        with target.pauses.quiesce() as there:
-            meeting = _meeting(leaving.jobs, source, target, {name: there[name] for name in common})
-            if any(there[name] != at for name, at in meeting.items()):
-                target.pauses.advance_to(meeting)
-            going = source.change(source.runner.graph, {}, leaving.going, {})
-            coming = target.change(target.runner.graph, leaving.plans, leaving.jobs, {})
-            source.call(
-                lambda: _give(leaving, source, target, _Ready(meeting, going, coming)), None
+        with target.pauses.quiesce() as positions:
+            reached = {name: positions[name] for name in common}
+            aligned = aligned_offsets(
+                request.jobs, target.name, inputs.running, reached, lambda _: MAX_RECORDS
             )
+            if any(reached[name] != offsets for name, offsets in aligned.items()):
+                target.pauses.advance_to(aligned)
+            removal = source.change(source.runner.graph, {}, request.removals, {})
+            addition = target.change(target.runner.graph, request.plans, request.jobs, {})
+            prepared = _PreparedMigration(aligned, removal, addition)
+            source.call(lambda: _migrate(request, source, target, prepared), None)
     finally:
         inputs.bounds = {}
 
 
-def _meeting(
-    jobs: Collection[str], source: ManagedGraph, target: DistributedGraph, theirs: Positions
-) -> Positions:
-    """Where both have read to when the jobs go over."""
-    meeting = {}
-    for name, shards in theirs.items():
-        mine = source.runner.inputs.running[name].positions
-        if mine.keys() != shards.keys() or any(
-            abs(mine[s] - at) > NEAR for s, at in shards.items()
-        ):
-            raise NotTogether(jobs, target.name, "its sources are not read as far")
-        meeting[name] = {s: max(mine[s], at) for s, at in shards.items()}
-    return meeting
-
-
 @dataclass(frozen=True)
-class _Ready:
-    """What is ready when the jobs go over."""
+class _PreparedMigration:
+    """The offsets at which both graphs switch, and the prepared change of each."""
 
-    meeting: Positions
-    going: GraphChange
-    coming: GraphChange
+    aligned: Positions
+    removal: GraphChange
+    addition: GraphChange
 
 
-def _give(leaving: Leaving, source: ManagedGraph, target: DistributedGraph, ready: _Ready) -> None:
-    """In the thread of the graph that the jobs leave, which waits until all parts have prepared."""
+def _migrate(
+    request: MigrationRequest,
+    source: ManagedGraph,
+    target: DistributedGraph,
+    prepared: _PreparedMigration,
+) -> None:
+    """Switches both graphs. Runs in the thread of the source graph, which waits until all parts
+    have prepared."""
     try:
-        belongings = _belongings(leaving.jobs, source, target, ready.meeting)
-        leaving.begin()
-        leaving.handovers.put(leaving.handover, belongings)
+        job_snapshot = _snapshot_at(request.jobs, source, target, prepared.aligned)
+        request.begin()
+        request.store.put(request.handover, job_snapshot)
     except SqlError:
-        ready.coming.abandon()
+        prepared.addition.abandon()
         raise
-    positions = _positions(belongings, ready.coming.graph)
+    positions = _source_positions(job_snapshot, prepared.addition.graph)
     target.switch_with_migration(
-        ready.coming, leaving.handover, positions, lambda: source.runner.apply(ready.going)
+        prepared.addition,
+        request.handover,
+        positions,
+        lambda: source.runner.apply(prepared.removal),
     )
 
 
-def _belongings(
-    jobs: Collection[str], source: ManagedGraph, target: DistributedGraph, meeting: Positions
+def _snapshot_at(
+    jobs: Collection[str], source: ManagedGraph, target: DistributedGraph, aligned: Positions
 ) -> JobSnapshot:
-    if not source.runner.reach(meeting, EPOCHS):
-        raise NotTogether(jobs, target.name, "its sources are not read as far")
-    belongings = snapshot(source.runner, *jobs)
-    if belongings.unsent:
+    """Reads the source graph up to the aligned offsets, and returns the snapshot of the jobs."""
+    if not source.runner.reach(aligned, MAX_EPOCHS):
+        raise NotTogether(jobs, target.name, APART)
+    job_snapshot = snapshot(source.runner, *jobs)
+    if job_snapshot.unsent:
         raise NotTogether(jobs, target.name, "it has rows for which there is no space")
-    return belongings
+    return job_snapshot
 
 
-def _positions(belongings: JobSnapshot, graph: Graph) -> Positions:
-    """By the scans of `graph`, which has the jobs."""
-    scans = (node for node in belongings.nodes(graph) if isinstance(node.plan, Scan))
-    return {scan.id: belongings.sources[scan.plan.digest].positions for scan in scans}
+def _source_positions(job_snapshot: JobSnapshot, graph: Graph) -> Positions:
+    """Returns the positions of the snapshot's sources, by the scans of `graph`, which has the
+    jobs."""
+    scans = (node for node in job_snapshot.nodes(graph) if isinstance(node.plan, Scan))
+    return {scan.id: job_snapshot.sources[scan.plan.digest].positions for scan in scans}

@@ -1,8 +1,8 @@
-"""Puts planned jobs into the graphs: prepares the change of each graph beside the stream, writes it
-down, switches.
+"""Deploys planned jobs: prepares the change of each graph beside the stream, logs it, switches.
 
-A new version stands in the job log before it takes effect; a change that fails leaves everything as
-it was, and one that a crash interrupts is finished by the next start."""
+A new version stands in the job log before it takes effect. A change that fails leaves everything as
+it was; one that a crash interrupts is rolled forward by the next start.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ from sqlengine.snapshots.savepoints import Restoration
 
 @dataclass
 class Work:
-    """One request on its way. `texts`: what is to be planned; `kept`: renamed jobs, new name to
-    old; `restores`: the savepoints that jobs start from."""
+    """Progress of one request. `texts`: the jobs to plan; `ready`: their plans, unless refused;
+    `kept`: renamed jobs, new name -> old; `restores`: the paths of savepoints that jobs start
+    from; `reports`: what becomes of the state of each job."""
 
     request: Request
     texts: dict[str, JobText] = field(default_factory=dict)
@@ -43,7 +44,18 @@ class Work:
 
     @property
     def touched(self) -> set[str]:
+        """Names of all jobs that the request changes."""
         return {*self.texts, *self.removes, *self.kept.values()}
+
+    @property
+    def renamed_from(self) -> set[str]:
+        """Old names of renamed jobs, unless they were refused."""
+        return {self.kept[name] for name in self.ready if name in self.kept}
+
+    @property
+    def gone(self) -> set[str]:
+        """Names that leave their graphs: removed jobs, and the old names of renamed ones."""
+        return self.removes | self.renamed_from
 
 
 class Deployment:
@@ -55,40 +67,37 @@ class Deployment:
         self._savepoints = savepoints
 
     def deploy(self, work: Work) -> None:
-        """Prepares the change of each graph that the request touches, and only then switches
-        them."""
+        """Prepares the change of each graph that the request affects, and only then switches them.
+
+        Preparing may refuse jobs, which are no longer in `work.ready` then.
+        """
         registry = self._registry
         self._refuse_undividable(work)
         restored = self._restorations(work)
         versions = registry.next_versions(work.texts, work.ready, work.request.origin, work.kept)
         graphs = {n: self._place(work, n, versions[n]) for n in work.ready if n not in restored}
-        gone = work.removes | {work.kept[n] for n in work.ready if n in work.kept}
-        prepared = self._prepare(work, graphs, {n: v.version for n, v in versions.items()}, gone)
-        gone = work.removes | {work.kept[n] for n in work.ready if n in work.kept}
-        renamed = {new: old for new, old in work.kept.items() if new in work.ready}
-        change = PendingChange(
-            {n: versions[n].version for n in work.ready},
-            {n: graphs[n].name if n in graphs else _own(versions[n]) for n in work.ready},
-            tuple(sorted(gone)),
-            renamed,
-            {n: r.savepoint.path for n, r in restored.items()},
-        )
+        numbers = {n: v.version for n, v in versions.items()}
+        prepared = self._prepare(work, graphs, numbers, work.gone)
+        change = _pending_change(work, versions, graphs, restored)
         for name in work.ready:
             registry.register_policies(versions[name].version, work.ready[name])
-        earlier = registry.earlier_versions(renamed)
-        self._carry_out(change, [*earlier, *(versions[n] for n in work.ready)], prepared, restored)
+        earlier = registry.earlier_versions(change.renamed)
+        self._execute(change, [*earlier, *(versions[n] for n in work.ready)], prepared, restored)
         registry.complete_change(change, work.ready)
         self._graphs.retire_idle()
 
-    def _carry_out(
+    def _execute(
         self,
         change: PendingChange,
         versions: Collection[JobVersion],
         prepared: Sequence[tuple[ManagedGraph, GraphChange]],
         restored: Mapping[str, Restoration],
     ) -> None:
-        """Writes the change down and makes it. Where a graph does not take its part, none has taken
-        any, or the change stays pending and the rest of it is made before the next one."""
+        """Logs the change and switches the graphs.
+
+        If a graph fails to switch before any has, the change is dropped; else it stays pending, and
+        is rolled forward before the next one.
+        """
         log, now = self._registry.log, self._registry.clock()
         waiting = list(prepared)
         made = 0
@@ -110,7 +119,7 @@ class Deployment:
                 part.abandon()
 
     def _refuse_undividable(self, work: Work) -> None:
-        """A job that runs in parts stays there."""
+        """Refuses new texts of jobs in a distributed graph that cannot run in parts."""
         for name, plan in list(work.ready.items()):
             why = self._graphs.of(work.kept.get(name, name)).why_unsupported(plan.sinks)
             if why is not None:
@@ -120,9 +129,9 @@ class Deployment:
                 )
 
     def _restorations(self, work: Work) -> dict[str, Restoration]:
-        """What jobs start from that ask for a savepoint; those that cannot start from theirs are
-        refused."""
-        found = {}
+        """Reads the savepoints that jobs start from, and refuses jobs that cannot start from
+        theirs."""
+        restorations = {}
         for name, path in work.restores.items():
             if name not in work.ready:
                 continue
@@ -135,12 +144,12 @@ class Deployment:
             for reason in self._unfit(self._graphs.main, {name: plan}).values():
                 work.refuse(name, reason)
             if name in work.ready:
-                found[name] = restoration
+                restorations[name] = restoration
                 work.reports[name] = report(restoration.decisions, restoration.graph, name)
-        return found
+        return restorations
 
     def finish(self) -> None:
-        """Makes what is missing of a change that a crash or a full disk interrupted."""
+        """Rolls forward the pending change that a crash or a full disk interrupted, if any."""
         change = self._registry.log.pending
         if change is None:
             return
@@ -155,14 +164,14 @@ class Deployment:
             for n in dict.fromkeys((*change.graphs.values(), *self._graphs.by_name))
         ]:
             running = graph.runner.jobs
-            mine = {
+            missing = {
                 name: plan
                 for name, plan in plans.items()
                 if change.graphs[name] == graph.name
                 and running.get(name, 0) != bool(plan.sinks) * change.jobs[name]
             }
-            leaving = [n for n in change.removes if n in running]
-            part = self._change_of(graph, mine, change.jobs, leaving, change.renamed)
+            removals = [n for n in change.removes if n in running]
+            part = self._change_of(graph, missing, change.jobs, removals, change.renamed)
             if part is not None:
                 graph.switch(part[0])
         self._registry.complete_change(change, plans)
@@ -175,11 +184,11 @@ class Deployment:
                 self._graphs.restore(change.graphs[name], name, change.jobs[name], restoration)
 
     def _place(self, work: Work, name: str, version: JobVersion) -> ManagedGraph:
-        """A job that runs stays where it is; a new one goes where its position is."""
-        held = work.kept.get(name, name)
-        if self._graphs.runs(held):
-            return self._graphs.of(held)
-        return self._graphs.place(work.ready[name], _own(version))
+        """Returns the graph of a job: its present one if it runs, else that for a new job."""
+        current = work.kept.get(name, name)
+        if self._graphs.runs(current):
+            return self._graphs.of(current)
+        return self._graphs.place(work.ready[name], _own_graph_name(version))
 
     def _prepare(
         self,
@@ -188,34 +197,34 @@ class Deployment:
         versions: Mapping[str, int],
         gone: Collection[str],
     ) -> list[tuple[ManagedGraph, GraphChange]]:
+        """Prepares the change of each graph. Refuses jobs that cannot run, and prepares the graph
+        again without them."""
         prepared = []
         for graph in dict.fromkeys((*graphs.values(), *map(self._graphs.of, gone))):
-            mine = {n: work.ready[n] for n in work.ready if graphs.get(n) is graph}
-            leaving = [n for n in gone if n in graph.runner.jobs]
+            plans = {n: work.ready[n] for n in work.ready if graphs.get(n) is graph}
+            removals = [n for n in gone if n in graph.runner.jobs]
             try:
-                part = self._change_of(graph, mine, versions, leaving, work.kept)
+                part = self._change_of(graph, plans, versions, removals, work.kept)
             except SqlError as error:
-                for name, reason in (
-                    self._unfit(graph, mine) or dict.fromkeys(mine, error)
-                ).items():
+                refused = self._unfit(graph, plans) or dict.fromkeys(plans, error)
+                for name, reason in refused.items():
                     work.refuse(name, reason)
-                    mine.pop(name)
-                    leaving = [n for n in leaving if n != work.kept.get(name)]
-                part = self._change_of(graph, mine, versions, leaving, work.kept)
+                    plans.pop(name)
+                    removals = [n for n in removals if n != work.kept.get(name)]
+                part = self._change_of(graph, plans, versions, removals, work.kept)
             if part is not None:
                 prepared.append((graph, part[0]))
                 work.reports |= part[1].reports
         return prepared
 
     def dry_run(self, work: Work) -> None:
-        """What `deploy` would come to: the same changes, prepared and given up. Each job is one of
-        those that are ready still, or refused."""
+        """Prepares the changes of `deploy` and abandons them. Afterwards each job is still in
+        `work.ready`, or refused."""
         self._refuse_undividable(work)
         restored = self._restorations(work)
         versions = {n: self._registry.log.next_version(n) for n in work.ready}
         graphs = {n: self._graphs.of(work.kept.get(n, n)) for n in work.ready if n not in restored}
-        gone = {work.kept[n] for n in work.ready if n in work.kept}
-        for _, change in self._prepare(work, graphs, versions, gone):
+        for _, change in self._prepare(work, graphs, versions, work.renamed_from):
             change.abandon()
 
     def _change_of(
@@ -223,24 +232,24 @@ class Deployment:
         graph: ManagedGraph,
         plans: Mapping[str, PlannedJob],
         versions: Mapping[str, int],
-        leaving: Sequence[str],
+        removals: Sequence[str],
         kept: Mapping[str, str],
     ) -> tuple[GraphChange, Takeover] | None:
-        """The change of one graph, compiled and connected, and what becomes of state; None when it
-        stays as it is."""
+        """Prepares the change of one graph (compiled, connectors opened), and decides which state
+        is taken over. Returns None if the graph stays as it is."""
         running = graph.runner.jobs
         numbers = {
             n: versions[n] if p.sinks else 0 for n, p in plans.items() if p.sinks or n in running
         }
-        numbers |= dict.fromkeys(leaving, 0)
+        numbers |= dict.fromkeys(removals, 0)
         if not numbers:
             return None
-        taken = {new: old for new, old in kept.items() if numbers.get(new)}
-        return graph.plan_change(graph.runner.graph, plans, numbers, taken)
+        renamed = {new: old for new, old in kept.items() if numbers.get(new)}
+        return graph.plan_change(graph.runner.graph, plans, numbers, renamed)
 
     def _unfit(self, graph: ManagedGraph, plans: Mapping[str, PlannedJob]) -> dict[str, SqlError]:
-        """Jobs that planning accepts and running does not (a pattern that cannot compile, a topic
-        that is missing), found by halving."""
+        """Returns the jobs that cannot be prepared although they were planned (a pattern does not
+        compile, a topic is missing), and why; found by bisection."""
         runnable = {n: p for n, p in plans.items() if p.sinks}
         if not runnable:
             return {}
@@ -252,14 +261,30 @@ class Deployment:
                 return {next(iter(runnable)): error}
         names = list(runnable)
         half = len(names) // 2
-        parts = (names[:half], names[half:])
+        halves = (names[:half], names[half:])
         return {
             n: e
-            for part in parts
-            for n, e in self._unfit(graph, {n: plans[n] for n in part}).items()
+            for some in halves
+            for n, e in self._unfit(graph, {n: plans[n] for n in some}).items()
         }
 
 
-def _own(version: JobVersion) -> str:
-    """The name of a graph of the version's own."""
+def _pending_change(
+    work: Work,
+    versions: Mapping[str, JobVersion],
+    graphs: Mapping[str, ManagedGraph],
+    restored: Mapping[str, Restoration],
+) -> PendingChange:
+    """Returns the entry of the job log for the jobs that are ready."""
+    return PendingChange(
+        {n: versions[n].version for n in work.ready},
+        {n: graphs[n].name if n in graphs else _own_graph_name(versions[n]) for n in work.ready},
+        tuple(sorted(work.gone)),
+        {new: old for new, old in work.kept.items() if new in work.ready},
+        {n: r.savepoint.path for n, r in restored.items()},
+    )
+
+
+def _own_graph_name(version: JobVersion) -> str:
+    """Returns the name of a graph for this version of a job alone."""
     return f"{version.name}@{version.version}"

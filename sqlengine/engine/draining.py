@@ -1,8 +1,9 @@
-"""Ends a job where it is: its windows are told before their time, then it stops with a savepoint.
+"""Drains a job (FLIP-34): its sources end, all its windows fire, then it stops with a savepoint.
 
-The end is an epoch of the job's own graph, in which all sources end: a job that shares a graph
-leaves it first. It stands in the job log until the job has stopped: after a crash the rest is done,
-and an end that is written down is not written again."""
+The end of the sources is an epoch of the job's own graph; a job that shares a graph is isolated
+first. The drain stands in the job log until the job has stopped: a restart rolls it forward, and an
+end that is in the epoch log is not written again.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _ENDED = "it has ended, and was not stopped: stop it again, with drain"
 
 
 class Draining:
-    """Of the jobs of one engine. All methods are called from the thread that makes changes, with no
+    """Drains jobs of one engine. All methods are called from the thread that makes changes, with no
     other change pending."""
 
     def __init__(
@@ -39,8 +40,11 @@ class Draining:
         self._migrations = migrations
 
     def drain(self, name: str, folder: str | None) -> Outcome:
-        """What came of it. SqlError where the job runs on, or where it has ended and could not be
-        stopped: then the same may be asked again."""
+        """Drains a job and stops it with a savepoint below `folder`.
+
+        Raises SqlError if the job runs on, or if it has ended and could not be stopped: then the
+        same can be asked again.
+        """
         job = self._registry.job(name)
         if job.state is not JobState.RUNNING or not self._graphs.runs(name):
             raise JobError(
@@ -59,7 +63,7 @@ class Draining:
         return self.finish(change)
 
     def finish(self, change: PendingChange) -> Outcome:
-        """Does what is missing of it."""
+        """Does what is left of a drain that is in the job log."""
         (name,) = change.jobs
         job = self._registry.job(name)
         savepoint = None

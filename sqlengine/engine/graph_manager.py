@@ -1,6 +1,9 @@
-"""The graphs of an engine: the main one, which all jobs share that read at its position, and one of
-its own for jobs that ask to begin earlier than the shared position is. Where there are instances,
-jobs that can run in parts have a divided graph in the place of the main one."""
+"""The graphs of an engine, and the placement of jobs in them.
+
+Jobs share the main graph. Where there are instances, those that can run in parts share a
+distributed graph in its place. A job that asks to begin earlier than the shared graph has read gets
+a graph of its own, and so do isolated jobs and isolation groups.
+"""
 
 from __future__ import annotations
 
@@ -30,20 +33,24 @@ from sqlengine.snapshots.savepoints import Restoration
 
 log = logging.getLogger("sqlengine")
 
-# The divided graph that all jobs share which can run in parts; that of another number of parts has
-# it behind its name.
+# Name of the distributed graph of all jobs that can run in parts. A graph with another number of
+# parts than the first one has that number behind the name: shared.4.
 SHARED: Final = "shared"
 
 
 def is_shared(graph: str) -> bool:
-    """Whether all jobs share the graph that can run in parts, or did."""
+    """True if `graph` is the name of a distributed graph for all jobs, of any number of parts."""
     return graph == SHARED or (
         graph.startswith(f"{SHARED}.") and graph.removeprefix(f"{SHARED}.").isdigit()
     )
 
 
 class GraphManager:
-    """Changed by the thread that makes changes; `graphs` always has MAIN."""
+    """Opens, places jobs in, and closes the graphs of one engine.
+
+    `by_name` always has MAIN. Only the thread that makes changes adds or removes graphs; others
+    read a copy.
+    """
 
     def __init__(self, host: GraphHost, plan_of: PlanOf, instances: InstanceGroups) -> None:
         self._host = host
@@ -54,10 +61,12 @@ class GraphManager:
         self.by_name: dict[str, ManagedGraph] = {}
 
     def recover(self, names: Iterable[str]) -> None:
-        """Brings back the graphs that ran: those that jobs name, and those that have a checkpoint
-        (the job may not stand in the log yet). Of graphs in parts that jobs share those of other
-        numbers of parts are brought back with their jobs alone: these go over to the one there is
-        now."""
+        """Opens the graphs that ran before a restart: those that jobs name, and those that have a
+        checkpoint (a crash may have come before their job was in the log).
+
+        A shared distributed graph with another number of parts than configured is opened only if
+        jobs still run in it: they migrate to the configured one.
+        """
         broker, stored = self._host.broker, self._host.stores.names()
         names = list(names)
         left = [
@@ -65,17 +74,19 @@ class GraphManager:
             for n in stored
             if n not in names and group_of(n) is None and subtask_count(broker, n) is not None
         ]
-        self._choose_shared()
+        self._choose_distributed()
         shared = () if self._distributed_name is None else (self._distributed_name,)
         for name in dict.fromkeys((MAIN, *shared, *names, *(n for n in stored if n not in left))):
             self.by_name[name] = self._open(
                 name, distributed=name in shared or subtask_count(broker, name) is not None
             )
 
-    def _choose_shared(self) -> None:
-        """The number of parts of a graph is fixed for its life: for another number there is another
-        graph. Every part has epochs of its own, which cost more than their rows: so few are
-        made."""
+    def _choose_distributed(self) -> None:
+        """Sets the name and the number of parts of the shared distributed graph.
+
+        The number of parts is fixed for the life of a graph: another number needs another graph.
+        Each part has epochs of its own, which cost more than their rows: hence few by default.
+        """
         config, broker = self._host.config, self._host.broker
         first = subtask_count(broker, SHARED)
         self._parts = config.parts or first or max(2, config.instances)
@@ -103,7 +114,7 @@ class GraphManager:
         return DistributedGraph(name, self._host, self._plan_of, without or {}, parts)
 
     def lost(self) -> dict[str, SqlError]:
-        """Jobs that ran and cannot be planned any more, or whose operators raise."""
+        """Returns jobs that ran and cannot be planned any more, or whose operators raise."""
         return {name: error for g in self.by_name.values() for name, error in g.lost_jobs.items()}
 
     @property
@@ -113,7 +124,7 @@ class GraphManager:
         return main
 
     def of(self, job: str) -> ManagedGraph:
-        """The graph in which the job runs; MAIN for a job that does not."""
+        """Returns the graph in which the job runs; the main one for a job that does not run."""
         for graph in list(self.by_name.values()):
             if job in graph.runner.jobs:
                 return graph
@@ -123,40 +134,40 @@ class GraphManager:
         return any(job in g.runner.jobs for g in self.by_name.values())
 
     def running(self) -> dict[str, tuple[str, int]]:
-        """Job -> graph and version."""
+        """Returns the graph and the version of each job that runs."""
         return {job: (g.name, v) for g in self.by_name.values() for job, v in g.runner.jobs.items()}
 
     @property
     def log_end(self) -> int:
-        """Behind the last record of all graphs' epochs."""
+        """End offset of the epoch log of all graphs."""
         return self._host.broker.end_offset(EPOCHS, 0)
 
     def place(self, plan: PlannedJob, name: str) -> ManagedGraph:
-        """Where a new job runs: with its group, in parts if it can, else in the main graph; or
-        alone under `name` when it asks for records that these have read already, or cannot run
-        where its group does."""
-        home = self._shared_graph(plan.settings, plan.sinks)
-        if group_of(home.name) is not None:
-            return (
-                self.get_or_create(name)
-                if home.why_unsupported(plan.sinks) or self._has_read_past(home, plan)
-                else home
-            )
-        if home is not self.main and not self._has_read_past(home, plan):
-            return home
+        """Returns the graph for a new job: that of its isolation group, the distributed one if it
+        can run in parts, else the main one.
+
+        When these have read past records that it asks for, or it cannot run where its group does,
+        the job gets a graph of its own under `name`.
+        """
+        shared = self._shared_graph(plan.settings, plan.sinks)
+        if group_of(shared.name) is not None:
+            unfit = shared.why_unsupported(plan.sinks) or self._has_read_past(shared, plan)
+            return self.get_or_create(name) if unfit else shared
+        if shared is not self.main and not self._has_read_past(shared, plan):
+            return shared
         return self.get_or_create(name) if self._has_read_past(self.main, plan) else self.main
 
     @property
     def distributed(self) -> ManagedGraph | None:
-        """The graph in parts that all jobs share which can run there; None without instances."""
+        """The graph shared by all jobs that can run in parts; None without instances."""
         return None if self._distributed_name is None else self.by_name[self._distributed_name]
 
     def shared_graph(self, job: Job) -> ManagedGraph:
-        """The graph that a job which runs shares with others, or would."""
+        """Returns the graph that a running job shares with others, or would share."""
         return self._shared_graph(job.settings, self.sinks(job.name))
 
     def can_divide(self, job: Job) -> bool:
-        """Whether a job that runs can do so in parts: what is known of its version once."""
+        """True if a running job can run in parts. Computed once for each version."""
         key = job.name, job.version
         if key not in self._divisible:
             self._divisible[key] = all(
@@ -165,7 +176,7 @@ class GraphManager:
         return self._divisible[key]
 
     def sinks(self, job: str) -> list[Sink]:
-        """The statements of a job that runs."""
+        """Returns the statements of a running job, as sinks of its graph."""
         graph = self.of(job).runner.graph
         return [
             n.plan
@@ -174,31 +185,29 @@ class GraphManager:
         ]
 
     def _shared_graph(self, settings: Mapping[str, str], sinks: Sequence[Sink]) -> ManagedGraph:
-        """That of its isolation group, which has a process of its own; the one in parts if there is
-        one and the job can run there; or the main one."""
+        """Returns the graph of the isolation group, which has a process of its own; else the
+        distributed one if the statements can run there; else the main one."""
         group = limits_in(settings).group
         if group is None:
-            shared = self.distributed
-            return (
-                shared
-                if shared is not None and sinks and shared.why_unsupported(sinks) is None
-                else self.main
-            )
-        held = next((name for name in self.by_name if group_of(name) == group), None)
-        if held is not None:
-            return self.get_or_create(held)
+            distributed = self.distributed
+            fits = distributed is not None and sinks and distributed.why_unsupported(sinks) is None
+            return distributed if distributed is not None and fits else self.main
+        existing = next((name for name in self.by_name if group_of(name) == group), None)
+        if existing is not None:
+            return self.by_name[existing]
         name = graph_of(group, f"{self._host.machine.clock()}-{self.log_end}")
         return self.get_or_create(name, distributed=True)
 
     def get_or_create(self, name: str, *, distributed: bool = False) -> ManagedGraph:
-        """The graph of that name, made if there is none."""
+        """Returns the graph of that name, opened and started if there is none."""
         if name not in self.by_name:
             self.by_name[name] = self._open(name, distributed=distributed)
             self._run(self.by_name[name])
         return self.by_name[name]
 
     def _run(self, graph: ManagedGraph) -> None:
-        """Starts it, and the processes that run its parts, once all are started."""
+        """Starts the graph and the processes that run its parts, unless the engine waits for
+        `start`."""
         if self._started:
             graph.loop.start()
             if isinstance(graph, DistributedGraph):
@@ -210,8 +219,11 @@ class GraphManager:
         return self._host.config.delivery == "exactly-once"
 
     def restore(self, name: str, job: str, version: int, restoration: Restoration) -> ManagedGraph:
-        """A graph of its own for a job that goes on from a savepoint. The checkpoint that it begins
-        with is written whole or not at all; where it cannot be opened nothing is left of it."""
+        """Opens a graph of its own for a job that starts from a savepoint.
+
+        Its first checkpoint is written from the savepoint, whole or not at all. Raises SqlError if
+        the graph cannot be opened; nothing is left of it then.
+        """
         if name in self.by_name:  # a crash came before its checkpoint
             self.by_name.pop(name).close()
         broker, stores = self._host.broker, self._host.stores
@@ -220,9 +232,9 @@ class GraphManager:
             TopicEpochLog(broker, name)  # makes the topic
             store = stores.open(name)
             try:
-                taken_up = self._lookup_positions(name, restoration)
+                lookups = self._lookup_positions(name, restoration)
                 position = restoration.position(
-                    name, job, version, broker.end_offset(EPOCHS, 0), taken_up
+                    name, job, version, broker.end_offset(EPOCHS, 0), lookups
                 )
                 store.put(msgspec.to_builtins(position), restoration.tables)
             finally:
@@ -233,9 +245,10 @@ class GraphManager:
             raise
 
     def _lookup_positions(self, graph: str, restoration: Restoration) -> dict[str, dict[str, int]]:
-        """Where sources go on in which rows are looked up: behind the version that they had."""
+        """Returns the positions of lookup sources, by scan and shard: behind the version of the
+        table that the savepoint has."""
         environment = Environment(self._host.broker, self._host.machine.clock, graph)
-        found = {}
+        positions = {}
         for name, lines in restoration.versions.items():
             scan = restoration.graph.nodes[name].plan
             assert isinstance(scan, Scan)
@@ -243,11 +256,12 @@ class GraphManager:
                 assert source.full_cache is not None
                 at = source.full_cache.restore(lines, exclusive=True)
                 assert at is not None
-                found[name] = dict.fromkeys(source.shards(), at)
-        return found
+                positions[name] = dict.fromkeys(source.shards(), at)
+        return positions
 
     def why_unreadable(self, scan: Scan, positions: Mapping[str, int]) -> str | None:
-        """Why a table cannot be read on from where a savepoint was made; None where it can."""
+        """Returns the reason why a table cannot be read from these positions (of a savepoint) on;
+        None if it can."""
         source = open_scan(
             scan, Environment(self._host.broker, self._host.machine.clock, "savepoint")
         )
@@ -263,8 +277,7 @@ class GraphManager:
         return None
 
     def reopen(self, graph: ManagedGraph, without: Faults) -> None:
-        """Recovers a graph that stands still from what is on disk, without jobs that are at
-        fault."""
+        """Recovers a failed graph from its last checkpoint, without the jobs at fault."""
         self._instances.end(graph.name)
         graph.close()
         self.by_name[graph.name] = self._open(
@@ -273,10 +286,10 @@ class GraphManager:
         self._run(self.by_name[graph.name])
 
     def _has_read_past(self, graph: ManagedGraph, plan: PlannedJob) -> bool:
-        """Whether a graph reads a source of the plan and is behind the place where a new job would
-        begin."""
-        found = {scan.digest: scan for sink in plan.sinks for scan in scans(sink)}
-        for scan in (s for digest, s in found.items() if digest in graph.runner.inputs.running):
+        """True if the graph reads a source of the plan and has passed the offset at which a new job
+        would begin."""
+        by_digest = {scan.digest: scan for sink in plan.sinks for scan in scans(sink)}
+        for scan in (s for digest, s in by_digest.items() if digest in graph.runner.inputs.running):
             source = open_source(
                 scan.table, Environment(self._host.broker, self._host.machine.clock, graph.name)
             )
@@ -288,7 +301,7 @@ class GraphManager:
         return False
 
     def describe_placement(self, job: Job, plans: Iterable[Sink]) -> str:
-        """Where a job runs, and why there."""
+        """Returns a sentence for EXPLAIN: the graph of a job, and why it runs there."""
         graph = self.of(job.name)
         if isinstance(graph, DistributedGraph):
             parts = (
@@ -305,8 +318,10 @@ class GraphManager:
         return f"in graph '{graph.name}', in the server's process: {why}"
 
     def local_graph_of(self, job: str, what: str) -> RunningGraph:
-        """The graph in which the job runs, in this process; JobError says that `what` is asked for
-        is not possible where it is in others."""
+        """Returns the graph in which the job runs, if that is in this process.
+
+        Raises JobError if it runs in instances: `what`, which was asked for, is not possible there.
+        """
         graph = self.of(job)
         if not isinstance(graph, RunningGraph):
             raise JobError(
@@ -320,8 +335,8 @@ class GraphManager:
         return graph
 
     def retire_idle(self) -> None:
-        """Closes graphs of their own that have no job any more. Their names are never used
-        again."""
+        """Closes and removes graphs without jobs, except the main and the distributed one. Their
+        names are never used again."""
         own = [n for n in self.by_name if n not in (MAIN, self._distributed_name)]
         for name in [
             n for n in own if not self.by_name[n].runner.jobs and not self.by_name[n].runner.broken
@@ -341,27 +356,27 @@ class GraphManager:
             self._run(graph)
 
     def close(self) -> None:
-        """Closes all; raises the first error once that is done."""
+        """Closes all graphs; raises the first error once that is done."""
         with ExitStack() as stack:
             for graph in self.by_name.values():
                 stack.callback(graph.close)
             stack.callback(self._instances.stop)
 
     def abandon(self) -> None:
-        """Closes all without a checkpoint: a recovery failed."""
+        """Closes all graphs without a checkpoint, since a recovery failed."""
         for graph in self.by_name.values():
             graph.runner.broken = True
         self.close()
 
     def rows_by_job(self) -> Counter[str]:
-        """Rows that each job has given to sinks since the server started."""
+        """Returns the rows that each job has written to sinks since the server started."""
         rows: Counter[str] = Counter()
         for graph in list(self.by_name.values()):
             rows.update(graph.rows_by_job())
         return rows
 
     def callers(self, identity: str) -> frozenset[str]:
-        """Jobs whose plans call a function."""
+        """Returns the jobs whose plans call the function with this identity."""
         graphs = [g.runner.graph for g in list(self.by_name.values())]
         return frozenset(
             j
@@ -373,7 +388,7 @@ class GraphManager:
 
     @property
     def problem(self) -> str | None:
-        """Why a graph stands still, if one does."""
+        """Error of a graph that makes no progress; None if all do."""
         return next((g.loop.problem for g in list(self.by_name.values()) if g.loop.problem), None)
 
     @property

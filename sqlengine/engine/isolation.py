@@ -1,5 +1,5 @@
-"""Which job runs in which graph: looks now and then, takes jobs that hold others up into graphs of
-their own, and brings jobs together that have come to the same place."""
+"""Isolation of jobs: once a second, jobs that slow others down are moved into graphs of their own,
+and jobs whose graphs have read to the same offsets are merged into the graph that they share."""
 
 from __future__ import annotations
 
@@ -25,23 +25,27 @@ from sqlengine.registry import Registry
 from sqlengine.system.threads import Repeated, Threads
 
 EVERY_S: Final = 1.0
-# Causes that pass: with them a job comes back once it has been well for long enough.
+# Causes that pass: a job isolated by one is merged again once it has stayed below its limits for
+# long enough (`calm_s`).
 _TRANSIENT: Final = (Cause.SINK, Cause.ERRORS, Cause.COST)
 _CATCHING_UP: Final = "it reads alone until it has read as far as the others"
-# A move into parts or out of them, for which all of these stand still, is tried again after so
-# long, and twice as long each time, up to that.
+# A migration into parts or out of them, which pauses all of them, is tried again after the first
+# pause, and after twice as long each time, up to the last.
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 1.0, 60.0
-# So many jobs go into parts at once, at most.
+# Jobs that migrate into parts in one step, at most.
 _MAX_BATCH: Final = 1_000
-# A job that was taken out so often must be well for twice as long each time, up to that.
+# Seconds: `calm_s` doubles with each isolation of a job, up to this.
 _MAX_CALM_S: Final = 86_400.0
 
 log = logging.getLogger("sqlengine")
 
 
 class Isolation:
-    """Of one engine. After `start` it looks now and then, in the thread that makes changes.
-    `clock`: seconds that only grow, as commits are measured by."""
+    """Isolates and merges the jobs of one engine.
+
+    After `start` it checks every EVERY_S, in the thread that makes changes. `clock`: monotonic
+    seconds, by which commits are measured too.
+    """
 
     def __init__(
         self,
@@ -58,25 +62,25 @@ class Isolation:
         self._clock = clock
         self._monitors: dict[str, LoadMonitor] = {}
         self._limits: dict[str, tuple[int, IsolationLimits]] = {}  # with the version of the job
-        self._triggered_at: dict[str, float] = {}
-        self._isolations: dict[str, int] = {}  # how often each job was taken out
-        self._retries: dict[
-            str, tuple[float, float]
-        ] = {}  # when a job is tried again, and what comes after that
+        self._triggered_at: dict[str, float] = {}  # job -> when it was last above a limit
+        self._isolations: dict[str, int] = {}  # job -> how often it was isolated
+        # Job -> when a migration in or out of parts is tried again, and the pause after that (s).
+        self._retries: dict[str, tuple[float, float]] = {}
         self._batch_size = _MAX_BATCH
         self._scheduler = CatchUpScheduler()
         self._repeated: Repeated | None = None
-        self._looking: Future[None] | None = None
+        self._running: Future[None] | None = None
 
     def start(self, threads: Threads, later: Callable[[Callable[[], None]], Future[None]]) -> None:
-        """`later` hands work to the thread that makes changes, which looks once at a time."""
+        """Starts to check. `later` hands work to the thread that makes changes; a check begins only
+        when the one before has ended."""
 
-        def look() -> None:
-            if self._looking is None or self._looking.done():
+        def check() -> None:
+            if self._running is None or self._running.done():
                 with suppress(RuntimeError):  # closed in this moment
-                    self._looking = later(self._check_safely)
+                    self._running = later(self._check_safely)
 
-        self._repeated = threads.every("isolation", EVERY_S, look)
+        self._repeated = threads.every("isolation", EVERY_S, check)
 
     def stop(self) -> None:
         if self._repeated is not None:
@@ -86,10 +90,10 @@ class Isolation:
         try:
             self.check()
         except Exception:
-            log.exception("what jobs cost could not be looked at, it is tried again")
+            log.exception("isolation of jobs could not be checked, it is tried again")
 
     def check(self) -> None:
-        """All there is to do at the moment. What cannot be done now is tried again."""
+        """Isolates and merges what is due. What cannot be done now is tried with the next check."""
         now = self._clock()
         self._migrations.remove_obsolete()
         graphs = [g for g in self._graphs.by_name.values() if not g.runner.broken]
@@ -101,37 +105,43 @@ class Isolation:
                 triggers += graph.isolation_triggers()
             self._triggered_at |= dict.fromkeys((t.job for t in triggers), now)
             self._isolate_first(graph, triggers, now)
-        into_parts: dict[str, list[Job]] = {}
+        self._merge(now)
+
+    def _merge(self, now: float) -> None:
+        """Merges jobs into the graphs that they share: those into parts in batches."""
+        batches: dict[str, list[Job]] = {}
         for job in self._candidates():
-            home = self._merge_target(job, now)
-            if home is not None and home.distributed and not self._graphs.of(job.name).distributed:
-                into_parts.setdefault(home.name, []).append(job)
-            elif home is not None and not self._out_of_time(now):
-                self._merge_back(job, now)
-        for name, jobs in into_parts.items():
+            target = self._merge_target(job, now)
+            if target is None:
+                continue
+            if target.distributed and not self._graphs.of(job.name).distributed:
+                batches.setdefault(target.name, []).append(job)
+            elif not self._out_of_time(now):
+                self._merge_one(job, now)
+        for name, jobs in batches.items():
             self._merge_in_batches(jobs, self._graphs.get_or_create(name), now)
 
     def _out_of_time(self, began: float) -> bool:
-        """Others want to change jobs, too."""
+        """True if the check has taken so long that other changes of jobs come first."""
         return self._clock() - began > EVERY_S
 
     def _candidates(self) -> list[Job]:
-        """Jobs that run outside the shared graph, or ask for another, and those that can run in
-        parts where there are any; of thousands that do not, nothing more is asked."""
+        """Returns running jobs outside the shared graph, or that ask for another one, and where
+        there are instances those that can run in parts. Most of thousands of jobs are none."""
         shared = self._graphs.distributed
-        found = [job for job in self._registry.log.jobs.values() if job.state is JobState.RUNNING]
+        jobs = [job for job in self._registry.log.jobs.values() if job.state is JobState.RUNNING]
         if shared is None:
-            found = [job for job in found if job.graph != MAIN or ISOLATION in job.settings]
+            jobs = [job for job in jobs if job.graph != MAIN or ISOLATION in job.settings]
         else:
-            found = [job for job in found if job.graph != shared.name and self._may_divide(job)]
-        return [job for job in found if self._graphs.runs(job.name)]
+            jobs = [job for job in jobs if job.graph != shared.name and self._may_divide(job)]
+        return [job for job in jobs if self._graphs.runs(job.name)]
 
     def _may_divide(self, job: Job) -> bool:
         return job.graph != MAIN or ISOLATION in job.settings or self._graphs.can_divide(job)
 
     def _monitor_of(self, graph: ManagedGraph) -> LoadMonitor:
-        held = self._monitors.get(graph.name)
-        return held if held is not None and held.graph is graph else LoadMonitor(graph)
+        monitor = self._monitors.get(graph.name)
+        return monitor if monitor is not None and monitor.graph is graph else LoadMonitor(graph)
 
     def _catches_up(self, graph: ManagedGraph) -> bool:
         if graph.distributed or graph.name == MAIN or group_of(graph.name) is not None:
@@ -150,7 +160,7 @@ class Isolation:
     def _isolate_first(
         self, graph: ManagedGraph, triggers: list[IsolationTrigger], now: float
     ) -> None:
-        """One job at a time: with it gone the others may be well."""
+        """Isolates the first job that can be: without it the others may be below their limits."""
         shared = graph.distributed or graph.name == MAIN or group_of(graph.name) is not None
         if not shared or len(graph.runner.jobs) < 2:
             return
@@ -172,78 +182,81 @@ class Isolation:
                 return
 
     def _retry_is_due(self, job: str, now: float) -> bool:
-        """Whether parts may stand still for the job now."""
+        """True if the parts may be paused again for the job."""
         return now >= self._retries.get(job, (now, 0.0))[0]
 
     def _back_off(self, job: str, now: float) -> None:
-        """They stood still, and it has not moved: the next time they do so later."""
+        """Backs off after a failed migration, which paused all parts for nothing."""
         _, pause = self._retries.get(job, (now, _FIRST_PAUSE_S))
         self._retries[job] = now + pause, min(2 * pause, _MAX_PAUSE_S)
 
     def _merge_target(self, job: Job, now: float) -> ManagedGraph | None:
-        """The graph to which a job is to go that it shares with others, if it can go now."""
+        """Returns the shared graph into which the job can be merged now; None if it stays."""
         if job.cause in _TRANSIENT and self._has_recovered(job, now):
-            log.info("job %s is well again", job.name)
-            self._registry.set_cause(job, Cause.NONE, _CATCHING_UP)
-            job = self._registry.job(job.name)
-        home = self._graphs.shared_graph(job)
-        if home.distributed and not self._graphs.can_divide(
-            job
-        ):  # what it is asked to share is in a process that cannot run it
+            log.info("job %s is below its limits again", job.name)
+            job = self._set_cause(job, Cause.NONE, _CATCHING_UP)
+        shared = self._graphs.shared_graph(job)
+        if shared.distributed and not self._graphs.can_divide(job):
             if job.cause is Cause.NONE:
-                reason = f"isolation group '{group_of(home.name)}', in the server's process"
-                self._registry.set_cause(job, Cause.GROUP, reason)
+                reason = f"isolation group '{group_of(shared.name)}', in the server's process"
+                self._set_cause(job, Cause.GROUP, reason)
             return None
-        if job.cause not in (Cause.NONE, Cause.GROUP) or home.name == job.graph:
-            return None
-        if job.graph == MAIN and home.distributed and not self._limits_of(job.name).moves:
+        if not self._is_wanted_in(job, shared):
             return None
         if job.reason is None and job.graph != MAIN:
-            self._registry.set_cause(job, Cause.NONE, _CATCHING_UP)
+            self._set_cause(job, Cause.NONE, _CATCHING_UP)
         if not self._migrations.is_aligned(job):
             return None
-        if (home.distributed or self._graphs.of(job.name).distributed) and not self._retry_is_due(
-            job.name, now
-        ):
-            return None
-        return home
+        pauses_parts = shared.distributed or self._graphs.of(job.name).distributed
+        return None if pauses_parts and not self._retry_is_due(job.name, now) else shared
 
-    def _merge_in_batches(self, jobs: list[Job], home: ManagedGraph, now: float) -> None:
-        """As many at once as can be: each time all parts stand still. Where one cannot come, half
-        as many are tried."""
-        assert isinstance(home, DistributedGraph)
+    def _is_wanted_in(self, job: Job, shared: ManagedGraph) -> bool:
+        """True if the job should run in `shared`, and does not yet."""
+        if job.cause not in (Cause.NONE, Cause.GROUP) or shared.name == job.graph:
+            return False
+        into_parts = job.graph == MAIN and shared.distributed
+        return not into_parts or self._limits_of(job.name).moves
+
+    def _set_cause(self, job: Job, cause: Cause, reason: str) -> Job:
+        self._registry.set_cause(job, cause, reason)
+        return self._registry.job(job.name)
+
+    def _merge_in_batches(self, jobs: list[Job], target: ManagedGraph, now: float) -> None:
+        """Merges jobs into a distributed graph, as many in one step as can be, since each step
+        pauses all parts. After a failure half as many are tried."""
+        assert isinstance(target, DistributedGraph)
         late = False
         while jobs and not late:
-            going = self._migrations.movable_together(jobs, self._batch_size)
-            jobs = [job for job in jobs if job not in going]
+            batch = self._migrations.movable_together(jobs, self._batch_size)
+            jobs = [job for job in jobs if job not in batch]
             try:
-                self._migrations.move_to_distributed_graph(going, home)
+                self._migrations.move_to_distributed_graph(batch, target)
             except SqlError as error:
                 level = logging.DEBUG if isinstance(error, NotTogether) else logging.WARNING
                 log.log(
                     level,
                     "%d jobs do not go into graph %s for now: %s",
-                    len(going),
-                    home.name,
+                    len(batch),
+                    target.name,
                     error,
                 )
-                self._batch_size = max(1, len(going) // 2)
-                if len(going) == 1:
-                    self._back_off(going[0].name, now)
+                self._batch_size = max(1, len(batch) // 2)
+                if len(batch) == 1:
+                    self._back_off(batch[0].name, now)
                 return
             self._batch_size = min(2 * self._batch_size, _MAX_BATCH)
-            for job in going:
+            for job in batch:
                 self._retries.pop(job.name, None)
             late = self._out_of_time(now)
 
-    def _merge_back(self, job: Job, now: float) -> None:
-        parts = self._graphs.of(job.name).distributed
+    def _merge_one(self, job: Job, now: float) -> None:
+        pauses_parts = self._graphs.of(job.name).distributed
         try:
             self._migrations.move_to_shared_graph(job)
         except SqlError as error:
             level = logging.DEBUG if isinstance(error, NotTogether) else logging.WARNING
             log.log(level, "job %s stays in graph %s for now: %s", job.name, job.graph, error)
-            if parts:
+            if pauses_parts:
                 self._back_off(job.name, now)
         else:
             self._retries.pop(job.name, None)

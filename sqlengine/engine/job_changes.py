@@ -35,7 +35,8 @@ from sqlengine.registry import LIVE, Registry
 
 
 class JobChanges:
-    """Makes changes of the jobs of one engine. All methods are called from one thread."""
+    """Makes the changes of jobs of one engine, one after the other. All methods are called from the
+    thread that makes changes."""
 
     def __init__(
         self,
@@ -52,7 +53,7 @@ class JobChanges:
         self._drains = Draining(registry, graphs, savepoints, migrations)
 
     def finish(self) -> None:
-        """Makes what is missing of a change that a crash or a full disk interrupted."""
+        """Rolls forward a pending change that a crash or a full disk interrupted."""
         pending = self._registry.log.pending
         if pending is not None and pending.handover:
             self._migrations.finish()
@@ -62,7 +63,10 @@ class JobChanges:
             self._deployment.finish()
 
     def change(self, request: Request) -> dict[str, Outcome]:
-        """What came of the request for each job that it names."""
+        """Makes the change that is asked for, and returns the outcome for each job that it names.
+
+        Jobs with an error are refused; the others take effect together.
+        """
         if request.dry_run:
             return self._dry_run(Work(request))
         self.finish()
@@ -74,9 +78,12 @@ class JobChanges:
         for name in work.ready:
             status = "renamed" if name in work.kept else "replaced" if name in known else "added"
             version = self._registry.job(name).version
-            found = work.reports.get(name, ())
             work.outcomes[name] = Outcome(
-                name, status, version, state=found, savepoint=work.restores.get(name)
+                name,
+                status,
+                version,
+                state=work.reports.get(name, ()),
+                savepoint=work.restores.get(name),
             )
         for name in work.removes:
             work.outcomes[name] = Outcome(name, "removed")
@@ -85,8 +92,8 @@ class JobChanges:
         return work.outcomes
 
     def _dry_run(self, work: Work) -> dict[str, Outcome]:
-        """The outcomes of the change, without making it: 'valid' for what would be added, replaced
-        or unchanged."""
+        """Returns the outcomes of the change without making it: 'valid' for jobs that would be
+        added, replaced or unchanged."""
         self._classify(work)
         self._plan(work)
         self._deployment.dry_run(work)
@@ -112,8 +119,8 @@ class JobChanges:
         return deliveries_of(sinks, once=self._graphs.delivers_once)
 
     def stop(self, job: Job, state: JobState, reason: str | None = None) -> Outcome:
-        """Takes a job out of its graph. It stays, and its text. Of a job that only defines, nothing
-        runs."""
+        """Removes a job from its graph. The job stays, stopped or failed, and so does its text.
+        Nothing runs of a job that only defines: it is unchanged."""
         if job.state is JobState.DEFINED:
             return Outcome(job.name, "unchanged", job.version)
         self.finish()
@@ -125,7 +132,7 @@ class JobChanges:
         return Outcome(job.name, state.value, job.version)
 
     def save(self, name: str, folder: str | None = None, *, stop: bool = False) -> Outcome:
-        """Writes a savepoint of a job, and stops it there if it is to be."""
+        """Writes a savepoint of a job; with `stop` the job stops with it."""
         self.finish()
         job = self._registry.job(name)
         savepoint = self._savepoints.take(job, folder, stop=stop)
@@ -138,14 +145,14 @@ class JobChanges:
         return Outcome(name, status, job.version, savepoint=savepoint.path)
 
     def drain(self, name: str, folder: str | None = None) -> Outcome:
-        """Ends a job where it is, so that all its windows are told, and stops it with a
+        """Ends the sources of a job, so that all its windows fire, and stops it with a
         savepoint."""
         self.finish()
         return self._drains.drain(name, folder)
 
     def start(self, job: Job, savepoint: str | None = None) -> Outcome:
-        """Puts a stopped or failed job back: where a savepoint was made, given or named in its
-        text, else at the position that a new job has."""
+        """Starts a stopped or failed job: from a savepoint, given or named in its text, else at the
+        offsets of a new job."""
         if job.state in (JobState.RUNNING, JobState.DEFINED):
             if savepoint is not None:
                 raise _already_running(job.name)
@@ -157,8 +164,8 @@ class JobChanges:
         path = path_in(plan.settings) if savepoint is None else savepoint
         own = f"{job.name}@{job.version}-{self._registry.clock()}"
         if path is not None:
-            found = self._savepoints.restoration(job.name, plan, path)
-            graph = self._graphs.restore(own, job.name, job.version, found)
+            restoration = self._savepoints.restoration(job.name, plan, path)
+            graph = self._graphs.restore(own, job.name, job.version, restoration)
         else:
             graph = self._graphs.place(plan, own)
             graph.switch(
@@ -170,7 +177,7 @@ class JobChanges:
     def isolate(
         self, name: str, cause: Cause = Cause.COMMAND, reason: str | None = None
     ) -> Outcome:
-        """Takes a job with its state into a graph of its own; one that is there stays there."""
+        """Migrates a job with its state into a graph of its own; one that is in its own stays."""
         self.finish()
         job = self._registry.job(name)
         reason = reason or "isolated by a command"
@@ -183,8 +190,11 @@ class JobChanges:
         return Outcome(name, "isolated", job.version)
 
     def merge(self, name: str) -> Outcome:
-        """Takes a job with its state into the graph that it shares with others (the main one, or
-        that of its group), at once or as soon as both stand at the same place."""
+        """Migrates a job with its state into the graph that it shares with others.
+
+        Done at once ('merged'), or as soon as both graphs have read to the same offsets
+        ('merging').
+        """
         self.finish()
         job = self._registry.job(name)
         if self._graphs.of(name) is self._graphs.shared_graph(job):
@@ -199,6 +209,8 @@ class JobChanges:
     # ---- before anything is planned --------------------------------------------------------------
 
     def _classify(self, work: Work) -> None:
+        """Sorts what the request names: texts to plan, removals, renames, and outcomes that are
+        known without planning."""
         for old, new in work.request.renames.items():
             if old in self._registry.log.jobs and new not in self._registry.log.jobs:
                 self._rename(work, self._registry.job(old), new)
@@ -216,10 +228,10 @@ class JobChanges:
                 work.refuse(name, error)
 
     def _rename(self, work: Work, job: Job, new: str) -> None:
-        """A job that runs takes its place in the graph along; of any other the job log alone
-        knows."""
-        held, given = self._registry.text(job), work.request.upserts.get(new)
-        text = replace(held, name=new, file=given.file if given else held.file)
+        """Renames a job: one that runs with a change of its graph, any other in the job log
+        alone."""
+        old, given = self._registry.text(job), work.request.upserts.get(new)
+        text = replace(old, name=new, file=given.file if given else old.file)
         if self._graphs.runs(job.name):
             work.texts[new] = text
             work.kept[new] = job.name
@@ -227,26 +239,27 @@ class JobChanges:
             work.outcomes[new] = Outcome(new, "renamed", self._registry.rename(job, text).version)
 
     def _classify_upsert(self, work: Work, name: str, text: JobText) -> None:
-        held = self._registry.log.jobs.get(check_name(name))
-        check_origin(name, held, work.request)
-        same = (
-            held is not None
-            and held.state in LIVE
-            and self._registry.has_text(self._registry.version(held), text, work.request.origin)
-        )
-        restores = name in work.request.savepoints
-        if held is not None and same and held.origin is work.request.origin and not restores:
-            work.outcomes[name] = Outcome(name, "unchanged", held.version)
+        registry, origin = self._registry, work.request.origin
+        job = registry.log.jobs.get(check_name(name))
+        check_origin(name, job, work.request)
+        if (
+            job is not None
+            and job.state in LIVE
+            and job.origin is origin
+            and name not in work.request.savepoints
+            and registry.has_text(registry.version(job), text, origin)
+        ):
+            work.outcomes[name] = Outcome(name, "unchanged", job.version)
         else:
             work.texts[name] = text
 
     def _classify_removal(self, work: Work, name: str) -> None:
-        held = self._registry.job(name)
-        check_origin(name, held, work.request)
-        if held.defines:
+        job = self._registry.job(name)
+        check_origin(name, job, work.request)
+        if job.defines:
             jobs = self._registry.jobs()
             going = {*work.request.removes, *work.texts}
-            check_in_use(defined_only_by(held, jobs), jobs, going, f"removing '{name}'")
+            check_in_use(defined_only_by(job, jobs), jobs, going, f"removing '{name}'")
         work.removes.add(name)
 
     def _plan(self, work: Work) -> None:
@@ -266,7 +279,8 @@ class JobChanges:
         self._refuse_changed_definitions(work)
 
     def _with_users(self, name: str, error: SqlError) -> SqlError:
-        """A refusal of another definition names the jobs that use the one there is."""
+        """Returns the error; where a definition exists already, one that names the jobs that use
+        it."""
         if isinstance(error, ObjectExists) and error.detail is not None:
             try:
                 check_in_use({error.detail}, self._registry.jobs(), {name}, "another definition")
@@ -275,8 +289,12 @@ class JobChanges:
         return error
 
     def _refuse_changed_definitions(self, work: Work) -> None:
-        """A definition does not change under a job that goes on with its old text, since its new
-        one was refused; nor does a job come that was planned over the definition."""
+        """Refuses new definitions of objects that jobs outside of this change use, and jobs planned
+        over such a definition.
+
+        A job whose new text was refused runs on with its old one: its definitions must not change.
+        Each refusal may affect others, so this repeats until none is left.
+        """
         for name, plan in list(work.ready.items()):
             changed = changed_objects(self._registry.catalog, plan)
             going = {*work.ready, *work.removes, *work.kept.values()}
@@ -298,35 +316,37 @@ class JobChanges:
                 return
 
     def _check_definitions(self, work: Work, name: str, plan: PlannedJob) -> None:
-        """A new text goes on defining what other jobs use."""
-        held = self._registry.log.jobs.get(name)
-        if held is None or not held.defines:
+        """Refuses a new text that no longer defines what other jobs use."""
+        job = self._registry.log.jobs.get(name)
+        if job is None or not job.defines:
             return
         jobs = self._registry.jobs()
-        lost = defined_only_by(held, jobs) - {full_name(o.name) for o in plan.objects}
+        lost = defined_only_by(job, jobs) - {full_name(o.name) for o in plan.objects}
         check_in_use(lost, jobs, {*work.request.removes, *work.texts}, f"this text of '{name}'")
 
     def _resolve_savepoint(self, work: Work, name: str, plan: PlannedJob) -> None:
-        """Notes the savepoint that a job starts from. One that runs has gone on since: it cannot go
-        back to one, but the one that it came from may stand in its text."""
-        given, told = work.request.savepoints.get(name), path_in(plan.settings)
-        path = told if given is None else given
+        """Sets the savepoint that a job starts from, given with the request or in the text.
+
+        A running job cannot start from one; the one that it came from may stay in its text.
+        """
+        given, in_text = work.request.savepoints.get(name), path_in(plan.settings)
+        path = in_text if given is None else given
         if name in work.kept or path is None:
             return
         if self._graphs.runs(name):
-            if given is not None or told != path_in(self._registry.job(name).settings):
+            if given is not None or in_text != path_in(self._registry.job(name).settings):
                 raise _already_running(name)
             return
         work.restores[name] = str(self._savepoints.locate(path))
 
     def _may_wait(self, request: Request, name: str) -> bool:
-        held = self._registry.log.jobs.get(name)
-        return request.origin is Origin.FOLDER and (held is None or held.state is JobState.WAITING)
+        job = self._registry.log.jobs.get(name)
+        return request.origin is Origin.FOLDER and (job is None or job.state is JobState.WAITING)
 
     def _add_waiting(self, work: Work, text: JobText, missing: SqlError) -> None:
-        registry, held = self._registry, self._registry.log.jobs.get(text.name)
-        if held is not None and registry.text(held).sql == text.sql:
-            work.outcomes[text.name] = Outcome(text.name, "waiting", held.version, missing)
+        registry, existing = self._registry, self._registry.log.jobs.get(text.name)
+        if existing is not None and registry.text(existing).sql == text.sql:
+            work.outcomes[text.name] = Outcome(text.name, "waiting", existing.version, missing)
             return
         version = registry.next_version(text, work.request.origin)
         job = Job(
@@ -342,7 +362,7 @@ class JobChanges:
         work.outcomes[text.name] = Outcome(text.name, "waiting", version.version, missing)
 
     def _retry_waiting(self, changed: Mapping[str, PlannedJob]) -> None:
-        """Jobs of the folder whose table was missing are tried again once something new is
+        """Submits again jobs of the folder whose table was missing, once something new is
         defined."""
         defines = any(p.objects for p in changed.values())
         jobs = self._registry.jobs() if defines else ()

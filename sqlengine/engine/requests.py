@@ -1,5 +1,4 @@
-"""What is asked of the engine, what came of it, and which requests are refused before anything is
-planned."""
+"""Requests to the engine, their outcomes, and the checks before anything is planned."""
 
 from __future__ import annotations
 
@@ -17,9 +16,12 @@ from sqlengine.jobs.planning import JobText, PlannedJob
 
 @dataclass(frozen=True)
 class Request:
-    """One change, of any number of jobs. `renames`: old name to new, for texts that did not change;
-    what `upserts` has under the new name says the file. `savepoints`: what jobs start from.
-    `dry_run`: the outcomes are those of the change, which is not made."""
+    """A change of any number of jobs.
+
+    `renames`: old name -> new, for texts that did not change; `upserts` has the file under the new
+    name. `take_over`: also jobs of another origin. `dry_run`: the change is prepared and reported,
+    and not made. `savepoints`: the paths that jobs start from.
+    """
 
     origin: Origin
     upserts: Mapping[str, JobText] = field(default_factory=dict)
@@ -32,9 +34,13 @@ class Request:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of the request for one job: added, replaced, unchanged, removed, renamed, waiting,
-    refused, valid. `savepoint`: where the one is that was written, or that the job started from.
-    `deliveries`: for a valid one, the tables that it writes to, with their guarantees."""
+    """The outcome of a request for one job.
+
+    `status`: added, replaced, unchanged, removed, renamed, waiting, refused, valid, started,
+    stopped, failed, saved, isolated, merged, merging. `state`: what becomes of the state of each
+    operator. `savepoint`: the path of the one that was written, or that the job started from.
+    `deliveries`: for a valid job, the tables that it writes to, with their guarantees.
+    """
 
     name: str
     status: str
@@ -45,11 +51,11 @@ class Outcome:
     deliveries: tuple[Delivery, ...] = ()
 
 
-def check_origin(name: str, held: Job | None, request: Request) -> None:
-    """Only the origin that a job came from may change it, unless the request takes it over."""
-    if held is not None and held.origin is not request.origin and not request.take_over:
+def check_origin(name: str, job: Job | None, request: Request) -> None:
+    """Raises JobError if the job came from another origin, unless the request takes it over."""
+    if job is not None and job.origin is not request.origin and not request.take_over:
         raise JobError(
-            f"job '{name}' belongs to {held.origin.value}",
+            f"job '{name}' belongs to {job.origin.value}",
             detail=f"this request comes from {request.origin.value}",
             hint="change it where it came from, or take it over ('--take-over')",
         )
@@ -58,7 +64,7 @@ def check_origin(name: str, held: Job | None, request: Request) -> None:
 def used_by(
     objects: Collection[str], jobs: Iterable[Job], but: Collection[str] = ()
 ) -> dict[str, list[str]]:
-    """For each object that jobs (other than `but`) use, their names."""
+    """Returns the names of the jobs (other than `but`) that use each object."""
     users: dict[str, list[str]] = {}
     for job in jobs:
         for name in set(job.uses) & set(objects) if job.name not in but else ():
@@ -67,7 +73,7 @@ def used_by(
 
 
 def defined_only_by(job: Job, jobs: Iterable[Job]) -> set[str]:
-    """Objects that no other job defines too."""
+    """Returns the objects that the job defines and no other one does."""
     others = {name for j in jobs if j.name != job.name for name in j.defines}
     return set(job.defines) - others
 
@@ -75,7 +81,8 @@ def defined_only_by(job: Job, jobs: Iterable[Job]) -> set[str]:
 def check_in_use(
     objects: Collection[str], jobs: Iterable[Job], but: Collection[str], what: str
 ) -> None:
-    """Refuses to take away or change objects that other jobs use, and names these jobs."""
+    """Raises JobError if jobs other than `but` use one of the objects, which `what` would take away
+    or change; the error names these jobs."""
     users = used_by(objects, jobs, but)
     if users:
         name, names = sorted(users.items())[0]
@@ -88,6 +95,6 @@ def check_in_use(
 
 
 def changed_objects(old: Catalog, plan: PlannedJob) -> set[str]:
-    """Objects of the old catalog that the plan defines differently."""
-    held = [(old.objects[o.name], o) for o in plan.objects if o.name in old.objects]
-    return {full_name(o.name) for before, o in held if not same_definition(before, o)}
+    """Returns the objects of the old catalog that the plan defines differently."""
+    both = [(old.objects[o.name], o) for o in plan.objects if o.name in old.objects]
+    return {full_name(o.name) for before, o in both if not same_definition(before, o)}

@@ -1,5 +1,5 @@
-"""What a server does now and then, beside the stream: topics drop what they need not keep, and the
-index of dead letters follows."""
+"""Housekeeping of a server, once a minute beside the stream: retention and compaction of topics,
+and the index of dead letters."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ log = logging.getLogger("sqlengine")
 
 
 class Upkeep(Background):
-    """A thread of its own, so that neither the graph nor a request waits for it. The first turn
-    comes after a while: what was not read before the start is read first."""
+    """Runs the housekeeping in a thread of its own, so that neither a graph nor a request waits.
+
+    The first turn comes after EVERY_S: what was not read before the start is read first.
+    """
 
     def __init__(self, engine: Engine) -> None:
         super().__init__("upkeep")
         self._engine = engine
 
     def turn(self) -> None:
-        """All there is to do at the moment. What fails is tried again with the next turn."""
+        """Does all that is due. What fails is tried again with the next turn."""
         try:
             self._engine.broker.apply_retention()
             self._engine.dead_letters.look()
@@ -33,7 +35,7 @@ class Upkeep(Background):
             log.warning("old records could not be dropped, it will be tried again: %s", error)
 
     def _compact(self) -> None:
-        """A quarter of the time at most: the stream needs the processor, too."""
+        """Compacts topics in at most a quarter of the time: the stream needs the processor, too."""
         began = time.monotonic()
         with closing(self._engine.broker.compaction_steps()) as steps:
             for _ in steps:

@@ -1,4 +1,5 @@
-"""What a job says of the graph that it runs in, and when it may share one no more."""
+"""Isolation settings of a job: its isolation group, and the limits above which it gets a graph of
+its own."""
 
 from __future__ import annotations
 
@@ -25,10 +26,13 @@ _GROUP: Final = "+"  # no name of a job begins so
 
 @dataclass(frozen=True)
 class IsolationLimits:
-    """What a job may take before it goes to a graph of its own: a commit of one of its sinks (s),
-    dead letters by row that its graph reads, the part of the graph's time. `calm_s`: how long it
-    must be well before it comes back. `group`: the jobs with which alone it shares a graph;
-    `moves`: whether it is ever moved unasked."""
+    """Limits above which a job is isolated in a graph of its own.
+
+    `commit_s`: seconds for a commit of one of its sinks; `error_rate`: dead letters per row that
+    its graph reads; `cost`: its part (0 to 1) of the graph's time. `calm_s`: seconds below all
+    limits before it is merged again. `group`: it shares a graph only with jobs of this group.
+    `moves`: False if it is never moved unasked.
+    """
 
     commit_s: float
     error_rate: float
@@ -39,7 +43,8 @@ class IsolationLimits:
 
 
 def limits_in(settings: Mapping[str, str]) -> IsolationLimits:
-    """Those of a job's settings, or the defaults. SqlError for what cannot be."""
+    """Returns the limits that a job's settings give, else the defaults. Raises OptionError for an
+    impossible value."""
     kind = settings.get(ISOLATION, RESOURCE_SENSITIVE).strip().lower()
     shared = kind in (RESOURCE_SENSITIVE, OFF)
     return IsolationLimits(
@@ -53,13 +58,13 @@ def limits_in(settings: Mapping[str, str]) -> IsolationLimits:
 
 
 def graph_of(group: str, number: str) -> str:
-    """The name of a graph that the jobs of an isolation group share: no other graph has such a
-    name."""
+    """Returns the name of a graph that the jobs of an isolation group share; no other kind of graph
+    has such a name."""
     return f"{_GROUP}{group}@{number}"
 
 
 def group_of(graph: str) -> str | None:
-    """The isolation group whose jobs share a graph, by its name; None for any other graph."""
+    """Returns the isolation group whose jobs share the graph of that name; None for any other."""
     return graph.removeprefix(_GROUP).rsplit("@", 1)[0] if graph.startswith(_GROUP) else None
 
 

@@ -21,12 +21,14 @@ _VERSION = b"version:"
 
 @dataclass(frozen=True)
 class PendingChange:
-    """A change on its way into one graph or several: the versions of jobs, the graph of each, jobs
-    that go, and jobs that take up the state of another name (new name to old), and the savepoints
-    that jobs start from. It stands in the log until all graphs have taken it, so that after a crash
-    those that have not do. `handover`: the job goes from one graph to another with all that it has,
-    for a `cause` and a reason in words. `drains`: the job ends where it is, and stops with a
-    savepoint, below a `folder` if there is one."""
+    """A change of graphs that is not complete yet.
+
+    It stands in the log until all its graphs have switched, so that a restart can roll it forward.
+    `jobs`: the new version of each; `graphs`: the graph of each; `renamed`: new name -> old, whose
+    state the job takes over; `savepoints`: the paths that jobs start from. With a `handover` (its
+    key in the migration store) the jobs migrate to another graph, for a `cause` and a reason. With
+    `drains` the job ends, and stops with a savepoint, below `folder` if there is one.
+    """
 
     jobs: dict[str, int] = field(default_factory=dict)
     graphs: dict[str, str] = field(default_factory=dict)
@@ -42,9 +44,11 @@ class PendingChange:
 
 
 class JobLog:
-    """All versions of all jobs, and the state of each, in a compacted topic. Writes are durable
-    when they return, in the sense of the broker's fsync mode; with `sync` on disk, and before them
-    what they tell of."""
+    """All jobs and all their versions, in a compacted topic.
+
+    Writes are durable when they return, as the broker's fsync mode says; with `sync` they are on
+    disk, and everything written before them too.
+    """
 
     def __init__(self, broker: Broker, *, sync: bool = False) -> None:
         broker.create_topic(JOBS, compacted=True, if_not_exists=True)
@@ -60,7 +64,7 @@ class JobLog:
             self._read(key, value)
 
     def refresh(self) -> None:
-        """Makes known the versions that another process has written since."""
+        """Reads the versions that another process has written since the last read."""
         while (records := self._broker.read(JOBS, 0, self._read_to)) is not None:
             assert records.keys is not None or not records.num_rows
             keys = records.keys.to_pylist() if records.keys is not None else []
@@ -81,15 +85,17 @@ class JobLog:
             self.jobs[job.name] = job
 
     def begin(self, change: PendingChange, versions: Collection[JobVersion], now_ms: int) -> None:
-        """New versions, and the change that brings them, before it takes effect."""
+        """Logs a change and its new versions, before it takes effect."""
         self._append({**_version_records(versions), _PENDING: msgspec.json.encode(change)}, now_ms)
         self._keep(versions)
         self.pending = change
 
     def complete(self, jobs: Mapping[str, Job], removes: Collection[str], now_ms: int) -> None:
-        """The pending change has taken effect: jobs as they are now, and jobs that are gone. The
-        versions of these stay, so that a new job of the name goes on counting and history shows
-        all."""
+        """Logs that the pending change has taken effect, with its jobs as they are now.
+
+        The versions of removed jobs stay, so that a new job of the name continues their numbers and
+        the history shows all.
+        """
         gone: dict[bytes, bytes | None] = dict.fromkeys(map(_job_key, removes))
         self._append({_PENDING: None, **gone, **_records(jobs)}, now_ms)
         self.pending = None
@@ -98,12 +104,12 @@ class JobLog:
         self.jobs.update(jobs)
 
     def drop_pending(self, now_ms: int) -> None:
-        """The pending change has taken no effect, and will not."""
+        """Logs that the pending change has had no effect, and will have none."""
         self.pending = None
         self._append({_PENDING: None}, now_ms)
 
     def add_waiting(self, version: JobVersion, job: Job, now_ms: int) -> None:
-        """A version that cannot run yet, and its job."""
+        """Logs a version that cannot run yet, and its job."""
         self._append({**_version_records([version]), **_records({job.name: job})}, now_ms)
         self._keep([version])
         self.jobs[job.name] = job
@@ -111,7 +117,7 @@ class JobLog:
     def rename(
         self, versions: Collection[JobVersion], jobs: Mapping[str, Job], now_ms: int
     ) -> None:
-        """Jobs that no graph runs under new names (old name -> job), with versions for these, as
+        """Logs new names of jobs that no graph runs (old name -> job), with versions for these, as
         one atomic batch."""
         gone: dict[bytes, bytes | None] = {_job_key(old): None for old in jobs}
         self._append(
@@ -124,26 +130,29 @@ class JobLog:
             self.jobs[job.name] = job
 
     def renamed(self, job: Job, new: str, file: str | None) -> tuple[JobVersion, list[JobVersion]]:
-        """A job's version under a new name, where it comes from `file`, and its other versions but
-        those that the name has had: a name that comes back must not double what there is. They are
-        numbered behind those. The old name keeps its own: versions of other jobs may need them."""
-        there = self.versions.get(new, {})
-        known = {(v.created_ms, v.sql) for v in there.values()}
-        mine = sorted(self.versions[job.name].items())
-        kept = {n: v for n, v in mine if n == job.version or (v.created_ms, v.sql) not in known}
-        numbers = range(max(there) + 1, max(there) + 1 + len(kept)) if there else kept
-        held = {
+        """Returns the current version of a job under a new name, and its other versions.
+
+        Versions that the new name has had already (it may come back) are left out, and the others
+        numbered behind them. The old name keeps its versions: other jobs may need them.
+        """
+        existing = self.versions.get(new, {})
+        known = {(v.created_ms, v.sql) for v in existing.values()}
+        own = sorted(self.versions[job.name].items())
+        kept = {n: v for n, v in own if n == job.version or (v.created_ms, v.sql) not in known}
+        first = max(existing, default=0) + 1
+        numbers = range(first, first + len(kept)) if existing else kept
+        versions = {
             n: replace(v, name=new, version=number)
             for number, (n, v) in zip(numbers, kept.items(), strict=True)
         }
-        return replace(held.pop(job.version), file=file), list(held.values())
+        return replace(versions.pop(job.version), file=file), list(versions.values())
 
     def _keep(self, versions: Collection[JobVersion]) -> None:
         for version in versions:
             self.versions.setdefault(version.name, {})[version.version] = version
 
     def write(self, jobs: Mapping[str, Job], now_ms: int) -> None:
-        """New states of jobs, as one atomic batch."""
+        """Logs new states of jobs, as one atomic batch."""
         if jobs:
             self._append(_records(jobs), now_ms)
             self.jobs.update(jobs)
@@ -161,12 +170,12 @@ class JobLog:
         return max(self.versions.get(name, {0: None})) + 1
 
     def version(self, name: str, version: int) -> JobVersion:
-        """One version; JobError names those there are."""
-        held = self.versions.get(name, {})
-        if version not in held:
-            known = ", ".join(map(str, sorted(held))) or "none"
+        """Returns a version of a job. Raises JobError, which names those there are."""
+        versions = self.versions.get(name, {})
+        if version not in versions:
+            known = ", ".join(map(str, sorted(versions))) or "none"
             raise JobError(f"job '{name}' has no version {version}", detail=f"versions: {known}")
-        return held[version]
+        return versions[version]
 
 
 def _version_records(versions: Collection[JobVersion]) -> dict[bytes, bytes | None]:

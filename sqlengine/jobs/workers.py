@@ -1,8 +1,10 @@
-"""Large changes are parsed and planned in a short-lived child process, so that the stream beside
-them keeps its pace: parsing holds the interpreter's lock, and hundreds of rules take seconds.
+"""Parses and plans large changes in a short-lived child process.
 
-The child is a plain interpreter that imports this module. `multiprocessing` would import the
-caller's main module again, which in a program that embeds the engine may be anything."""
+Parsing holds the interpreter's lock, and hundreds of rules take seconds: beside a stream that must
+keep its pace they are planned elsewhere. The child is a plain interpreter that imports this module.
+`multiprocessing` would import the caller's main module again, which in a program that embeds the
+engine may be anything.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,11 @@ INLINE, INLINE_ALONE = 20, 300
 
 @dataclass
 class Planner:
-    """Plans texts for one engine, under its settings and with its users' functions. `cache`: where
-    plans are kept (None: nowhere); `counters`: plans from the cache (hits) and made anew
-    (misses)."""
+    """Plans texts for one engine, under its settings and with its users' functions.
+
+    `cache`: the file where plans are kept (None: nowhere); `counters`: plans from the cache (hits)
+    and made anew (misses).
+    """
 
     settings: Mapping[str, str]
     library: Library | None = None
@@ -46,9 +50,11 @@ class Planner:
         child: bool | None = None,
         alone: bool = False,
     ) -> list[PlannedJob | SqlError]:
-        """Plans jobs in the order of their dependencies, here or in a child process (by number,
-        unless `child` says; `alone`: there is no stream to hold up). The functions of users that
-        they call can be called here afterwards."""
+        """Plans jobs in the order of their dependencies, in this thread or in a child process.
+
+        `child` says which; by default the number of jobs decides. `alone`: no stream runs that
+        planning could slow down. Afterwards the users' functions that the plans name can be called.
+        """
         apart = len(jobs) > (INLINE_ALONE if alone else INLINE) if child is None else child
         work = _Work(tuple(jobs), catalog, self.settings, self.library, self.cache)
         plans, counters = (_in_child if apart else _plan)(work)
@@ -61,7 +67,7 @@ class Planner:
 
 @dataclass(frozen=True)
 class _Work:
-    """What the child is sent."""
+    """A request for the child process, pickled."""
 
     jobs: Sequence[JobText]
     catalog: Catalog
@@ -104,6 +110,6 @@ def _in_child(work: _Work) -> _Done:
 
 
 def main() -> None:
-    """The child: work from stdin, plans to stdout."""
+    """Entry of the child process: reads work from stdin, writes plans to stdout."""
     work: _Work = pickle.load(sys.stdin.buffer)  # noqa: S301
     sys.stdout.buffer.write(pickle.dumps(_plan(work), protocol=pickle.HIGHEST_PROTOCOL))
