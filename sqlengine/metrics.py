@@ -140,7 +140,7 @@ class EngineCollector:
         )
         for view in self._engine.instances.views():
             of = [view.graph, view.instance]
-            alive.add_metric(of, len(view.parts))
+            alive.add_metric(of, len(view.subtasks))
             lag.add_metric(of, view.lag)
             memory.add_metric(of, view.memory)
             cpu.add_metric(of, view.cpu_s)

@@ -14,7 +14,7 @@ from planner.logical import Filter, LateRows, LogicalPlan, Project, Sink
 from planner.scalar import ColumnRef
 
 # Ranks of operations have gaps, with a rule set half way behind its input, so that the ends of a
-# shuffle in a distributed graph fit right before their target (planner/graph/division.py).
+# shuffle in a distributed graph fit right before their target (planner/graph/distribution.py).
 _RANKS, _RULES = 6, 3
 
 
@@ -67,15 +67,15 @@ class PhysicalSink:
 @dataclass(frozen=True)
 class PhysicalPlan:
     """The operators and sinks of a graph. `reads`: by node of the graph, the number of readers of
-    each column; `derived`: how many nodes were derived anew for this plan; `undivided`: the plan
-    before it was divided for a subtask (planner/graph/division.py)."""
+    each column; `derived`: how many nodes were derived anew for this plan; `undistributed`: the
+    plan before it was distributed (planner/graph/distribution.py)."""
 
     graph: Graph = field(default_factory=Graph)
     nodes: Chunked[PhysicalNode] = field(default_factory=Chunked)
     sinks: Chunked[PhysicalSink] = field(default_factory=Chunked)
     reads: Chunked[Reads] = field(default_factory=Chunked)
     derived: int = field(default=0, compare=False)
-    undivided: PhysicalPlan | None = field(default=None, compare=False)
+    undistributed: PhysicalPlan | None = field(default=None, compare=False)
 
     @property
     def version(self) -> int:
@@ -93,7 +93,7 @@ def lower(graph: Graph, previous: PhysicalPlan | None = None) -> PhysicalPlan:
     With the plan of a `previous` version only what has changed is derived; the result is equal to a
     plan made anew but for the numbers of ports."""
     old = previous or PhysicalPlan()
-    old = old.undivided or old
+    old = old.undistributed or old
     touched = graph.nodes.difference(old.graph.nodes)
     if any(_moved(graph, old.graph, name) for name in touched):
         return lower(graph)  # two graphs of different origin

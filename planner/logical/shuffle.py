@@ -1,5 +1,7 @@
-"""Where rows leave one part of a divided graph and enter another. These nodes stand in physical
-plans alone: the graph that jobs are merged into knows nothing of parts."""
+"""The nodes of an exchange between the subtasks of a distributed graph.
+
+They occur in physical plans alone (planner/graph/distribution.py): the graph into which jobs are
+merged knows no subtasks."""
 
 from __future__ import annotations
 
@@ -22,23 +24,24 @@ from planner.logical.node import (
 from planner.tables import MetadataColumn, Table
 
 KEY = "key"
-# The output ports of rows that leave a part: those for other parts in parcels, those for itself as
-# they are.
+# The output ports of `ShuffleOut`: encoded records for other subtasks, and rows that stay in this
+# one, as they are.
 REMOTE, LOCAL = 0, 1
 
 
 @dataclass(frozen=True)
 class ShuffleOut(OneInput):
-    """Rows on their way over the crossing of that name to the parts that own the buckets of their
-    `keys` (none: all to the part of bucket 0; None: they stay in this part, `index`). How far the
-    time is goes to all `parts`. `columns` are those that the operation behind the crossing
-    takes."""
+    """Sends rows over an exchange to the subtasks that own the buckets of their `keys`.
 
-    crossing: str
+    Without keys, `()`, all rows go to subtask 0, which owns bucket 0; with None they stay in this
+    subtask, `index`. Watermarks go to all subtasks. `columns`: those that the operation behind the
+    exchange reads."""
+
+    exchange_id: str
     keys: tuple[str, ...] | None
     columns: Schema
     index: int
-    parts: int
+    parallelism: int
 
     changes = cached_property(changes_of_inputs)
     column_sources = same_columns
@@ -54,17 +57,17 @@ class ShuffleOut(OneInput):
         return (
             "in this part"
             if self.keys is None
-            else f"by {', '.join(self.keys) or 'nothing'} to {self.parts} parts"
+            else f"by {', '.join(self.keys) or 'nothing'} to {self.parallelism} parts"
         )
 
 
 @dataclass(frozen=True)
 class ShuffleIn(LogicalPlan):
-    """What came over a crossing, with the time that all `parts` together have reached."""
+    """Receives rows from an exchange, with the combined watermark of all subtasks."""
 
-    crossing: str
+    exchange_id: str
     columns: Schema
-    parts: int
+    parallelism: int
 
     changes = cached_property(changes_of_inputs)
     column_sources = no_columns
@@ -77,14 +80,14 @@ class ShuffleIn(LogicalPlan):
 
     @property
     def label(self) -> str:
-        return f"from {self.parts} parts"
+        return f"from {self.parallelism} parts"
 
 
 @dataclass(frozen=True)
 class ShuffleScan(Scan):
-    """All that a part is sent, batches in bytes; `crossings` by output port."""
+    """Reads all encoded batches sent to a subtask; `exchange_ids` by output port."""
 
-    crossings: tuple[str, ...] = ()
+    exchange_ids: tuple[str, ...] = ()
 
     column_sources = no_columns
     forwards_window = never
@@ -103,11 +106,11 @@ class ShuffleScan(Scan):
 
     @property
     def label(self) -> str:
-        return f"{len(self.crossings)} crossings"
+        return f"{len(self.exchange_ids)} crossings"
 
 
 def shuffle_table(topic: str) -> Table:
-    """The topic over which parts exchange rows, as a source of a plan."""
+    """Returns the topic over which subtasks exchange rows, as a source of a plan."""
     record = Schema((Column("batch", BYTES),))
     key = MetadataColumn(Column(KEY, BYTES), KEY, virtual=True)
     return Table(("", "", topic), record, record, {"connector": "shuffle", "topic": topic}, (key,))

@@ -1,5 +1,4 @@
-"""How an instance follows its leader: it prepares changes for its parts beside the stream, and
-switches them."""
+"""Follows the control log in an instance: prepares changes beside the stream, and applies them."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from sqlengine.cluster.control_log import (
     Abandon,
     Answer,
     CollectState,
-    Control,
+    ControlEntry,
     ControlLog,
     InspectState,
     Pause,
@@ -29,156 +28,162 @@ from sqlengine.cluster.subtask import Subtask
 from sqlengine.executors.epochs import LoggedChange
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.recovery import recovering
-from sqlengine.graphs.running import NotTogether
+from sqlengine.graphs.host import NotAligned
 
 log = logging.getLogger("sqlengine")
 
-Made: TypeAlias = dict[int, tuple[Subtask, GraphChange]]
+# The prepared change of each subtask, by the subtask's number.
+PreparedChanges: TypeAlias = dict[int, tuple[Subtask, GraphChange]]
 
 
 @dataclass(frozen=True)
-class Pending:
-    """A change on its way: what is being prepared for which part."""
+class PendingPreparation:
+    """A change that is being prepared, or has been, and is not committed yet."""
 
     entry: Prepare
-    made: Future[Made]
+    prepared: Future[PreparedChanges]
 
 
 class ControlLogFollower:
-    """`version` is that of the last switch that was read. `line` prepares; all methods are called
-    from one other thread. `refresh` makes known the job versions that have come."""
+    """Applies the entries of the control log to the subtasks of one instance.
+
+    `version` is that of the last switch read. `executor` prepares changes; all methods are called
+    from one other thread. `refresh` loads new job versions."""
 
     def __init__(
         self,
-        name: str,
+        instance: str,
         control: ControlLog,
-        line: Executor,
+        executor: Executor,
         refresh: Callable[[], None],
-        answer: Callable[[Answer], None],
-        holding: PauseHandler,
+        acknowledge: Callable[[Answer], None],
+        pauses: PauseHandler,
     ) -> None:
         self.version = 0
-        self._name = name
+        self._instance = instance
         self._control = control
-        self._line = line
+        self._executor = executor
         self._refresh = refresh
-        self._answer = answer
-        self._holding = holding
-        self._pending: Pending | None = None
+        self._acknowledge = acknowledge
+        self._pauses = pauses
+        self._pending: PendingPreparation | None = None
         self._next = 0
-        waiting: tuple[int, Prepare] | None = None
+        unanswered: tuple[int, Prepare] | None = None
         for offset, entry in control.read():
             self._next = offset + 1
-            waiting = (offset, entry) if isinstance(entry, Prepare) else None
+            unanswered = (offset, entry) if isinstance(entry, Prepare) else None
             self.version = entry.version if isinstance(entry, Switch) else self.version
             if isinstance(entry, Pause | CollectState | Resume):
-                holding.obey(offset, entry, {})
-        if waiting is not None:
-            self._obey(*waiting, {})
+                pauses.handle(offset, entry, {})
+        if unanswered is not None:  # the leader waits for every member, this new one included
+            self._handle(*unanswered, {})
 
-    def catch_up(self, part: Subtask) -> None:
-        """Makes the switches that a part which is opened has not made."""
-        for entry in self._control.switches(part.runner.graph.version, self.version):
-            self._switch(part, entry, None)
-        self._holding.take_up(part)
+    def catch_up(self, subtask: Subtask) -> None:
+        """Applies the switches that a newly opened subtask has missed, and pauses it if need be."""
+        for entry in self._control.switches(subtask.runner.graph.version, self.version):
+            self._switch(subtask, entry, None)
+        self._pauses.apply_to(subtask)
 
-    def listen(self, parts: Mapping[int, Subtask]) -> None:
-        """Does what the leader has decided since."""
+    def poll(self, subtasks: Mapping[int, Subtask]) -> None:
+        """Handles the entries that the leader has appended since the last call."""
         for offset, entry in self._control.read(self._next):
             self._next = offset + 1
-            self._obey(offset, entry, parts)
+            self._handle(offset, entry, subtasks)
 
-    def give_up(self) -> None:
-        """The change that was prepared does not come."""
+    def abandon_pending(self) -> None:
+        """Abandons the change that was prepared last, if it is not committed."""
         pending, self._pending = self._pending, None
         if pending is not None:
-            for _, change in pending.made.result().values():
+            for _, change in pending.prepared.result().values():
                 change.abandon()
 
-    def _obey(self, offset: int, entry: Control, parts: Mapping[int, Subtask]) -> None:
+    def _handle(self, offset: int, entry: ControlEntry, subtasks: Mapping[int, Subtask]) -> None:
         match entry:
             case Prepare():
-                self.give_up()
-                made = self._line.submit(self._prepare, offset, entry, dict(parts))
-                self._pending = Pending(entry, made)
+                self.abandon_pending()
+                prepared = self._executor.submit(self._prepare, offset, entry, dict(subtasks))
+                self._pending = PendingPreparation(entry, prepared)
             case Abandon():
-                self.give_up()
+                self.abandon_pending()
             case Switch():
-                self._switch_all(entry, parts)
+                self._switch_all(entry, subtasks)
             case InspectState():
-                self._holding.show(offset, entry, parts)
+                self._pauses.inspect(offset, entry, subtasks)
             case Pause() | CollectState() | Resume():
-                self._holding.obey(offset, entry, parts)
+                self._pauses.handle(offset, entry, subtasks)
 
-    def _prepare(self, number: int, entry: Prepare, parts: Mapping[int, Subtask]) -> Made:
-        """A part that comes after this prepares when it switches."""
-        made: Made = {}
+    def _prepare(
+        self, number: int, entry: Prepare, subtasks: Mapping[int, Subtask]
+    ) -> PreparedChanges:
+        """Prepares the change for each subtask, and acknowledges it.
+
+        A subtask that is opened after this prepares the change when it switches."""
+        prepared: PreparedChanges = {}
         problem = None
         try:
             self._refresh()
-            for index, part in parts.items():
-                if part.runner.graph.version == entry.version - 1:
-                    made[index] = part, _whole(part, entry)
+            for index, subtask in subtasks.items():
+                if subtask.runner.graph.version == entry.version - 1:
+                    prepared[index] = subtask, _complete_change(subtask, entry)
         except BrokerUnreachable:
-            return made
+            return prepared
         except SqlError as error:
-            problem = Problem(
-                error.message, error.detail, error.hint, isinstance(error, NotTogether)
-            )
+            transient = isinstance(error, NotAligned)
+            problem = Problem(error.message, error.detail, error.hint, transient)
         except Exception as error:
             log.exception("version %d cannot be prepared", entry.version)
             problem = Problem("internal error", repr(error))
-        self._answer(Answer(self._name, number, problem))
-        return made
+        self._acknowledge(Answer(self._instance, number, problem))
+        return prepared
 
-    def _switch_all(self, entry: Switch, parts: Mapping[int, Subtask]) -> None:
+    def _switch_all(self, entry: Switch, subtasks: Mapping[int, Subtask]) -> None:
         pending, self._pending = self._pending, None
-        made = pending.made.result() if pending is not None else {}
-        for index, part in parts.items():
-            held, change = made.pop(index, (None, None))
-            if part.runner.graph.version == entry.version - 1:
-                self._try(part, entry, change if held is part else None)
-        for _, change in made.values():  # of parts that have gone since
+        prepared = pending.prepared.result() if pending is not None else {}
+        for index, subtask in subtasks.items():
+            prepared_for, change = prepared.pop(index, (None, None))
+            if subtask.runner.graph.version == entry.version - 1:
+                self._try_switch(subtask, entry, change if prepared_for is subtask else None)
+        for _, change in prepared.values():  # of subtasks that were closed since
             change.abandon()
         self.version = entry.version
 
-    def _try(self, part: Subtask, entry: Switch, change: GraphChange | None) -> None:
-        """A part that does not make the switch, as one that was lost in this moment, stays behind
-        the others."""
+    def _try_switch(self, subtask: Subtask, entry: Switch, change: GraphChange | None) -> None:
+        """Switches a subtask; one that cannot stays at its version, and is reopened later."""
         try:
-            self._switch(part, entry, change)
+            self._switch(subtask, entry, change)
         except BrokerUnreachable:
             raise
         except SqlError as error:
-            log.warning("%s has not switched to version %d: %s", part.name, entry.version, error)
+            log.warning("%s has not switched to version %d: %s", subtask.name, entry.version, error)
         except Exception:
-            log.exception("%s has not switched to version %d", part.name, entry.version)
+            log.exception("%s has not switched to version %d", subtask.name, entry.version)
 
-    def _switch(self, part: Subtask, entry: Switch, change: GraphChange | None) -> None:
+    def _switch(self, subtask: Subtask, entry: Switch, change: GraphChange | None) -> None:
         if change is None:
             self._refresh()
-            with recovering(part.runner):
-                change = _change(part, entry)
+            with recovering(subtask.runner):
+                change = _subtask_change(subtask, entry)
         restored = {} if change.restored is None else change.restored.positions
-        part.switch(replace(change, starts={**entry.starts, **restored}, moved=entry.moved))
+        subtask.switch(replace(change, starts={**entry.starts, **restored}, moved=entry.moved))
 
 
-def _change(part: Subtask, entry: Prepare | Switch) -> GraphChange:
-    """The change for one part, made ready."""
-    told = LoggedChange(entry.version, entry.jobs, {}, entry.renamed, entry.handover)
-    return part.graph.prepare_logged_change(part.runner.graph, told)
+def _subtask_change(subtask: Subtask, entry: Prepare | Switch) -> GraphChange:
+    """Prepares the change for one subtask, without jobs that cannot be planned any more."""
+    logged = LoggedChange(entry.version, entry.jobs, {}, entry.renamed, entry.migration)
+    return subtask.graph.prepare_logged_change(subtask.runner.graph, logged)
 
 
-def _whole(part: Subtask, entry: Prepare) -> GraphChange:
-    """The same; raises why a job of it cannot be planned."""
-    change = _change(part, entry)
+def _complete_change(subtask: Subtask, entry: Prepare) -> GraphChange:
+    """Prepares the change for one subtask. SqlError if a job of it cannot be planned, or attached
+    here."""
+    change = _subtask_change(subtask, entry)
     for name, version in entry.jobs.items():
         if version and not change.jobs.get(name):
             change.abandon()
-            raise part.graph.lost_jobs[name]
-    if entry.handover:
+            raise subtask.graph.lost_jobs[name]
+    if entry.migration:
         try:
-            part.graph.check_attachable(change, entry.handover)
+            subtask.graph.check_attachable(change, entry.migration)
         except SqlError:
             change.abandon()
             raise

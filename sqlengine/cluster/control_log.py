@@ -1,18 +1,19 @@
-"""What the leader of a divided graph and its instances tell each other, through topics of the
-broker.
+"""The messages between the leader of a distributed graph and its instances, and their topics.
 
-The control topic is a log that all of them read in order: a change is prepared by all instances,
-and then they all switch to it or it is given up. A part that is opened later makes up for the
-switches that it has not seen; the version of its graph says which. Answers and reports of instances
-are in another topic."""
+The control topic is a log that all instances read in order: a change is prepared by all of them,
+and then they all switch to it or it is abandoned. A subtask that is opened later replays the
+switches that it missed; the version of its graph says which. Acknowledgements and reports of
+instances go to a topic of their own.
+
+The names of fields on the wire are older than the names in code: `name=` keeps them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import msgspec
+from msgspec import field
 
 from parser.errors import ServiceError
 from sqlengine.broker.base import Broker, system_topic
@@ -22,61 +23,65 @@ from sqlengine.graphs.load_monitor import IsolationTrigger
 from sqlengine.system.format_numbers import check_record
 
 FORMAT = 2  # 2: the tags of entries are the present names
-# Of what instances have told, only the latest counts.
+# Retention of the topic of reports: only the latest of each instance counts.
 _REPORTS_BYTES = 8 << 20
 
 
 class Prepare(msgspec.Struct, frozen=True, tag=True):
-    """The change to `version` of the graph: the job versions that come (0: the job goes), jobs that
-    take up the state of another name (new to old), and where what the one job has is written down
-    that comes from another graph. Its number is its offset."""
+    """Requests that all instances prepare the change to `version` of the graph.
+
+    `jobs`: the job versions to run (0 removes the job); `renamed`: jobs that take over the state
+    of another name (new to old); `migration`: the stored snapshot of jobs that come from another
+    graph, "" if none. The offset of the entry is its number."""
 
     version: int
     jobs: dict[str, int]
     renamed: dict[str, str] = {}
-    handover: str = ""
+    migration: str = field(default="", name="handover")
     format: int = FORMAT
 
 
 class Switch(msgspec.Struct, frozen=True, tag=True):
-    """The same change, to be made: the sources that come with it begin at `starts` (offsets by
-    source and shard). `moved`: the job that goes has gone to another graph, with what its sinks
-    have no space for."""
+    """Commits a prepared change: subtasks apply it between two epochs.
+
+    New sources begin at `starts` (offsets by source and shard). `moved`: the job that is removed
+    goes to another graph, and takes its pending commits along."""
 
     version: int
     jobs: dict[str, int]
     renamed: dict[str, str] = {}
     starts: dict[str, dict[str, int]] = {}
-    handover: str = ""
+    migration: str = field(default="", name="handover")
     moved: bool = False
     format: int = FORMAT
 
 
 class Abandon(msgspec.Struct, frozen=True, tag=True):
-    """The change that was prepared last does not come."""
+    """Cancels the change that was prepared last."""
 
     version: int
     format: int = FORMAT
 
 
 class Pause(msgspec.Struct, frozen=True, tag=True):
-    """All parts read their sources up to `bounds` (offsets by source and shard) and no further, or
-    not at all, until `Resume`: nothing is on its way between them then."""
+    """Pauses all subtasks until `Resume`, so that the shuffle between them drains.
+
+    They read their sources up to `bounds` (offsets by source and shard), or not at all."""
 
     bounds: dict[str, dict[str, int]] = {}
     format: int = FORMAT
 
 
 class CollectState(msgspec.Struct, frozen=True, tag=True):
-    """All parts, which are held, write down what they have of a job."""
+    """Requests that all subtasks, which are paused, store their snapshot of a job."""
 
     job: str
     format: int = FORMAT
 
 
 class InspectState(msgspec.Struct, frozen=True, tag=True):
-    """All parts tell what the operations of a job keep, with at most `limit` rows of that of the
-    number (0: of none)."""
+    """Requests the state of a job's operations, with at most `limit` rows of operation number
+    `operation` (0: rows of none)."""
 
     job: str
     operation: int
@@ -85,27 +90,26 @@ class InspectState(msgspec.Struct, frozen=True, tag=True):
 
 
 class Resume(msgspec.Struct, frozen=True, tag=True):
-    """What was held goes on."""
+    """Resumes all paused subtasks."""
 
     format: int = FORMAT
 
 
-Held: TypeAlias = Pause | CollectState | Resume
-Control: TypeAlias = Prepare | Switch | Abandon | Held | InspectState
+PauseEntry: TypeAlias = Pause | CollectState | Resume
+ControlEntry: TypeAlias = Prepare | Switch | Abandon | PauseEntry | InspectState
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """An error of an instance, in the words that people see. `passes`: it may be otherwise in a
-    moment."""
+    """An error of an instance, as people see it. `transient`: a retry may succeed soon."""
 
     message: str
     detail: str | None = None
     hint: str | None = None
-    passes: bool = False
+    transient: bool = field(default=False, name="passes")
 
 
 class Answer(msgspec.Struct, frozen=True, tag=True):
-    """An instance has prepared the change of that number, or cannot."""
+    """Acknowledges `Prepare` entry `number`: the instance has prepared the change, or cannot."""
 
     instance: str
     number: int
@@ -113,51 +117,55 @@ class Answer(msgspec.Struct, frozen=True, tag=True):
 
 
 class Done(msgspec.Struct, frozen=True, tag=True):
-    """A part has done what the entry of that number asks of it: it stands, having read what others
-    send up to `at` and its sources up to `positions`; or what it has of the job is written down as
-    `piece`, or is `seen`. `problem`: why it cannot."""
+    """Reports that a subtask has done what control entry `number` requests, or why it cannot.
+
+    Paused: it has read the shuffle up to `shuffle_offset` and its sources up to `positions`.
+    State collected: `snapshot` is the name under which the snapshot is stored. State inspected:
+    `state`."""
 
     instance: str
     number: int
-    part: int
-    at: int = 0
+    subtask: int = field(name="part")
+    shuffle_offset: int = field(default=0, name="at")
     positions: dict[str, dict[str, int]] = {}
-    piece: str = ""
-    seen: StateView | None = None
+    snapshot: str = field(default="", name="piece")
+    state: StateView | None = field(default=None, name="seen")
     problem: Problem | None = None
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
-    """Jobs are at fault in an instance. It is told again and again until they are gone."""
+    """Reports jobs that fail in an instance. It is repeated until they are gone."""
 
     instance: str
     jobs: list[str]
     reason: str
 
 
-@dataclass(frozen=True)
-class SubtaskReport:
-    """A part as its instance sees it: the version of its graph, its last epoch, and how far it has
-    read each shard of each topic (the least of several readers); `waits_for`: parts with so many
-    bytes of this one to read that it reads no more; `stored`: the version of the graph in its last
-    checkpoint."""
+class SubtaskReport(msgspec.Struct, frozen=True):
+    """Progress of one subtask, as its instance reports it.
+
+    `version`: of its graph; `epoch`: the last one; `positions`: the next offset by topic and shard
+    (the least of several readers); `backpressured_by`: subtasks with so many unread bytes from
+    this one that it reads no sources; `stored_version`: of the graph in its last checkpoint."""
 
     version: int
     epoch: int
-    positions: dict[str, dict[str, int]] = field(default_factory=dict)
-    waits_for: dict[int, int] = field(default_factory=dict)
-    stored: int = 0
+    positions: dict[str, dict[str, int]] = {}
+    backpressured_by: dict[int, int] = field(default_factory=dict, name="waits_for")
+    stored_version: int = field(default=0, name="stored")
 
 
 class InstanceReport(msgspec.Struct, frozen=True, tag=True):
-    """What an instance has done since it started. `sinks`: rows by the id of the sink; `letters`:
-    dead letters by job; `troubles`: jobs that should leave its parts."""
+    """Totals of an instance since it started, and the progress of its subtasks.
+
+    `jobs`: rows by job; `sinks`: rows by the id of the sink; `letters`: dead letters by job;
+    `memory`: resident bytes; `triggers`: jobs that should leave its graph."""
 
     instance: str
     pid: int
     since_ms: int
     now_ms: int
-    parts: dict[int, SubtaskReport]
+    subtasks: dict[int, SubtaskReport] = field(name="parts")
     jobs: dict[str, int] = {}
     sinks: dict[str, int] = {}
     rows_in: int = 0
@@ -167,47 +175,49 @@ class InstanceReport(msgspec.Struct, frozen=True, tag=True):
     cpu_s: float = 0.0
     problem: str | None = None
     letters: dict[str, int] = {}
-    troubles: list[IsolationTrigger] = []
+    triggers: list[IsolationTrigger] = field(default_factory=list, name="troubles")
 
 
-Told: TypeAlias = Answer | Done | Failed | InstanceReport
+Report: TypeAlias = Answer | Done | Failed | InstanceReport
 
-_CONTROL: msgspec.json.Decoder[Control] = msgspec.json.Decoder(Control)
-_TOLD: msgspec.json.Decoder[Told] = msgspec.json.Decoder(Told)
+_CONTROL: msgspec.json.Decoder[ControlEntry] = msgspec.json.Decoder(ControlEntry)
+_REPORT: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)
 
 
 class ControlLog:
-    """The control topic of one divided graph. It is compacted: of what passes the last entry of its
-    kind is kept, and each switch until it is forgotten."""
+    """The control topic of one distributed graph.
+
+    It is compacted: it keeps each switch until that is forgotten, and the last entry of every
+    other kind."""
 
     def __init__(self, broker: Broker, graph: str) -> None:
         self.topic = system_topic("control", graph)
         broker.create_topic(self.topic, compacted=True, if_not_exists=True)
         self._broker = broker
 
-    def append(self, entry: Control, now_ms: int) -> int:
-        """The entry's offset."""
+    def append(self, entry: ControlEntry, now_ms: int) -> int:
+        """Appends an entry and returns its offset."""
         done = self._broker.append(
             self.topic, 0, [msgspec.json.encode(entry)], keys=[_key(entry)], timestamp_ms=now_ms
         )
         return done.first_offset
 
     def forget(self, versions: Iterable[int], now_ms: int) -> None:
-        """All parts have these switches in their checkpoints. The last switch must stay."""
+        """Deletes switches that are in the checkpoints of all subtasks. The last one must stay."""
         keys = [_switch_key(version) for version in versions]
         self._broker.append(self.topic, 0, [None] * len(keys), keys=keys, timestamp_ms=now_ms)
 
-    def read(self, offset: int = 0) -> Iterator[tuple[int, Control]]:
-        """Entries from `offset` on, each with its own."""
+    def read(self, offset: int = 0) -> Iterator[tuple[int, ControlEntry]]:
+        """Yields the entries from `offset` on, each with its offset."""
         while (records := self._broker.read(self.topic, 0, offset)) is not None:
             for value, at in zip(records.values.to_pylist(), records.offsets.tolist(), strict=True):
                 if value is not None:
-                    yield at, _read(value)
+                    yield at, _decode(value)
             offset = records.next_offset
 
     def switches(self, after: int, until: int) -> Iterator[Switch]:
-        """The switches to versions from `after` + 1 to `until`, in order. ServiceError where one is
-        missing."""
+        """Yields the switches to versions from `after` + 1 to `until`, in order. ServiceError if
+        one is missing."""
         version = after
         for _, entry in self.read():
             if isinstance(entry, Switch) and version < entry.version <= until:
@@ -221,7 +231,8 @@ class ControlLog:
                 yield entry
 
 
-def _key(entry: Control) -> bytes:
+def _key(entry: ControlEntry) -> bytes:
+    """Returns the key of an entry in the compacted topic: the last entry of each key is kept."""
     match entry:
         case Switch():
             return _switch_key(entry.version)
@@ -237,8 +248,13 @@ def _switch_key(version: int) -> bytes:
     return f"switch {version}".encode()
 
 
-class Reports:
-    """What instances tell, in a topic of its own."""
+def _decode(value: bytes) -> ControlEntry:
+    check_record(value, FORMAT, "an entry of the control topic")
+    return _CONTROL.decode(value)
+
+
+class ReportTopic:
+    """The topic of reports from instances to the leader."""
 
     def __init__(self, broker: Broker, graph: str) -> None:
         self.topic = system_topic("instances", graph)
@@ -246,20 +262,16 @@ class Reports:
         self._broker = broker
         self._offset = broker.end_offset(self.topic, 0)
 
-    def tell(self, told: Told, now_ms: int, fence: Fence | None = None) -> None:
+    def publish(self, report: Report, now_ms: int, fence: Fence | None = None) -> None:
+        """Appends a report. With a `fence` it is refused (Fenced) if the fence is stale."""
         self._broker.append(
-            self.topic, 0, [msgspec.json.encode(told)], timestamp_ms=now_ms, fence=fence
+            self.topic, 0, [msgspec.json.encode(report)], timestamp_ms=now_ms, fence=fence
         )
 
-    def read(self) -> list[Told]:
-        """What was told since this was made, and not read yet."""
+    def read(self) -> list[Report]:
+        """Returns the reports published since this object was created, each once."""
         records = self._broker.read(self.topic, 0, self._offset)
         if records is None:
             return []
         self._offset = records.next_offset
-        return [_TOLD.decode(value) for value in records.values.to_pylist()]
-
-
-def _read(value: bytes) -> Control:
-    check_record(value, FORMAT, "an entry of the control topic")
-    return _CONTROL.decode(value)
+        return [_REPORT.decode(value) for value in records.values.to_pylist()]

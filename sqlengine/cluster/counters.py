@@ -1,4 +1,4 @@
-"""What an instance has done since it started, for its reports."""
+"""Totals of an instance since it started, for its reports."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from sqlengine.system.memory import Usage
 
 @dataclass
 class Counters:
-    """Rows and epochs of parts; `jobs`, `sinks`: rows by job and by the id of the sink; `letters`:
-    dead letters by job."""
+    """Rows and epochs of subtasks. `jobs`: rows by job; `sinks`: rows by the id of the sink;
+    `letters`: dead letters by job."""
 
     jobs: Counter[str] = field(default_factory=Counter)
     sinks: Counter[str] = field(default_factory=Counter)
@@ -24,67 +24,69 @@ class Counters:
     epochs: int = 0
     dead_letters: int = 0
 
-    def add(self, part: Subtask) -> None:
-        progress = part.runner.progress
-        self.jobs.update(part.graph.rows_by_job())
+    def add(self, subtask: Subtask) -> None:
+        """Adds what a subtask has done since it was opened."""
+        progress = subtask.runner.progress
+        self.jobs.update(subtask.graph.rows_by_job())
         self.sinks.update(dict(progress.rows_out))
         self.letters.update(dict(progress.letters))
         self.rows_in += progress.rows_in
         self.epochs += progress.epochs
         self.dead_letters += progress.dead_letters
 
-    def with_parts(self, parts: Iterable[Subtask]) -> Counters:
-        """This, and what parts have done that run still."""
+    def plus(self, subtasks: Iterable[Subtask]) -> Counters:
+        """Returns the sum of these counters and of subtasks that are still open."""
         jobs, sinks, letters = map(Counter, (self.jobs, self.sinks, self.letters))
         total = Counters(jobs, sinks, letters, self.rows_in, self.epochs, self.dead_letters)
-        for part in parts:
-            total.add(part)
+        for subtask in subtasks:
+            total.add(subtask)
         return total
 
     def report(
         self,
-        name: str,
+        instance: str,
         since_ms: int,
         now_ms: int,
-        parts: Mapping[int, SubtaskReport],
+        subtasks: Mapping[int, SubtaskReport],
         usage: Usage,
         problem: str | None,
-        troubles: list[IsolationTrigger],
+        triggers: list[IsolationTrigger],
     ) -> InstanceReport:
+        """Returns the periodic report of an instance with these totals."""
         return InstanceReport(
-            name,
-            usage.pid,
-            since_ms,
-            now_ms,
-            dict(parts),
-            dict(self.jobs),
-            dict(self.sinks),
-            self.rows_in,
-            self.epochs,
-            self.dead_letters,
-            usage.memory_bytes,
-            usage.cpu_s,
-            problem,
-            dict(self.letters),
-            troubles,
+            instance=instance,
+            pid=usage.pid,
+            since_ms=since_ms,
+            now_ms=now_ms,
+            subtasks=dict(subtasks),
+            jobs=dict(self.jobs),
+            sinks=dict(self.sinks),
+            rows_in=self.rows_in,
+            epochs=self.epochs,
+            dead_letters=self.dead_letters,
+            memory=usage.memory_bytes,
+            cpu_s=usage.cpu_s,
+            problem=problem,
+            letters=dict(self.letters),
+            triggers=triggers,
         )
 
 
-def described(part: Subtask) -> SubtaskReport:
-    """A part for a report."""
+def subtask_report(subtask: Subtask) -> SubtaskReport:
+    """Returns the progress of a subtask for a report."""
     positions: dict[str, dict[str, int]] = {}
-    for source in part.runner.inputs.running.values():
+    for source in subtask.runner.inputs.running.values():
         topic = source.scan.table.options.get("topic")
         if topic is None:
             continue
-        read = positions.setdefault(topic, {})
-        for shard, at in source.positions.items():
-            read[shard] = min(at, read.get(shard, at))
-    stored = part.graph.checkpoints.stored_version
+        offsets = positions.setdefault(topic, {})
+        for shard, offset in source.positions.items():
+            offsets[shard] = min(offset, offsets.get(shard, offset))
+    runner = subtask.runner
     return SubtaskReport(
-        part.runner.graph.version,
-        part.runner.epoch,
-        positions,
-        dict(part.runner.backpressured_by),
-        stored,
+        version=runner.graph.version,
+        epoch=runner.epoch,
+        positions=positions,
+        backpressured_by=dict(runner.backpressured_by),
+        stored_version=subtask.graph.checkpoints.stored_version,
     )

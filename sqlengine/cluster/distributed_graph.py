@@ -12,13 +12,13 @@ from __future__ import annotations
 import logging
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import ClassVar, TypeVar
 
-from parser.errors import JobError, ServiceError, SqlError
-from planner.graph.division import why_not_distributed
+from parser.errors import ServiceError, SqlError
+from planner.graph.distribution import why_not_distributed
 from planner.graph.merge import Graph
 from planner.logical import Scan, Sink
 from sqlengine.broker.errors import BrokerError, TopicNotFound
@@ -30,12 +30,12 @@ from sqlengine.cluster.control_log import (
     Failed,
     InstanceReport,
     Prepare,
-    Problem,
-    Reports,
+    ReportTopic,
     Switch,
 )
 from sqlengine.cluster.pause_coordinator import PauseCoordinator
-from sqlengine.cluster.subtask import in_parts, named_as_written
+from sqlengine.cluster.prepare_barrier import PrepareBarrier
+from sqlengine.cluster.subtask import to_logical_names, with_local_aggregates
 from sqlengine.cluster.subtask_log import create_subtasks
 from sqlengine.cluster.subtask_stores import check_stores, remove_stores
 from sqlengine.cluster.worker_reports import WorkerReports
@@ -46,9 +46,10 @@ from sqlengine.executors.epochs import LoggedChange
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.sources import Positions
+from sqlengine.graphs.host import Faults, GraphHost, PlanOf
 from sqlengine.graphs.load_monitor import IsolationTrigger
 from sqlengine.graphs.loop import GraphLoop
-from sqlengine.graphs.running import Faults, GraphHost, NotTogether, PlanOf, RunningGraph
+from sqlengine.graphs.running import RunningGraph
 from sqlengine.graphs.takeover import Takeover
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.snapshots.checkpoints import Checkpoints
@@ -59,9 +60,6 @@ from sqlengine.snapshots.rescaling import merge_snapshots
 T = TypeVar("T")
 log = logging.getLogger("sqlengine")
 
-# A change is abandoned if a living instance has not answered for this long.
-PREPARE_TIMEOUT_S = 300.0
-_POLL_INTERVAL_S = 0.05
 # How often the leader checks that all subtasks are owned by an instance.
 _HEALTH_INTERVAL_S = 1.0
 
@@ -85,7 +83,8 @@ class DistributedGraph:
         self.control = ControlLog(host.broker, name)
         self._host, self._broker, self._threads = host, host.broker, host.machine.threads
         self.worker_reports = WorkerReports(self._threads.promise)
-        self._reports = Reports(host.broker, name)
+        self._barrier = PrepareBarrier(name, self.worker_reports, self.members, self._threads.now)
+        self._reports = ReportTopic(host.broker, name)
         self._lags_control_log = False
         self._logical_plan_of = plan_of
         self.pauses = PauseCoordinator(
@@ -95,7 +94,7 @@ class DistributedGraph:
             self._threads.now,
         )
         switches = [entry for _, entry in self.control.read() if isinstance(entry, Switch)]
-        self._migration_by_version = {e.version: e.handover for e in switches}  # "" for most
+        self._migration_by_version = {e.version: e.migration for e in switches}  # "" for most
         for member in self.members():  # they died with the previous server process
             host.broker.leave(self.group, member)
         self._replica = RunningGraph(name, host, self._distributed_plans, without)
@@ -109,7 +108,9 @@ class DistributedGraph:
         self, versions: Mapping[str, int]
     ) -> Mapping[str, PlannedJob | SqlError]:
         return {
-            name: in_parts(plan, self.parallelism) if isinstance(plan, PlannedJob) else plan
+            name: with_local_aggregates(plan, self.parallelism)
+            if isinstance(plan, PlannedJob)
+            else plan
             for name, plan in self._logical_plan_of(versions).items()
         }
 
@@ -164,7 +165,7 @@ class DistributedGraph:
         if self._lags_control_log:
             self._catch_up()
             graph = self.runner.graph
-        distributed = {n: in_parts(p, self.parallelism) for n, p in plans.items()}
+        distributed = {n: with_local_aggregates(p, self.parallelism) for n, p in plans.items()}
         return self._replica.plan_change(graph, distributed, jobs, renamed)
 
     def switch(self, change: GraphChange, first: Callable[[], None] | None = None) -> None:
@@ -187,7 +188,7 @@ class DistributedGraph:
         version, jobs, renamed = change.graph.version, dict(change.jobs), dict(change.renamed)
         number = self.control.append(Prepare(version, jobs, renamed, migration), self.now())
         try:
-            self._await_prepared(number, jobs)
+            self._barrier.wait(number, jobs)
             if first is not None:
                 first()
             starts = {
@@ -207,29 +208,6 @@ class DistributedGraph:
         except SqlError as error:  # the instances have switched all the same
             log.warning("graph %s writes version %d down later: %s", self.name, version, error)
             self._lags_control_log = True
-
-    def _await_prepared(self, number: int, jobs: Collection[str]) -> None:
-        """Returns once all members of the group have prepared. An instance that dies leaves the
-        group, and is not waited for."""
-        deadline = self._threads.now() + PREPARE_TIMEOUT_S
-        wait = 0.0
-        while True:
-            acks = self.worker_reports.acks(number, wait)
-            for instance, problem in acks.items():
-                if problem is not None and problem.passes:
-                    raise NotTogether(jobs, self.name, problem.detail or problem.message)
-                if problem is not None:
-                    raise _refused(instance, problem)
-            silent = self.members() - acks.keys()
-            if not silent:
-                return
-            if self._threads.now() > deadline:
-                timeout = f"{PREPARE_TIMEOUT_S:.0f} s"
-                raise ServiceError(
-                    f"instance {min(silent)} has not prepared the change for {timeout}",
-                    hint="nothing was changed; 'sql instances' shows what it does",
-                )
-            wait = _POLL_INTERVAL_S
 
     def _catch_up(self) -> None:
         """Applies the switches of the control log that the leader has not applied: the server died
@@ -256,7 +234,7 @@ class DistributedGraph:
     def snapshot(self, job: str) -> JobSnapshot:
         """Returns the job's snapshot, merged over all subtasks, which must be quiesced."""
         merged = merge_snapshots(self.pauses.collect_snapshots(job), self.runner.graph)
-        return named_as_written(merged, self.plan_of(job), self.parallelism)
+        return to_logical_names(merged, self.plan_of(job), self.parallelism)
 
     def needed_migrations(self) -> set[str]:
         """Returns the migrations that are not in the checkpoints of all subtasks, as far as these
@@ -270,9 +248,11 @@ class DistributedGraph:
         if len(subtasks) < self.parallelism:
             return
         stored = min(
-            self.checkpoints.stored_version, *(report.stored for report in subtasks.values())
+            self.checkpoints.stored_version,
+            *(report.stored_version for report in subtasks.values()),
         )
-        passed = sorted(version for version in self._migration_by_version if version <= stored)
+        known = list(self._migration_by_version)  # the engine's thread may add to it
+        passed = sorted(version for version in known if version <= stored)
         self._migration_by_version |= dict.fromkeys(passed, "")
         obsolete = passed[:-1]  # without the last one a reader would not notice a gap
         if obsolete:
@@ -339,7 +319,7 @@ class DistributedGraph:
             trigger
             for name, report in self.worker_reports.latest().items()
             if name in owned
-            for trigger in report.troubles
+            for trigger in report.triggers
         )
         return [trigger for trigger in triggers if trigger.job in self.runner.jobs]
 
@@ -414,11 +394,3 @@ class _LeaderLoop(GraphLoop):
         except ServiceError as error:
             self._pause(str(error), 1.0)
             return False
-
-
-def _refused(instance: str, problem: Problem) -> JobError:
-    return JobError(
-        problem.message,
-        detail=problem.detail or f"instance {instance} cannot run it",
-        hint=problem.hint,
-    )

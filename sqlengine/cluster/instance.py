@@ -1,5 +1,4 @@
-"""One instance of a divided graph: runs the parts that it owns, makes the changes that the leader
-decides, and tells what it does."""
+"""An instance of a distributed graph: runs its subtasks, follows the control log, and reports."""
 
 from __future__ import annotations
 
@@ -19,22 +18,22 @@ from sqlengine.cluster.control_log import (
     ControlLog,
     Done,
     Failed,
-    Reports,
+    Report,
+    ReportTopic,
     SubtaskReport,
-    Told,
 )
-from sqlengine.cluster.counters import Counters, described
+from sqlengine.cluster.counters import Counters, subtask_report
 from sqlengine.cluster.load_reports import LoadReports
 from sqlengine.cluster.membership import GroupMembership
 from sqlengine.cluster.owned_subtasks import OwnedSubtasks
 from sqlengine.cluster.pause_handler import PauseHandler
-from sqlengine.cluster.subtask import Subtask, open_part
+from sqlengine.cluster.subtask import Subtask, open_subtask
 from sqlengine.cluster.subtask_log import subtask_log_topic
 from sqlengine.config import Config
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.functions.pool import POOL
+from sqlengine.graphs.host import GraphHost
 from sqlengine.graphs.load_monitor import IsolationTrigger
-from sqlengine.graphs.running import GraphHost
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.machine import Machine
 from sqlengine.registry import Registry
@@ -44,18 +43,23 @@ from sqlengine.system.spawning import Place
 
 log = logging.getLogger("sqlengine")
 
-# An idle instance looks at least so often for changes and parts; data wakes it at once.
+# How long an idle instance waits before it checks for changes and subtasks; data wakes it at once.
 IDLE_S = 0.1
-# After a turn that reads few rows the next one begins no sooner: most of what it costs is for the
-# epoch, not for its rows.
-PACE_S, FEW = 0.04, 4096
-# It reports so often while it does anything, and so often when it does nothing.
-REPORT_S, QUIET_S = 1.0, 10.0
+# After a turn with fewer rows than FEW_ROWS the next turn begins no sooner than this: most of its
+# cost is per epoch, not per row.
+MIN_TURN_S, FEW_ROWS = 0.04, 4096
+# Interval of reports while there is something new to report, and while there is not.
+REPORT_S, IDLE_REPORT_S = 1.0, 10.0
+
+# The part of a periodic report that tells whether there is anything new in it.
+_Reported = tuple[Counters, Mapping[int, SubtaskReport], str | None, list[IsolationTrigger]]
 
 
 class Instance:
-    """Joins when it is made. The stream and the parts belong to the thread that calls `run`;
-    changes are prepared beside it, and a third thread tells the server that this process lives."""
+    """One process of a distributed graph; joins its group when it is created.
+
+    The stream and the subtasks belong to the thread that calls `run`. Changes are prepared in a
+    second thread, and a third one sends heartbeats."""
 
     def __init__(
         self,
@@ -70,9 +74,9 @@ class Instance:
         broker, self._broker = RemoteBroker(server), ReadAheadBroker(server)
         self._clock, self._now, self._usage = machine.clock, machine.threads.now, machine.usage
         self._registry = Registry(broker, config, machine)
-        self._reports = Reports(broker, place.graph)
-        self._line = machine.threads.line("changes")
-        handovers = MigrationStore(broker, machine.clock, sync=config.fsync == "interval")
+        self._report_topic = ReportTopic(broker, place.graph)
+        self._executor = machine.threads.line("changes")
+        snapshots = MigrationStore(broker, machine.clock, sync=config.fsync == "interval")
         self._host = GraphHost(
             config,
             machine,
@@ -80,154 +84,164 @@ class Instance:
             factory,
             stores,
             self._registry.fails_on_error,
-            self._failed,
-            self._line.submit,
+            self._on_failure,
+            self._executor.submit,
             self._registry.memory,
-            handovers.get,
+            snapshots.get,
         )
-        self._known: dict[str, tuple[int, PlannedJob]] = {}
-        self._told: dict[frozenset[str], float] = {}
-        self._untold: deque[tuple[Answer | Done, Fence | None]] = deque()
-        self._began, self._looked = machine.clock(), self._now()
-        self._news: (
-            tuple[Counters, Mapping[int, SubtaskReport], str | None, list[IsolationTrigger]] | None
-        ) = None
-        self._watch = LoadReports(
-            lambda name: (self._known[name][0], self._known[name][1].settings)
+        self._plan_cache: dict[str, tuple[int, PlannedJob]] = {}
+        self._failures: dict[frozenset[str], float] = {}  # when each was reported last
+        self._unsent: deque[tuple[Answer | Done, Fence | None]] = deque()
+        self._began, self._checked_at = machine.clock(), self._now()
+        self._last_report: _Reported | None = None
+        self._reported_at = 0.0
+        self._load = LoadReports(
+            lambda name: (self._plan_cache[name][0], self._plan_cache[name][1].settings)
         )
-        self._news_at = 0.0
-        self._holding = PauseHandler(place.name, handovers, self._tell)
-        control = ControlLog(self._broker, place.graph)
-        self._following = ControlLogFollower(
-            place.name, control, self._line, self._registry.log.refresh, self._tell, self._holding
+        self._pauses = PauseHandler(place.name, snapshots, self._publish)
+        self._follower = ControlLogFollower(
+            place.name,
+            ControlLog(self._broker, place.graph),
+            self._executor,
+            self._registry.log.refresh,
+            self._publish,
+            self._pauses,
         )
         group = subtask_log_topic(place.graph)
-        self._count = broker.topic(group).shards
+        self._parallelism = broker.topic(group).shards
         self._member = GroupMembership(
             broker, group, place.name, group, place.session_ms, machine.threads
         )
         self._owned = OwnedSubtasks(
             place.name, place.graph, self._member, self._open, machine.threads.now
         )
-        POOL.join(self, self._on_broken_function)  # last: one that does not come up has not joined
+        POOL.join(
+            self, self._on_broken_function
+        )  # last: an instance that fails above has not joined
 
     def run(self, stopping: Callable[[], bool]) -> None:
-        """Until it is told to stop; closes its parts then, and leaves. BrokerUnreachable where the
-        server is gone."""
+        """Runs until `stopping` returns True, then closes. BrokerUnreachable if the server is
+        gone."""
         busy = True
         while not stopping():
-            came = self._broker.prefetch(0.0 if busy else IDLE_S)
+            has_data = self._broker.prefetch(0.0 if busy else IDLE_S)
             began, rows = time.monotonic(), self._rows_in()
             busy = self.turn()
-            if (came or busy) and self._rows_in() - rows < FEW:
-                time.sleep(max(0.0, began + PACE_S - time.monotonic()))
+            if (has_data or busy) and self._rows_in() - rows < FEW_ROWS:
+                time.sleep(max(0.0, began + MIN_TURN_S - time.monotonic()))
         self.close()
 
     def turn(self) -> bool:
-        """Gives up and takes up parts, makes changes, steps each part once. False when there was
-        nothing to do."""
-        self._owned.follow()
-        self._following.listen(self._owned.parts)
-        self._owned.reopen_those_before(self._following.version)
+        """Rebalances, handles control entries, and runs an epoch of each subtask. False if there
+        was nothing to do."""
+        self._owned.rebalance()
+        self._follower.poll(self._owned.subtasks)
+        self._owned.reopen_outdated(self._follower.version)
         busy = self._owned.step()
-        self._holding.attend(self._owned.parts)
-        if self._now() - self._looked >= REPORT_S:
-            self._tell_again()
+        self._pauses.report(self._owned.subtasks)
+        if self._now() - self._checked_at >= REPORT_S:
+            self._retry_unsent()
             self._report()
         return busy
 
     @property
-    def parts(self) -> Mapping[int, Subtask]:
-        """Those that run here."""
-        return self._owned.parts
+    def subtasks(self) -> Mapping[int, Subtask]:
+        """The subtasks that run here, by number."""
+        return self._owned.subtasks
 
     @property
     def version(self) -> int:
-        """Of the graph, as far as this instance has heard."""
-        return self._following.version
+        """The version of the graph, as far as the control log was read here."""
+        return self._follower.version
 
     def close(self) -> None:
-        """Ends the epochs, writes checkpoints, gives the parts to the others."""
-        self._following.give_up()
-        for index in list(self._owned.held):
+        """Closes all subtasks with checkpoints, and leaves the group."""
+        self._follower.abandon_pending()
+        for index in list(self._owned.owned):
             self._owned.close(index, "the instance stops")
-        self._line.shutdown(wait=True)
+        self._executor.shutdown(wait=True)
         self._report()
         self._member.leave()
         POOL.leave(self)
 
     def _open(self, index: int, fence: Callable[[], Fence]) -> Subtask:
-        """The part, with all changes that the others have made."""
-        self._broker.discard()  # others may have written into its log since
-        part = open_part(self.place.graph, index, self._count, self._host, self._plans, fence)
+        """Opens a subtask, with all switches that the others have made."""
+        self._broker.discard()  # others may have written to its log since
+        subtask = open_subtask(
+            self.place.graph, index, self._parallelism, self._host, self._plans, fence
+        )
         try:
-            self._following.catch_up(part)
+            self._follower.catch_up(subtask)
         except BaseException:
-            part.abandon()
+            subtask.abandon()
             raise
-        return part
+        return subtask
 
     def _plans(self, jobs: Mapping[str, int]) -> dict[str, PlannedJob | SqlError]:
-        """Parts ask for the same plans one after the other."""
-        known = self._known
-        held = {n: known[n][1] for n, v in jobs.items() if n in known and known[n][0] == v}
-        found = self._registry.plans_of({n: v for n, v in jobs.items() if n not in held})
-        known |= {n: (jobs[n], plan) for n, plan in found.items() if isinstance(plan, PlannedJob)}
-        return found | held
+        """Returns the plans of job versions, cached: each subtask asks for the same ones."""
+        cache = self._plan_cache
+        cached = {n: cache[n][1] for n, v in jobs.items() if n in cache and cache[n][0] == v}
+        planned = self._registry.plans_of({n: v for n, v in jobs.items() if n not in cached})
+        cache |= {n: (jobs[n], plan) for n, plan in planned.items() if isinstance(plan, PlannedJob)}
+        return planned | cached
 
     def _rows_in(self) -> int:
-        return sum(part.runner.progress.rows_in for part in self._owned.parts.values())
+        return sum(s.runner.progress.rows_in for s in self._owned.subtasks.values())
 
-    # ---- what the server is told -----------------------------------------------------------------
+    # ---- reports ---------------------------------------------------------------------------------
 
-    def _tell(self, told: Told, fence: Fence | None = None) -> None:
-        """A full disk costs a report; the leader waits for an answer, which comes later. Of a part
-        its owner tells."""
+    def _publish(self, report: Report, fence: Fence | None = None) -> None:
+        """Publishes a report. On a full disk it is dropped, but what the leader waits for is kept
+        and sent later."""
         try:
-            self._reports.tell(told, self._clock(), fence)
+            self._report_topic.publish(report, self._clock(), fence)
         except BrokerUnreachable:
             raise
         except Fenced as error:
-            log.info("instance %s does not tell of a part: %s", self.place.name, error)
+            log.info("instance %s does not report on a part: %s", self.place.name, error)
         except BrokerError as error:
-            log.warning("instance %s cannot tell the server: %s", self.place.name, error)
-            if isinstance(told, Answer | Done):
-                self._untold.append((told, fence))
+            log.warning("instance %s cannot report to the server: %s", self.place.name, error)
+            if isinstance(report, Answer | Done):
+                self._unsent.append((report, fence))
 
-    def _tell_again(self) -> None:
-        for _ in range(len(self._untold)):
-            self._tell(*self._untold.popleft())
+    def _retry_unsent(self) -> None:
+        for _ in range(len(self._unsent)):
+            self._publish(*self._unsent.popleft())
 
     def _report(self) -> None:
-        now = self._looked = self._now()
-        parts = {index: described(part) for index, part in self._owned.parts.items()}
-        count = self._owned.done.with_parts(self._owned.parts.values())
-        problem, troubles = self._owned.problem, self._watch.look(self._owned.parts)
-        news = (count, parts, problem, troubles)
-        if news != self._news or now - self._news_at >= QUIET_S:
-            self._news, self._news_at = news, now
-            usage = self._usage()
-            self._tell(
-                count.report(
-                    self.place.name, self._began, self._clock(), parts, usage, problem, troubles
+        """Publishes the periodic report, if it says anything new or the last one is old."""
+        now = self._checked_at = self._now()
+        subtasks = {index: subtask_report(s) for index, s in self._owned.subtasks.items()}
+        counters = self._owned.closed_counters.plus(self._owned.subtasks.values())
+        problem, triggers = self._owned.problem, self._load.triggers(self._owned.subtasks)
+        report = (counters, subtasks, problem, triggers)
+        if report != self._last_report or now - self._reported_at >= IDLE_REPORT_S:
+            self._last_report, self._reported_at = report, now
+            self._publish(
+                counters.report(
+                    self.place.name,
+                    self._began,
+                    self._clock(),
+                    subtasks,
+                    self._usage(),
+                    problem,
+                    triggers,
                 )
             )
 
-    def _failed(self, jobs: frozenset[str], reason: str) -> None:
-        """Tells of jobs at fault, now and then until they are gone."""
+    def _on_failure(self, jobs: frozenset[str], reason: str) -> None:
+        """Reports jobs that fail, at most once per REPORT_S, until they are gone."""
         now = self._now()
-        if jobs - {""} and now - self._told.get(jobs, -REPORT_S) >= REPORT_S:
-            self._told[jobs] = now
-            self._tell(Failed(self.place.name, sorted(jobs), reason))
+        if jobs - {""} and now - self._failures.get(jobs, -REPORT_S) >= REPORT_S:
+            self._failures[jobs] = now
+            self._publish(Failed(self.place.name, sorted(jobs), reason))
 
     def _on_broken_function(self, identity: str, reason: str) -> None:
-        """Called by a thread that evaluates: a function of a user was switched off."""
-        graphs = [part.runner.graph for part in self._owned.parts.values()]
-        jobs = frozenset(
-            j
-            for g in graphs
-            for n in g.nodes.values()
-            if identity in n.plan.functions
-            for j in n.jobs
+        """Reports the jobs that call a user's function which was disabled. Called by any thread
+        that evaluates it."""
+        graphs = [subtask.runner.graph for subtask in self._owned.subtasks.values()]
+        nodes = (node for graph in graphs for node in graph.nodes.values())
+        callers = frozenset(
+            job for node in nodes if identity in node.plan.functions for job in node.jobs
         )
-        self._failed(jobs, reason)
+        self._on_failure(callers, reason)

@@ -1,4 +1,4 @@
-"""What jobs cost the parts of one instance, and hold up in them, which its leader is told."""
+"""Measures the load of jobs in the subtasks of one instance, for the reports to the leader."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from sqlengine.jobs.job import Cause
 
 
 class LoadReports:
-    """`settings` are those of a job that runs here and its version. `clock`: seconds that only
-    grow, as commits are measured by. All methods are called from the thread of the parts."""
+    """Keeps a load monitor for each subtask.
+
+    `settings` returns the version and the settings of a running job. `clock` returns monotonic
+    seconds, as commits are timed by it. All methods are called from the thread of the subtasks."""
 
     def __init__(
         self,
@@ -22,24 +24,32 @@ class LoadReports:
     ) -> None:
         self._settings = settings
         self._clock = clock
-        self._gauges: dict[int, LoadMonitor] = {}
+        self._monitors: dict[int, LoadMonitor] = {}
         self._limits: dict[str, tuple[int, IsolationLimits]] = {}
 
-    def look(self, parts: Mapping[int, Subtask]) -> list[IsolationTrigger]:
-        """Jobs that should leave the parts, each once. Not for their errors: of these the leader
-        knows how many there are in all parts, and in how many rows."""
-        now = self._clock()
-        self._gauges = {
-            index: self._gauge(index, part)
-            for index, part in parts.items()
-            if not part.runner.broken
-        }
-        found = [t for g in self._gauges.values() for t in g.look(now, self._limits_of, len(parts))]
-        return list({t.job: t for t in found if t.cause is not Cause.ERRORS}.values())
+    def triggers(self, subtasks: Mapping[int, Subtask]) -> list[IsolationTrigger]:
+        """Returns the jobs that should leave the graph, each once.
 
-    def _gauge(self, index: int, part: Subtask) -> LoadMonitor:
-        held = self._gauges.get(index)
-        return held if held is not None and held.graph is part.graph else LoadMonitor(part.graph)
+        Triggers for errors are left to the leader, which knows the errors and the rows of all
+        subtasks."""
+        now = self._clock()
+        self._monitors = {
+            index: self._monitor(index, subtask)
+            for index, subtask in subtasks.items()
+            if not subtask.runner.broken
+        }
+        triggers = [
+            trigger
+            for monitor in self._monitors.values()
+            for trigger in monitor.triggers(now, self._limits_of, len(subtasks))
+        ]
+        return list({t.job: t for t in triggers if t.cause is not Cause.ERRORS}.values())
+
+    def _monitor(self, index: int, subtask: Subtask) -> LoadMonitor:
+        monitor = self._monitors.get(index)
+        if monitor is None or monitor.graph is not subtask.graph:  # the subtask was reopened
+            return LoadMonitor(subtask.graph)
+        return monitor
 
     def _limits_of(self, name: str) -> IsolationLimits:
         version, settings = self._settings(name)

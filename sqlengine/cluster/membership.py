@@ -1,4 +1,4 @@
-"""An instance as a member of the group that shares the parts of a divided graph."""
+"""Membership of an instance in the consumer group that assigns the subtasks of its graph."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from sqlengine.system.threads import Threads
 
 log = logging.getLogger("sqlengine")
 
-# So often in a session a member tells of itself.
-_BEATS = 6
+# A member sends this many heartbeats in a session.
+_HEARTBEATS = 6
 
 
 class GroupMembership:
-    """Joins when it is made, and tells of itself until `leave`. What it owns is known to its own
-    thread first: whoever acts for a part later than it was lost is refused by its fence."""
+    """Joins the group when it is created, and sends heartbeats until `leave`.
+
+    The assignment may be known here later than a subtask was lost: what the former owner of a
+    subtask writes then is refused by its fence."""
 
     def __init__(
         self, broker: Broker, group: str, name: str, topic: str, session_ms: int, threads: Threads
@@ -32,27 +34,28 @@ class GroupMembership:
         self._session_ms = session_ms
         self._lock = threading.Lock()
         self._membership = self._join()
-        self._beats = threads.every("heartbeat", session_ms / 1000 / _BEATS, self._beat)
-
-    def owned(self) -> Mapping[int, int]:
-        """The parts that are this member's, each with the generation since which it is."""
-        held = self._membership
-        return dict(
-            zip(held.shards.get(self._topic, ()), held.since.get(self._topic, ()), strict=True)
+        self._heartbeats = threads.every(
+            "heartbeat", session_ms / 1000 / _HEARTBEATS, self._heartbeat
         )
 
-    def fence(self, part: int) -> Fence:
-        """The proof of owning the part, as it is known now: it holds as long as the part stays
-        without a break."""
-        return self._membership.fence(self._topic, part)
+    def owned(self) -> Mapping[int, int]:
+        """Returns the subtasks assigned to this member, each with the generation in which it was
+        assigned."""
+        membership = self._membership
+        shards, since = membership.shards.get(self._topic, ()), membership.since
+        return dict(zip(shards, since.get(self._topic, ()), strict=True))
 
-    def ask(self) -> None:
-        """Learns at once what is owned, after a refusal."""
-        self._beat()
+    def fence(self, subtask: int) -> Fence:
+        """Returns the proof of owning the subtask, valid until it is assigned to another member."""
+        return self._membership.fence(self._topic, subtask)
+
+    def refresh(self) -> None:
+        """Fetches the current assignment, after a write was refused."""
+        self._heartbeat()
 
     def leave(self) -> None:
-        """Gives all parts to the others. They must have been closed."""
-        self._beats.stop()
+        """Leaves the group, whose other members take over the subtasks. These must be closed."""
+        self._heartbeats.stop()
         with suppress(BrokerError):
             self._broker.leave(self._group, self._name)
 
@@ -61,7 +64,7 @@ class GroupMembership:
             self._group, self._name, [self._topic], session_ms=self._session_ms
         )
 
-    def _beat(self) -> None:
+    def _heartbeat(self) -> None:
         with self._lock:
             try:
                 self._membership = self._broker.heartbeat(
@@ -69,10 +72,10 @@ class GroupMembership:
                 )
             except Fenced as error:
                 log.warning("instance %s joins again: %s", self._name, error)
-                self._again()
-            except BrokerError as error:  # the server is gone, and this process goes with it
-                log.warning("instance %s cannot tell of itself: %s", self._name, error)
+                self._rejoin()
+            except BrokerError as error:  # the server is gone, and this process ends with it
+                log.warning("instance %s cannot send a heartbeat: %s", self._name, error)
 
-    def _again(self) -> None:
+    def _rejoin(self) -> None:
         with suppress(BrokerError):
             self._membership = self._join()

@@ -1,5 +1,4 @@
-"""The parts that an instance runs: opened and closed as it comes to own and loses them, stepped one
-after the other."""
+"""Opens, steps and closes the subtasks that are assigned to an instance."""
 
 from __future__ import annotations
 
@@ -16,141 +15,146 @@ from sqlengine.cluster.subtask import Subtask
 
 log = logging.getLogger("sqlengine")
 
-# After a fault a part is opened again so much later; one whose former owner has not closed it yet,
-# so much.
-AGAIN_S, SOON_S = 1.0, 0.1
+# Pause before a subtask is opened again: after a fault, and while its former owner has not closed
+# it yet.
+FAULT_BACKOFF_S, TAKEOVER_BACKOFF_S = 1.0, 0.1
 
 Opener = Callable[[int, Callable[[], Fence]], Subtask]
 
 
 @dataclass
 class OwnedSubtask:
-    """A part that runs: `since` is the generation in which it came to this instance."""
+    """A running subtask, and the generation `since` in which it was assigned to this instance."""
 
-    part: Subtask
+    subtask: Subtask
     since: int
     pause_until: float = 0.0
 
 
 class OwnedSubtasks:
-    """`opener` gives a part, brought to where the others are; `now`: seconds that only grow. All
-    methods are called from one thread. BrokerUnreachable leaves them: with the server all ends."""
+    """Runs the subtasks that are assigned to one instance.
+
+    `opener` opens a subtask and brings it to the current version; `now` returns monotonic seconds.
+    All methods are called from one thread. BrokerUnreachable passes through: the instance ends
+    with its server."""
 
     def __init__(
         self,
-        name: str,
+        instance: str,
         graph: str,
         member: GroupMembership,
         opener: Opener,
         now: Callable[[], float],
     ) -> None:
-        self.held: dict[int, OwnedSubtask] = {}
-        self.done = Counters()
-        self._name = name
+        self.owned: dict[int, OwnedSubtask] = {}
+        self.closed_counters = Counters()
+        self._instance = instance
         self._graph = graph
         self._member = member
         self._opener = opener
         self._now = now
-        self._waiting: dict[int, tuple[float, str]] = {}  # until when, and why
+        self._retries: dict[int, tuple[float, str]] = {}  # not before when, and why
 
     @property
-    def parts(self) -> dict[int, Subtask]:
-        return {index: held.part for index, held in self.held.items()}
+    def subtasks(self) -> dict[int, Subtask]:
+        """The running subtasks by number."""
+        return {index: owned.subtask for index, owned in self.owned.items()}
 
-    def follow(self) -> None:
-        """Gives up what belongs to others, and takes up what is this instance's."""
-        owned = self._member.owned()
-        for index, held in list(self.held.items()):
-            if index not in owned:
+    def rebalance(self) -> None:
+        """Closes the subtasks that are assigned to others now, and opens those assigned here."""
+        assigned = self._member.owned()
+        for index, owned in list(self.owned.items()):
+            if index not in assigned:
                 self.close(index, "it belongs to another instance")
-            elif owned[index] != held.since:
+            elif assigned[index] != owned.since:
                 self.drop(index, "it belonged to another instance meanwhile")
-        for index, since in owned.items():
-            if index not in self.held and self._now() >= self._waiting.get(index, (0.0, ""))[0]:
+        for index, since in assigned.items():
+            if index not in self.owned and self._now() >= self._retries.get(index, (0.0, ""))[0]:
                 self._open(index, since)
-        for index in self._waiting.keys() - owned.keys():
-            del self._waiting[index]
+        for index in self._retries.keys() - assigned.keys():
+            del self._retries[index]
 
-    def reopen_those_before(self, version: int) -> None:
-        """A part that did not make a change of the graph makes it when it is opened."""
-        for index, part in self.parts.items():
-            if part.runner.graph.version < version and not part.fenced:
-                self._again(index, f"it has not switched to version {version}")
+    def reopen_outdated(self, version: int) -> None:
+        """Reopens subtasks that did not make a switch: they make it when they are opened."""
+        for index, subtask in self.subtasks.items():
+            if subtask.runner.graph.version < version and not subtask.fenced:
+                self._reopen(index, f"it has not switched to version {version}")
 
     @property
     def problem(self) -> str | None:
-        """Why a part does not go on, if one does not."""
-        waiting = (f"part {index}: {why}" for index, (_, why) in self._waiting.items())
-        running = (f"part {i}: {p.loop.problem}" for i, p in self.parts.items() if p.loop.problem)
-        return next(running, None) or next(waiting, None)
+        """Why a subtask does not run; None if all do."""
+        running = ((i, s.loop.problem) for i, s in self.subtasks.items() if s.loop.problem)
+        waiting = ((i, why) for i, (_, why) in self._retries.items())
+        first = next(running, None) or next(waiting, None)
+        return None if first is None else f"part {first[0]}: {first[1]}"
 
     def step(self) -> bool:
-        """An epoch of each part. False when none had anything to do."""
-        busy = [self._step(index, held) for index, held in list(self.held.items())]
+        """Runs an epoch of each subtask. False if none had anything to do."""
+        busy = [self._step(index, owned) for index, owned in list(self.owned.items())]
         return any(busy)
 
     def _open(self, index: int, since: int) -> None:
         fence = self._member.fence(index)
         try:
-            part = self._opener(index, lambda: fence)
+            subtask = self._opener(index, lambda: fence)
         except BrokerUnreachable:
             raise
         except SqlError as error:  # its former owner has not closed it yet, as a rule
-            if index not in self._waiting:  # it is tried again and again
+            if index not in self._retries:  # logged once, not with each retry
                 log.info(
                     "instance %s cannot take up part %d of %s yet: %s",
-                    self._name,
+                    self._instance,
                     index,
                     self._graph,
                     error,
                 )
-            self._not_yet(index, str(error), SOON_S)
+            self._retry_later(index, str(error), TAKEOVER_BACKOFF_S)
             return
-        self._waiting.pop(index, None)
-        self.held[index] = OwnedSubtask(part, since)
+        self._retries.pop(index, None)
+        self.owned[index] = OwnedSubtask(subtask, since)
 
     def close(self, index: int, why: str) -> None:
-        """With a checkpoint, so that the next owner repeats nothing."""
-        part = self.held.pop(index).part
+        """Closes a subtask with a checkpoint, so that the next owner repeats nothing."""
+        subtask = self.owned.pop(index).subtask
         try:
-            part.close()
+            subtask.close()
         except BrokerUnreachable:
             raise
         except SqlError as error:  # the next owner repeats what the checkpoint lacks
             log.warning(
                 "part %d of %s was closed without a checkpoint: %s", index, self._graph, error
             )
-        self._left(index, part, why)
+        self._add_closed(index, subtask, why)
 
     def drop(self, index: int, why: str) -> None:
-        """Nothing of it leaves this process any more."""
-        part = self.held.pop(index).part
-        part.abandon()
-        self._left(index, part, why)
+        """Closes a subtask without writing anything more."""
+        subtask = self.owned.pop(index).subtask
+        subtask.abandon()
+        self._add_closed(index, subtask, why)
 
-    def _left(self, index: int, part: Subtask, why: str) -> None:
-        self.done.add(part)
-        log.info("instance %s gives up part %d of %s: %s", self._name, index, self._graph, why)
+    def _add_closed(self, index: int, subtask: Subtask, why: str) -> None:
+        self.closed_counters.add(subtask)
+        log.info("instance %s gives up part %d of %s: %s", self._instance, index, self._graph, why)
 
-    def _step(self, index: int, held: OwnedSubtask) -> bool:
-        """Jobs at fault are told of by the part itself."""
-        if held.pause_until > self._now():
+    def _step(self, index: int, owned: OwnedSubtask) -> bool:
+        """Runs an epoch of one subtask, which itself reports jobs that fail."""
+        if owned.pause_until > self._now():
             return False
-        part = held.part
-        busy = part.step()
-        if part.fenced:
+        subtask = owned.subtask
+        busy = subtask.step()
+        if subtask.fenced:
             self.drop(index, "it belongs to another instance")
-            self._member.ask()
-        elif part.runner.broken:
-            self._again(index, part.loop.problem or "an internal error")
-        elif part.loop.problem:  # a full disk, as a rule: it goes on once there is space
-            held.pause_until = self._now() + AGAIN_S
+            self._member.refresh()
+        elif subtask.runner.broken:
+            self._reopen(index, subtask.loop.problem or "an internal error")
+        elif subtask.loop.problem:  # a full disk, as a rule: it continues once there is space
+            owned.pause_until = self._now() + FAULT_BACKOFF_S
         return busy
 
-    def _again(self, index: int, why: str) -> None:
-        """It is opened anew in a moment, from what is on disk."""
+    def _reopen(self, index: int, why: str) -> None:
+        """Drops a subtask, to open it again soon from what is on disk."""
         self.drop(index, why)
-        self._not_yet(index, why, AGAIN_S)
+        self._retry_later(index, why, FAULT_BACKOFF_S)
 
-    def _not_yet(self, index: int, why: str, seconds: float) -> None:
-        self._waiting[index] = self._now() + seconds, why
+    def _retry_later(self, index: int, why: str, seconds: float) -> None:
+        self._retries[index] = self._now() + seconds, why

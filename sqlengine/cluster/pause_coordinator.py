@@ -1,4 +1,4 @@
-"""A standstill of all parts of a divided graph, and what a job has in them."""
+"""Pauses all subtasks of a distributed graph until it is quiesced, and collects snapshots there."""
 
 from __future__ import annotations
 
@@ -25,58 +25,61 @@ from sqlengine.executors.state_inspection import StateView
 from sqlengine.snapshots.job_snapshot import JobSnapshot
 from sqlengine.snapshots.migrations import MigrationStore
 
-# Parts that do not come to a standstill in that time go on.
-PATIENCE_S = 60.0
-_LOOK_S = 0.05
+# Subtasks that are not quiesced within this time are resumed.
+QUIESCE_TIMEOUT_S = 60.0
+_POLL_INTERVAL_S = 0.05
 
 
 class CoordinatedGraph(Protocol):
-    """What is asked of the divided graph."""
+    """The view of a distributed graph that its coordinator needs."""
 
     name: str
-
     parallelism: int
     control: ControlLog
-
     worker_reports: WorkerReports
 
-    def now(self) -> int: ...
+    def now(self) -> int:
+        """Returns the time in ms."""
 
     def poll_reports(self) -> None:
-        """Hears what instances tell, where nobody else does."""
+        """Processes reports of instances if no other thread does."""
 
 
 @dataclass
 class PauseStats:
-    """How often all parts have stood still since the server started, and how long in all, in s:
-    from when they are told to until they are told to go on."""
+    """The pauses of all subtasks since the server started: their number, and their total time in
+    s from the request to pause until the request to resume."""
 
     count: int = 0
     seconds: float = 0.0
 
 
 class PauseCoordinator:
-    """Of one graph; `clock` gives seconds that only grow. Who asks for a standstill asks for
-    nothing else of the graph's loop meanwhile."""
+    """Pauses, quiesces and resumes the subtasks of one graph.
+
+    `clock` returns monotonic seconds. The caller of `quiesce` must not wait for the graph's loop
+    within it."""
 
     def __init__(
         self,
         graph: CoordinatedGraph,
         broker: Broker,
-        pieces: Callable[[], MigrationStore],
+        snapshots: Callable[[], MigrationStore],
         clock: Callable[[], float],
     ) -> None:
         self._graph = graph
         self._clock = clock
-        self._owed = False
+        self._resume_pending = False
         self._broker = broker
-        self._pieces = pieces
+        self._snapshots = snapshots
         self.stats = PauseStats()
 
     @contextmanager
     def quiesce(self) -> Iterator[Positions]:
-        """All parts read no source and nothing is on its way between them: how far each source is
-        read. ServiceError where they do not come to rest."""
+        """Pauses all subtasks for the body of the `with`, and gives the positions of their sources.
+
+        No source is read and the shuffle is drained. ServiceError if they are not quiesced in
+        time; they are resumed in any case."""
         began = self._clock()
         try:
             yield self.advance_to({})
@@ -86,87 +89,96 @@ class PauseCoordinator:
             self.stats.seconds += self._clock() - began
 
     def advance_to(self, bounds: Positions) -> Positions:
-        """The same for parts that stand, once they have read up to these offsets."""
-        self._owed = False
+        """Lets paused subtasks read up to `bounds`, and returns the positions of their sources once
+        they are quiesced again."""
+        self._resume_pending = False
         entry = Pause({name: dict(shards) for name, shards in bounds.items()})
         number = self._graph.control.append(entry, self._graph.now())
-        found = self._wait(number, self._nothing_on_its_way)
         positions: dict[str, dict[str, int]] = {}
-        for done in found.values():
+        for done in self._await_all(number, self._shuffle_drained).values():
             for name, shards in done.positions.items():
                 positions.setdefault(name, {}).update(shards)
         return positions
 
     def resume_after_restart(self) -> None:
-        """Lets go on what a former life of the server held."""
-        told = [
+        """Resumes subtasks that the previous server process paused."""
+        entries = [
             entry
             for _, entry in self._graph.control.read()
             if isinstance(entry, Pause | CollectState | Resume)
         ]
-        if told and not isinstance(told[-1], Resume):
+        if entries and not isinstance(entries[-1], Resume):
             self.resume()
 
     def resume(self) -> None:
-        """Lets all go on."""
+        """Resumes all subtasks, or notes that this could not be written yet."""
         try:
             self._graph.control.append(Resume(), self._graph.now())
-            self._owed = False
+            self._resume_pending = False
         except BrokerError:  # a full disk
-            self._owed = True
+            self._resume_pending = True
 
     def retry_resume(self) -> None:
-        """Lets all go on who stand still only because there was no space to tell them."""
-        if self._owed:
+        """Resumes subtasks that are paused only because there was no space for the entry."""
+        if self._resume_pending:
             self.resume()
 
     def collect_snapshots(self, job: str) -> list[JobSnapshot]:
-        """What a job has in each part, at a standstill."""
+        """Returns the job's snapshot of each subtask, in their order. They must be quiesced."""
         number = self._graph.control.append(CollectState(job), self._graph.now())
-        found = self._wait(number, lambda done: True)
-        handovers = self._pieces()
+        collected = self._await_all(number, lambda done: True)
+        store = self._snapshots()
+        names = [collected[index].snapshot for index in range(self._graph.parallelism)]
         try:
-            pieces = [handovers.get(found[part].piece) for part in range(self._graph.parallelism)]
+            snapshots = [store.get(name) for name in names]
         finally:
-            for done in found.values():
-                handovers.remove(done.piece)
-        return [piece for piece in pieces if piece is not None]
+            for name in names:
+                store.remove(name)
+        return [snapshot for snapshot in snapshots if snapshot is not None]
 
     def inspect_state(self, job: str, operation: int, limit: int) -> list[StateView]:
-        """What the operations of a job keep in each part, between two epochs of it."""
+        """Returns the state of a job's operations in each subtask, between two of its epochs."""
         number = self._graph.control.append(InspectState(job, operation, limit), self._graph.now())
-        found = self._wait(number, lambda done: True)
-        return [
-            seen
-            for part in range(self._graph.parallelism)
-            if (seen := found[part].seen) is not None
-        ]
+        inspected = self._await_all(number, lambda done: True)
+        states = (inspected[index].state for index in range(self._graph.parallelism))
+        return [state for state in states if state is not None]
 
-    def _nothing_on_its_way(self, found: dict[int, Done]) -> bool:
-        """What a part sends is there before it tells that it stands. So where each has read all,
-        nobody has sent anything since."""
+    def _shuffle_drained(self, quiesced: dict[int, Done]) -> bool:
+        """True if each subtask has read all that was sent to it.
+
+        A subtask sends its rows before it reports that it is quiesced. So once each one has read
+        to the end, no row has been sent since."""
         topic = shuffle_topic(self._graph.name)
-        return all(done.at == self._broker.end_offset(topic, part) for part, done in found.items())
+        return all(
+            done.shuffle_offset == self._broker.end_offset(topic, index)
+            for index, done in quiesced.items()
+        )
 
-    def _wait(self, number: int, enough: Callable[[dict[int, Done]], bool]) -> dict[int, Done]:
-        deadline, wait = self._clock() + PATIENCE_S, 0.0
+    def _await_all(
+        self, number: int, complete: Callable[[dict[int, Done]], bool]
+    ) -> dict[int, Done]:
+        """Returns once all subtasks have done what entry `number` requests, and `complete` holds.
+
+        JobError if one of them cannot do it, ServiceError after QUIESCE_TIMEOUT_S."""
+        deadline, wait = self._clock() + QUIESCE_TIMEOUT_S, 0.0
         while True:
-            found = self._graph.worker_reports.done(number, wait)
-            for done in found.values():
+            by_subtask = self._graph.worker_reports.done(number, wait)
+            for done in by_subtask.values():
                 if done.problem is not None:
-                    raise JobError(
-                        done.problem.message, detail=done.problem.detail, hint=done.problem.hint
-                    )
-            if len(found) == self._graph.parallelism and enough(found):
-                return found
+                    problem = done.problem
+                    raise JobError(problem.message, detail=problem.detail, hint=problem.hint)
+            if len(by_subtask) == self._graph.parallelism and complete(by_subtask):
+                return by_subtask
             if self._clock() > deadline:
-                missing = sorted(set(range(self._graph.parallelism)) - found.keys())
-                raise ServiceError(
-                    f"the parts of graph '{self._graph.name}' are busy",
-                    detail=f"part {missing[0]} does not answer"
-                    if missing
-                    else "rows are on their way all the time",
-                    hint="nothing was changed; 'sql instances' shows what they do",
-                )
+                raise self._timeout(set(range(self._graph.parallelism)) - by_subtask.keys())
             self._graph.poll_reports()
-            wait = _LOOK_S
+            wait = _POLL_INTERVAL_S
+
+    def _timeout(self, silent: set[int]) -> ServiceError:
+        return ServiceError(
+            f"the parts of graph '{self._graph.name}' are busy",
+            detail=f"part {min(silent)} does not answer"
+            if silent
+            else "rows are on their way all the time",
+            hint="nothing was changed; 'sql instances' shows what they do",
+        )

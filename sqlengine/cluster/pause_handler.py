@@ -1,20 +1,19 @@
-"""How an instance holds its parts when its leader wants them to stand still, and writes down what
-they have of a job."""
+"""Pauses the subtasks of one instance for the leader, and stores their snapshots of a job."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
 from parser.errors import SqlError
-from planner.graph.division import INCOMING
+from planner.graph.distribution import INCOMING
 from sqlengine.broker.errors import BrokerUnreachable
 from sqlengine.broker.ownership import Fence
 from sqlengine.cluster.control_log import (
     CollectState,
     Done,
-    Held,
     InspectState,
     Pause,
+    PauseEntry,
     Problem,
     Resume,
 )
@@ -25,92 +24,103 @@ from sqlengine.snapshots.rescaling import subtask_snapshot
 
 
 class PauseHandler:
-    """`tell` tells the leader what parts have done, with a fence where it holds of their owner
-    alone. All methods are called from the thread of the parts."""
+    """Applies the leader's pause entries to subtasks, and reports when they are quiesced.
+
+    `publish` sends a report, with a fence if only the owner of the subtask may send it. All
+    methods are called from the thread of the subtasks."""
 
     def __init__(
-        self, name: str, pieces: MigrationStore, tell: Callable[[Done, Fence | None], None]
+        self,
+        instance: str,
+        snapshots: MigrationStore,
+        publish: Callable[[Done, Fence | None], None],
     ) -> None:
-        self._name = name
-        self._pieces = pieces
-        self._tell = tell
-        self._held: tuple[int, Pause] | None = None
-        self._fetched: tuple[int, CollectState] | None = None
-        self._told: dict[int, tuple[Subtask, Done]] = {}
+        self._instance = instance
+        self._snapshots = snapshots
+        self._publish = publish
+        # The entries that are in effect, with their numbers.
+        self._pause: tuple[int, Pause] | None = None
+        self._collect: tuple[int, CollectState] | None = None
+        self._reported: dict[int, tuple[Subtask, Done]] = {}
 
-    def obey(self, number: int, entry: Held, parts: Mapping[int, Subtask]) -> None:
+    def handle(self, number: int, entry: PauseEntry, subtasks: Mapping[int, Subtask]) -> None:
+        """Applies an entry to the subtasks that run here, and to those that are opened later."""
         match entry:
             case Pause():
-                self._held, self._fetched = (number, entry), None
+                self._pause, self._collect = (number, entry), None
             case CollectState():
-                self._fetched = number, entry
+                self._collect = number, entry
             case Resume():
-                self._held = self._fetched = None
+                self._pause = self._collect = None
         if not isinstance(entry, CollectState):
-            for part in parts.values():
-                self.take_up(part)
+            for subtask in subtasks.values():
+                self.apply_to(subtask)
 
-    def show(self, number: int, entry: InspectState, parts: Mapping[int, Subtask]) -> None:
-        """Tells what the operations of a job keep in each part."""
-        for index, part in parts.items():
+    def apply_to(self, subtask: Subtask) -> None:
+        """Pauses or resumes a subtask, like the others."""
+        if self._pause is not None:
+            subtask.runner.pause(self._pause[1].bounds)
+        else:
+            subtask.runner.resume()
+
+    def inspect(self, number: int, entry: InspectState, subtasks: Mapping[int, Subtask]) -> None:
+        """Reports the state of a job's operations in each subtask."""
+        for index, subtask in subtasks.items():
             try:
-                seen = inspect_state(part.runner, entry.job, entry.operation, entry.limit)()
-                self._tell(Done(self._name, number, index, seen=seen), None)
+                state = inspect_state(subtask.runner, entry.job, entry.operation, entry.limit)()
+                self._publish(Done(self._instance, number, index, state=state), None)
             except BrokerUnreachable:
                 raise
             except SqlError as error:
-                problem = Problem(error.message, error.detail, error.hint)
-                self._tell(Done(self._name, number, index, problem=problem), None)
+                self._publish(self._failed(number, index, error), None)
 
-    def take_up(self, part: Subtask) -> None:
-        """A part is held like the others, or goes on like them."""
-        if self._held is not None:
-            part.runner.pause(self._held[1].bounds)
-        else:
-            part.runner.resume()
+    def report(self, subtasks: Mapping[int, Subtask]) -> None:
+        """Reports, once each, the subtasks that are quiesced or have stored their snapshot.
 
-    def attend(self, parts: Mapping[int, Subtask]) -> None:
-        """Tells of parts that stand, or have done what they are asked for besides, once each. What
-        one tells who has lost a part and does not know it yet would stand in the place of what its
-        owner told."""
-        if self._held is None:
+        The fence refuses the report of an instance that has lost the subtask without knowing it:
+        it would replace the report of the owner."""
+        if self._pause is None:
             return
-        for index, part in parts.items():
-            done = self._done(index, part)
-            if done is not None and self._told.get(index) != (part, done):
-                self._tell(done, part.fence())
-                self._told[index] = part, done
+        for index, subtask in subtasks.items():
+            done = self._completed(index, subtask)
+            if done is not None and self._reported.get(index) != (subtask, done):
+                self._publish(done, subtask.fence())
+                self._reported[index] = subtask, done
 
-    def _done(self, index: int, part: Subtask) -> Done | None:
-        assert self._held is not None
-        number = self._held[0] if self._fetched is None else self._fetched[0]
+    def _completed(self, index: int, subtask: Subtask) -> Done | None:
+        """Returns the report of a subtask that has done what the last entry requests."""
+        assert self._pause is not None
+        number = self._pause[0] if self._collect is None else self._collect[0]
         try:
-            if not part.runner.quiesced:
+            if not subtask.runner.quiesced:
                 return None
-            if self._fetched is not None:
-                if (
-                    self._fetched[1].job not in part.runner.graph.jobs
-                ):  # it was taken out since, and the part opened then
-                    return None
-                return self._fetch(number, self._fetched[1].job, index, part)
+            if self._collect is not None:
+                job = self._collect[1].job
+                if job not in subtask.runner.graph.jobs:
+                    return None  # the subtask was opened after the job had been removed
+                return self._store_snapshot(number, job, index, subtask)
         except BrokerUnreachable:
             raise
         except SqlError as error:
-            return Done(
-                self._name, number, index, problem=Problem(error.message, error.detail, error.hint)
-            )
-        inputs = part.runner.inputs.running
-        at = next(iter(inputs[INCOMING].positions.values())) if INCOMING in inputs else 0
+            return self._failed(number, index, error)
+        inputs = subtask.runner.inputs.running
+        shuffled = next(iter(inputs[INCOMING].positions.values())) if INCOMING in inputs else 0
         positions = {
             name: dict(source.positions) for name, source in inputs.items() if name != INCOMING
         }
-        return Done(self._name, number, index, at, positions)
+        return Done(self._instance, number, index, shuffled, positions)
 
-    def _fetch(self, number: int, job: str, index: int, part: Subtask) -> Done:
-        """Each instance writes under a name of its own: one that has lost the part and does not
-        know it disturbs nobody."""
-        piece = f"{job}#{number}-{index}-{self._name}"
-        told = self._told.get(index)
-        if told is None or told[0] is not part or told[1].piece != piece:
-            self._pieces.put(piece, subtask_snapshot(part.runner, job))
-        return Done(self._name, number, index, piece=piece)
+    def _failed(self, number: int, index: int, error: SqlError) -> Done:
+        problem = Problem(error.message, error.detail, error.hint)
+        return Done(self._instance, number, index, problem=problem)
+
+    def _store_snapshot(self, number: int, job: str, index: int, subtask: Subtask) -> Done:
+        """Stores the subtask's snapshot of the job, once.
+
+        Each instance uses a name of its own, so that one which has lost the subtask without
+        knowing it overwrites nothing."""
+        name = f"{job}#{number}-{index}-{self._instance}"
+        reported = self._reported.get(index)
+        if reported is None or reported[0] is not subtask or reported[1].snapshot != name:
+            self._snapshots.put(name, subtask_snapshot(subtask.runner, job))
+        return Done(self._instance, number, index, snapshot=name)

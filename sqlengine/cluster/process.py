@@ -1,7 +1,8 @@
-"""An instance as a process: a plain interpreter that is told its work on standard input.
+"""The main program of an instance process: a plain interpreter that reads its work from standard
+input.
 
-It dies with the server that started it; the next server starts others, which go on from what is on
-disk."""
+It dies with the server that started it; the next server starts others, which recover from what is
+on disk."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
 
 
 def main() -> None:
-    """The child, until SIGTERM."""
+    """Runs an instance until SIGTERM, or until the server is gone."""
     work: Work = pickle.load(sys.stdin.buffer)  # noqa: S301
     die_with_parent(work.parent)
     stopping = threading.Event()
@@ -45,7 +46,7 @@ def main() -> None:
     keep_for_reuse()
     try:
         factory = OperatorFactory(THIS.rules(work.config))
-        # The log of a part is cut where its checkpoint stands, which must not be lost then.
+        # The log of a subtask is trimmed at its checkpoint, which therefore must not be lost.
         stores = RocksStores(subtasks_folder(work.config), work.config.fsync)
         instance = Instance(
             work.place, UnixSocketTransport(work.socket), work.config, THIS, factory, stores

@@ -1,9 +1,8 @@
-"""One part of a divided graph, run by whoever owns it: opened, stepped, changed, and closed or
-lost.
+"""One subtask of a distributed graph, run by its owner: opened, stepped, changed and closed.
 
-A part is a running graph like any other, over a share of the shards and buckets, with an epoch log
-and a checkpoint of its own. It moves by being closed in one place and opened in another; what an
-owner that died has left is recovered by the next one as any graph is."""
+A subtask is a running graph like any other, over its share of the shards and of the key buckets,
+with an epoch log and checkpoints of its own. It moves by being closed in one process and opened in
+another. What an owner that died has left is recovered by the next one, as any graph is."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from parser.errors import SqlError
-from planner.graph.division import SubtaskAssignment
+from planner.graph.distribution import SubtaskAssignment
 from planner.graph.merge import Graph
 from planner.graph.two_phases import in_two_phases, twins
 from planner.logical import LogicalPlan
@@ -24,72 +23,89 @@ from sqlengine.connectors.shuffle import Shuffle
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.subtask import SubtaskContext
+from sqlengine.graphs.host import Faults, GraphHost, PlanOf
 from sqlengine.graphs.loop import GraphLoop
-from sqlengine.graphs.running import Faults, GraphHost, PlanOf, RunningGraph, open_graph
+from sqlengine.graphs.running import RunningGraph, open_graph
 from sqlengine.jobs.planning import PlannedJob
-from sqlengine.snapshots.job_snapshot import JobSnapshot, renamed
+from sqlengine.snapshots.job_snapshot import JobSnapshot, with_digests
 from sqlengine.snapshots.rescaling import split_snapshot
 
 log = logging.getLogger("sqlengine.parts")
 
 
-def in_parts(plan: PlannedJob, parts: int) -> PlannedJob:
-    """The job with rows put together before they cross, where they can be and its settings want it.
-    One part alone has nobody to send them to."""
-    if parts == 1:
+def with_local_aggregates(plan: PlannedJob, parallelism: int) -> PlannedJob:
+    """Returns the job with aggregates in two phases, where that is possible and its settings ask
+    for it. A single subtask exchanges no rows, so its plan stays."""
+    if parallelism == 1:
         return plan
     return replace(plan, sinks=tuple(in_two_phases(s, plan.settings) for s in plan.sinks))
 
 
-def named_in_parts(belongings: JobSnapshot, plans: Iterable[PlannedJob], parts: int) -> JobSnapshot:
-    """What jobs have, by the names that their operations have in parts."""
-    return renamed(
-        belongings,
-        {one.digest: other.digest for plan in plans for one, other in _pairs(plan, parts)},
-    )
+def to_distributed_names(
+    snapshot: JobSnapshot, plans: Iterable[PlannedJob], parallelism: int
+) -> JobSnapshot:
+    """Returns the snapshot with the digests that the operations of its jobs have in subtasks."""
+    names = {
+        logical.digest: distributed.digest
+        for plan in plans
+        for logical, distributed in _pairs(plan, parallelism)
+    }
+    return with_digests(snapshot, names)
 
 
-def named_as_written(belongings: JobSnapshot, plan: PlannedJob, parts: int) -> JobSnapshot:
-    """The same by the names that they have in a graph that is not divided."""
-    return renamed(belongings, {other.digest: one.digest for one, other in _pairs(plan, parts)})
+def to_logical_names(snapshot: JobSnapshot, plan: PlannedJob, parallelism: int) -> JobSnapshot:
+    """Returns the snapshot with the digests of the plan as written: the inverse of the above."""
+    names = {
+        distributed.digest: logical.digest for logical, distributed in _pairs(plan, parallelism)
+    }
+    return with_digests(snapshot, names)
 
 
-def _pairs(plan: PlannedJob, parts: int) -> Iterator[tuple[LogicalPlan, LogicalPlan]]:
-    for sink, divided in zip(plan.sinks, in_parts(plan, parts).sinks, strict=True):
-        yield from twins(sink, divided)
+def _pairs(plan: PlannedJob, parallelism: int) -> Iterator[tuple[LogicalPlan, LogicalPlan]]:
+    """Yields each operation whose plan differs in subtasks, with the one that replaces it."""
+    distributed = with_local_aggregates(plan, parallelism)
+    for sink, distributed_sink in zip(plan.sinks, distributed.sinks, strict=True):
+        yield from twins(sink, distributed_sink)
 
 
 class Subtask:
-    """Stepped by `step`, or by a thread of its own after `loop.start()`. `lost`: it belongs to
-    somebody else by now; it does nothing any more, and whoever had it lets go of it with
-    `abandon`."""
+    """A running subtask, stepped by `step` or by a thread of its own after `loop.start()`.
+
+    `fenced`: another instance owns it. It does nothing any more, and must be abandoned."""
 
     def __init__(
-        self, name: str, share: SubtaskAssignment, graph: RunningGraph, epochs: SubtaskLog
+        self,
+        name: str,
+        assignment: SubtaskAssignment,
+        graph: RunningGraph,
+        epochs: SubtaskLog,
     ) -> None:
         self.name = name
         self.graph = graph
-        self._parts = share.parts
+        self._parallelism = assignment.parallelism
         self._epochs = epochs
 
     @property
     def runner(self) -> GraphRunner:
+        """The runner of its graph."""
         return self.graph.runner
 
     @property
     def loop(self) -> GraphLoop:
+        """The loop of its graph."""
         return self.graph.loop
 
     @property
     def fenced(self) -> bool:
+        """True if a write was refused because another instance owns the subtask."""
         return self._epochs.fenced
 
     def fence(self) -> Fence | None:
-        """The proof of owning it."""
+        """Returns the proof of owning it."""
         return self._epochs.fence()
 
     def step(self) -> bool:
-        """What others want between two epochs, then an epoch. False when there was nothing to
+        """Runs what other threads have requested, then an epoch. False if there was nothing to
         do."""
         return not self.fenced and self.loop.turn()
 
@@ -100,17 +116,18 @@ class Subtask:
         jobs: Mapping[str, int],
         renamed: Mapping[str, str],
     ) -> GraphChange:
-        """Makes a change ready beside the stream. All parts must have made theirs ready before one
-        switches. SqlError leaves everything as it was; a change that does not come is to be
-        abandoned (`GraphChange.abandon`)."""
-        return self.graph.change(
-            graph, {n: in_parts(p, self._parts) for n, p in plans.items()}, jobs, renamed
-        )
+        """Prepares a change beside the stream.
+
+        All subtasks must have prepared before one switches. SqlError leaves everything unchanged;
+        a change that is not applied must be abandoned (`GraphChange.abandon`)."""
+        distributed = {n: with_local_aggregates(p, self._parallelism) for n, p in plans.items()}
+        return self.graph.change(graph, distributed, jobs, renamed)
 
     def switch(self, change: GraphChange) -> None:
-        """Puts it in place between two epochs of this part. Until all parts have done so, those
-        that have wait with what they send to others, who read it once they have. A part that turns
-        out to be lost makes no change: its next owner does."""
+        """Applies a change between two epochs of this subtask.
+
+        What it sends from then on is read by the others once they have switched, too. A subtask
+        that is found to be fenced does not switch: its next owner does."""
         try:
             self.graph.switch(change)
         except Fenced:
@@ -118,53 +135,57 @@ class Subtask:
                 raise
 
     def close(self) -> None:
-        """Ends the epoch that runs and writes a checkpoint: who opens the part next goes on from
-        there."""
+        """Ends the running epoch and writes a checkpoint, from which the next owner continues."""
         self.graph.close()
         log.info("%s: CheckPoint at epoch %d, RemoveSplit", self.name, self.runner.epoch)
 
     def abandon(self) -> None:
-        """Lets go without a checkpoint: the part is somebody else's already, or is to be taken up
-        where its log ends."""
+        """Closes it without a checkpoint: another instance owns it, or it is to be recovered from
+        the end of its log."""
         self.graph.abandon()
         log.info("%s: RemoveSplit at epoch %d, without a checkpoint", self.name, self.runner.epoch)
 
 
-def open_part(
+def open_subtask(
     graph: str,
     index: int,
-    parts: int,
+    parallelism: int,
     host: GraphHost,
     plan_of: PlanOf,
     fence: Fencing,
     *,
     without: Faults | None = None,
 ) -> Subtask:
-    """Part `index` of `parts` of the graph of that name, recovered from its checkpoint and its log.
-    ServiceError where the graph was made with another number of parts."""
-    name, share = subtask_name(graph, index), SubtaskAssignment(index, parts)
-    epochs = SubtaskLog(host.broker, create_subtasks(host.broker, graph, parts), index, fence)
-    shuffle = Shuffle(host.broker, graph, share)
-    portion = SubtaskContext(share, shuffle, epochs, open_store(host, graph, index, parts, fence))
+    """Opens subtask `index` of a graph, recovered from its checkpoint and its log.
+
+    ServiceError if the graph was created with another parallelism."""
+    name, assignment = subtask_name(graph, index), SubtaskAssignment(index, parallelism)
+    topic = create_subtasks(host.broker, graph, parallelism)
+    epochs = SubtaskLog(host.broker, topic, index, fence)
+    context = SubtaskContext(
+        assignment,
+        Shuffle(host.broker, graph, assignment),
+        epochs,
+        open_store(host, graph, index, parallelism, fence),
+    )
 
     def plans(jobs: Mapping[str, int]) -> Mapping[str, PlannedJob | SqlError]:
         return {
-            n: in_parts(p, parts) if isinstance(p, PlannedJob) else p
+            n: with_local_aggregates(p, parallelism) if isinstance(p, PlannedJob) else p
             for n, p in plan_of(jobs).items()
         }
 
-    def belongings(handover: str) -> JobSnapshot | None:
-        whole = host.belongings(handover)
+    def stored_snapshot(migration: str) -> JobSnapshot | None:
+        """The subtask's share of a stored snapshot; None if a job of it cannot be planned."""
+        whole = host.stored_snapshot(migration)
         if whole is None:
             return None
-        found = [plan for plan in plan_of(whole.jobs).values() if isinstance(plan, PlannedJob)]
-        return (
-            split_snapshot(named_in_parts(whole, found, parts), share)
-            if len(found) == len(whole.jobs)
-            else None
-        )
+        planned = [plan for plan in plan_of(whole.jobs).values() if isinstance(plan, PlannedJob)]
+        if len(planned) < len(whole.jobs):
+            return None
+        return split_snapshot(to_distributed_names(whole, planned, parallelism), assignment)
 
-    part_host = replace(host, belongings=belongings)
-    part = Subtask(name, share, open_graph(name, part_host, plans, without, portion), epochs)
-    log.info("%s: NewSplit, goes on behind epoch %d", name, part.runner.epoch)
-    return part
+    subtask_host = replace(host, stored_snapshot=stored_snapshot)
+    running = open_graph(name, subtask_host, plans, without, context)
+    log.info("%s: NewSplit, continues after epoch %d", name, running.runner.epoch)
+    return Subtask(name, assignment, running, epochs)

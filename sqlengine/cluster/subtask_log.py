@@ -1,4 +1,4 @@
-"""The epoch logs of the parts of a divided graph: one topic, a shard for each."""
+"""The epoch logs of the subtasks of a distributed graph: one topic with a shard for each."""
 
 from __future__ import annotations
 
@@ -17,33 +17,37 @@ Fencing = Callable[[], Fence | None]
 
 
 def subtask_log_topic(graph: str) -> str:
-    """The topic that instances share out among them: who owns a shard runs the part."""
-    return system_topic("parts", graph)
+    """Returns the topic whose shards are assigned to instances: the owner of a shard runs the
+    subtask of that number."""
+    return system_topic("parts", graph)  # the name on disk
 
 
-def create_subtasks(broker: Broker, graph: str, parts: int) -> str:
-    """Makes the topic, or finds it. ServiceError where the graph has another number of parts, which
-    is fixed."""
+def create_subtasks(broker: Broker, graph: str, parallelism: int) -> str:
+    """Creates the topic if it does not exist. ServiceError if the graph has another parallelism,
+    which is fixed."""
     topic = subtask_log_topic(graph)
-    made = broker.create_topic(topic, parts, if_not_exists=True)
-    if made.shards != parts:
+    existing = broker.create_topic(topic, parallelism, if_not_exists=True)
+    if existing.shards != parallelism:
         raise ServiceError(
-            f"graph '{graph}' has {made.shards} parts, not {parts}",
+            f"graph '{graph}' has {existing.shards} parts, not {parallelism}",
             hint="the number of parts is fixed when a graph is made",
         )
     return topic
 
 
 def subtask_count(broker: Broker, graph: str) -> int | None:
-    """How many parts the graph was made with; None where there is none of that name."""
+    """Returns the parallelism with which the graph was created; None if there is none of that
+    name."""
     return next(
         (topic.shards for topic in broker.topics() if topic.name == subtask_log_topic(graph)), None
     )
 
 
 class SubtaskLog:
-    """The log of one part. `fence` proves that the part is ours: a record is refused once it is
-    not, and then nothing of its epoch leaves (`lost`)."""
+    """The epoch log of one subtask.
+
+    `fence` proves the ownership of the subtask. Once it is stale, records are refused, and no
+    output of their epochs is written (`fenced`)."""
 
     keeps_every_epoch: ClassVar[bool] = True
 
@@ -55,7 +59,7 @@ class SubtaskLog:
         self.fenced = False
 
     def append(self, record: EpochRecord) -> int:
-        """Raises Fenced when the part belongs to somebody else by now."""
+        """Appends a record and returns the next offset. Fenced if the subtask has another owner."""
         value = msgspec.json.encode(record)
         try:
             done = self._broker.append(
@@ -67,10 +71,11 @@ class SubtaskLog:
         return done.next_offset
 
     def forget(self, before: int) -> None:
-        """What stands before that offset is in a checkpoint."""
+        """Deletes records below the offset, which are in a checkpoint."""
         self._broker.trim(self._topic, self._index, before)
 
     def read(self, offset: int) -> Iterator[tuple[int, EpochRecord]]:
+        """Yields the records from `offset` on, each with the offset after it."""
         offset = max(offset, self._broker.begin_offset(self._topic, self._index))
         while (records := self._broker.read(self._topic, self._index, offset)) is not None:
             for value, at in zip(records.values.to_pylist(), records.offsets.tolist(), strict=True):

@@ -1,5 +1,4 @@
-"""The processes that run the parts of a divided graph: started with the server, again when they
-die, and ended with it."""
+"""Supervises the instance processes of a distributed graph: starts, restarts and stops them."""
 
 from __future__ import annotations
 
@@ -20,41 +19,45 @@ from sqlengine.system.spawning import Place, Process, Work
 
 log = logging.getLogger("sqlengine")
 
-_LOOK_S = 0.05
-# A process that dies is started again after a pause, twice as long each time; one that lived so
-# long has none to begin with.
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S, _SOUND_S = 0.1, 10.0, 30.0
-_STOP_S = 60.0
-# One that is no member any more and does not come back in that time hangs, and is killed.
-_SILENT_S = 1.0
+_POLL_INTERVAL_S = 0.05
+# A process that dies is restarted after a backoff, which doubles each time up to the maximum. It
+# is reset once a process has lived for _STABLE_S.
+_MIN_BACKOFF_S, _MAX_BACKOFF_S, _STABLE_S = 0.1, 10.0, 30.0
+_STOP_TIMEOUT_S = 60.0
+# A process that has left the group for this long hangs, and is killed.
+_SILENT_TIMEOUT_S = 1.0
 
 
 @dataclass
 class Child:
-    """One of the processes: `since` in s of the monotonic clock, `restarts` so far; `missing_at`:
-    since when it is no member of its group any more, having been one; `deaths`: how often in a row
-    it has died soon after its start."""
+    """One supervised process.
+
+    `since`: its start in monotonic s; `restarts`: starts after the first; `restart_at`: not before
+    this time; `deaths`: how often in a row it died soon after its start; `joined`: it has been a
+    member of its group; `missing_since`: when it was first found not to be a member any more."""
 
     name: str
     process: Process | None = None
     since: float = 0.0
     since_ms: int = 0
     restarts: int = -1
-    again_at: float = 0.0
-    pause_s: float = _FIRST_PAUSE_S
+    restart_at: float = 0.0
+    backoff_s: float = _MIN_BACKOFF_S
     deaths: int = 0
     joined: bool = False
-    missing_at: float | None = None
+    missing_since: float | None = None
 
     @property
     def pid(self) -> int | None:
+        """The id of the process; None if it does not run."""
         return self.process.pid if self.process is not None else None
 
 
 class ProcessSupervisor:
-    """`count` instances of one divided graph, named 1, 2 and so on; `stop` ends them in good order.
-    With `most` one that has died so often, soon after its start each time, is not started again:
-    the jobs of the graph fail."""
+    """Supervises `count` instances of one distributed graph, named 1, 2 and so on.
+
+    With `max_deaths` an instance that has died so often in a row, soon after its start each time,
+    is not restarted, and the jobs of the graph fail."""
 
     patience_s = None
 
@@ -65,7 +68,7 @@ class ProcessSupervisor:
         socket: Path,
         count: int,
         machine: Machine,
-        most: int | None = None,
+        max_deaths: int | None = None,
     ) -> None:
         self.graph = graph
         self.children = [Child(str(number + 1)) for number in range(count)]
@@ -73,50 +76,51 @@ class ProcessSupervisor:
         self._socket = socket
         self._machine = machine
         self._now = machine.threads.now
-        self._looked = 0.0
-        self._most = most
+        self._members_checked_at = 0.0
+        self._max_deaths = max_deaths
         self._stopping = threading.Event()
-        # Linux kills the children when this thread ends, however that comes.
+        # Linux kills the children when this thread ends, for whatever reason.
         self._thread = machine.threads.thread(f"instances-{graph.name}", self)
 
     def start(self) -> None:
+        """Starts the thread that starts the processes."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends all of them in good order. May be called twice, and of what was never started."""
+        """Stops all processes in good order. May be called twice, or before `start`."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
 
     def run(self) -> None:
-        """What its thread does until `stop`."""
+        """Supervises until `stop` (the supervisor's thread)."""
         try:
-            while not self._stopping.wait(_LOOK_S):
+            while not self._stopping.wait(_POLL_INTERVAL_S):
                 self.turn()
         finally:
             self.shut()
 
     def turn(self) -> bool:
-        """Starts who is not there, and kills who is silent."""
+        """Starts processes that do not run, and kills those that hang."""
         for child in self.children:
-            self._look_after(child)
-        if self._now() - self._looked > _SILENT_S / 2:
-            self._look_for_silent()
-            self._looked = self._now()
+            self._supervise(child)
+        if self._now() - self._members_checked_at > _SILENT_TIMEOUT_S / 2:
+            self._kill_silent()
+            self._members_checked_at = self._now()
         return False
 
-    def _look_after(self, child: Child) -> None:
+    def _supervise(self, child: Child) -> None:
         code = None if child.process is None else child.process.poll()
         if code is not None:
             log.warning("instance %s of %s ended with code %d", child.name, self.graph.name, code)
-            self._bury(child)
-            if child.deaths == self._most:
-                child.again_at = math.inf
+            self._reap(child)
+            if child.deaths == self._max_deaths:
+                child.restart_at = math.inf
                 self.graph.fail_jobs(
                     f"the process of graph '{self.graph.name}' died {child.deaths} times in a row"
                     f" (code {code})"
                 )
-        if child.process is None and self._now() >= child.again_at:
+        if child.process is None and self._now() >= child.restart_at:
             self._start(child)
 
     def _start(self, child: Child) -> None:
@@ -128,51 +132,53 @@ class ProcessSupervisor:
             )
         except OSError as error:  # no memory, or too many processes
             log.error("instance %s of %s cannot be started: %s", child.name, self.graph.name, error)
-            self._pause(child)
+            self._back_off(child)
             return
         child.restarts += 1
-        child.joined, child.missing_at = False, None
+        child.joined, child.missing_since = False, None
 
-    def _pause(self, child: Child) -> None:
-        lived = self._now() - child.since
-        child.deaths = 1 if lived > _SOUND_S else child.deaths + 1
-        child.pause_s = (
-            _FIRST_PAUSE_S if lived > _SOUND_S else min(2 * child.pause_s, _LONGEST_PAUSE_S)
-        )
-        child.again_at = self._now() + child.pause_s
+    def _back_off(self, child: Child) -> None:
+        """Sets when a process that has ended is restarted."""
+        if self._now() - child.since > _STABLE_S:
+            child.deaths, child.backoff_s = 1, _MIN_BACKOFF_S
+        else:
+            child.deaths += 1
+            child.backoff_s = min(2 * child.backoff_s, _MAX_BACKOFF_S)
+        child.restart_at = self._now() + child.backoff_s
 
-    def _bury(self, child: Child) -> None:
-        """Its parts go to the others at once, and it comes back in a while."""
-        self._pause(child)
+    def _reap(self, child: Child) -> None:
+        """Removes a dead process from its group, whose other members take over its subtasks."""
+        self._back_off(child)
         child.process = None
-        with suppress(SqlError):  # else its session ends
+        with suppress(SqlError):  # otherwise its session times out
             self.graph.expel(child.name)
 
-    def _look_for_silent(self) -> None:
+    def _kill_silent(self) -> None:
+        """Kills the processes that have left the group without ending."""
         try:
             members = self.graph.members()
         except SqlError as error:
-            log.warning("the instances of %s cannot be looked after: %s", self.graph.name, error)
+            log.warning("the instances of %s cannot be supervised: %s", self.graph.name, error)
             return
         for child in self.children:
             if child.process is None:
                 continue
             if child.name in members:
-                child.joined, child.missing_at = True, None
+                child.joined, child.missing_since = True, None
             elif child.joined:
-                child.missing_at = child.missing_at or self._now()
-                if self._now() - child.missing_at > _SILENT_S:
+                child.missing_since = child.missing_since or self._now()
+                if self._now() - child.missing_since > _SILENT_TIMEOUT_S:
                     log.error(
                         "instance %s of %s is silent, and is killed", child.name, self.graph.name
                     )
                     child.process.kill()
 
     def shut(self) -> None:
-        """Ends all; those that do not end in time are killed."""
+        """Terminates all processes, and kills those that do not end within _STOP_TIMEOUT_S."""
         running = [c.process for c in self.children if c.process is not None]
         for process in running:
             process.terminate()
-        deadline = self._now() + _STOP_S
+        deadline = self._now() + _STOP_TIMEOUT_S
         for process in running:
             try:
                 process.wait(max(0.0, deadline - self._now()))

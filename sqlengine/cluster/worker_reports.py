@@ -1,4 +1,4 @@
-"""What the leader of a divided graph has heard of its instances."""
+"""The reports of instances, as the leader of a distributed graph knows them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 from sqlengine.cluster.control_log import Answer, Done, InstanceReport, Problem, SubtaskReport
 
-# Who does anything reports every second.
+# A busy instance reports every second: an older report says that it is idle.
 _FRESH_MS = 3000
 
 
 @dataclass(frozen=True)
 class Totals:
-    """What all instances have done since the server started; `jobs`, `sinks`: rows by job and by
-    the id of the sink; `letters`: dead letters by job."""
+    """Totals of all instances since the server started. `jobs`: rows by job; `sinks`: rows by the
+    id of the sink; `letters`: dead letters by job."""
 
     jobs: Counter[str]
     sinks: Counter[str]
@@ -29,91 +29,98 @@ class Totals:
 
 
 class WorkerReports:
-    """Written by the leader's thread, read by all. An instance that starts again counts from 0:
-    what its former life did stays. `promise` makes what others wait for."""
+    """Collects reports: one thread records them, any thread reads them.
+
+    An instance that is restarted counts from 0; the totals of its former process are kept.
+    `promise` makes the future on which readers wait."""
 
     def __init__(self, promise: Callable[[], Future[object]]) -> None:
         self._lock = threading.Lock()
         self._promise = promise
-        self._news = promise()
-        self._answers: dict[int, dict[str, Problem | None]] = {}
+        self._recorded = promise()
+        self._acks: dict[int, dict[str, Problem | None]] = {}
         self._done: dict[int, dict[int, Done]] = {}
         self._latest: dict[str, InstanceReport] = {}
         self._rates: dict[str, float] = {}
-        self._before: list[InstanceReport] = []
+        self._ended: list[InstanceReport] = []  # at most one: the sum of ended processes
 
     def record_report(self, report: InstanceReport) -> None:
+        """Records the periodic report of an instance, and its rate since the one before."""
         with self._lock:
-            held = self._latest.get(report.instance)
-            if held is not None and held.pid != report.pid:
-                self._before = [_sum([*self._before, held])]
-            same = held is not None and held.pid == report.pid
-            seconds = (report.now_ms - (held.now_ms if held and same else report.since_ms)) / 1000
-            rows = report.rows_in - (held.rows_in if held and same else 0)
+            last = self._latest.get(report.instance)
+            if last is not None and last.pid != report.pid:
+                self._ended = [_sum([*self._ended, last])]
+                last = None
+            seconds = (report.now_ms - (last.now_ms if last else report.since_ms)) / 1000
+            rows = report.rows_in - (last.rows_in if last else 0)
             self._rates[report.instance] = rows / seconds if seconds > 0 else 0.0
             self._latest[report.instance] = report
 
-    def record_ack(self, answer: Answer) -> None:
+    def record_ack(self, ack: Answer) -> None:
+        """Records that an instance has prepared a change, or why it cannot."""
         with self._lock:
-            for old in [n for n in self._answers if n < answer.number]:
-                del self._answers[old]
-            self._answers.setdefault(answer.number, {})[answer.instance] = answer.problem
+            for old in [n for n in self._acks if n < ack.number]:
+                del self._acks[old]
+            self._acks.setdefault(ack.number, {})[ack.instance] = ack.problem
         self._wake()
 
     def acks(self, number: int, timeout_s: float) -> dict[str, Problem | None]:
-        """The answers to a change so far, by instance; waits for the next one at most so long."""
+        """Returns the acknowledgements of a change so far, by instance; waits at most `timeout_s`
+        for the next one."""
         self._wait(timeout_s)
         with self._lock:
-            return dict(self._answers.get(number, {}))
+            return dict(self._acks.get(number, {}))
 
     def record_done(self, done: Done) -> None:
+        """Records that a subtask has done what a control entry requests."""
         with self._lock:
             for old in [n for n in self._done if n < done.number]:
                 del self._done[old]
-            self._done.setdefault(done.number, {})[done.part] = done
+            self._done.setdefault(done.number, {})[done.subtask] = done
         self._wake()
 
     def done(self, number: int, timeout_s: float) -> dict[int, Done]:
-        """What parts have done so far of what an entry asks; waits for the next one at most so
-        long."""
+        """Returns the subtasks that have done what entry `number` requests; waits at most
+        `timeout_s` for the next one."""
         self._wait(timeout_s)
         with self._lock:
             return dict(self._done.get(number, {}))
 
     def _wake(self) -> None:
-        news, self._news = self._news, self._promise()
-        news.set_result(None)
+        recorded, self._recorded = self._recorded, self._promise()
+        recorded.set_result(None)
 
     def _wait(self, timeout_s: float) -> None:
-        """Until there is an answer, or something was done."""
+        """Waits until something is recorded, at most `timeout_s`."""
         with suppress(TimeoutError):
-            self._news.result(timeout_s)
+            self._recorded.result(timeout_s)
 
     def latest(self) -> dict[str, InstanceReport]:
-        """The last report of each instance."""
+        """Returns the last report of each instance."""
         with self._lock:
             return dict(self._latest)
 
     def rate(self, instance: str, now_ms: int) -> float:
-        """Rows a second that it read between its last two reports; 0 where it has nothing to
-        report."""
-        held = self._latest.get(instance)
-        fresh = held is not None and now_ms - held.now_ms <= _FRESH_MS
+        """Returns rows per second between the last two reports of an instance; 0 if it is idle."""
+        last = self._latest.get(instance)
+        fresh = last is not None and now_ms - last.now_ms <= _FRESH_MS
         return self._rates.get(instance, 0.0) if fresh else 0.0
 
     def subtasks(self) -> dict[int, SubtaskReport]:
-        """The last report of each part."""
+        """Returns the last report of each subtask."""
         reports = sorted(self.latest().values(), key=lambda r: r.now_ms)
-        return {index: part for report in reports for index, part in report.parts.items()}
+        return {index: report for r in reports for index, report in r.subtasks.items()}
 
     def totals(self) -> Totals:
+        """Returns the totals of all instances, including processes that have ended."""
         with self._lock:
-            total = _sum([*self._before, *self._latest.values()])
+            total = _sum([*self._ended, *self._latest.values()])
         jobs, sinks, letters = map(Counter, (total.jobs, total.sinks, total.letters))
         return Totals(jobs, sinks, letters, total.rows_in, total.epochs, total.dead_letters)
 
 
 def _sum(reports: list[InstanceReport]) -> InstanceReport:
+    """Returns the totals of several reports as one that belongs to no instance."""
     jobs: Counter[str] = Counter()
     sinks: Counter[str] = Counter()
     letters: Counter[str] = Counter()
@@ -122,15 +129,15 @@ def _sum(reports: list[InstanceReport]) -> InstanceReport:
         jobs.update(report.jobs)
         sinks.update(report.sinks)
     return InstanceReport(
-        "",
-        0,
-        0,
-        0,
-        {},
-        dict(jobs),
-        dict(sinks),
-        sum(r.rows_in for r in reports),
-        sum(r.epochs for r in reports),
-        sum(r.dead_letters for r in reports),
+        instance="",
+        pid=0,
+        since_ms=0,
+        now_ms=0,
+        subtasks={},
+        jobs=dict(jobs),
+        sinks=dict(sinks),
+        rows_in=sum(r.rows_in for r in reports),
+        epochs=sum(r.epochs for r in reports),
+        dead_letters=sum(r.dead_letters for r in reports),
         letters=dict(letters),
     )

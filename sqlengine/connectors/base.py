@@ -22,7 +22,7 @@ from planner.capabilities import DeliveryGuarantee as DeliveryGuarantee
 from planner.capabilities import SinkCapabilities as SinkCapabilities
 from planner.capabilities import SourceCapabilities as SourceCapabilities
 from planner.catalog import Table as Table
-from planner.graph.division import WHOLE, SubtaskAssignment
+from planner.graph.distribution import WHOLE, SubtaskAssignment
 from planner.logical.change_kinds import ChangelogMode as ChangelogMode
 from planner.scalar import Scalar
 from sqlengine.batch import Batch as Batch
@@ -203,7 +203,7 @@ class Environment:
     memory: Memory | None = None
     disk: Disk = MACHINE
     callables: Callables = field(default_factory=lambda: NO_CALLABLES)
-    share: SubtaskAssignment = WHOLE
+    assignment: SubtaskAssignment = WHOLE
     once: bool = True
 
 

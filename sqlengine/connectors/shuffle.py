@@ -1,10 +1,10 @@
-"""The topic over which the parts of a divided graph exchange rows: shard p holds what part p is
-sent.
+"""The topic over which the subtasks of a distributed graph exchange rows: shard n is read by
+subtask n.
 
-Nobody declares a table over it; plans of parts name it (planner/graph/division.py). A record is one
-batch (see operators/shuffle.py), its key says which part sent it, in which epoch and at which
-version of the graph. How far a part has read stands in the broker as the offset of a group, so that
-those who send to it can wait for it."""
+No table is declared over it; the plans of subtasks name it (planner/graph/distribution.py). A
+record is one encoded batch (operators/shuffle.py), and its key is the header of the sender. How far
+a subtask has read is committed as the offset of a group, so that senders can wait for it
+(backpressure)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import ClassVar, Final
 
 from parser.errors import ServiceError
-from planner.graph.division import SubtaskAssignment
+from planner.graph.distribution import SubtaskAssignment
 from planner.logical.shuffle import KEY
 from sqlengine.batch import Batch
 from sqlengine.broker.base import Addition, Broker, Records, system_topic
@@ -22,92 +22,97 @@ from sqlengine.broker.storage.compression import Compression
 from sqlengine.connectors.base import Chunk, Sink, Source
 from sqlengine.formats.shuffle_records import SenderHeader, decode_header, encode_header
 
-# What a part may have sent to another one that has not read it.
+# The bytes that a subtask may have sent to another one which has not read them.
 UNREAD_BYTES = 32 << 20
-# A part tells how far it has read each time when it has read this share of that.
-_TELLS: Final = 8
-# What was sent is remembered in pieces of this share of it, at least.
+# A subtask commits how far it has read each time it has read this fraction of UNREAD_BYTES.
+_COMMITS: Final = 8
+# Sent bytes are tracked in pieces of at least this fraction of UNREAD_BYTES.
 _PIECES: Final = 64
 
 
 def shuffle_topic(graph: str) -> str:
+    """Returns the topic over which the subtasks of a graph exchange rows."""
     return system_topic("shuffle", graph)
 
 
 class Shuffle:
-    """The end of the exchange that belongs to one part (subtask).
+    """The source and the sink of one subtask in the exchange.
 
-    `version` is that of the part's graph: records that parts at a later version have sent are not
-    read before this part has made the change, too."""
+    `version` is that of the subtask's graph: what subtasks at a later version have sent is not
+    read before this one has switched, too."""
 
     def __init__(
-        self, broker: Broker, graph: str, share: SubtaskAssignment, compression: Compression = "lz4"
+        self,
+        broker: Broker,
+        graph: str,
+        assignment: SubtaskAssignment,
+        compression: Compression = "lz4",
     ) -> None:
         self.topic = shuffle_topic(graph)
-        made = broker.create_topic(self.topic, share.parts, if_not_exists=True)
-        if made.shards != share.parts:
+        parallelism, index = assignment.parallelism, assignment.index
+        existing = broker.create_topic(self.topic, parallelism, if_not_exists=True)
+        if existing.shards != parallelism:
             raise ServiceError(
-                f"graph '{graph}' has {made.shards} parts, not {share.parts}",
+                f"graph '{graph}' has {existing.shards} parts, not {parallelism}",
                 hint="the number of parts is fixed when a graph is made",
             )
         self.version = 0
-        self._broker, self._index = broker, share.index
-        self.unread = Unread(broker, self.topic, UNREAD_BYTES)
-        self.source = ShuffleSource(self, broker, share, UNREAD_BYTES // _TELLS)
-        self.sink = ShuffleSink(self, broker, f"{graph}-{share.index}", share, compression)
+        self._broker, self._index = broker, index
+        self.unread = UnreadBytes(broker, self.topic, UNREAD_BYTES)
+        self.source = ShuffleSource(self, broker, index, UNREAD_BYTES // _COMMITS)
+        self.sink = ShuffleSink(self, broker, f"{graph}-{index}", index, compression)
 
     def forget(self, before: int) -> None:
-        """Removes records before an offset of the part's shard: a checkpoint contains them."""
+        """Deletes records below that offset of the subtask's shard, which are in a checkpoint."""
         self._broker.trim(self.topic, self._index, before)
 
 
-class Unread:
-    """Counts the bytes by part that this part has sent since it was opened and the others have not
-    read. With more than `most` for one of them, the sender has to wait (backpressure)."""
+class UnreadBytes:
+    """Counts the bytes that a subtask has sent, since it was opened, and the others have not read.
 
-    def __init__(self, broker: Broker, topic: str, most: int) -> None:
+    Once one of them has more than `limit` bytes unread, the sender must wait."""
+
+    def __init__(self, broker: Broker, topic: str, limit: int) -> None:
         self._broker = broker
         self._topic = topic
-        self._most = most
+        self._limit = limit
         self._bytes: defaultdict[int, int] = defaultdict(int)
-        self._sent: defaultdict[int, deque[tuple[int, int]]] = defaultdict(
-            deque
-        )  # offset behind it, bytes
+        # By receiver: (offset after the piece, bytes of the piece), oldest first.
+        self._sent: defaultdict[int, deque[tuple[int, int]]] = defaultdict(deque)
 
-    def add(self, part: int, next_offset: int, size: int) -> None:
-        sent = self._sent[part]
-        self._bytes[part] += size
-        if sent and sent[-1][1] + size <= self._most // _PIECES:
+    def add(self, subtask: int, next_offset: int, size: int) -> None:
+        """Counts bytes sent to a subtask, whose shard ends at `next_offset` now."""
+        sent = self._sent[subtask]
+        self._bytes[subtask] += size
+        if sent and sent[-1][1] + size <= self._limit // _PIECES:
             size += sent.pop()[1]
         sent.append((next_offset, size))
 
-    def behind(self) -> dict[int, int]:
-        """The parts for which this one is to wait, and what they have not read."""
-        if all(size <= self._most for size in self._bytes.values()):
+    def over_limit(self) -> dict[int, int]:
+        """Returns the subtasks with more unread bytes than the limit, each with the number."""
+        if all(size <= self._limit for size in self._bytes.values()):
             return {}
-        for part, read in self._broker.committed(self._topic, self._topic).items():
-            sent = self._sent[part]
+        for subtask, read in self._broker.committed(self._topic, self._topic).items():
+            sent = self._sent[subtask]
             while sent and sent[0][0] <= read:
-                self._bytes[part] -= sent.popleft()[1]
-        return {part: size for part, size in self._bytes.items() if size > self._most}
+                self._bytes[subtask] -= sent.popleft()[1]
+        return {subtask: size for subtask, size in self._bytes.items() if size > self._limit}
 
 
 class ShuffleSource(Source):
-    """Reads this part's shard; offsets count batches.
+    """Reads this subtask's shard; offsets count batches.
 
-    At first, and each time when it has read `tells` bytes, it commits its offset for the others:
-    records before the offset of a read have been processed."""
+    It commits its offset with the first read, and each time it has read `commit_bytes`: records
+    before the offset of a read have been processed."""
 
     bounded: ClassVar[bool] = False
 
-    def __init__(
-        self, shuffle: Shuffle, broker: Broker, share: SubtaskAssignment, tells: int
-    ) -> None:
+    def __init__(self, shuffle: Shuffle, broker: Broker, shard: int, commit_bytes: int) -> None:
         self._shuffle = shuffle
         self._broker = broker
-        self._shard = share.index
-        self._tells = tells
-        self._untold = tells  # what was read before it was opened
+        self._shard = shard
+        self._commit_bytes = commit_bytes
+        self._uncommitted = commit_bytes  # the first read commits what was read before it was open
 
     def shards(self) -> list[str]:
         return [str(self._shard)]
@@ -122,30 +127,30 @@ class ShuffleSource(Source):
         self, shard: str, offset: int, *, max_rows: int, until: int | None = None
     ) -> Chunk | None:
         topic = self._shuffle.topic
-        if self._untold >= self._tells and until is None:
+        if self._uncommitted >= self._commit_bytes and until is None:
             with suppress(BrokerError):  # a full disk: the next read tries again
                 self._broker.commit(topic, topic, {self._shard: offset})
-                self._untold = 0
+                self._uncommitted = 0
         records = self._broker.read(topic, self._shard, offset, max_records=max_rows, until=until)
         if records is None:
             return None
-        count = records.num_rows if until is not None else self._ready(records)
+        count = records.num_rows if until is not None else self._readable(records)
         if not count:
             return None
         end = records.next_offset if count == records.num_rows else int(records.offsets[count])
         keys = None if records.keys is None else records.keys.slice(0, count)
-        assert keys is not None, "every batch is stamped"
+        assert keys is not None, "every record has a header"
         offsets, values = records.offsets[:count], records.values.slice(0, count)
-        self._untold += values.nbytes
+        self._uncommitted += values.nbytes
         return Chunk(shard, offset, end, count, values, offsets=offsets, metadata={KEY: keys})
 
-    def _ready(self, records: Records) -> int:
-        """Returns how many of the first records are of versions that this part has reached."""
+    def _readable(self, records: Records) -> int:
+        """Returns how many of the first records are of versions that this subtask has reached."""
         assert records.keys is not None
         later = (
             n
-            for n, k in enumerate(records.keys.to_pylist())
-            if decode_header(k).version > self._shuffle.version
+            for n, key in enumerate(records.keys.to_pylist())
+            if decode_header(key).version > self._shuffle.version
         )
         return next(later, records.num_rows)
 
@@ -153,53 +158,53 @@ class ShuffleSource(Source):
 
 
 class ShuffleSink(Sink):
-    """Sends an epoch's parcels, in one request: a batch for each part that gets any, this one
-    included. An epoch that is repeated adds where it is missing and nowhere else."""
+    """Sends the records of an epoch in one request: a batch for each receiver.
+
+    An epoch that is repeated is appended only where it is missing."""
 
     def __init__(
         self,
         shuffle: Shuffle,
         broker: Broker,
         writer: str,
-        share: SubtaskAssignment,
+        index: int,
         compression: Compression,
     ) -> None:
         self._shuffle = shuffle
         self._broker = broker
         self._writer = writer
-        self._share = share
+        self._index = index
         self._compression = compression
         self._pending: dict[int, list[bytes]] = defaultdict(list)
         self._time = 0
 
     def last_epoch(self) -> int | None:
-        return None  # each part that is sent something remembers its own
+        return None  # each receiver's shard remembers its own
 
     def write(self, batch: Batch) -> None:
-        for part, parcel in zip(*(c.to_pylist() for c in batch.columns), strict=True):
-            self._pending[part].append(parcel)
+        for subtask, record in zip(*(c.to_pylist() for c in batch.columns), strict=True):
+            self._pending[subtask].append(record)
         self._time = batch.proctime
 
     def commit(self, epoch: int) -> int:
-        stamp = encode_header(SenderHeader(self._share.index, epoch, self._shuffle.version))
+        header = encode_header(SenderHeader(self._index, epoch, self._shuffle.version))
         additions = [
             Addition(
                 self._shuffle.topic,
-                part,
-                parcels,
+                subtask,
+                records,
                 self._time,
-                [stamp] * len(parcels),
+                [header] * len(records),
                 self._writer,
                 epoch,
                 compression=self._compression,
             )
-            for part, parcels in self._pending.items()
+            for subtask, records in self._pending.items()
         ]
-        for (part, parcels), done in zip(
-            self._pending.items(), self._broker.append_all(additions), strict=True
-        ):
+        for addition, done in zip(additions, self._broker.append_all(additions), strict=True):
             if not done.duplicate:
-                self._shuffle.unread.add(part, done.next_offset, sum(map(len, parcels)))
+                size = sum(map(len, self._pending[addition.shard]))
+                self._shuffle.unread.add(addition.shard, done.next_offset, size)
         self._pending.clear()
         return sum(len(a.values) for a in additions)
 

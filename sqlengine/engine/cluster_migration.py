@@ -18,10 +18,10 @@ from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.engine.graph_migration import APART, MAX_EPOCHS, MAX_RECORDS, aligned_offsets
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.sources import Positions
+from sqlengine.graphs.host import NotAligned
 from sqlengine.graphs.managed import ManagedGraph
-from sqlengine.graphs.running import NotTogether
 from sqlengine.jobs.planning import PlannedJob
-from sqlengine.snapshots.job_snapshot import JobSnapshot, nodes_of, snapshot
+from sqlengine.snapshots.job_snapshot import JobSnapshot, capture, nodes_of
 from sqlengine.snapshots.migrations import MigrationStore
 
 
@@ -67,7 +67,7 @@ def migrate_into_parts(
 ) -> None:
     """Moves the jobs of the request from `source` into all parts of `target`.
 
-    Raises NotTogether if the offsets of the two graphs are too far apart; nothing has changed then.
+    Raises NotAligned if the offsets of the two graphs are too far apart; nothing has changed then.
     """
     inputs = source.runner.inputs
     nodes = (node.id for node in nodes_of(source.runner.graph, request.jobs))
@@ -131,10 +131,10 @@ def _snapshot_at(
 ) -> JobSnapshot:
     """Reads the source graph up to the aligned offsets, and returns the snapshot of the jobs."""
     if not source.runner.reach(aligned, MAX_EPOCHS):
-        raise NotTogether(jobs, target.name, APART)
-    job_snapshot = snapshot(source.runner, *jobs)
-    if job_snapshot.unsent:
-        raise NotTogether(jobs, target.name, "it has rows for which there is no space")
+        raise NotAligned(jobs, target.name, APART)
+    job_snapshot = capture(source.runner, *jobs)
+    if job_snapshot.pending_commits:
+        raise NotAligned(jobs, target.name, "it has rows for which there is no space")
     return job_snapshot
 
 

@@ -36,7 +36,8 @@ from sqlengine.engine.savepoints import Savepoints
 from sqlengine.engine.state_views import StateViews
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.functions.pool import POOL
-from sqlengine.graphs.running import GraphHost, RunningGraph
+from sqlengine.graphs.host import GraphHost
+from sqlengine.graphs.running import RunningGraph
 from sqlengine.jobs.explanation import Json, explain_sinks, explain_sinks_json
 from sqlengine.jobs.job import MAIN, Job, JobState, JobVersion, Origin
 from sqlengine.jobs.log import JobLog

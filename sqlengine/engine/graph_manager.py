@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from parser.errors import JobError, SqlError
-from planner.graph.division import why_not_distributed
+from planner.graph.distribution import why_not_distributed
 from planner.logical import LogicalPlan, Scan, Sink
 from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.cluster.instance_groups import InstanceGroups
@@ -24,8 +24,9 @@ from sqlengine.cluster.subtask_log import subtask_count
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.registry import open_scan, open_source
 from sqlengine.executors.epochs import EPOCHS, TopicEpochLog
+from sqlengine.graphs.host import Faults, GraphHost, PlanOf
 from sqlengine.graphs.managed import ManagedGraph
-from sqlengine.graphs.running import Faults, GraphHost, PlanOf, RunningGraph, open_graph
+from sqlengine.graphs.running import RunningGraph, open_graph
 from sqlengine.jobs.isolation_settings import graph_of, group_of, limits_in
 from sqlengine.jobs.job import MAIN, Job
 from sqlengine.jobs.planning import PlannedJob
@@ -249,7 +250,7 @@ class GraphManager:
         table that the savepoint has."""
         environment = Environment(self._host.broker, self._host.machine.clock, graph)
         positions = {}
-        for name, lines in restoration.versions.items():
+        for name, lines in restoration.file_versions.items():
             scan = restoration.graph.nodes[name].plan
             assert isinstance(scan, Scan)
             with closing(open_scan(scan, environment)) as source:

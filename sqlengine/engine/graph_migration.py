@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from parser.errors import TryAgain
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.sources import Positions, RunningSource
+from sqlengine.graphs.host import NotAligned
 from sqlengine.graphs.managed import ManagedGraph
-from sqlengine.graphs.running import NotTogether, RunningGraph
-from sqlengine.snapshots.job_snapshot import JobSnapshot, common_positions, obstacles, snapshot
+from sqlengine.graphs.running import RunningGraph
+from sqlengine.snapshots.job_snapshot import JobSnapshot, capture, common_positions, obstacles
 from sqlengine.snapshots.migrations import MigrationStore
 
 # Two graphs are aligned by reading at most MAX_EPOCHS epochs, and only if their offsets differ by
@@ -36,15 +37,15 @@ class JobMigration:
     addition: GraphChange
     handover: str
 
-    def refused(self, reason: str) -> NotTogether:
+    def refused(self, reason: str) -> NotAligned:
         """Returns the error that the job cannot be added to the target now."""
-        return NotTogether([self.job], self.target.name, reason)
+        return NotAligned([self.job], self.target.name, reason)
 
 
 def migrate(migration: JobMigration, store: MigrationStore, patience_s: float | None) -> None:
     """Moves the job. Runs in the target's thread; the source's thread does its part meanwhile.
 
-    Waits at most `patience_s` for each answer of the source. Raises NotTogether if the two graphs
+    Waits at most `patience_s` for each answer of the source. Raises NotAligned if the two graphs
     are too far apart; the job has not moved then.
     """
     source, target = migration.source, migration.target
@@ -69,7 +70,7 @@ def aligned_offsets(
     """Returns the offsets at which jobs change over: in each shard the later of both graphs.
 
     `running`: the sources of the graph that they leave; `reached`: the offsets of the graph
-    `target`, for the sources that both read. Raises NotTogether if two differ by more than
+    `target`, for the sources that both read. Raises NotAligned if two differ by more than
     `tolerance`, or in their shards.
     """
     aligned = {}
@@ -78,7 +79,7 @@ def aligned_offsets(
         if own.keys() != offsets.keys() or any(
             abs(own[shard] - offset) > most for shard, offset in offsets.items()
         ):
-            raise NotTogether(jobs, target, APART)
+            raise NotAligned(jobs, target, APART)
         aligned[name] = {shard: max(own[shard], offset) for shard, offset in offsets.items()}
     return aligned
 
@@ -105,7 +106,7 @@ def _detach(migration: JobMigration, aligned: Positions, store: MigrationStore) 
     runner = migration.source.runner
     if not runner.reach(aligned, MAX_EPOCHS):
         raise migration.refused(APART)
-    job_snapshot = snapshot(runner, migration.job)
+    job_snapshot = capture(runner, migration.job)
     obstacle = next(
         obstacles(job_snapshot, migration.addition.graph, migration.target.runner), None
     )
@@ -113,7 +114,7 @@ def _detach(migration: JobMigration, aligned: Positions, store: MigrationStore) 
         raise migration.refused(obstacle)
     store.put(migration.handover, job_snapshot)
     runner.apply(replace(migration.removal, moved=True))
-    if job_snapshot.unsent:
+    if job_snapshot.pending_commits:
         # Without a checkpoint a recovery would write these rows again, and wait for space.
         with suppress(TryAgain):
             runner.checkpoint()

@@ -15,10 +15,10 @@ from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.job_changes import JobChanges
 from sqlengine.engine.migration import Migrations
+from sqlengine.graphs.host import NotAligned
 from sqlengine.graphs.load_monitor import IsolationTrigger, LoadMonitor
 from sqlengine.graphs.loop import CatchUpScheduler
 from sqlengine.graphs.managed import ManagedGraph
-from sqlengine.graphs.running import NotTogether
 from sqlengine.jobs.isolation_settings import ISOLATION, IsolationLimits, group_of, limits_in
 from sqlengine.jobs.job import MAIN, Cause, Job, JobState
 from sqlengine.registry import Registry
@@ -99,8 +99,8 @@ class Isolation:
         graphs = [g for g in self._graphs.by_name.values() if not g.runner.broken]
         self._monitors = {g.name: self._monitor_of(g) for g in graphs}
         for graph in graphs:
-            graph.loop.turns = self._scheduler if self._catches_up(graph) else None
-            triggers = list(self._monitors[graph.name].look(now, self._limits_of))
+            graph.loop.scheduler = self._scheduler if self._catches_up(graph) else None
+            triggers = list(self._monitors[graph.name].triggers(now, self._limits_of))
             if isinstance(graph, DistributedGraph):
                 triggers += graph.isolation_triggers()
             self._triggered_at |= dict.fromkeys((t.job for t in triggers), now)
@@ -232,7 +232,7 @@ class Isolation:
             try:
                 self._migrations.move_to_distributed_graph(batch, target)
             except SqlError as error:
-                level = logging.DEBUG if isinstance(error, NotTogether) else logging.WARNING
+                level = logging.DEBUG if isinstance(error, NotAligned) else logging.WARNING
                 log.log(
                     level,
                     "%d jobs do not go into graph %s for now: %s",
@@ -254,7 +254,7 @@ class Isolation:
         try:
             self._migrations.move_to_shared_graph(job)
         except SqlError as error:
-            level = logging.DEBUG if isinstance(error, NotTogether) else logging.WARNING
+            level = logging.DEBUG if isinstance(error, NotAligned) else logging.WARNING
             log.log(level, "job %s stays in graph %s for now: %s", job.name, job.graph, error)
             if pauses_parts:
                 self._back_off(job.name, now)

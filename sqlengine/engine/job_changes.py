@@ -25,7 +25,7 @@ from sqlengine.engine.requests import (
 )
 from sqlengine.engine.savepoints import Savepoints, path_in
 from sqlengine.executors.replays import statements_of
-from sqlengine.graphs.running import NotTogether
+from sqlengine.graphs.host import NotAligned
 from sqlengine.graphs.takeover import unchanged_report
 from sqlengine.jobs.deliveries import Delivery, deliveries_of
 from sqlengine.jobs.isolation_settings import group_of
@@ -201,7 +201,7 @@ class JobChanges:
             return Outcome(name, "unchanged", job.version)
         try:
             self._migrations.move_to_shared_graph(job)
-        except NotTogether as error:
+        except NotAligned as error:
             self._registry.set_cause(job, Cause.NONE, f"it waits to be merged: {error.detail}")
             return Outcome(name, "merging", job.version)
         return Outcome(name, "merged", job.version)

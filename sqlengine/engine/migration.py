@@ -26,8 +26,9 @@ from sqlengine.engine.graph_migration import JobMigration, migrate, tolerance_of
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.recovery import recovering
 from sqlengine.executors.sources import RunningSource
+from sqlengine.graphs.host import NotAligned
 from sqlengine.graphs.managed import ManagedGraph
-from sqlengine.graphs.running import NotTogether, RunningGraph
+from sqlengine.graphs.running import RunningGraph
 from sqlengine.jobs.isolation_settings import group_of
 from sqlengine.jobs.job import Cause, Job
 from sqlengine.jobs.log import PendingChange
@@ -61,7 +62,7 @@ class Migrations:
     def move_to_shared_graph(self, job: Job) -> None:
         """Moves a job into the graph that it shares with others.
 
-        Raises NotTogether if the offsets of the two graphs are too far apart; nothing has changed
+        Raises NotAligned if the offsets of the two graphs are too far apart; nothing has changed
         then.
         """
         if self._graphs.of(job.name).distributed:
@@ -250,7 +251,7 @@ class Migrations:
         try:
             target = self._graphs.get_or_create(name)
             if not isinstance(target, RunningGraph):
-                raise NotTogether(jobs, name, "the move was interrupted")
+                raise NotAligned(jobs, name, "the move was interrupted")
             self._restore(target, plans, job_snapshot, change.handover)
         except SqlError as error:
             log.warning("jobs %s go on in a graph of their own: %s", ", ".join(jobs), error)

@@ -21,9 +21,9 @@ from sqlengine.registry import Registry
 from sqlengine.snapshots import savepoint_files as files
 from sqlengine.snapshots.savepoint_files import FOLDERS, PATHS, Savepoint
 from sqlengine.snapshots.savepoints import (
-    About,
     Restoration,
-    capture,
+    SavepointInfo,
+    capture_savepoint,
     restoration,
     savepoint_of_plan,
 )
@@ -67,7 +67,9 @@ class Savepoints:
                 hint="start it first",
             )
         now = self._registry.clock()
-        about = About(self._registry.version(job).sql, job.version, job.settings, now, drain)
+        about = SavepointInfo(
+            self._registry.version(job).sql, job.version, job.settings, now, drain
+        )
         graph = self._graphs.of(job.name)
         if isinstance(graph, DistributedGraph):
             return self._take_of_parts(graph, job, about, folder, stop=stop)
@@ -77,14 +79,14 @@ class Savepoints:
             def first() -> None:
                 if drain:
                     graph.runner.drain()
-                savepoint, rows = capture(graph.runner, job.name, about)
+                savepoint, rows = capture_savepoint(graph.runner, job.name, about)
                 taken.append(
                     files.write(self._disk, self._new(job, folder, savepoint), savepoint, rows)
                 )
 
             graph.switch(graph.change(graph.runner.graph, {}, {job.name: 0}, {}), first)
             return taken[0]
-        savepoint, rows = graph.loop.call(lambda: capture(graph.runner, job.name, about))
+        savepoint, rows = graph.loop.call(lambda: capture_savepoint(graph.runner, job.name, about))
         return files.write(self._disk, self._new(job, folder, savepoint), savepoint, rows)
 
     def check(self, job: Job, folder: str | None) -> None:
@@ -92,13 +94,19 @@ class Savepoints:
         self._folder(job.settings, folder)
 
     def _take_of_parts(
-        self, graph: DistributedGraph, job: Job, about: About, folder: str | None, *, stop: bool
+        self,
+        graph: DistributedGraph,
+        job: Job,
+        about: SavepointInfo,
+        folder: str | None,
+        *,
+        stop: bool,
     ) -> Savepoint:
         """The parts stand still until it is written; it says nothing of them."""
         plan = graph.plan_of(job.name)
         with graph.pauses.quiesce():
             has = graph.snapshot(job.name)
-            if has.unsent:
+            if has.pending_commits:
                 raise JobError(
                     f"job '{job.name}' has rows for which there is no space: a savepoint would not"
                     " have them",

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from parser.errors import SqlError
-from planner.graph.division import INCOMING
+from planner.graph.distribution import INCOMING
 from planner.graph.physical import PhysicalPlan
 from planner.logical import LookupJoin, Scan, ShuffleScan, Values
 from sqlengine.connectors.base import Chunk, Environment, Source

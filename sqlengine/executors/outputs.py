@@ -9,7 +9,7 @@ from time import perf_counter
 
 from parser.errors import SqlError, TryAgain
 from planner.graph.chunked import Chunked
-from planner.graph.division import OUTGOING
+from planner.graph.distribution import OUTGOING
 from planner.graph.physical import PhysicalPlan, PhysicalSink
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Busy, Environment, Sink

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from planner.graph.division import with_times
+from planner.graph.distribution import with_exchange_times
 from planner.graph.merge import Graph
 from planner.graph.physical import lower
 from sqlengine.connectors.base import Chunk
@@ -88,7 +88,9 @@ class Pipeline:
         """Builds the operators of `graph` that do not run yet and opens its new sources and sinks,
         in the thread that makes changes. SqlError leaves everything as it was."""
         plan = lower(graph, self.executor.plan)
-        prepared = self.executor.prepare(plan if self._subtask is None else self._subtask.of(plan))
+        prepared = self.executor.prepare(
+            plan if self._subtask is None else self._subtask.distribute(plan)
+        )
         sources = self.inputs.open(prepared.plan, prepared.operators)
         sinks = self.outputs.open(prepared.plan)
         return GraphChange(graph, prepared, jobs, sources, sinks, renamed)
@@ -126,7 +128,7 @@ class Pipeline:
             return checkpoint
         inherited = change.inherited
         if self._subtask is not None:
-            inherited = with_times(inherited, change.prepared.plan)
+            inherited = with_exchange_times(inherited, change.prepared.plan)
         return InitialState(inherited=inherited)
 
     def _set_graph(self, change: GraphChange) -> None:

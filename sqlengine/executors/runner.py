@@ -121,7 +121,7 @@ class GraphRunner:
         """Reads the sources. Returns the record of the next epoch, or None if nothing has
         happened, and the rows by source."""
         if self._subtask is not None:
-            self.backpressured_by = self._subtask.shuffle.unread.behind()
+            self.backpressured_by = self._subtask.shuffle.unread.over_limit()
         chunks, opened = self.inputs.poll(
             self._options.rows_per_read, shuffle_only=bool(self.backpressured_by)
         )

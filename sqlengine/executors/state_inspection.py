@@ -11,7 +11,7 @@ from parser.errors import JobError
 from sqlengine.batch import MIN_WATERMARK
 from sqlengine.executors.memory_limits import OperationState, TableSize, footprint
 from sqlengine.executors.runner import GraphRunner
-from sqlengine.snapshots.rescaling import TIMES, in_order, least
+from sqlengine.snapshots.rescaling import WATERMARK_TABLES, in_order, merge_watermarks
 from sqlengine.state.table import KeyedTable
 
 
@@ -93,7 +93,7 @@ def rows_of(table: TableView) -> pa.Table:
 
 def _operation(parts: Sequence[OperationView]) -> OperationView:
     tables = tuple(_size(pieces) for pieces in zip(*(p.state.tables for p in parts), strict=True))
-    timed = all(t.name in TIMES for t in tables)
+    timed = all(t.name in WATERMARK_TABLES for t in tables)
     keys = max(t.rows for t in tables) if timed else sum(p.keys for p in parts)
     return OperationView(replace(parts[0].state, tables=tables), keys)
 
@@ -108,14 +108,18 @@ def _count(name: str, layout: str, parts: Sequence[int]) -> int:
 
     Rows of state are in one subtask each. A table of watermarks has a row of all inputs in each
     subtask, or rows of its own shards and one more for all of them together."""
-    if name not in TIMES:
+    if name not in WATERMARK_TABLES:
         return sum(parts)
     return sum(n - 1 for n in parts if n) + 1 if layout.startswith("shard") else max(parts)
 
 
 def _table(parts: Sequence[TableView], layouts: dict[str, str], limit: int) -> TableView:
     name, tables = parts[0].name, [rows_of(p) for p in parts]
-    rows = least(tables, MIN_WATERMARK) if name in TIMES else in_order(pa.concat_tables(tables))
+    rows = (
+        merge_watermarks(tables, MIN_WATERMARK)
+        if name in WATERMARK_TABLES
+        else in_order(pa.concat_tables(tables))
+    )
     total = _count(name, layouts[name], [p.total for p in parts])
     return TableView(name, total, _stream(rows.slice(0, limit)))
 

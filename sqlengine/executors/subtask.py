@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from planner.graph.division import INCOMING, SubtaskAssignment, divide
+from planner.graph.distribution import INCOMING, SubtaskAssignment, distribute
 from planner.graph.physical import PhysicalPlan
 from sqlengine.connectors.shuffle import Shuffle
 from sqlengine.executors.epochs import EpochLog
@@ -25,14 +25,14 @@ class SubtaskContext:
     """Context of one subtask: its share of shards and buckets, its end of the shuffle, its epoch
     log and its checkpoint store."""
 
-    share: SubtaskAssignment
+    assignment: SubtaskAssignment
     shuffle: Shuffle
     log: SubtaskEpochs
     store: CheckpointStore
 
-    def of(self, plan: PhysicalPlan) -> PhysicalPlan:
-        """The plan of the subtask, from the plan of the whole graph."""
-        return divide(plan, self.share, self.shuffle.topic)
+    def distribute(self, plan: PhysicalPlan) -> PhysicalPlan:
+        """Returns the plan of the subtask, from the plan of the whole graph."""
+        return distribute(plan, self.assignment, self.shuffle.topic)
 
     def discard_before(self, stored: Position) -> None:
         """Discards what a stored checkpoint made unnecessary: epochs before it, and rows that other

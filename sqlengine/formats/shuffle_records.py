@@ -1,4 +1,4 @@
-"""The headers of records that the parts of a divided graph exchange."""
+"""The records that subtasks of a distributed graph exchange, besides the encoded batches."""
 
 from __future__ import annotations
 
@@ -8,41 +8,47 @@ import msgspec
 
 from parser.types import BYTES, INT, Schema
 
-# Rows for the sink of a part: where each parcel goes, and the parcel.
-PARCELS: Final = Schema.of(part=INT.with_nullable(False), parcel=BYTES.with_nullable(False))
+# Rows for the shuffle sink of a subtask: the receiver, and the encoded `ShuffleRecord`.
+OUTGOING_RECORDS: Final = Schema.of(
+    subtask=INT.with_nullable(False), record=BYTES.with_nullable(False)
+)
 
 
 class ShuffleRecord(msgspec.Struct, array_like=True, frozen=True):
-    """A batch in bytes on its way over a crossing."""
+    """An encoded batch, and the exchange that it passes."""
 
-    crossing: str
+    exchange_id: str
     batch: bytes
 
 
 class SenderHeader(msgspec.Struct, array_like=True, frozen=True):
-    """The sender of a record: the part, the epoch, and the version of its graph."""
+    """The sender of a record: its subtask, epoch and graph version."""
 
-    part: int
+    subtask: int
     epoch: int
     version: int
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_parcel = msgspec.msgpack.Decoder(ShuffleRecord)
-_stamp = msgspec.msgpack.Decoder(SenderHeader)
+_record_decoder = msgspec.msgpack.Decoder(ShuffleRecord)
+_header_decoder = msgspec.msgpack.Decoder(SenderHeader)
 
 
-def encode_record(parcel: ShuffleRecord) -> bytes:
-    return _encode(parcel)
+def encode_record(record: ShuffleRecord) -> bytes:
+    """Encodes a record as MessagePack."""
+    return _encode(record)
 
 
 def decode_record(data: bytes) -> ShuffleRecord:
-    return _parcel.decode(data)
+    """Decodes a record. msgspec.DecodeError if it is not one."""
+    return _record_decoder.decode(data)
 
 
-def encode_header(stamp: SenderHeader) -> bytes:
-    return _encode(stamp)
+def encode_header(header: SenderHeader) -> bytes:
+    """Encodes a header as MessagePack."""
+    return _encode(header)
 
 
 def decode_header(data: bytes) -> SenderHeader:
-    return _stamp.decode(data)
+    """Decodes a header. msgspec.DecodeError if it is not one."""
+    return _header_decoder.decode(data)

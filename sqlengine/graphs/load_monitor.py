@@ -1,11 +1,11 @@
-"""What a job costs the graph that it shares with others, measured beside the stream, and when that
-is too much."""
+"""Measures what each job costs a graph that it shares, and finds jobs that should be isolated."""
 
 from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from sqlengine.broker.errors import TopicFull
 from sqlengine.graphs.managed import ManagedGraph
@@ -13,18 +13,20 @@ from sqlengine.jobs.isolation_settings import IsolationLimits
 from sqlengine.jobs.job import Cause
 from sqlengine.operators.rules import RulesOperator
 
-# A sink is slow when so many of its commits in a minute are too long, or one of them is so many
-# times too long.
-_COMMITS, _MINUTE_S, _TIMES = 3, 60.0, 5
-# Errors and cost are those of so long; so few dead letters are no trouble.
-_WINDOW_S, _LETTERS = 10.0, 500
-# What more jobs than that share is nobody's cost.
-_SHARED_BY = 8
+LimitsOf: TypeAlias = Callable[[str], IsolationLimits]
+
+# A sink is slow if this many of its commits in _COMMIT_WINDOW_S exceed the limit, or if one of them
+# exceeds it by this factor.
+_SLOW_COMMITS, _COMMIT_WINDOW_S, _SLOW_FACTOR = 3, 60.0, 5
+# Errors and cost are measured over this window; fewer dead letters than this never count.
+_WINDOW_S, _MIN_LETTERS = 10.0, 500
+# A node of more jobs than this is charged to none of them.
+_MAX_SHARERS = 8
 
 
 @dataclass(frozen=True)
 class IsolationTrigger:
-    """A job that should not share its graph, and why, for people."""
+    """A job that should leave the graph it shares, and why, for people."""
 
     job: str
     cause: Cause
@@ -33,7 +35,7 @@ class IsolationTrigger:
 
 @dataclass(frozen=True)
 class _Reading:
-    """What a graph had counted at a moment."""
+    """The totals of a graph at a moment: rows read, dead letters and operator seconds by job."""
 
     at: float
     rows: int
@@ -43,24 +45,25 @@ class _Reading:
 
 @dataclass
 class LoadMonitor:
-    """Of one graph. `look` is called again and again; it takes what has happened in the last
-    seconds."""
+    """Measures one graph. `triggers` must be called regularly: it evaluates the last seconds."""
 
     graph: ManagedGraph
     _readings: deque[_Reading] = field(default_factory=deque)
-    _jobs: dict[str, float] = field(default_factory=dict)  # seconds so far
-    _spent: dict[str, float] = field(default_factory=dict)  # by node, when it was looked at last
+    _job_seconds: dict[str, float] = field(default_factory=dict)
+    _node_seconds: dict[str, float] = field(default_factory=dict)  # at the last reading
     _tested: dict[RulesOperator, Counter[str]] = field(default_factory=dict)
 
-    def look(
-        self, now: float, limits: Callable[[str], IsolationLimits], parts: int = 1
+    def triggers(
+        self, now: float, limits: LimitsOf, sharing_thread: int = 1
     ) -> Iterator[IsolationTrigger]:
-        """`now` by the clock of commits; `limits` of a job; `parts`: so many graphs share the
-        thread in which it runs."""
-        runner = self.graph.runner
-        self._count()
+        """Yields the jobs that should be isolated.
+
+        `now`: in s by the clock of commits; `limits`: of a job; `sharing_thread`: how many
+        subtasks share the thread in which the graph runs."""
+        progress = self.graph.runner.progress
+        self._charge_jobs()
         reading = _Reading(
-            now, runner.progress.rows_in, Counter(dict(runner.progress.letters)), dict(self._jobs)
+            now, progress.rows_in, Counter(dict(progress.letters)), dict(self._job_seconds)
         )
         self._readings.append(reading)
         yield from self._full_sinks()
@@ -69,57 +72,51 @@ class LoadMonitor:
         if now - before.at >= _WINDOW_S:
             self._readings.popleft()
             yield from self._errors(before, reading, limits)
-            yield from self._costs(before, reading, limits, parts)
+            yield from self._costs(before, reading, limits, sharing_thread)
 
     def _full_sinks(self) -> Iterator[IsolationTrigger]:
-        """Those that wait for space where others have some: not on the broker's disk, but where a
-        topic is as large as it may be. Each with its only job."""
+        """Yields the only job of each sink that waits for space of its own.
+
+        A topic waits for the disk of the broker, which all jobs share, unless the topic itself has
+        reached its maximum size."""
         sinks = self.graph.runner.executor.plan.sinks
         for name, error in self.graph.runner.outputs.sinks_without_space().items():
             table = sinks[name].sink.table if name in sinks else None
-            others = table is not None and (
+            own_space = table is not None and (
                 table.connector != "topic" or isinstance(error, TopicFull)
             )
-            if table is not None and others and len(sinks[name].jobs) == 1:
+            if table is not None and own_space and len(sinks[name].jobs) == 1:
                 (job,) = sinks[name].jobs
                 yield IsolationTrigger(
                     job, Cause.SINK, f"sink '{table.display}' waits: {error.message}"
                 )
 
-    def _slow_sinks(
-        self, now: float, limits: Callable[[str], IsolationLimits]
-    ) -> Iterator[IsolationTrigger]:
+    def _slow_sinks(self, now: float, limits: LimitsOf) -> Iterator[IsolationTrigger]:
+        """Yields the jobs of sinks whose commits took too long."""
         runner = self.graph.runner
-        recent = [c for c in list(runner.progress.commits) if now - c.at <= _MINUTE_S]
-        for name in dict.fromkeys(c.sink for c in recent):
+        recent: dict[str, list[float]] = {}
+        for commit in list(runner.progress.commits):
+            if now - commit.at <= _COMMIT_WINDOW_S:
+                recent.setdefault(commit.sink, []).append(commit.seconds)
+        for name, durations in recent.items():
             sink = runner.executor.plan.sinks.get(name)
-            for job in sorted(sink.jobs) if sink is not None else ():
-                least = limits(job).commit_s
-                slow = [c.seconds for c in recent if c.sink == name and c.seconds >= least]
-                if (
-                    sink is not None
-                    and slow
-                    and (len(slow) >= _COMMITS or max(slow) >= _TIMES * least)
-                ):
-                    table = sink.sink.table
-                    what = (
-                        f"sink '{table.display if table is not None else name}' took"
-                        f" {max(slow):.1f} s to commit"
-                    )
-                    often = (
-                        ""
-                        if len(slow) == 1
-                        else f", {len(slow)} times in a minute it took {least:g} s or more"
-                    )
-                    yield IsolationTrigger(job, Cause.SINK, what + often)
+            if sink is None:
+                continue
+            table = sink.sink.table
+            display = table.display if table is not None else name
+            for job in sorted(sink.jobs):
+                reason = _slowness(display, durations, limits(job).commit_s)
+                if reason is not None:
+                    yield IsolationTrigger(job, Cause.SINK, reason)
 
     def _errors(
-        self, before: _Reading, after: _Reading, limits: Callable[[str], IsolationLimits]
+        self, before: _Reading, after: _Reading, limits: LimitsOf
     ) -> Iterator[IsolationTrigger]:
+        """Yields the jobs with too many dead letters for the rows read."""
         rows = after.rows - before.rows
         for job, number in (after.letters - before.letters).items():
             if (
-                number >= _LETTERS
+                number >= _MIN_LETTERS
                 and job in self.graph.runner.jobs
                 and number >= limits(job).error_rate * rows
             ):
@@ -131,49 +128,51 @@ class LoadMonitor:
                 )
 
     def _costs(
-        self,
-        before: _Reading,
-        after: _Reading,
-        limits: Callable[[str], IsolationLimits],
-        parts: int,
+        self, before: _Reading, after: _Reading, limits: LimitsOf, sharing_thread: int
     ) -> Iterator[IsolationTrigger]:
+        """Yields the jobs whose operators took too much of the graph's time."""
         seconds = after.at - before.at
         for job, total in after.spent.items():
             spent = total - before.spent.get(job, 0.0)
-            if job in self.graph.runner.jobs and parts * spent >= limits(job).cost * seconds:
-                whose = "their graph's" if parts == 1 else f"one of {parts} parts that share a"
+            if job not in self.graph.runner.jobs:
+                continue
+            if sharing_thread * spent >= limits(job).cost * seconds:
+                alone = sharing_thread == 1
+                whose = "their graph's" if alone else f"one of {sharing_thread} parts that share a"
                 yield IsolationTrigger(
                     job,
                     Cause.COST,
                     f"its operators took {spent:.1f} of {seconds:.0f} s of {whose} time",
                 )
 
-    def _count(self) -> None:
-        """Adds to the jobs what the nodes have taken since."""
-        spent = dict(self.graph.executor.seconds)
-        for name, total in spent.items():
-            node = self.graph.executor.running.get(name)
-            seconds = total - self._spent.get(name, 0.0)
+    def _charge_jobs(self) -> None:
+        """Adds the seconds that nodes took since the last reading to their jobs."""
+        running = dict(self.graph.executor.running)
+        node_seconds = dict(self.graph.executor.seconds)
+        for name, total in node_seconds.items():
+            node = running.get(name)
+            seconds = total - self._node_seconds.get(name, 0.0)
             if node is None or seconds <= 0:
                 continue
             if isinstance(node.operator, RulesOperator):
-                self._share_rules(node.operator, seconds)
-            elif len(node.node.jobs) <= _SHARED_BY:
+                self._charge_rules(node.operator, seconds)
+            elif len(node.node.jobs) <= _MAX_SHARERS:
                 for job in node.node.jobs:
                     self._charge(job, seconds / len(node.node.jobs))
-        self._spent = spent
-        operators = [n.operator for n in list(self.graph.executor.running.values())]
-        running = {operator for operator in operators if isinstance(operator, RulesOperator)}
+        self._node_seconds = node_seconds
+        operators = [node.operator for node in running.values()]
+        rules = {operator for operator in operators if isinstance(operator, RulesOperator)}
         self._tested = {
-            operator: tested for operator, tested in self._tested.items() if operator in running
+            operator: tested for operator, tested in self._tested.items() if operator in rules
         }
 
     def _charge(self, job: str, seconds: float) -> None:
-        self._jobs[job] = self._jobs.get(job, 0.0) + seconds
+        self._job_seconds[job] = self._job_seconds.get(job, 0.0) + seconds
 
-    def _share_rules(self, operator: RulesOperator, seconds: float) -> None:
-        """By the rows that each rule had to be evaluated for, one by one: what an index answers
-        costs nothing to speak of."""
+    def _charge_rules(self, operator: RulesOperator, seconds: float) -> None:
+        """Splits the time of a set of rules by the rows for which each rule was evaluated.
+
+        Rows that an index excludes cost next to nothing, and are not counted."""
         tested = Counter(dict(operator.tested))
         new = tested - self._tested.get(operator, Counter())
         self._tested[operator] = tested
@@ -181,3 +180,14 @@ class LoadMonitor:
             planned = operator.compiled.plan.rules.get(rule)
             for job in planned.owners if planned is not None else ():
                 self._charge(job, seconds * rows / new.total())
+
+
+def _slowness(display: str, durations: list[float], limit_s: float) -> str | None:
+    """Returns why a sink is slow by its recent commits, in s; None if it is not."""
+    slow = [seconds for seconds in durations if seconds >= limit_s]
+    if not slow or (len(slow) < _SLOW_COMMITS and max(slow) < _SLOW_FACTOR * limit_s):
+        return None
+    reason = f"sink '{display}' took {max(slow):.1f} s to commit"
+    if len(slow) == 1:
+        return reason
+    return f"{reason}, {len(slow)} times in a minute it took {limit_s:g} s or more"

@@ -1,5 +1,4 @@
-"""The thread that runs a graph, and the door through which other threads reach it between two
-epochs."""
+"""The loop that steps a graph in its thread, and runs work of other threads between two epochs."""
 
 from __future__ import annotations
 
@@ -21,31 +20,35 @@ from sqlengine.system.threads import THREADS, Threads
 T = TypeVar("T")
 log = logging.getLogger("sqlengine.loop")
 
-# How long an idle graph sleeps before it looks for changes; data wakes it at once.
+# How long an idle graph sleeps before it checks for changes; data wakes it at once.
 IDLE_S = 0.005
-FULL_DISK_S = 0.5
-# Whoever wants something of a graph that catches up waits no longer for its rest.
-_LONGEST_REST_S = 0.1
+# Pause before a graph that found the disk full tries again.
+FULL_DISK_PAUSE_S = 0.5
+# The longest rest of a graph that catches up: calls of other threads wait for its end.
+_MAX_REST_S = 0.1
 
 
 class CatchUpScheduler:
-    """What graphs share that catch up with others: one of them reads at a time, and rests then as
-    long as it has read."""
+    """Limits the graphs that catch up with others: one of them runs at a time, and then rests for
+    as long as it ran, so that the shared graph keeps its pace."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
 
-    def take(self, step: Callable[[], bool]) -> tuple[bool, float]:
-        """Does a step when it is its turn; what the step gives, and how long to rest, in s."""
+    def run(self, step: Callable[[], bool]) -> tuple[bool, float]:
+        """Runs a step once no other graph does; returns its result, and how long to rest (s)."""
         with self._lock:
             began = time.perf_counter()
             busy = step()
-            return busy, min(time.perf_counter() - began, _LONGEST_REST_S) if busy else 0.0
+            return busy, min(time.perf_counter() - began, _MAX_REST_S) if busy else 0.0
 
 
 class GraphLoop:
-    """Steps a runner until it is stopped. `on_failure` hears of jobs at fault (from this thread; it
-    must not block). `turns`: those that it takes with others, if it does."""
+    """Steps a runner until it is stopped.
+
+    `on_failure` is called with jobs that fail and the reason (loop thread; it must not block).
+    `problem`: why the graph does not run, for people; `broken`: it does not run until it is
+    reopened; `scheduler`: set while the graph catches up with others."""
 
     def __init__(
         self,
@@ -57,27 +60,32 @@ class GraphLoop:
         self.runner = runner
         self.problem: str | None = None
         self.broken = False
-        self.turns: CatchUpScheduler | None = None
+        self.scheduler: CatchUpScheduler | None = None
         self._broker = broker
         self._on_failure = on_failure
         self._calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._stopping = threading.Event()
-        self._door = threading.Lock()
-        self._open = True
-        self._pause_s = self._tired_s = 0.0
+        self._accepting_lock = threading.Lock()
+        self._accepts_calls = True
+        self._pause_s = self._rest_s = 0.0
         self._threads = threads
         self._thread = threads.thread(f"graph-{runner.name}", self)
 
     def start(self) -> None:
+        """Starts the loop's thread."""
         self._thread.start()
 
     @property
     def running(self) -> bool:
+        """True while the loop's thread runs."""
         return self._thread.is_alive()
 
     def call(self, work: Callable[[], T], timeout: float | None = 60) -> T:
-        """Runs `work` in the graph's thread between two epochs; raises what it raises. ServiceError
-        when its turn does not come in time, and then it never comes."""
+        """Runs `work` in the graph's thread between two epochs; returns its result, or raises its
+        error.
+
+        If the loop does not run, `work` runs in the calling thread. ServiceError if it did not
+        begin within `timeout` s: then it never does."""
         future = cast("Future[T]", self._threads.promise())
 
         def run() -> None:
@@ -88,8 +96,8 @@ class GraphLoop:
             except BaseException as error:  # noqa: BLE001  handed to the caller, who raises it
                 future.set_exception(error)
 
-        with self._door:
-            running = self._open and self._thread.is_alive()
+        with self._accepting_lock:
+            running = self._accepts_calls and self._thread.is_alive()
             if running:
                 self._calls.put(run)
         if not running:
@@ -104,13 +112,13 @@ class GraphLoop:
             return future.result()
 
     def stop(self) -> None:
-        """Ends after the epoch that runs now."""
+        """Stops after the running epoch."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(60)
 
     def run(self) -> None:
-        """What its thread does until `stop`."""
+        """Steps the graph until `stop` (the loop's thread)."""
         collected = time.monotonic()
         try:
             while not self._stopping.is_set():
@@ -119,62 +127,57 @@ class GraphLoop:
                     gc.collect(1)
                     collected = time.monotonic()
                 if not busy:
-                    self._rest()
-                elif self._tired_s:
-                    self._stopping.wait(self._tired_s)
-                    self._tired_s = 0.0
+                    self._idle()
+                elif self._rest_s:
+                    self._stopping.wait(self._rest_s)
+                    self._rest_s = 0.0
         finally:
             self.shut()
 
     def shut(self) -> None:
-        """Serves those who wait for a turn, and nobody after them."""
-        with self._door:
-            self._open = False
-            self._serve()
+        """Runs the calls that wait, and accepts no more."""
+        with self._accepting_lock:
+            self._accepts_calls = False
+            self._run_calls()
 
     def turn(self) -> bool:
-        """Does what others want between two epochs, then an epoch. False when there was nothing to
-        do."""
-        self._serve()
-        if self.turns is None:
+        """Runs waiting calls, then an epoch. False if there was nothing to do."""
+        self._run_calls()
+        if self.scheduler is None:
             return self._step()
-        busy, self._tired_s = self.turns.take(self._step)
+        busy, self._rest_s = self.scheduler.run(self._step)
         return busy
 
-    def _rest(self) -> None:
+    def _idle(self) -> None:
         pause, self._pause_s = self._pause_s, 0.0
         if pause:
             self._stopping.wait(pause)
         elif self._calls.empty():
             self._broker.wait_for_data(IDLE_S)
 
-    def _serve(self) -> None:
+    def _run_calls(self) -> None:
         while not self._calls.empty():
             self._calls.get()()
 
     def _step(self) -> bool:
         if self.runner.broken:
-            return False  # until it is restarted; whoever asks for a change is told
+            return False  # until it is reopened; changes are refused
         try:
             busy = self.runner.step()
             self.problem, self.broken = None, False
             return busy
-        except (
-            ServiceError
-        ) as error:  # a full disk, as a rule: without space for output or checkpoint it waits
+        except ServiceError as error:  # a full disk, as a rule: no space for output or checkpoint
             self.broken = self.runner.broken
-            self._pause(str(error), FULL_DISK_S)
+            self._pause(str(error), FULL_DISK_PAUSE_S)
         except JobsFailed as error:
             if error.jobs != frozenset({""}):
                 self._on_failure(error.jobs, str(error))
             return False
-        except (
-            OperatorFailed
-        ) as error:  # whoever hears of it opens the graph anew, without these jobs
+        except OperatorFailed as error:  # on_failure has the graph reopened without these jobs
             self.broken = True
             self._on_failure(error.jobs, str(error))
             self._pause(str(error), 0.0)
-        except Exception as error:  # noqa: BLE001  shown by /healthz, and tried again if no epoch is half-way
+        except Exception as error:  # noqa: BLE001  shown by /healthz, retried if sound
             self.broken = True
             self._pause(f"internal error: {error!r}", 1.0)
         return False

@@ -1,7 +1,9 @@
-"""The background rebuild: many small changes leave deltas and masks behind. A few deltas are joined
-to one; once much has changed, or nothing for a while, a new set of rules is compiled. Both are done
-in a thread of their own, which gives way to the stream, and put in place of the old set, which they
-equal. What is compiled as a whole is on disk, so that the next start finds there what it needs."""
+"""Rebuilds compiled sets of rules in the background.
+
+Many small changes leave deltas and masks behind. A few deltas are joined into one; once much has
+changed, or nothing for a while, the whole set is compiled anew. Both happen in a thread of their
+own, which yields to the stream, and the result, which is equivalent, replaces the old set. A set
+that is compiled as a whole is cached on disk, where the next start finds it."""
 
 from __future__ import annotations
 
@@ -20,16 +22,18 @@ from sqlengine.system.threads import THREADS, Threads, Timer
 
 Work: TypeAlias = Callable[[RuleSet, YieldControl], RuleSet]
 
-# After so many seconds without a change; at least so many times what a rebuild takes.
-QUIET_S, QUIET_TIMES = 5.0, 20.0
-# After each part of so much CPU time the thread sleeps so many times as long, but never longer than
-# that.
-PART_S, SLEEP_TIMES, LONGEST_SLEEP_S = 0.002, 3.0, 0.1
+# A set is compiled anew after this time without a change, and at least this multiple of the time
+# that the last rebuild took.
+QUIET_S, QUIET_FACTOR = 5.0, 20.0
+# After each slice of this CPU time the thread sleeps this multiple of it, up to the maximum.
+SLICE_S, SLEEP_FACTOR, MAX_SLEEP_S = 0.002, 3.0, 0.1
 
 
 class Rebuilder:
-    """`later` hands work to the thread that makes changes: only there is a rebuilt set put in
-    place."""
+    """Rebuilds the sets of rules of one executor.
+
+    `later` submits work to the thread that makes changes: only there a rebuilt set replaces the
+    old one."""
 
     def __init__(
         self, executor: EmbeddedExecutor, later: Callable[..., object], threads: Threads = THREADS
@@ -45,8 +49,8 @@ class Rebuilder:
         self._closing = threading.Event()
 
     def look(self) -> None:
-        """Starts what needs to be rebuilt. Called from the thread that makes changes, after each of
-        them."""
+        """Starts the rebuilds that are needed. Called after each change, by the thread that makes
+        changes."""
         self._start(lambda ruleset: ruleset.needs_rebuild, RuleSet.rebuilt)
         self._start(lambda ruleset: ruleset.needs_compaction, RuleSet.compacted)
         self._quiet_at = self._threads.now() + self._quiet_s
@@ -66,11 +70,11 @@ class Rebuilder:
         self._timer = self._threads.later(seconds, self._woken)
 
     def _woken(self) -> None:
-        with suppress(RuntimeError):  # closed in this moment
-            self._later(self._settle)
+        with suppress(RuntimeError):  # the engine is being closed
+            self._later(self._rebuild_when_quiet)
 
-    def _settle(self) -> None:
-        """Rebuilds what small changes have left behind, if there were none for a while."""
+    def _rebuild_when_quiet(self) -> None:
+        """Rebuilds sets with deltas if there were no changes for a while."""
         left = self._quiet_at - self._threads.now()
         if left > 0:
             self._wait(left)
@@ -86,18 +90,20 @@ class Rebuilder:
             self._later(self._swap, name, work(before, self._pace()))
         finally:
             self._busy.discard(name)
-            self._quiet_s = max(QUIET_S, QUIET_TIMES * (time.thread_time() - begin))
+            self._quiet_s = max(QUIET_S, QUIET_FACTOR * (time.thread_time() - begin))
 
     def _pace(self) -> YieldControl:
-        """Compiling holds the interpreter's lock in pieces, and whoever waits for it waits for the
-        whole piece each time: the stream gets most of the time for itself."""
+        """Returns a function that a compilation calls often, and that sleeps in between.
+
+        Compiling holds the interpreter's lock for long stretches, for which the stream would wait
+        each time."""
         last = time.thread_time()
 
         def yield_control() -> None:
             nonlocal last
             spent = time.thread_time() - last
-            if spent >= PART_S:
-                self._closing.wait(min(SLEEP_TIMES * spent, LONGEST_SLEEP_S))
+            if spent >= SLICE_S:
+                self._closing.wait(min(SLEEP_FACTOR * spent, MAX_SLEEP_S))
                 last = time.thread_time()
 
         return yield_control
@@ -107,12 +113,12 @@ class Rebuilder:
         if node is None or not isinstance(node.operator, RulesOperator):
             return
         operator = node.operator
-        ready = operator.compiled.ruleset.rebased_onto(rebuilt)  # with what has changed since
-        # It finds what the old one does, so that no epoch needs to end for it: the next batch sees
-        # it.
+        ready = operator.compiled.ruleset.rebased_onto(rebuilt)  # with the changes made since
+        # It matches the same rows as the old set, so it may be replaced within an epoch.
         operator.compiled = replace(operator.compiled, ruleset=ready)
 
     def close(self) -> None:
+        """Stops rebuilding; waits for the rebuild that runs."""
         self._closing.set()
         if self._timer is not None:
             self._timer.cancel()

@@ -1,80 +1,41 @@
-"""A running graph with all that belongs to it: executor, runner, checkpoints, thread."""
+"""A graph that runs in this process: its executor, runner, checkpoints and thread."""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
-from typing import ClassVar, TypeAlias, TypeVar
+from dataclasses import replace
+from typing import ClassVar, TypeVar
 
 from parser.errors import ExecutionError, ServiceError, SqlError
-from planner.graph.division import WHOLE
+from planner.graph.distribution import WHOLE
 from planner.graph.merge import Graph, merge, stateful_nodes
 from planner.graph.takeover import Policy, policy_of
 from planner.logical import Scan, Sink
-from sqlengine.broker.base import Broker
-from sqlengine.config import Config
-from sqlengine.connectors.base import NO_CALLABLES, Callables, Environment, Source
-from sqlengine.executors.build import OperatorFactory
+from sqlengine.connectors.base import Environment, Source
 from sqlengine.executors.dead_letters import DeadLetterSink
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import EPOCHS, ChangeLog, EpochLog, LoggedChange, TopicEpochLog
 from sqlengine.executors.failures import OperatorFailed
 from sqlengine.executors.graph_change import GraphChange
-from sqlengine.executors.memory_limits import MemoryGuard, MemoryLimits
+from sqlengine.executors.memory_limits import MemoryGuard
 from sqlengine.executors.recovery import recovering, repeat_epochs, restore, skip_unlogged_epochs
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.storage import GraphStorage, RunnerOptions
 from sqlengine.executors.subtask import SubtaskContext
+from sqlengine.graphs.host import Faults, GraphHost, NotAligned, PlanOf
 from sqlengine.graphs.loop import GraphLoop
 from sqlengine.graphs.rebuild import Rebuilder
 from sqlengine.graphs.takeover import Takeover, take_over
 from sqlengine.jobs.planning import PlannedJob
-from sqlengine.machine import Machine
 from sqlengine.snapshots.checkpoints import Checkpoints, Position
-from sqlengine.snapshots.job_snapshot import JobSnapshot, bind, obstacles, restore_job
-from sqlengine.snapshots.rescaling import times_at_ends
-from sqlengine.state.stores import CheckpointStores
-
-# job -> version; gives the plans, or why there is none any more
-PlanOf = Callable[[Mapping[str, int]], Mapping[str, PlannedJob | SqlError]]
-# What is wrong with (job, version)
-Faults: TypeAlias = Mapping[tuple[str, int], SqlError]
+from sqlengine.snapshots.job_snapshot import JobSnapshot, bind, obstacles, restore_file_versions
+from sqlengine.snapshots.rescaling import exchange_times
 
 T = TypeVar("T")
 log = logging.getLogger("sqlengine")
-
-
-@dataclass(frozen=True)
-class GraphHost:
-    """What all graphs of an engine share. `later` hands work to the thread that makes changes;
-    `belongings` gives what a job brought from another graph, by the handover's name."""
-
-    config: Config
-    machine: Machine
-    broker: Broker
-    factory: OperatorFactory
-    stores: CheckpointStores
-    fails_on_error: Callable[[str, int], bool]  # of a job and its version
-    on_failure: Callable[[frozenset[str], str], None]
-    later: Callable[..., object]
-    memory: MemoryLimits
-    belongings: Callable[[str], JobSnapshot | None] = lambda _: None
-    callables: Callables = field(default_factory=lambda: NO_CALLABLES)
-
-
-class NotTogether(ServiceError):
-    """Jobs cannot go on in a graph that stands elsewhere than they do."""
-
-    def __init__(self, jobs: Collection[str], graph: str, reason: str) -> None:
-        others = f" and {len(jobs) - 1} others" if len(jobs) > 1 else ""
-        super().__init__(
-            f"job '{next(iter(jobs))}'{others} cannot go on in graph '{graph}' now",
-            detail=reason,
-            hint="it is tried again by itself, once both stand at the same place",
-        )
 
 
 def open_graph(
@@ -82,24 +43,25 @@ def open_graph(
     host: GraphHost,
     plan_of: PlanOf,
     without: Faults | None = None,
-    portion: SubtaskContext | None = None,
+    subtask: SubtaskContext | None = None,
 ) -> RunningGraph:
-    """The graph, recovered: without the jobs whose operators raise when recorded epochs are
+    """Opens and recovers a graph, without the jobs whose operators raise while recorded epochs are
     repeated."""
     faults = dict(without or {})
     while True:
         try:
-            return RunningGraph(name, host, plan_of, faults, portion)
+            return RunningGraph(name, host, plan_of, faults, subtask)
         except OperatorFailed as error:
             log.exception("graph %s is recovered without the jobs %s", name, sorted(error.jobs))
             faults |= dict.fromkeys(error.versions, ExecutionError(str(error)))
 
 
 class RunningGraph:
-    """One graph. It is recovered when it is made, and runs after `loop.start()`. `lost`: jobs that
-    ran and cannot be planned any more, or `without` which it is to be recovered; the others are
-    recovered without them. `portion`: it is a part of a divided graph. `divided`: its rows and its
-    state are in parts, which are elsewhere."""
+    """A graph that runs in this process, or one subtask of a distributed graph (`subtask`).
+
+    It is recovered when it is created, and runs after `loop.start()`. `lost_jobs` could not be
+    recovered: they cannot be planned any more, or are in `without`; the other jobs are recovered
+    without them."""
 
     distributed: ClassVar[bool] = False
 
@@ -109,17 +71,17 @@ class RunningGraph:
         host: GraphHost,
         plan_of: PlanOf,
         without: Faults,
-        portion: SubtaskContext | None = None,
+        subtask: SubtaskContext | None = None,
     ) -> None:
         self.name = name
+        self._host = host
+        self._plan_of = plan_of
+        self._without = without
         config, threads = host.config, host.machine.threads
         self.executor = EmbeddedExecutor(host.factory)
-        self.store = host.stores.open(name) if portion is None else portion.store
+        self.store = host.stores.open(name) if subtask is None else subtask.store
         self._writer = threads.line("checkpoint")
         self._syncs_late = config.fsync == "interval"
-        once = (
-            portion is not None or config.delivery == "exactly-once"
-        )  # parts know each other's epochs
         self.checkpoints = Checkpoints(
             self.store,
             config.checkpoint_rows,
@@ -127,43 +89,49 @@ class RunningGraph:
             self._writer,
             host.broker.sync if self._syncs_late else None,
         )
-        self.runner = GraphRunner(
-            name,
-            self.executor,
-            Environment(
-                host.broker,
-                host.machine.clock,
-                name,
-                disk=host.machine.disk,
-                callables=host.callables,
-                share=WHOLE if portion is None else portion.share,
-                once=once,
-            ),
-            GraphStorage(
-                _log(name, host, once) if portion is None else portion.log,
-                self.checkpoints,
-                DeadLetterSink(host.broker, name, lambda: self.runner.jobs),
-                None if config.fsync == "none" else lambda: host.broker.begin_offset(EPOCHS, 0),
-            ),
-            RunnerOptions(
-                lambda owner: host.fails_on_error(owner, self.runner.jobs.get(owner, 0)),
-                config.rows_per_read,
-                MemoryGuard(name, host.memory),
-            ),
-            portion,
-        )
-        self._host = host
-        self._plan_of = plan_of
-        self._without = without
+        self.runner = self._open_runner(subtask)
         self.lost_jobs: dict[str, SqlError] = {}
-        self._handovers: dict[
-            str, tuple[int, int]
-        ] = {}  # epoch and offset behind it of what took each
+        # By migration: the epoch that restored it, and the offset in the log after that epoch.
+        self._migrations: dict[str, tuple[int, int]] = {}
         self.loop = GraphLoop(self.runner, host.broker, host.on_failure, threads)
         self._recover()
         self._rebuilder = Rebuilder(self.executor, host.later, threads)
 
+    def _open_runner(self, subtask: SubtaskContext | None) -> GraphRunner:
+        host, config = self._host, self._host.config
+        # Subtasks rely on each other's epochs, so these are logged whatever is configured.
+        exactly_once = subtask is not None or config.delivery == "exactly-once"
+        environment = Environment(
+            host.broker,
+            host.machine.clock,
+            self.name,
+            disk=host.machine.disk,
+            callables=host.callables,
+            assignment=WHOLE if subtask is None else subtask.assignment,
+            once=exactly_once,
+        )
+        recovers_from_power_loss = config.fsync != "none"
+        storage = GraphStorage(
+            _epoch_log(self.name, host, exactly_once) if subtask is None else subtask.log,
+            self.checkpoints,
+            DeadLetterSink(host.broker, self.name, lambda: self.runner.jobs),
+            self._first_record if recovers_from_power_loss else None,
+        )
+        options = RunnerOptions(
+            lambda owner: host.fails_on_error(owner, self.runner.jobs.get(owner, 0)),
+            config.rows_per_read,
+            MemoryGuard(self.name, host.memory),
+        )
+        return GraphRunner(self.name, self.executor, environment, storage, options, subtask)
+
+    def _first_record(self) -> int:
+        return self._host.broker.begin_offset(EPOCHS, 0)
+
+    # ---- recovery --------------------------------------------------------------------------------
+
     def _recover(self) -> None:
+        """Restores the checkpoint and repeats the epochs since. An internal error leaves the graph
+        broken, but open: it is shown, and other graphs run."""
         try:
             position = self.checkpoints.position
             if position is not None:
@@ -198,7 +166,7 @@ class RunningGraph:
         restore(self.runner, position, change)
 
     def _plans(self, jobs: Mapping[str, int]) -> dict[str, PlannedJob]:
-        """Plans of those jobs that can still be planned."""
+        """Returns the plans of jobs; those without one are added to `lost_jobs`."""
         plans = {}
         faulty = {n: self._without[n, v] for n, v in jobs.items() if (n, v) in self._without}
         for name, plan in {**self._plan_of(jobs), **faulty}.items():
@@ -209,6 +177,8 @@ class RunningGraph:
                 self.lost_jobs[name] = plan
         return plans
 
+    # ---- changes ---------------------------------------------------------------------------------
+
     def change(
         self,
         graph: Graph,
@@ -216,7 +186,8 @@ class RunningGraph:
         jobs: Mapping[str, int],
         renamed: Mapping[str, str],
     ) -> GraphChange:
-        """Makes a change of jobs ready: those of version 0 go, the others come with their plans."""
+        """Prepares a change of jobs: those of version 0 are removed, the others are added or
+        replaced with their plans."""
         return self.plan_change(graph, plans, jobs, renamed)[0]
 
     def plan_change(
@@ -226,14 +197,14 @@ class RunningGraph:
         jobs: Mapping[str, int],
         renamed: Mapping[str, str],
     ) -> tuple[GraphChange, Takeover]:
-        """The same, with what it does to the state of the jobs."""
+        """Prepares a change as `change` does, and also returns what it does to the jobs' state."""
         changes = {n: plans[n].sinks if v else None for n, v in jobs.items()}
-        held = {new: stateful_nodes(graph, old) for new, old in renamed.items()}
+        stateful = {new: stateful_nodes(graph, old) for new, old in renamed.items()}
         policies = {
             n: policy_of(plans[n].settings) for n, v in jobs.items() if v and n not in renamed
         }
-        anew = {n for n, policy in policies.items() if policy is Policy.RESET}
-        change = self.runner.prepare(merge(graph, changes, held, anew), jobs, renamed)
+        reset = {n for n, policy in policies.items() if policy is Policy.RESET}
+        change = self.runner.prepare(merge(graph, changes, stateful, reset), jobs, renamed)
         try:
             takeover = take_over(graph, change, self.executor, policies)
         except BaseException:
@@ -242,94 +213,41 @@ class RunningGraph:
         return replace(change, inherited=takeover.inherited), takeover
 
     def prepare_logged_change(self, graph: Graph, change: LoggedChange) -> GraphChange:
-        """The change that an entry of the log tells of, made ready; without jobs that cannot be
-        planned any more."""
+        """Prepares a change that a log records, without jobs that cannot be planned any more."""
         plans = self._plans({n: v for n, v in change.jobs.items() if v})
         for name in [n for n, v in change.jobs.items() if not v]:
             self.lost_jobs.pop(name, None)
         jobs = {n: v if n in plans else 0 for n, v in change.jobs.items()}
         if change.handover and plans:
-            belongings = self._host.belongings(change.handover)
-            if belongings is not None:
-                return self._repeat_taking(graph, plans, jobs, belongings, change.handover)
-            gone = ServiceError(
+            snapshot = self._host.stored_snapshot(change.handover)
+            if snapshot is not None:
+                return self._prepare_logged_attach(graph, plans, jobs, snapshot, change.handover)
+            error = ServiceError(
                 f"what it brought to graph '{self.name}' is gone: '{change.handover}'"
             )
-            self.lost_jobs |= dict.fromkeys(plans, gone)
+            self.lost_jobs |= dict.fromkeys(plans, error)
             jobs, plans = dict.fromkeys(plans, 0), {}
-        return self.change(
-            graph, plans, jobs, {new: old for new, old in change.renamed.items() if new in plans}
-        )
+        renamed = {new: old for new, old in change.renamed.items() if new in plans}
+        return self.change(graph, plans, jobs, renamed)
 
-    def _repeat_taking(
+    def _prepare_logged_attach(
         self,
         graph: Graph,
         plans: Mapping[str, PlannedJob],
         jobs: Mapping[str, int],
-        belongings: JobSnapshot,
-        handover: str,
+        snapshot: JobSnapshot,
+        migration: str,
     ) -> GraphChange:
-        self._remember(handover)
+        self._remember(migration)
         change = self.runner.prepare(merge(graph, {n: p.sinks for n, p in plans.items()}), jobs)
-        ends = times_at_ends(belongings, change.graph, change.prepared.operators)
-        return replace(change, restored=bind(belongings, change.graph, self.runner, handover, ends))
-
-    def check_attachable(self, change: GraphChange, handover: str) -> None:
-        """NotTogether where the job that brings this does not fit in between two epochs now."""
-        belongings = self._host.belongings(handover)
-        why_not = (
-            next(obstacles(belongings, change.graph, self.runner), None)
-            if belongings is not None
-            else "it is gone"
-        )
-        if why_not is not None:
-            raise NotTogether(change.jobs, self.name, why_not)
-
-    def prepare_attach(
-        self, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int]
-    ) -> GraphChange:
-        """Makes a change ready that brings jobs from another graph; what they bring is still to
-        come."""
-        with self.runner.outputs.opener.deferring_opens():
-            return self.runner.prepare(
-                merge(self.runner.graph, {n: p.sinks for n, p in plans.items()}), jobs
-            )
-
-    def attach(self, change: GraphChange, belongings: JobSnapshot, handover: str) -> None:
-        """Puts jobs in place that come from another graph (in the graph's thread). NotTogether
-        where they do not fit between two epochs; the change is the caller's to abandon."""
-        why_not = next(obstacles(belongings, change.graph, self.runner), None)
-        if why_not is not None:
-            raise NotTogether(belongings.jobs, self.name, why_not)
-        restored = bind(belongings, change.graph, self.runner, handover)
-        versions = restore_job(belongings, change.sources, self.runner)
-        if versions is None:
-            raise NotTogether(
-                belongings.jobs, self.name, "rows are looked up in another version of a file"
-            )
-        self.runner.apply(
-            replace(change, restored=restored, starts={**restored.positions, **versions})
-        )
-        self._remember(handover)
-
-    def _remember(self, handover: str) -> None:
-        self._handovers[handover] = (self.runner.epoch, self.runner.epochs.log_offset)
-
-    def needed_migrations(self) -> set[str]:
-        """The handovers that a recovery would need: those which no checkpoint has passed, and where
-        power may be lost, and the last checkpoints with it, those that the log of epochs still
-        tells of."""
-        stored, begin = self.checkpoints.stored_epoch, self._host.broker.begin_offset(EPOCHS, 0)
-        lasting = self._host.config.fsync == "none"
-        return {
-            name
-            for name, (epoch, offset) in list(self._handovers.items())
-            if epoch > stored or not (lasting or offset <= begin)
-        }
+        times = exchange_times(snapshot, change.graph, change.prepared.operators)
+        restored = bind(snapshot, change.graph, self.runner, migration, times)
+        return replace(change, restored=restored)
 
     def switch(self, change: GraphChange, first: Callable[[], None] | None = None) -> None:
-        """Puts a prepared change in place between two epochs, and does something `first` there.
-        Raises what kept it from that; the change is abandoned then."""
+        """Applies a prepared change between two epochs, after calling `first` there.
+
+        Abandons the change and raises the error if it cannot be applied."""
 
         def work() -> None:
             if first is not None:
@@ -344,37 +262,97 @@ class RunningGraph:
             raise
         self._rebuilder.look()
 
+    # ---- migrations ------------------------------------------------------------------------------
+
+    def check_attachable(self, change: GraphChange, migration: str) -> None:
+        """NotAligned if the jobs of a migration cannot be attached between two epochs now."""
+        snapshot = self._host.stored_snapshot(migration)
+        obstacle = (
+            next(obstacles(snapshot, change.graph, self.runner), None)
+            if snapshot is not None
+            else "it is gone"
+        )
+        if obstacle is not None:
+            raise NotAligned(change.jobs, self.name, obstacle)
+
+    def prepare_attach(
+        self, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int]
+    ) -> GraphChange:
+        """Prepares a change that attaches jobs from another graph, before their snapshot exists."""
+        with self.runner.outputs.opener.deferring_opens():
+            return self.runner.prepare(
+                merge(self.runner.graph, {n: p.sinks for n, p in plans.items()}), jobs
+            )
+
+    def attach(self, change: GraphChange, snapshot: JobSnapshot, migration: str) -> None:
+        """Applies a change that attaches jobs with their snapshot (graph thread).
+
+        NotAligned if their positions or watermarks differ; the caller must abandon the change."""
+        obstacle = next(obstacles(snapshot, change.graph, self.runner), None)
+        if obstacle is not None:
+            raise NotAligned(snapshot.jobs, self.name, obstacle)
+        restored = bind(snapshot, change.graph, self.runner, migration)
+        lookups = restore_file_versions(snapshot, change.sources, self.runner)
+        if lookups is None:
+            raise NotAligned(
+                snapshot.jobs, self.name, "rows are looked up in another version of a file"
+            )
+        starts = {**restored.positions, **lookups}
+        self.runner.apply(replace(change, restored=restored, starts=starts))
+        self._remember(migration)
+
+    def _remember(self, migration: str) -> None:
+        self._migrations[migration] = (self.runner.epoch, self.runner.epochs.log_offset)
+
+    def needed_migrations(self) -> set[str]:
+        """Returns the names of the stored migrations that a recovery would read again.
+
+        These are later than the last checkpoint. If power may be lost, and the last checkpoints
+        with it, all migrations in the epoch log are needed."""
+        stored, begin = self.checkpoints.stored_epoch, self._first_record()
+        recovers_from_power_loss = self._host.config.fsync != "none"
+        return {
+            name
+            for name, (epoch, offset) in list(self._migrations.items())
+            if epoch > stored or (recovers_from_power_loss and offset > begin)
+        }
+
+    # ---- what the engine asks --------------------------------------------------------------------
+
     def rows_by_job(self) -> Counter[str]:
-        """Rows that each job has given to sinks since the graph was opened."""
+        """Returns the rows that each job has emitted to sinks since the graph was opened."""
         return self.executor.rows_by_job()
 
     def why_unsupported(self, plans: Iterable[Sink]) -> str | None:
-        """Why such statements cannot run in this graph; None where they can."""
+        """Returns None: every statement can run in this process."""
         return None
 
     def read_positions(self, scan: str) -> Mapping[str, int] | None:
-        """How far a source is read, by shard; None where the graph does not read it."""
+        """Returns the next offset of a source by shard; None if the graph does not read it."""
         running = self.runner.inputs.running.get(scan)
         return None if running is None else dict(running.positions)
 
     def has_passed_start(self, scan: Scan, source: Source) -> bool:
-        """Whether it is behind the place where a new job would begin in a source that it reads."""
+        """True if the graph has read past the offsets at which a new job would start."""
         positions = dict(self.runner.inputs.running[scan.digest].positions)
         return any(positions.values()) and any(
-            source.start(shard) < at for shard, at in positions.items()
+            source.start(shard) < offset for shard, offset in positions.items()
         )
 
     def call(self, work: Callable[[], T], timeout: float | None = 60) -> T:
-        """Does it in the graph's thread between two epochs, as `loop.call`. An operator that fails
-        costs its jobs."""
+        """Runs `work` in the graph's thread between two epochs, as `GraphLoop.call` does.
+
+        If an operator raises in it, its jobs fail, with ExecutionError."""
         try:
             return self.loop.call(work, timeout)
         except OperatorFailed as error:
             self._host.on_failure(error.jobs, str(error))
             raise ExecutionError(str(error)) from error
 
+    # ---- the end ---------------------------------------------------------------------------------
+
     def close(self) -> None:
-        """Ends the epoch that runs, writes a checkpoint."""
+        """Ends the running epoch and writes a checkpoint."""
         self._rebuilder.close()
         self.loop.stop()
         try:
@@ -383,12 +361,11 @@ class RunningGraph:
             self._shut()
 
     def abandon(self) -> None:
-        """The same without a checkpoint."""
+        """Closes the graph without a checkpoint."""
         self._rebuilder.close()
         self.loop.stop()
-        with suppress(
-            ServiceError
-        ):  # of a checkpoint on its way, refused where the part is somebody else's by now
+        # The checkpoint that is being written is refused if the subtask has another owner by now.
+        with suppress(ServiceError):
             self._shut()
 
     def _shut(self) -> None:
@@ -398,5 +375,5 @@ class RunningGraph:
                 stack.callback(close)
 
 
-def _log(name: str, host: GraphHost, once: bool) -> EpochLog:
-    return TopicEpochLog(host.broker, name) if once else ChangeLog(host.broker, name)
+def _epoch_log(name: str, host: GraphHost, exactly_once: bool) -> EpochLog:
+    return TopicEpochLog(host.broker, name) if exactly_once else ChangeLog(host.broker, name)

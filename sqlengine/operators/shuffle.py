@@ -1,8 +1,8 @@
-"""Both ends of the shuffle between the subtasks of a distributed graph.
+"""Both ends of an exchange between the subtasks of a distributed graph.
 
-Shuffle records carry encoded batches: rows with their kinds and with the watermarks before and
-after them.
-"""
+An exchange carries encoded batches: rows with their change kinds and watermarks. As Flink's
+KeyGroupStreamPartitioner, the sender chooses the subtask that owns the key's bucket, and
+broadcasts watermarks; the receiver combines the watermarks of all subtasks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from planner.logical import LOCAL, REMOTE, ShuffleIn, ShuffleOut, ShuffleScan
 from planner.logical.shuffle import KEY
 from sqlengine.batch import MIN_WATERMARK, Batch, IntArray, concat, joined_steps, merge_runs
 from sqlengine.formats.shuffle_records import (
-    PARCELS,
+    OUTGOING_RECORDS,
     SenderHeader,
     ShuffleRecord,
     decode_header,
@@ -38,11 +38,10 @@ _NUMBER = BIGINT.with_nullable(False)
 _SALT: Final = 0x9E3779B97F4A7C15
 
 
-class _LastSent:
-    """The watermark and idleness that were sent last.
+class _SentWatermark:
+    """The last watermark that was sent to all subtasks.
 
-    State: table `told`, one row, which belongs to no bucket.
-    """
+    State: table `told`, one row, which belongs to no bucket."""
 
     def __init__(self, context: Context) -> None:
         keys = Schema.of(what=INT)
@@ -54,7 +53,7 @@ class _LastSent:
             self._write(MIN_WATERMARK, False)
 
     def advance(self, watermark: int, idle: bool) -> bool:
-        """Returns True if the watermark advanced or the idleness changed, and records both."""
+        """Records the watermark (ms) and idleness to send; False if both were sent before."""
         columns, slot = self._table.columns, self._slots[0]
         if watermark <= columns["watermark"][slot] and bool(columns["idle"][slot]) == idle:
             return False
@@ -68,13 +67,12 @@ class _LastSent:
 
 
 class ShuffleOutOperator:
-    """Partitions rows by subtask: emits shuffle records for the sink (REMOTE), and the subtask's
-    own rows as they are (LOCAL).
+    """Partitions rows by the subtask that owns their bucket.
 
-    Own rows have the subtask as their origin. Subtasks without rows in a batch get a tick where the
-    watermark advanced. State: `_LastSent`. Counters: `rows_shuffled`, `parcels`, and
-    `ticks_shuffled` for records without rows.
-    """
+    Port REMOTE emits encoded records for the shuffle sink, port LOCAL the rows of this subtask,
+    with it as their origin. A subtask without rows of a batch still gets a tick if the watermark
+    has advanced. Metrics: `rows_shuffled`, `parcels` (records), `ticks_shuffled` (records without
+    rows)."""
 
     def __init__(self, node: ShuffleOut, encode: Encode) -> None:
         self._node = node
@@ -82,53 +80,55 @@ class ShuffleOutOperator:
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
-        self._last_sent = _LastSent(context)
+        self._sent_watermark = _SentWatermark(context)
 
     def process(self, port: int, batch: Batch) -> Output:
-        return self._send(batch, self._last_sent.advance(batch.watermark, batch.idle))
+        return self._send(batch, self._sent_watermark.advance(batch.watermark, batch.idle))
 
     def process_many(self, parts: Sequence[tuple[int, Batch]]) -> Output:
-        """Sends the batches of one epoch together."""
-        timed = [(b, self._last_sent.advance(b.watermark, b.idle)) for _, b in parts]
-        advanced = any(changed for _, changed in timed)
+        """Sends the batches of one epoch together, as few large records."""
+        batches = [(b, self._sent_watermark.advance(b.watermark, b.idle)) for _, b in parts]
+        advanced = any(is_new for _, is_new in batches)
         return [
-            out
-            for b in merge_runs([b for b, changed in timed if b.num_rows or changed])
-            for out in self._send(b, advanced)
+            output
+            for batch in merge_runs([b for b, is_new in batches if b.num_rows or is_new])
+            for output in self._send(batch, advanced)
         ]
 
     def _send(self, batch: Batch, advanced: bool) -> Output:
         if not batch.num_rows and not advanced:
             return []
-        names = tuple(n for n in self._node.columns.names if n in batch.schema)
-        owners = self._owners(batch)
-        rows = batch.with_columns(batch.schema.select(names), [batch.column(n) for n in names])
-        watermarks = [
-            batch.steps,
-            None if batch.row_watermarks is None else np.unique(batch.row_watermarks),
-        ]
-        rest = replace(rows, offsets=None, origin="", proctime=0, steps=joined_steps(watermarks))
-        shares = ((part, np.flatnonzero(owners == part)) for part in range(self._node.parts))
-        batches = {
-            part: self._share(rest, indices, batch)
-            for part, indices in shares
-            if len(indices) or advanced
-        }
-        local = batches.pop(self._node.index, None)
-        parcels = [
-            encode_record(ShuffleRecord(self._node.crossing, self._encode(b)))
-            for b in batches.values()
+        by_subtask = self._partition(batch, advanced)
+        local = by_subtask.pop(self._node.index, None)
+        records = [
+            encode_record(ShuffleRecord(self._node.exchange_id, self._encode(b)))
+            for b in by_subtask.values()
         ]
         self._counters["rows_shuffled"] += batch.num_rows
-        self._counters["parcels"] += len(batches)
-        self._counters["ticks_shuffled"] += sum(not b.num_rows for b in batches.values())
-        columns = (pa.array(list(batches), pa.int32()), pa.array(parcels, pa.binary()))
-        output: Output = [(REMOTE, Batch(PARCELS, columns, len(parcels), batch.proctime))]
+        self._counters["parcels"] += len(by_subtask)
+        self._counters["ticks_shuffled"] += sum(not b.num_rows for b in by_subtask.values())
+        columns = (pa.array(list(by_subtask), pa.int32()), pa.array(records, pa.binary()))
+        output: Output = [(REMOTE, Batch(OUTGOING_RECORDS, columns, len(records), batch.proctime))]
         if local is not None:
-            output.append(
-                (LOCAL, replace(local, origin=str(self._node.index), proctime=batch.proctime))
-            )
+            origin = str(self._node.index)
+            output.append((LOCAL, replace(local, origin=origin, proctime=batch.proctime)))
         return output
+
+    def _partition(self, batch: Batch, advanced: bool) -> dict[int, Batch]:
+        """Returns the rows for each subtask; for all of them if the watermark has advanced."""
+        names = tuple(n for n in self._node.columns.names if n in batch.schema)
+        rows = batch.with_columns(batch.schema.select(names), [batch.column(n) for n in names])
+        # A subtask gets few of the rows, but all watermarks before them: as steps.
+        row_watermarks = batch.row_watermarks
+        steps = [batch.steps, None if row_watermarks is None else np.unique(row_watermarks)]
+        rows = replace(rows, offsets=None, origin="", proctime=0, steps=joined_steps(steps))
+        owners = self._owners(batch)
+        by_subtask = {}
+        for subtask in range(self._node.parallelism):
+            indices = np.flatnonzero(owners == subtask)
+            if len(indices) or advanced:
+                by_subtask[subtask] = _take(rows, indices, batch)
+        return by_subtask
 
     def _owners(self, batch: Batch) -> IntArray:
         """Returns the subtask that each row goes to."""
@@ -138,116 +138,109 @@ class ShuffleOutOperator:
         buckets = buckets_of(
             [batch.schema.type(k) for k in keys], [batch.column(k) for k in keys], batch.num_rows
         )
-        # Subtask p owns a contiguous range of buckets, as key groups are ranges in Flink.
-        owners: IntArray = buckets.astype(np.int64) * self._node.parts // BUCKETS
+        owners: IntArray = buckets.astype(np.int64) * self._node.parallelism // BUCKETS
         return owners
-
-    def _share(self, rows: Batch, indices: IntArray, whole: Batch) -> Batch:
-        if len(indices) == whole.num_rows:
-            return replace(rows, steps=whole.steps)
-        return replace(rows.take(indices), watermark=whole.watermark)
 
     def close(self) -> None: ...
 
 
-class ShuffleScanOperator:
-    """Decodes shuffle records: each batch leaves by the port of its exchange, with the sending
-    subtask as its origin.
+def _take(rows: Batch, indices: IntArray, whole: Batch) -> Batch:
+    if len(indices) == whole.num_rows:
+        return replace(rows, steps=whole.steps)
+    return replace(rows.take(indices), watermark=whole.watermark)
 
-    Records of exchanges that no longer exist are dropped (`parcels_dropped`). State: the last epoch
-    of each sender, and the exchanges that took over others.
-    """
+
+class ShuffleScanOperator:
+    """Decodes records: each batch leaves by the port of its exchange, with its sender as origin.
+
+    Records of exchanges that no longer exist are dropped (metric `parcels_dropped`)."""
 
     def __init__(self, node: ShuffleScan, decode: Decode) -> None:
-        self._ports: Mapping[str, int] = {c: port for port, c in enumerate(node.crossings)}
+        self._ports: Mapping[str, int] = {e: port for port, e in enumerate(node.exchange_ids)}
         self._decode = decode
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
-        self._sender_epochs = _SenderEpochs(context)
-        self._successors = _Successors(context)
+        self._senders = _Senders(context)
+        self._successors = _ExchangeSuccessors(context)
 
     def on_state_takeover(self, nodes: Mapping[str, str], version: int) -> None:
-        """Registers exchanges whose nodes took over state: records sent to the old ones before, and
-        read later, go to the new ones too."""
-        for crossing in self._ports:
-            node, port = crossing.rsplit(".", 1)
+        """See `StateSuccessor`. Rows in flight to an operation whose state was taken over, sent
+        before `version`, go to its successor."""
+        for exchange_id in self._ports:
+            node, port = exchange_id.rsplit(".", 1)
             if node in nodes:
-                self._successors.add(f"{nodes[node]}.{port}", crossing, version)
+                self._successors.add(f"{nodes[node]}.{port}", exchange_id, version)
 
     def process(self, port: int, batch: Batch) -> Output:
         if not batch.num_rows:
             tick = Batch(Schema(()), (), 0, batch.proctime)
             return [(to, tick) for to in self._ports.values()]
         output: Output = []
-        keys, records, offsets = (
+        keys, values, offsets = (
             batch.column(n).to_pylist() for n in (METADATA_PREFIX + KEY, RECORD, OFFSET)
         )
         headers = {key: decode_header(key) for key in dict.fromkeys(keys)}
-        self._sender_epochs.check(headers.values())
-        for key, record, offset in zip(keys, records, offsets, strict=True):
-            header, shuffled = headers[key], decode_record(record)
-            ports = [
-                self._ports[c]
-                for c in self._successors.of(shuffled.crossing, header.version)
-                if c in self._ports
-            ]
+        self._senders.check(headers.values())
+        for key, value, offset in zip(keys, values, offsets, strict=True):
+            header, record = headers[key], decode_record(value)
+            ports = self._ports_of(record.exchange_id, header.version)
             if not ports:
                 self._counters["parcels_dropped"] += 1
                 continue
-            received = self._decode(shuffled.batch)
-            # All records of a batch have its seed: mixed with the offset, subtasks differ.
-            seed = received.seed ^ batch.seed ^ ((offset * _SALT) & 0x7FFFFFFFFFFFFFFF)
-            received = replace(
-                received, origin=str(header.part), proctime=batch.proctime, seed=seed
-            )
-            output += [(to, received) for to in ports]
+            rows = self._decode(record.batch)
+            # Records of one batch share its seed: the offset makes random values differ.
+            seed = rows.seed ^ batch.seed ^ ((offset * _SALT) & 0x7FFFFFFFFFFFFFFF)
+            rows = replace(rows, origin=str(header.subtask), proctime=batch.proctime, seed=seed)
+            output += [(to, rows) for to in ports]
         return output
+
+    def _ports_of(self, exchange_id: str, version: int) -> list[int]:
+        receivers = self._successors.of(exchange_id, version)
+        return [self._ports[receiver] for receiver in receivers if receiver in self._ports]
 
     def close(self) -> None: ...
 
 
-class _SenderEpochs:
-    """The last epoch received from each subtask; epochs only ascend.
+class _Senders:
+    """The last epoch received from each subtask, which must not decrease.
 
-    State: table `senders`, subtask -> epoch; belongs to no bucket.
-    """
+    State: table `senders`, subtask -> epoch; the rows belong to no bucket."""
 
     def __init__(self, context: Context) -> None:
         self._table: KeyedTable = context.table(
             "senders", Schema.of(part=INT), Schema.of(epoch=_NUMBER), None
         )
         rows = self._table.live()
-        parts = self._table.key_arrays(rows)[0].to_pylist()
-        self._known: dict[int, int] = dict(
-            zip(parts, self._table.columns["epoch"][rows].tolist(), strict=True)
+        subtasks = self._table.key_arrays(rows)[0].to_pylist()
+        self._epochs: dict[int, int] = dict(
+            zip(subtasks, self._table.columns["epoch"][rows].tolist(), strict=True)
         )
-        self._slots: dict[int, int] = dict(zip(parts, rows.tolist(), strict=True))
+        self._slots: dict[int, int] = dict(zip(subtasks, rows.tolist(), strict=True))
 
     def check(self, headers: Iterable[SenderHeader]) -> None:
-        """Records the epochs of these headers. ValueError if a sender's epoch falls."""
+        """Records the epochs of a batch. ValueError if one comes before a later one."""
         received: dict[int, int] = {}
         for header in headers:
-            known = received.get(header.part, self._known.get(header.part, -1))
-            if header.epoch < known:
+            last = received.get(header.subtask, self._epochs.get(header.subtask, -1))
+            if header.epoch < last:
                 raise ValueError(
-                    f"part {header.part} sent epoch {header.epoch} behind its epoch {known}"
+                    f"part {header.subtask} sent epoch {header.epoch} behind its epoch {last}"
                 )
-            received[header.part] = header.epoch
-        for part in received.keys() - self._slots.keys():
-            self._slots[part] = int(self._table.slots_for([pa.array([part], pa.int32())], 1)[0][0])
-        slots = np.array([self._slots[part] for part in received], np.int64)
+            received[header.subtask] = header.epoch
+        for subtask in received.keys() - self._slots.keys():
+            key = pa.array([subtask], pa.int32())
+            self._slots[subtask] = int(self._table.slots_for([key], 1)[0][0])
+        slots = np.array([self._slots[subtask] for subtask in received], np.int64)
         self._table.columns["epoch"][slots] = list(received.values())
         self._table.mark(slots)
-        self._known |= received
+        self._epochs |= received
 
 
-class _Successors:
-    """Exchanges that receive the records sent to another exchange before a version of the graph.
+class _ExchangeSuccessors:
+    """The exchanges that receive what was sent to another one before a version of the graph.
 
-    State: table `heirs`, (old exchange, new exchange) -> version of the graph; belongs to no
-    bucket.
-    """
+    State: table `heirs`, (exchange, successor) -> version; the rows belong to no bucket."""
 
     def __init__(self, context: Context) -> None:
         keys = Schema.of(crossing=STRING, heir=STRING)
@@ -262,55 +255,55 @@ class _Successors:
             self._known.setdefault(old, []).append((new, version))
 
     def add(self, old: str, new: str, version: int) -> None:
+        """Records that `new` receives what was sent to `old` before `version`."""
         slots, _ = self._table.slots_for([pa.array([old]), pa.array([new])], 1)
         self._table.columns["version"][slots] = version
         self._table.mark(slots)
         self._known.setdefault(old, []).append((new, version))
 
-    def of(self, crossing: str, version: int) -> list[str]:
-        """Returns the exchange itself, and all exchanges that took it over after the version of the
-        sender."""
-        exchanges = [crossing]
-        for new, since in self._known.get(crossing, ()):
+    def of(self, exchange_id: str, version: int) -> list[str]:
+        """Returns the exchange itself and, for rows sent at `version`, its successors and
+        theirs."""
+        receivers = [exchange_id]
+        for new, since in self._known.get(exchange_id, ()):
             if version < since:
-                exchanges += self.of(new, version)
-        return exchanges
+                receivers += self.of(new, version)
+        return receivers
 
 
 @dataclass
 class ShuffleInOperator:
     """Combines the watermarks of all subtasks: rows leave with the least of them.
 
-    Every subtask holds the watermark back until it has sent one of its own. State: `PortTimes`, by
-    subtask.
-    """
+    A subtask that has not sent any watermark yet holds the combined one back."""
 
     node: ShuffleIn
 
     def open(self, context: Context) -> None:
-        self._times = PortTimes(context, self.node.parts)
+        self._times = PortTimes(context, self.node.parallelism)
 
     def process(self, port: int, batch: Batch) -> Output:
-        return [(0, part) for part in _in_time(self._aligned(batch))]
+        return [(0, output) for output in _with_leading_tick(self._aligned(batch))]
 
     def process_many(self, parts: Sequence[tuple[int, Batch]]) -> Output:
-        """Concatenates the batches of several subtasks, or of one in several epochs: one large
-        batch is cheaper than many small ones."""
-        aligned = [self._aligned(batch) for _, batch in parts]
-        rows = [b for b in aligned[:-1] if b.num_rows]
-        if any(b.schema != aligned[-1].schema for b in rows):
-            return [(0, part) for batch in aligned for part in _in_time(batch)]
+        """Emits the batches of several senders or epochs as one: an operation takes less time for
+        one batch of many rows than for many of few."""
+        batches = [self._aligned(batch) for _, batch in parts]
+        last = batches[-1]
+        rows = [b for b in batches[:-1] if b.num_rows]
+        if any(b.schema != last.schema for b in rows):
+            return [(0, output) for batch in batches for output in _with_leading_tick(batch)]
         steps = joined_steps(
-            [np.array([b.watermark for b in aligned]), *(b.steps for b in aligned)]
+            [np.array([b.watermark for b in batches]), *(b.steps for b in batches)]
         )
-        merged = replace(concat([*rows, aligned[-1]]), since=aligned[0].since, steps=steps)
-        return [(0, part) for part in _in_time(merged)]
+        whole = replace(concat([*rows, last]), since=batches[0].since, steps=steps)
+        return [(0, output) for output in _with_leading_tick(whole)]
 
     def close(self) -> None: ...
 
     def _aligned(self, batch: Batch) -> Batch:
-        """Returns the batch with the combined watermark; a tick of this subtask itself has no
-        origin."""
+        """Returns the batch with the combined watermark. A batch without an origin is a tick of
+        this subtask itself."""
         if batch.origin:
             return replace(self._times.advance(int(batch.origin), batch), origin="")
         reached = self._times.reached
@@ -318,9 +311,9 @@ class ShuffleInOperator:
         return replace(tick, watermark=reached, since=reached, idle=self._times.idle)
 
 
-def _in_time(batch: Batch) -> list[Batch]:
-    """Splits off a tick where the watermark advanced before the first row, because of rows of other
-    subtasks."""
+def _with_leading_tick(batch: Batch) -> list[Batch]:
+    """Emits a tick before a batch whose first row has a later watermark than the one before it:
+    the rows that advanced it are in other subtasks."""
     first = int(batch.watermarks()[0]) if batch.num_rows else batch.since
     if first <= batch.since:
         return [batch]

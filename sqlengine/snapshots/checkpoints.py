@@ -1,5 +1,4 @@
-"""When a graph's checkpoint is made, what it says besides the tables, and what was restored from
-the last one."""
+"""Schedules the checkpoints of a graph, and gives the last one for recovery."""
 
 from __future__ import annotations
 
@@ -17,8 +16,8 @@ from sqlengine.state.table import KeyedTable
 from sqlengine.system.format_numbers import check_number
 
 POSITION_FORMAT = 3
-# What operators keep in their tables: raised by one with every change of it
-# (`tests/state/test_layouts.py` tells when).
+# The version of the layouts of operators' tables: raised by one with every change of a layout
+# (`tests/state/test_layouts.py` fails then).
 LAYOUT = 6
 
 
@@ -51,9 +50,11 @@ class Position(msgspec.Struct, frozen=True):
 
 
 class Checkpoints:
-    """The checkpoints of one graph: the next one is due after `rows` changed rows, or `ms` after
-    the last when anything has happened since. `position` and `restored` are what the store held
-    when this was made. `before` puts on disk what a checkpoint builds on."""
+    """The checkpoints of one graph.
+
+    The next one is due after `rows` changed rows, or `ms` after the last if there was an epoch
+    since. `position` and `restored` are the metadata and the tables of the checkpoint that the
+    store had at first. `before` is called before each one, to sync what it depends on."""
 
     def __init__(
         self,
@@ -75,53 +76,54 @@ class Checkpoints:
         self.counters = self._writer.counters
 
     def adopt(self, tables: Mapping[str, KeyedTable]) -> None:
-        """The tables are now what the store holds: the next checkpoint writes only what changes
-        from here on."""
+        """Declares that the tables equal those of the store: the next checkpoint writes only what
+        changes from here on."""
         if self.position is not None:
             self._writer.adopt(msgspec.to_builtins(self.position), tables)
-        for name in (
-            self.restored.keys() - tables.keys()
-        ):  # the process died before it could forget them
+        # The process died before it could drop tables of nodes that were removed.
+        for name in self.restored.keys() - tables.keys():
             self._store.drop(name)
         self.restored = {}
 
     @property
     def stored(self) -> Position | None:
-        """Where the last checkpoint stood that is in the store."""
+        """The metadata of the last checkpoint in the store; None if there is none."""
         stored = self._writer.stored
         return None if stored is None else msgspec.convert(stored, Position)
 
     @property
     def stored_epoch(self) -> int:
-        """Of the last checkpoint that is in the store; 0 where there is none."""
+        """The epoch of the last checkpoint in the store; 0 if there is none."""
         stored = self.stored
         return 0 if stored is None else stored.epoch
 
     @property
     def stored_version(self) -> int:
-        """Of the graph, in the last checkpoint that is in the store; 0 where there is none."""
+        """The graph version of the last checkpoint in the store; 0 if there is none."""
         stored = self._writer.stored
         return 0 if stored is None else int(str(stored["version"]))
 
     def due(self, epoch: int, tables: Mapping[str, KeyedTable], now_ms: int) -> bool:
+        """True if a checkpoint is to be started now."""
         if not self._writer.finished() or epoch <= self._epoch:
             return False
         return now_ms - self._last >= self._ms or self._writer.changed_rows(tables) >= self._rows
 
     def begin(self, position: Position, tables: Mapping[str, KeyedTable], now_ms: int) -> None:
-        """Copies what changed and starts to write it; nothing happens while the last one is still
-        being written."""
+        """Copies what changed and starts to write it, unless the last one is still being
+        written."""
         if self._writer.begin(msgspec.to_builtins(position), tables):
             self._last, self._epoch = now_ms, position.epoch
 
     def finish(self, position: Position, tables: Mapping[str, KeyedTable], now_ms: int) -> None:
-        """A checkpoint that is in the store when this returns."""
-        with suppress(ServiceError):  # of the one before: what it did not write is part of this one
+        """Makes a checkpoint, which is in the store when this returns."""
+        with suppress(ServiceError):  # the last one failed: this one includes its changes
             self._writer.wait()
         self.begin(position, tables, now_ms)
         self._writer.wait()
 
     def close(self) -> None:
+        """Waits for a checkpoint that is being written, and closes the store."""
         try:
             self._writer.wait()
         finally:
@@ -129,8 +131,8 @@ class Checkpoints:
 
 
 def _position(loaded: Loaded) -> Position:
-    """What a checkpoint says. ServiceError for one of another format, or of operators that keep
-    other state."""
+    """Decodes the metadata of a checkpoint. ServiceError for one of another format, or with other
+    layouts of tables."""
     for what, number in {"format": POSITION_FORMAT, "layout": LAYOUT}.items():
         check_number(loaded.position.get(what), number, "a checkpoint", what)
     return msgspec.convert(loaded.position, Position)

@@ -1,6 +1,8 @@
-"""What jobs take along from one graph to another: its tables, how far its sources are read, and
-which of its constant rows have come. Everything is known by what it computes and not by its node:
-nodes have other names in another graph."""
+"""The snapshot of jobs that move from one graph to another.
+
+It holds their state, the positions of their sources, and which of their constant rows were emitted.
+Operations are identified by the digest of what they compute and not by their nodes: the same
+operation is another node in another graph."""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from planner.graph.division import INCOMING
+from planner.graph.distribution import INCOMING
 from planner.graph.merge import Graph, GraphNode
 from planner.graph.physical import lower
 from planner.graph.takeover import name_of
@@ -24,15 +26,18 @@ from sqlengine.executors.sources import RunningSource
 from sqlengine.operators.ports import WATERMARKS
 from sqlengine.state.table import BUCKET, SEQUENCE, KeyedTable
 
-# The column of versions that has the lines.
+# The column of a file version that has its lines.
 LINE: Final = "line"
-# Columns that say when something came, by the clock of the graph that it came to.
-_BY_THE_CLOCK = frozenset({SEQUENCE, BUCKET, "active"})
+# Columns whose values depend on the clock or the order of arrival in one graph.
+_LOCAL_COLUMNS: Final = frozenset({SEQUENCE, BUCKET, "active"})
+
+# A table of an operation: the operation's digest, and the name of the table.
+TableKey = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class SourceAt:
-    """How far a source is read, by shard, and whether that is its end."""
+class SourcePosition:
+    """The next offset of a source by shard, and whether the source has ended."""
 
     positions: dict[str, int]
     ended: bool
@@ -40,144 +45,165 @@ class SourceAt:
 
 @dataclass(frozen=True)
 class JobSnapshot:
-    """Those of jobs (with their versions) behind an epoch of the graph that they leave. `sources`
-    by the digests of their scans; `given`: the digests of constant rows that have come; `tables` by
-    the digest of their operation and their name; `unsent`: what its sinks had no space for, in the
-    order of epochs; `versions`: the lines that were read of files in which rows are looked up, by
-    the digests of their scans: each graph counts them in its own way."""
+    """State and positions of jobs (with their versions) after an epoch of the graph they leave.
+
+    `sources`: by the digest of the scan; `emitted_values`: the digests of constant rows that were
+    emitted; `tables`: the state; `pending_commits`: output for which their sinks had no space, in
+    the order of epochs; `file_versions`: by the digest of the scan, the lines last read of a file
+    in which rows are looked up, as each graph numbers versions in its own way."""
 
     jobs: dict[str, int]
     graph: str
     epoch: int
-    sources: dict[str, SourceAt]
-    given: list[str]
-    tables: Mapping[tuple[str, str], pa.Table]
-    unsent: tuple[PendingCommit, ...] = ()
-    versions: Mapping[str, pa.Table] = field(default_factory=dict)
+    sources: dict[str, SourcePosition]
+    emitted_values: list[str]
+    tables: Mapping[TableKey, pa.Table]
+    pending_commits: tuple[PendingCommit, ...] = ()
+    file_versions: Mapping[str, pa.Table] = field(default_factory=dict)
 
     @property
     def job(self) -> str:
-        """Of one job: its name."""
+        """The name of the job, if there is exactly one."""
         (name,) = self.jobs
         return name
 
     def nodes(self, graph: Graph) -> list[GraphNode]:
-        """Those of the jobs in a graph that has them, inputs before those that read them."""
+        """Returns the nodes of the jobs in a graph that has them, inputs first."""
         return nodes_of(graph, self.jobs)
 
 
 def nodes_of(graph: Graph, jobs: Iterable[str]) -> list[GraphNode]:
-    """The nodes of some jobs, each once, inputs before those that read them."""
+    """Returns the nodes of some jobs, each once, inputs first."""
     return [
         graph.nodes[name]
         for name in dict.fromkeys(name for job in jobs for name in graph.jobs[job])
     ]
 
 
-def snapshot(runner: GraphRunner, *jobs: str) -> JobSnapshot:
-    """What jobs would take along now, as copies (in the graph's thread). TryAgain where rows cannot
-    leave, and are not theirs alone."""
-    unsent = runner.pending_commits(jobs)
+def capture(runner: GraphRunner, *jobs: str) -> JobSnapshot:
+    """Copies the present state of jobs into a snapshot (graph thread).
+
+    TryAgain if output that other jobs share has no space in a sink."""
+    pending_commits = runner.pending_commits(jobs)
     nodes = nodes_of(runner.graph, jobs)
     scans = {n.plan.digest: runner.inputs.running[n.id] for n in nodes if isinstance(n.plan, Scan)}
-    unstarted = runner.inputs.unstarted
+    values = [n for n in nodes if isinstance(n.plan, Values)]
     return JobSnapshot(
-        {job: runner.jobs[job] for job in jobs},
-        runner.name,
-        runner.epoch,
-        {digest: SourceAt(dict(s.positions), s.ended) for digest, s in scans.items()},
-        [n.plan.digest for n in nodes if isinstance(n.plan, Values) and n.id not in unstarted],
-        {
-            (n.plan.digest, name): t.dump()
-            for n in nodes
-            for name, t in runner.executor.tables_of(n.id).items()
+        jobs={job: runner.jobs[job] for job in jobs},
+        graph=runner.name,
+        epoch=runner.epoch,
+        sources={digest: SourcePosition(dict(s.positions), s.ended) for digest, s in scans.items()},
+        emitted_values=[n.plan.digest for n in values if n.id not in runner.inputs.unstarted],
+        tables={
+            (node.plan.digest, name): table.dump()
+            for node in nodes
+            for name, table in runner.executor.tables_of(node.id).items()
         },
-        unsent,
-        {digest: _version(s) for digest, s in scans.items() if s.full_cache is not None},
+        pending_commits=pending_commits,
+        file_versions={
+            digest: _file_version(s) for digest, s in scans.items() if s.full_cache is not None
+        },
     )
 
 
-def _version(source: RunningSource) -> pa.Table:
-    """As a table of state, of which it has the hidden columns."""
+def _file_version(source: RunningSource) -> pa.Table:
+    """Returns the lines of a file that is looked up, with the hidden columns of a state table."""
     assert source.full_cache is not None
     (at,) = source.positions.values()
     lines = source.full_cache.lines_at(at)
-    nothing = pa.array([0] * len(lines))
-    return pa.table({LINE: lines, SEQUENCE: nothing, BUCKET: nothing.cast(pa.uint8())})
+    zeros = pa.array([0] * len(lines))
+    return pa.table({LINE: lines, SEQUENCE: zeros, BUCKET: zeros.cast(pa.uint8())})
 
 
 def bind(
-    belongings: JobSnapshot,
+    snapshot: JobSnapshot,
     graph: Graph,
     runner: GraphRunner,
-    handover: str,
-    ends: Mapping[str, pa.Table] = MappingProxyType({}),
+    migration: str,
+    exchange_times: Mapping[str, pa.Table] = MappingProxyType({}),
 ) -> RestoredJob:
-    """The belongings for the jobs' nodes in `graph`: that to which the runner is to change, which
-    has the jobs. `ends`: tables of nodes that only the plan of a part has."""
-    mine = belongings.nodes(graph)
-    fresh = {n.plan.digest: n.id for n in mine if n.id not in runner.executor.running}
-    held = {key: rows for key, rows in belongings.tables.items() if key[0] in fresh}
-    scans = {n.id: belongings.sources[n.plan.digest] for n in mine if isinstance(n.plan, Scan)}
+    """Assigns the state in a snapshot to the nodes that the jobs have in `graph`.
+
+    `graph`: that to which the runner is to switch. Nodes that run already keep their own state.
+    `exchange_times`: tables of the exchanges in the plan of a subtask, by node."""
+    nodes = snapshot.nodes(graph)
+    new = {n.plan.digest: n.id for n in nodes if n.id not in runner.executor.running}
+    tables = {
+        f"{new[digest]}@{graph.version}/{name}": rows
+        for (digest, name), rows in snapshot.tables.items()
+        if digest in new
+    }
+    tables |= {f"{node}@{graph.version}/{WATERMARKS}": t for node, t in exchange_times.items()}
+    stateful = [new[digest] for digest, _ in snapshot.tables if digest in new]
+    scans = {n.id: snapshot.sources[n.plan.digest] for n in nodes if isinstance(n.plan, Scan)}
+    pending = snapshot.pending_commits
     return RestoredJob(
-        handover,
-        {f"{fresh[digest]}@{graph.version}/{name}": rows for (digest, name), rows in held.items()}
-        | {f"{end}@{graph.version}/{WATERMARKS}": rows for end, rows in ends.items()},
-        dict.fromkeys([*(fresh[digest] for digest, _ in held), *ends], graph.version),
-        {name: source.positions for name, source in scans.items()},
-        frozenset(name for name, source in scans.items() if source.ended),
-        frozenset(
-            n.id for n in mine if isinstance(n.plan, Values) and n.plan.digest in belongings.given
-        ),
-        runner.outputs.opener.open_pending(lower(graph), belongings.unsent)
-        if belongings.unsent
+        migration,
+        tables,
+        created_at_version=dict.fromkeys([*stateful, *exchange_times], graph.version),
+        positions={name: source.positions for name, source in scans.items()},
+        ended=frozenset(name for name, source in scans.items() if source.ended),
+        emitted_values=frozenset(_emitted(nodes, snapshot.emitted_values)),
+        pending_commits=runner.outputs.opener.open_pending(lower(graph), pending)
+        if pending
         else {},
     )
 
 
+def _emitted(nodes: Iterable[GraphNode], digests: Iterable[str]) -> Iterator[str]:
+    """Yields the ids of constant rows that were emitted."""
+    emitted = set(digests)
+    return (n.id for n in nodes if isinstance(n.plan, Values) and n.plan.digest in emitted)
+
+
 def common_positions(graph: Graph, runner: GraphRunner, job: str) -> dict[str, dict[str, int]]:
-    """How far the sources are read, by scan and shard, that a job of `graph` reads and the runner,
-    too: those of which all graphs count alike."""
+    """Returns the offsets, by scan and shard, of the sources that both the job of `graph` and the
+    runner read. Files that are looked up are left out: each graph counts their versions itself."""
     scans = [(n, runner.inputs.running[n]) for n in graph.jobs[job] if n in runner.inputs.running]
     return {name: dict(source.positions) for name, source in scans if source.full_cache is None}
 
 
-def obstacles(belongings: JobSnapshot, graph: Graph, runner: GraphRunner) -> Iterator[str]:
-    """Why the jobs cannot go on here between two epochs: what they share with others must stand
-    where they stand. `graph` as for `bind`. In a part time is told of each shard; how far all of
-    them are, others know, too."""
-    alone = INCOMING not in runner.inputs.running
-    for node in belongings.nodes(graph):
+def obstacles(snapshot: JobSnapshot, graph: Graph, runner: GraphRunner) -> Iterator[str]:
+    """Yields why the jobs cannot continue in the runner between two epochs.
+
+    Sources and watermarks that they share with other jobs must be at the same position. `graph` as
+    for `bind`. A subtask compares the watermarks of its shards alone: the combined one includes
+    other subtasks."""
+    distributed = INCOMING in runner.inputs.running
+    for node in snapshot.nodes(graph):
+        digest = node.plan.digest
         if node.id in runner.inputs.running:
-            source, mine = runner.inputs.running[node.id], belongings.sources[node.plan.digest]
-            if not _stands(source, mine, belongings.versions.get(node.plan.digest)):
+            source, position = runner.inputs.running[node.id], snapshot.sources[digest]
+            if not _same_position(source, position, snapshot.file_versions.get(digest)):
                 yield f"'{name_of(node.plan)}' is read to another position"
         for name, table in runner.executor.tables_of(node.id).items():
-            if not _same(table, belongings.tables.get((node.plan.digest, name)), alone):
+            if not _same_rows(table, snapshot.tables.get((digest, name)), distributed):
                 yield f"'{name_of(node.plan)}' has come to another time"
 
 
-def _stands(source: RunningSource, mine: SourceAt, version: pa.Table | None) -> bool:
-    """Whether a source that jobs share is read as far as the job has read it."""
-    if source.full_cache is None or version is None:
-        return (source.positions, source.ended) == (mine.positions, mine.ended)
-    return (
-        bool(_version(source)[LINE].sort() == version[LINE].sort()) and source.ended == mine.ended
-    )
+def _same_position(
+    source: RunningSource, position: SourcePosition, file_version: pa.Table | None
+) -> bool:
+    """True if a shared source is at the position of the snapshot."""
+    if source.full_cache is None or file_version is None:
+        return (source.positions, source.ended) == (position.positions, position.ended)
+    lines = _file_version(source)[LINE].sort()
+    return bool(lines == file_version[LINE].sort()) and source.ended == position.ended
 
 
-def restore_job(
-    belongings: JobSnapshot, sources: Mapping[str, RunningSource], runner: GraphRunner
+def restore_file_versions(
+    snapshot: JobSnapshot, sources: Mapping[str, RunningSource], runner: GraphRunner
 ) -> dict[str, dict[str, int]] | None:
-    """Where new `sources` of the runner go on that are files in which rows are looked up, by scan
-    and shard: behind the version that the jobs have, which is the last one here then, too. None
-    where others here look up in another one."""
+    """Returns the start offsets, by scan and shard, of new sources that look rows up in files.
+
+    They start after the version of the snapshot, which becomes the latest one here, too. None if
+    other jobs of the runner look up in another version of the file."""
     shared = {
         s.full_cache.topic for s in runner.inputs.running.values() if s.full_cache is not None
     }
     starts = {}
     for name, source in sources.items():
-        version = belongings.versions.get(source.scan.digest)
+        version = snapshot.file_versions.get(source.scan.digest)
         if source.full_cache is not None and version is not None:
             lines = version[LINE].combine_chunks()
             at = source.full_cache.restore(lines, exclusive=source.full_cache.topic not in shared)
@@ -187,41 +213,40 @@ def restore_job(
     return starts
 
 
-def _same(table: KeyedTable, rows: pa.Table | None, alone: bool) -> bool:
-    """Whether a table that jobs share holds what the job brings. When a shard spoke last each graph
-    knows by its own clock: that is no difference."""
+def _same_rows(table: KeyedTable, rows: pa.Table | None, distributed: bool) -> bool:
+    """True if a shared table has the rows of the snapshot, but for columns that depend on the
+    clock of its graph."""
     if rows is None:
         return False
     count = len(table)
-    if not alone:
+    if distributed:
         if "shard" not in rows.column_names:
             return True
         rows = rows.filter(pc.is_valid(rows["shard"]))
         count -= table.array("shard", table.live()).null_count
     return count == rows.num_rows and all(
-        _holds(table, batch) for batch in rows.combine_chunks().to_batches()
+        _contains(table, batch) for batch in rows.combine_chunks().to_batches()
     )
 
 
-def _holds(table: KeyedTable, rows: pa.RecordBatch) -> bool:
+def _contains(table: KeyedTable, rows: pa.RecordBatch) -> bool:
     slots, _ = table.slots_for(
         [rows.column(n) for n in table.keys.names], rows.num_rows, insert=False
     )
-    names = [n for n in table.values.names if n not in _BY_THE_CLOCK]
+    names = [n for n in table.values.names if n not in _LOCAL_COLUMNS]
     return bool((slots >= 0).all()) and all(
         _equal(table.array(n, slots), rows.column(n)) for n in names
     )
 
 
-def _equal(here: pa.Array, there: pa.Array) -> bool:
-    """To Arrow NaN is no NaN."""
-    return bool(here.equals(there)) or repr(here.to_pylist()) == repr(there.to_pylist())
+def _equal(left: pa.Array, right: pa.Array) -> bool:
+    """True if two arrays are equal, with NaN equal to NaN, which it is not for Arrow."""
+    return bool(left.equals(right)) or repr(left.to_pylist()) == repr(right.to_pylist())
 
 
-def renamed(belongings: JobSnapshot, names: Mapping[str, str]) -> JobSnapshot:
-    """The same with other digests of its operations."""
+def with_digests(snapshot: JobSnapshot, names: Mapping[str, str]) -> JobSnapshot:
+    """Returns the snapshot with other digests of its operations (old to new)."""
     tables = {
-        (names.get(digest, digest), name): rows
-        for (digest, name), rows in belongings.tables.items()
+        (names.get(digest, digest), name): rows for (digest, name), rows in snapshot.tables.items()
     }
-    return replace(belongings, tables=tables)
+    return replace(snapshot, tables=tables)

@@ -1,4 +1,4 @@
-"""What tables an operator keeps, asked of the operator itself."""
+"""The layouts of the tables that operators keep, obtained from the operators themselves."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sqlengine.executors.build import OperatorFactory
 from sqlengine.state.table import KeyedTable
 
 
-class _Probe:
-    """A context that notes the tables it is asked for."""
+class _RecordingContext:
+    """A context that records the tables which an operator opens."""
 
     def __init__(self) -> None:
         self.counters: Counter[str] = Counter()
@@ -27,18 +27,19 @@ class _Probe:
 
 
 def layouts_of(node: PhysicalNode, factory: OperatorFactory) -> dict[str, str]:
-    """The layout of each table that the node's operator keeps, by the table's name: of an operator
-    built for the question, which never runs."""
-    probe = _Probe()
+    """Returns the layout of each table of a node's operator, by the table's name.
+
+    Builds an operator for this purpose, which never runs."""
+    context = _RecordingContext()
     operator = factory.build(node, None)
-    operator.open(probe)
+    operator.open(context)
     operator.close()
-    return {name: table.layout for name, table in probe.tables.items()}
+    return {name: table.layout for name, table in context.tables.items()}
 
 
 def difference(old: Mapping[str, str], new: Mapping[str, str]) -> str | None:
-    """What keeps an operator of layouts `new` from reading tables of `old`, in words; None where
-    nothing does."""
+    """Returns why an operator with layouts `new` cannot read tables of layouts `old`; None if it
+    can."""
     for name in dict.fromkeys((*old, *new)):
         if name not in new:
             return f"it keeps no table '{name}' any more"

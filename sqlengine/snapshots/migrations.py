@@ -1,6 +1,8 @@
-"""Where the belongings of jobs are kept that go from one graph to another: written before the job
-leaves the one, and kept until the other needs them no more. In a topic of the broker, so that they
-are as durable as what tells of them."""
+"""The store of snapshots of jobs that migrate from one graph to another.
+
+A snapshot is written before the job leaves the one graph, and kept until the other one's
+checkpoints have it. It is in a topic of the broker, so that it is as durable as the logs that refer
+to it."""
 
 from __future__ import annotations
 
@@ -9,31 +11,34 @@ from typing import Final
 
 import msgspec
 import pyarrow as pa
+from msgspec import field
 
 from sqlengine.broker.base import Broker
 from sqlengine.executors.pending_commits import PendingCommit
-from sqlengine.snapshots.job_snapshot import JobSnapshot, SourceAt
+from sqlengine.snapshots.job_snapshot import JobSnapshot, SourcePosition
 from sqlengine.state.table import BUCKET, SEQUENCE, TableDelta
 from sqlengine.state.topic_store import TopicStores
 from sqlengine.system.format_numbers import check_number
 
-HANDOVERS: Final = "_handovers"
+MIGRATIONS: Final = "_handovers"  # the topic's name on disk
 FORMAT: Final = 1
-_ROWS = 1 << 16  # of a piece of a table
+_ROWS_PER_CHUNK = 1 << 16
 
 
 class _Header(msgspec.Struct):
-    """What is known of belongings besides their tables, which are in pieces by number and number of
-    the piece. `tables`: digest and name of each; `versions`: the digests of the tables behind
-    those; `job`, `version`: of the only job, where an older version wrote it."""
+    """A snapshot without the rows of its tables, which are in chunks by number of the table.
+
+    `tables`: digest and name of each; `file_versions`: the digests of the tables that follow them.
+    `job` and `version` are set in place of `jobs` by older versions. Names on disk are older than
+    those in code."""
 
     graph: str
     epoch: int
-    sources: dict[str, SourceAt]
-    given: list[str]
+    sources: dict[str, SourcePosition]
+    emitted_values: list[str] = field(name="given")
     tables: list[tuple[str, str]]
-    unsent: list[PendingCommit] = []
-    versions: list[str] = []
+    pending_commits: list[PendingCommit] = field(default_factory=list, name="unsent")
+    file_versions: list[str] = field(default_factory=list, name="versions")
     jobs: dict[str, int] = {}
     job: str = ""
     version: int = 0
@@ -41,75 +46,83 @@ class _Header(msgspec.Struct):
 
 
 class MigrationStore:
-    """Those of one engine, by name; `names` are those that there are. With `sync` they are on disk
-    when `put` returns, and all that was appended before them."""
+    """The stored snapshots of one engine, by name; `names` are those that exist.
+
+    With `sync` a snapshot, and all that was appended before it, is on disk when `put` returns."""
 
     def __init__(self, broker: Broker, clock: Callable[[], int], *, sync: bool = False) -> None:
         self._broker = broker
-        self._stores = TopicStores(broker, clock, HANDOVERS)
+        self._stores = TopicStores(broker, clock, MIGRATIONS)
         self._sync = sync
         self.names = set(self._stores.names())
 
-    def put(self, name: str, belongings: JobSnapshot) -> None:
-        """Writes them down: they are there, whole, when this returns. ServiceError when they cannot
-        be written."""
+    def put(self, name: str, snapshot: JobSnapshot) -> None:
+        """Stores a snapshot, which is complete when this returns. ServiceError if it cannot be
+        written."""
         self.names.add(name)
-        header = msgspec.to_builtins(_header(belongings))
+        header = msgspec.to_builtins(_header(snapshot))
         store = self._stores.open(name)
-        for number, rows in enumerate([*belongings.tables.values(), *belongings.versions.values()]):
-            for piece, part in _pieces(number, rows):
-                store.put({}, {piece: part})
-        store.put(header, {})
+        tables = [*snapshot.tables.values(), *snapshot.file_versions.values()]
+        for number, rows in enumerate(tables):
+            for chunk_name, chunk in _chunks(number, rows):
+                store.put({}, {chunk_name: chunk})
+        store.put(header, {})  # the commit point: without a header there is no snapshot
         if self._sync:
             self._broker.sync()
 
     def get(self, name: str) -> JobSnapshot | None:
-        """None where there are none, or their writer died over them. ServiceError for those of
-        another format."""
+        """Returns a snapshot; None if there is none, or its writer died before the end.
+        ServiceError for one of another format."""
         loaded = self._stores.open(name).load()
         if loaded is None or not loaded.position:
             return None
         check_number(loaded.position.get("format"), FORMAT, "a handover")
         header = msgspec.convert(loaded.position, _Header)
-        tables = {key: _whole(n, loaded.tables) for n, key in enumerate(header.tables)}
-        versions = {
-            digest: _whole(n, loaded.tables)
-            for n, digest in enumerate(header.versions, len(tables))
-        }
-        jobs = header.jobs or {header.job: header.version}
-        about = (jobs, header.graph, header.epoch, header.sources, header.given)
-        return JobSnapshot(*about, tables, tuple(header.unsent), versions)
+        count = len(header.tables)
+        return JobSnapshot(
+            jobs=header.jobs or {header.job: header.version},
+            graph=header.graph,
+            epoch=header.epoch,
+            sources=header.sources,
+            emitted_values=header.emitted_values,
+            tables={key: _join_chunks(n, loaded.tables) for n, key in enumerate(header.tables)},
+            pending_commits=tuple(header.pending_commits),
+            file_versions={
+                digest: _join_chunks(n, loaded.tables)
+                for n, digest in enumerate(header.file_versions, count)
+            },
+        )
 
     def remove(self, name: str) -> None:
+        """Deletes a snapshot; an unknown one is no error."""
         self._stores.remove(name)
         self.names.discard(name)
 
 
-def _header(b: JobSnapshot) -> _Header:
+def _header(snapshot: JobSnapshot) -> _Header:
     return _Header(
-        b.graph,
-        b.epoch,
-        b.sources,
-        b.given,
-        list(b.tables),
-        list(b.unsent),
-        list(b.versions),
-        b.jobs,
+        graph=snapshot.graph,
+        epoch=snapshot.epoch,
+        sources=snapshot.sources,
+        emitted_values=snapshot.emitted_values,
+        tables=list(snapshot.tables),
+        pending_commits=list(snapshot.pending_commits),
+        file_versions=list(snapshot.file_versions),
+        jobs=snapshot.jobs,
     )
 
 
-def _pieces(number: int, rows: pa.Table) -> Iterator[tuple[str, TableDelta]]:
-    """A table in pieces that are written one by one."""
+def _chunks(number: int, rows: pa.Table) -> Iterator[tuple[str, TableDelta]]:
+    """Yields the rows of a table in chunks, which are written one by one; at least one."""
     whole = rows.combine_chunks()
-    for start in range(0, max(whole.num_rows, 1), _ROWS):
-        batch = (whole.slice(start, _ROWS).to_batches() or [_empty(whole.schema)])[0]
-        yield (
-            f"{number}/{start}",
-            TableDelta(batch, batch.slice(0, 0).select([SEQUENCE, BUCKET]), 0),
-        )
+    for start in range(0, max(whole.num_rows, 1), _ROWS_PER_CHUNK):
+        batches = whole.slice(start, _ROWS_PER_CHUNK).to_batches()
+        batch = batches[0] if batches else _empty(whole.schema)
+        removed = batch.slice(0, 0).select([SEQUENCE, BUCKET])
+        yield f"{number}/{start}", TableDelta(batch, removed, 0)
 
 
-def _whole(number: int, tables: Mapping[str, pa.Table]) -> pa.Table:
+def _join_chunks(number: int, tables: Mapping[str, pa.Table]) -> pa.Table:
     starts = sorted(int(name.split("/")[1]) for name in tables if name.startswith(f"{number}/"))
     return pa.concat_tables([tables[f"{number}/{start}"] for start in starts])
 

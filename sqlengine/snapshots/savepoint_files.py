@@ -1,7 +1,7 @@
-"""A savepoint on disk: a folder with what it says (`_metadata`, JSON) and a file of Arrow data for
-each table.
+"""The files of a savepoint: a folder with metadata (`_metadata`, JSON) and an Arrow file for each
+table.
 
-The folder appears whole or not at all, and nobody changes it afterwards."""
+The folder appears atomically, and is never changed afterwards."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from sqlengine.system.disk import Disk, make_folders, write_file
 
 FORMAT: Final = 1
 METADATA: Final = "_metadata"
-# Settings for the folder of new ones, and for the one to start from: Flink's names, the newer one
-# of each first.
+# The settings of the folder for new savepoints, and of the savepoint to start from: Flink's names,
+# the newer one of each first.
 FOLDERS: Final = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
 PATHS: Final = ("execution.state-recovery.path", "execution.savepoint.path")
 
 
 @dataclass(frozen=True)
 class SavedTable:
-    """A table: its rows are in `file`, whose bytes have the checksum `crc`."""
+    """A table of state; its rows are in `file`, whose CRC-32 is `crc`."""
 
     name: str
     layout: str
@@ -43,8 +43,8 @@ class SavedTable:
 
 @dataclass(frozen=True)
 class SavedOperation:
-    """An operation and its tables. `job_state`: it is state of the job; else how far the time of
-    its sources is."""
+    """An operation and its tables. `job_state`: they are state of the job, else watermarks of its
+    sources."""
 
     operation: Operation
     job_state: bool
@@ -54,8 +54,8 @@ class SavedOperation:
 @dataclass(frozen=True)
 class SavedSource:
     """A source: the next offset of each shard. `scan` is the digest of the table as it was read;
-    `version`: the lines that it had of a file in which rows are looked up, since each graph counts
-    versions in its own way."""
+    `version`: the last lines of a file in which rows are looked up, as each graph numbers versions
+    in its own way."""
 
     scan: str
     table: str
@@ -68,10 +68,12 @@ class SavedSource:
 
 @dataclass(frozen=True)
 class Savepoint:
-    """All that one job's savepoint says besides the rows. `fingerprint`: of the statements' plans;
-    `constants`: VALUES that have given their rows; `drained`: before it all windows were told, as
-    if the sources had ended; `path`: where it is, which it does not say itself. `layout`,
-    `state_format` and `bucket_hash` are the numbers of what is in the tables."""
+    """The metadata of one job's savepoint.
+
+    `fingerprint`: of the statements' plans; `constants`: VALUES whose rows were emitted;
+    `drained`: all windows were emitted before it, as if the sources had ended; `path`: the folder,
+    which is not stored. `layout`, `state_format` and `bucket_hash` are the versions of the formats
+    in the tables."""
 
     job: str
     version: int
@@ -93,20 +95,22 @@ class Savepoint:
 
     @property
     def rows(self) -> int:
+        """The rows of all tables of state."""
         return sum(t.rows for o in self.operations for t in o.tables)
 
     @property
     def bytes(self) -> int:
+        """The size of all files of tables."""
         return sum(t.bytes for t in self.tables)
 
     @property
     def tables(self) -> list[SavedTable]:
-        """All that have a file."""
+        """The tables that have a file: lookup versions, then state."""
         versions = [s.version for s in self.sources if s.version is not None]
         return [*versions, *(t for o in self.operations for t in o.tables)]
 
 
-# What ends so, behind a dot, is not complete yet.
+# The suffix of folders that are being written; their names begin with a dot.
 _WRITING: Final = ".writing"
 # The rows of each table, by the number of its operation and its name; the lines of a source by its
 # scan.
@@ -114,7 +118,7 @@ Rows = Mapping[tuple[int, str] | str, pa.Table]
 
 
 def write(disk: Disk, folder: Path, savepoint: Savepoint, rows: Rows) -> Savepoint:
-    """Writes it into a new folder. ServiceError when it cannot be written; then there is no
+    """Writes a savepoint into a new folder. ServiceError if it cannot be written: then there is no
     folder."""
     scratch = folder.with_name(f".{folder.name}{_WRITING}")
     try:
@@ -144,14 +148,14 @@ def write(disk: Disk, folder: Path, savepoint: Savepoint, rows: Rows) -> Savepoi
 
 
 def tidy(disk: Disk, below: Path) -> None:
-    """Removes what a death has left of savepoints in a folder that were being written."""
+    """Deletes savepoints in a folder that were being written when the process died."""
     for name in disk.names(below):
         if name.startswith(".") and name.endswith(_WRITING):
             disk.remove_folder(below / name)
 
 
 def read(disk: Disk, folder: Path) -> Savepoint:
-    """What a savepoint says. JobError where there is none, or one of another format."""
+    """Reads the metadata of a savepoint. JobError if there is none, or it has another format."""
     try:
         data = disk.read(folder / METADATA)
     except OSError as error:
@@ -178,25 +182,25 @@ _SEAL: Final = b'{\n  "checksum": '
 
 
 def _sealed(text: bytes) -> bytes:
-    """A JSON object with the checksum of all that it says as its first entry."""
+    """Adds a checksum of a JSON object as its first entry."""
     return _SEAL + b"%d,\n" % crc32(text) + text.removeprefix(b"{\n")
 
 
 def _is_broken(data: bytes) -> bool:
-    """Whether the checksum says that. Savepoints of before have none."""
+    """True if the checksum does not match. Older savepoints have none."""
     number, _, rest = data.removeprefix(_SEAL).partition(b",\n")
     return data.startswith(_SEAL) and number != b"%d" % crc32(b"{\n" + rest)
 
 
 def unreadable(savepoint: Savepoint) -> JobError | None:
-    """What keeps operators of this version from reading the tables, by their numbers; None where
-    nothing does."""
-    wanted = {"layout": LAYOUT, "state_format": STATE_FORMAT, "bucket_hash": BUCKET_HASH_VERSION}
-    for what, number in wanted.items():
-        held = getattr(savepoint, what)
-        if held != number:
+    """Returns the error if the tables have other versions of formats than this program reads; None
+    if it can read them."""
+    current = {"layout": LAYOUT, "state_format": STATE_FORMAT, "bucket_hash": BUCKET_HASH_VERSION}
+    for what, number in current.items():
+        saved = getattr(savepoint, what)
+        if saved != number:
             return JobError(
-                f"the state in savepoint '{savepoint.path}' has {what} {held}, this version reads"
+                f"the state in savepoint '{savepoint.path}' has {what} {saved}, this version reads"
                 f" {number}",
                 hint=(
                     "start the job from it with the version that wrote it; SET 'job.state' ="
@@ -207,7 +211,7 @@ def unreadable(savepoint: Savepoint) -> JobError | None:
 
 
 def read_rows(disk: Disk, savepoint: Savepoint, table: SavedTable) -> pa.Table:
-    """The rows of a table. JobError where the file is not as it was written."""
+    """Reads the rows of a table. JobError if the file is damaged."""
     path = Path(savepoint.path) / table.file
     try:
         data = disk.read(path)
@@ -219,7 +223,7 @@ def read_rows(disk: Disk, savepoint: Savepoint, table: SavedTable) -> pa.Table:
 
 
 def delete(disk: Disk, savepoint: Savepoint) -> None:
-    """Removes its files, what it says first, and the folder where nothing else is in it."""
+    """Deletes the files of a savepoint, its metadata first, and the folder if it is empty then."""
     folder = Path(savepoint.path)
     try:
         disk.remove(folder / METADATA)
@@ -232,7 +236,7 @@ def delete(disk: Disk, savepoint: Savepoint) -> None:
 
 
 def _format_of(folder: Path, data: bytes) -> object:
-    """The number alone: a savepoint of another format may say all else otherwise."""
+    """Returns the format number alone: another format may differ in everything else."""
     try:
         return msgspec.json.decode(data, type=dict[str, object]).get("format")
     except (msgspec.MsgspecError, RecursionError) as error:

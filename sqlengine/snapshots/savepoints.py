@@ -1,5 +1,4 @@
-"""From a running job to its savepoint, and from a savepoint to the checkpoint of a graph in which
-the job goes on."""
+"""Makes savepoints of running jobs, and the first checkpoint of a graph from a savepoint."""
 
 from __future__ import annotations
 
@@ -22,8 +21,7 @@ from sqlengine.executors.inputs import lookup_scans
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.sources import Positions
 from sqlengine.snapshots.checkpoints import Position
-from sqlengine.snapshots.job_snapshot import LINE, JobSnapshot
-from sqlengine.snapshots.job_snapshot import snapshot as belongings_of
+from sqlengine.snapshots.job_snapshot import LINE, JobSnapshot, capture
 from sqlengine.snapshots.layouts import difference, layouts_of
 from sqlengine.snapshots.savepoint_files import (
     Rows,
@@ -39,9 +37,9 @@ from sqlengine.system.disk import Disk
 
 
 @dataclass(frozen=True)
-class About:
-    """What a savepoint says of its job besides what runs. `drained`: its sources ended where it was
-    stopped."""
+class SavepointInfo:
+    """Metadata of a savepoint that is not in the job's snapshot. `drained`: the job's sources ended
+    right before it, as with Flink's stop --drain."""
 
     sql: str
     version: int
@@ -50,56 +48,59 @@ class About:
     drained: bool = False
 
 
-def capture(runner: GraphRunner, job: str, about: About) -> tuple[Savepoint, Rows]:
-    """The job as it is behind the epoch that ran last, with copies of its rows (in the graph's
-    thread). All output of that epoch is out."""
+def capture_savepoint(runner: GraphRunner, job: str, info: SavepointInfo) -> tuple[Savepoint, Rows]:
+    """Makes a savepoint of a job after the last epoch, with copies of its rows (graph thread). All
+    output of that epoch has been committed."""
     runner.complete()
-    return savepoint_of(belongings_of(runner, job), runner.graph, runner.executor.layouts, about)
+    return _savepoint(capture(runner, job), runner.graph, runner.executor.layouts, info)
 
 
 def savepoint_of_plan(
-    has: JobSnapshot, sinks: Sequence[Sink], factory: OperatorFactory, about: About
+    snapshot: JobSnapshot, sinks: Sequence[Sink], factory: OperatorFactory, info: SavepointInfo
 ) -> tuple[Savepoint, Rows]:
-    """The same of what a job of these plans has, wherever it runs."""
-    graph = merge(Graph(), {has.job: sinks})
+    """Makes a savepoint of the snapshot of a job with these plans, wherever it runs."""
+    graph = merge(Graph(), {snapshot.job: sinks})
     layouts = {n.id: layouts_of(n, factory) for n in _operators(graph)}
-    return savepoint_of(has, graph, lambda node: layouts.get(node, {}), about)
+    return _savepoint(snapshot, graph, lambda node: layouts.get(node, {}), info)
 
 
-def savepoint_of(
-    has: JobSnapshot, graph: Graph, layouts: Callable[[str], Mapping[str, str]], about: About
+def _savepoint(
+    snapshot: JobSnapshot,
+    graph: Graph,
+    layouts: Callable[[str], Mapping[str, str]],
+    info: SavepointInfo,
 ) -> tuple[Savepoint, Rows]:
-    """What a job has as a savepoint. `layouts`: those of the tables of a node, by their names."""
-    nodes = [graph.nodes[i] for i in graph.jobs[has.job]]
+    """Makes a savepoint of a snapshot. `layouts`: those of the tables of a node, by their names."""
+    nodes = [graph.nodes[i] for i in graph.jobs[snapshot.job]]
     operations: list[SavedOperation] = []
-    rows: dict[tuple[int, str] | str, pa.Table] = dict(has.versions.items())
+    rows: dict[tuple[int, str] | str, pa.Table] = dict(snapshot.file_versions.items())
     for node in nodes:
-        tables = {name: has.tables[node.plan.digest, name] for name in layouts(node.id)}
+        tables = {name: snapshot.tables[node.plan.digest, name] for name in layouts(node.id)}
         if tables:
             saved = tuple(SavedTable(n, layouts(node.id)[n], t.num_rows) for n, t in tables.items())
             rows |= {(len(operations), name): table for name, table in tables.items()}
             operation = operation_of(node.plan, node.id, node.plan.digest)
             operations.append(SavedOperation(operation, node.plan.stateful, saved))
     savepoint = Savepoint(
-        job=has.job,
-        version=about.version,
-        sql=about.sql,
+        job=snapshot.job,
+        version=info.version,
+        sql=info.sql,
         fingerprint=digest_of(*(n.plan.digest for n in nodes if isinstance(n.plan, Sink))),
-        graph=has.graph,
-        epoch=has.epoch,
-        created_ms=about.now_ms,
-        sources=tuple(_saved_source(n.plan, has) for n in nodes if isinstance(n.plan, Scan)),
+        graph=snapshot.graph,
+        epoch=snapshot.epoch,
+        created_ms=info.now_ms,
+        sources=tuple(_saved_source(n.plan, snapshot) for n in nodes if isinstance(n.plan, Scan)),
         operations=tuple(operations),
-        constants=tuple(has.given),
-        settings=dict(about.settings),
-        drained=about.drained,
+        constants=tuple(snapshot.emitted_values),
+        settings=dict(info.settings),
+        drained=info.drained,
     )
     return savepoint, rows
 
 
-def _saved_source(scan: Scan, has: JobSnapshot) -> SavedSource:
-    source, table = has.sources[scan.digest], scan.table
-    lines = has.versions.get(scan.digest)
+def _saved_source(scan: Scan, snapshot: JobSnapshot) -> SavedSource:
+    source, table = snapshot.sources[scan.digest], scan.table
+    lines = snapshot.file_versions.get(scan.digest)
     return SavedSource(
         scan.digest,
         table.display,
@@ -113,9 +114,9 @@ def _saved_source(scan: Scan, has: JobSnapshot) -> SavedSource:
 
 @dataclass(frozen=True)
 class Restoration:
-    """The checkpoint that a job begins with, but for the name of its graph and the place in the log
-    of epochs. `versions`: the lines that sources go on from which read files in which rows are
-    looked up."""
+    """The first checkpoint of a job's graph, but for the graph's name and its offset in the epoch
+    log. `file_versions`: by scan, the lines from which sources continue that look rows up in
+    files."""
 
     savepoint: Savepoint
     graph: Graph
@@ -124,7 +125,7 @@ class Restoration:
     ended: tuple[str, ...]
     unstarted: tuple[str, ...]
     tables: Mapping[str, TableDelta]
-    versions: Mapping[str, pa.Array]
+    file_versions: Mapping[str, pa.Array]
 
     def position(
         self,
@@ -132,10 +133,11 @@ class Restoration:
         job: str,
         version: int,
         log_offset: int,
-        taken_up: Positions = MappingProxyType({}),
+        lookup_positions: Positions = MappingProxyType({}),
     ) -> Position:
-        """`taken_up`: where sources go on that have `versions`."""
-        positions = {name: dict(at) for name, at in {**self.positions, **taken_up}.items()}
+        """Returns the checkpoint's metadata. `lookup_positions`: the offsets of the sources in
+        `file_versions`."""
+        positions = {scan: dict(at) for scan, at in {**self.positions, **lookup_positions}.items()}
         return Position(
             graph=name,
             epoch=0,
@@ -147,7 +149,7 @@ class Restoration:
             jobs={job: version},
             stateful={job: list(self.graph.stateful[job])} if job in self.graph.stateful else {},
             created_at_version={name.split("@")[0]: self.graph.version for name in self.tables},
-            began={name: (0, dict(at)) for name, at in positions.items()},
+            began={scan: (0, dict(at)) for scan, at in positions.items()},
         )
 
 
@@ -160,39 +162,46 @@ def restoration(
     policy: Policy = Policy.AUTO,
     ignore_unclaimed: bool = False,
 ) -> Restoration:
-    """What a job of these plans takes up. JobError where it leaves something of the savepoint,
-    unless it may, and for a savepoint that cannot be read."""
-    why_not = unreadable(savepoint)
-    if why_not is not None and policy is not Policy.RESET:
-        raise why_not
+    """Decides what a job with these plans restores from a savepoint, and reads it.
+
+    JobError if state of the savepoint would be left behind, unless `ignore_unclaimed`, or if the
+    savepoint cannot be read."""
+    error = unreadable(savepoint)
+    if error is not None and policy is not Policy.RESET:
+        raise error
     graph = merge(Graph(), {job: sinks})
-    layouts = {n.id: found for n in _operators(graph) if (found := layouts_of(n, factory))}
-    decisions = tuple(_decisions(savepoint, graph, layouts, policy))
-    sources = _sources(savepoint, graph)
+    decisions = tuple(_decisions(savepoint, graph, factory, policy))
+    claimed = _claimed_sources(savepoint, graph)
     if not ignore_unclaimed and policy is not Policy.RESET:
-        _check_claimed(savepoint, decisions, list(sources.values()))
-    anew = _read_anew(graph, decisions)
-    sources = {name: source for name, source in sources.items() if name not in anew}
-    versions = {
-        name: source.version for name, source in sources.items() if source.version is not None
-    }
+        _check_claimed(savepoint, decisions, list(claimed.values()))
+    reread = _reread_scans(graph, decisions)
+    sources = {name: source for name, source in claimed.items() if name not in reread}
     return Restoration(
         savepoint,
         graph,
-        tuple(d for d in decisions if _is_told(savepoint, graph, d)),
-        {name: dict(s.positions) for name, s in sources.items() if name not in versions},
+        tuple(d for d in decisions if _is_about_job_state(savepoint, graph, d)),
+        {name: dict(s.positions) for name, s in sources.items() if s.version is None},
         tuple(name for name, s in sources.items() if s.ended and not savepoint.drained),
         tuple(_unstarted(savepoint, graph)),
-        _tables(disk, savepoint, decisions, graph.version) if why_not is None else {},
-        {
-            name: read_rows(disk, savepoint, v)[LINE].combine_chunks()
-            for name, v in versions.items()
-        },
+        _tables(disk, savepoint, decisions, graph.version) if error is None else {},
+        _file_versions(disk, savepoint, sources),
     )
 
 
-def _read_anew(graph: Graph, decisions: Iterable[Decision]) -> set[str]:
-    """Scans of tables in which rows are looked up, where nobody keeps what was read of them."""
+def _file_versions(
+    disk: Disk, savepoint: Savepoint, sources: Mapping[str, SavedSource]
+) -> dict[str, pa.Array]:
+    """Reads, by scan, the lines of sources that look rows up in files."""
+    return {
+        name: read_rows(disk, savepoint, source.version)[LINE].combine_chunks()
+        for name, source in sources.items()
+        if source.version is not None
+    }
+
+
+def _reread_scans(graph: Graph, decisions: Iterable[Decision]) -> set[str]:
+    """Returns the scans of lookup tables whose rows no restored operation keeps: they are read from
+    the beginning."""
     kept = {d.operation.id for d in decisions if d.outcome is Outcome.KEPT}
     plan = lower(graph)
     return lookup_scans(plan, graph.nodes.keys() - kept) - lookup_scans(plan, kept)
@@ -203,41 +212,49 @@ def _operators(graph: Graph) -> Iterator[PhysicalNode]:
 
 
 def _decisions(
-    savepoint: Savepoint, graph: Graph, layouts: Mapping[str, Mapping[str, str]], policy: Policy
+    savepoint: Savepoint, graph: Graph, factory: OperatorFactory, policy: Policy
 ) -> Iterator[Decision]:
-    """Those for the job's state, and those for how far the time is, which `reset` does not touch:
-    as in Flink it begins anew, but where it says which rows are late."""
-    held = {o.operation.id: {t.name: t.layout for t in o.tables} for o in savepoint.operations}
+    """Yields the decisions for the job's state, then those for watermarks.
 
-    def obstacle(source: Operation, wanted: Operation) -> str | None:
-        return difference(held[source.id], layouts[wanted.id])
+    `reset` does not apply to watermarks, as they decide which rows are late; but they are restored
+    only where an operation drops late rows, else they begin anew, as in Flink. After a drain they
+    are at their maximum, and not restored."""
+    new_layouts = _layouts_by_node(graph, factory)
+    old_layouts = {
+        o.operation.id: {t.name: t.layout for t in o.tables} for o in savepoint.operations
+    }
 
-    for own in (True, False):
-        taken = own or (
-            _judges(graph) and not savepoint.drained
-        )  # what was drained stands at the end of time
-        old = [o.operation for o in savepoint.operations if o.job_state is own] if taken else []
-        nodes = [n for n in graph.in_order if n.id in layouts and n.plan.stateful is own]
-        new = [operation_of(n.plan, n.id, n.plan.digest) for n in nodes]
-        yield from decide(
-            old, new, Policy.AUTO if policy is Policy.RESET and not own else policy, obstacle
-        )
+    def obstacle(source: Operation, target: Operation) -> str | None:
+        return difference(old_layouts[source.id], new_layouts[target.id])
+
+    for job_state in (True, False):
+        restored = job_state or (_drops_late_rows(graph) and not savepoint.drained)
+        saved = [o.operation for o in savepoint.operations if restored and o.job_state is job_state]
+        nodes = [n for n in graph.in_order if n.id in new_layouts and n.plan.stateful is job_state]
+        operations = [operation_of(n.plan, n.id, n.plan.digest) for n in nodes]
+        keeps_watermarks = policy is Policy.RESET and not job_state
+        yield from decide(saved, operations, Policy.AUTO if keeps_watermarks else policy, obstacle)
 
 
-def _judges(graph: Graph) -> bool:
+def _layouts_by_node(graph: Graph, factory: OperatorFactory) -> dict[str, dict[str, str]]:
+    """Returns the layouts of the tables of each node that keeps any."""
+    layouts = {n.id: layouts_of(n, factory) for n in _operators(graph)}
+    return {node: tables for node, tables in layouts.items() if tables}
+
+
+def _drops_late_rows(graph: Graph) -> bool:
     return any(isinstance(n.plan, Stateful) and n.plan.drops_late for n in graph.in_order)
 
 
-def _sources(savepoint: Savepoint, graph: Graph) -> dict[str, SavedSource]:
-    """Those of the scans of a graph that it has."""
+def _claimed_sources(savepoint: Savepoint, graph: Graph) -> dict[str, SavedSource]:
+    """Returns the saved source of each scan of a graph that has one."""
     scans = (node for node in graph.in_order if isinstance(node.plan, Scan))
-    return {
-        node.id: found for node in scans if (found := _source_of(node.plan, savepoint)) is not None
-    }
+    matches = {node.id: _source_of(node.plan, savepoint) for node in scans}
+    return {name: source for name, source in matches.items() if source is not None}
 
 
 def _source_of(plan: LogicalPlan, savepoint: Savepoint) -> SavedSource | None:
-    """The source as it was, or one of other columns over the same records."""
+    """Returns the same source, or one with other columns over the same records."""
     assert isinstance(plan, Scan)
     for source in savepoint.sources:
         if source.scan == plan.digest:
@@ -254,18 +271,21 @@ def _source_of(plan: LogicalPlan, savepoint: Savepoint) -> SavedSource | None:
 def _check_claimed(
     savepoint: Savepoint, decisions: Iterable[Decision], sources: Sequence[SavedSource]
 ) -> None:
-    lost = [
+    """JobError if the job restores less than the savepoint has."""
+    unclaimed = [
         f"{d.source.name}: {d.reason}"
         for d in decisions
-        if d.source is not None and d.outcome is not Outcome.KEPT and _is_state(savepoint, d.source)
+        if d.source is not None
+        and d.outcome is not Outcome.KEPT
+        and _is_job_state(savepoint, d.source)
     ]
-    lost += [
+    unclaimed += [
         f"table {s.table}: the job does not read it" for s in savepoint.sources if s not in sources
     ]
-    if lost:
+    if unclaimed:
         raise JobError(
             f"the job does not take up all that is in savepoint '{savepoint.path}'",
-            detail="; ".join(lost),
+            detail="; ".join(unclaimed),
             hint=(
                 "SET 'job.state' = 'keep' takes up state over changed input, and SET"
                 " 'execution.state-recovery.ignore-unclaimed-state' = 'true' leaves the rest behind"
@@ -273,18 +293,19 @@ def _check_claimed(
         )
 
 
-def _is_told(savepoint: Savepoint, graph: Graph, decision: Decision) -> bool:
-    """Whether it is about state of the job."""
+def _is_about_job_state(savepoint: Savepoint, graph: Graph, decision: Decision) -> bool:
+    """True if a decision is about state of the job, and not about a watermark."""
     if decision.outcome is Outcome.DROPPED:
-        return _is_state(savepoint, decision.operation)
+        return _is_job_state(savepoint, decision.operation)
     return graph.nodes[decision.operation.id].plan.stateful
 
 
-def _is_state(savepoint: Savepoint, operation: Operation) -> bool:
+def _is_job_state(savepoint: Savepoint, operation: Operation) -> bool:
     return any(o.job_state and o.operation.id == operation.id for o in savepoint.operations)
 
 
 def _unstarted(savepoint: Savepoint, graph: Graph) -> Iterator[str]:
+    """Yields the constant rows that had not been emitted."""
     values = (n for n in graph.in_order if isinstance(n.plan, Values))
     return (n.id for n in values if n.plan.digest not in savepoint.constants)
 
@@ -292,17 +313,18 @@ def _unstarted(savepoint: Savepoint, graph: Graph) -> Iterator[str]:
 def _tables(
     disk: Disk, savepoint: Savepoint, decisions: Iterable[Decision], version: int
 ) -> dict[str, TableDelta]:
-    """The tables of operations that are kept, by the names that they have in the new graph."""
-    found = {}
-    held = {o.operation.id: o for o in savepoint.operations}
+    """Reads the tables of operations that are kept, by their names in the new graph."""
+    tables = {}
+    saved = {o.operation.id: o for o in savepoint.operations}
     for decision in decisions:
         if decision.outcome is Outcome.KEPT and decision.source is not None:
-            for table in held[decision.source.id].tables:
+            for table in saved[decision.source.id].tables:
                 rows = read_rows(disk, savepoint, table).combine_chunks()
                 batch = rows.to_batches()[0] if rows.num_rows else _empty(rows.schema)
                 name = f"{decision.operation.id}@{version}/{table.name}"
-                found[name] = TableDelta(batch, batch.slice(0, 0).select([SEQUENCE, BUCKET]), 0)
-    return found
+                removed = batch.slice(0, 0).select([SEQUENCE, BUCKET])
+                tables[name] = TableDelta(batch, removed, 0)
+    return tables
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:

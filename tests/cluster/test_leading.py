@@ -49,7 +49,7 @@ def test_what_one_instance_refuses_none_makes(tmp_path: Path) -> None:
         eventually(
             lambda: (
                 "poor" in group.graph.worker_reports.latest()
-                and group.graph.worker_reports.latest()["poor"].parts
+                and group.graph.worker_reports.latest()["poor"].subtasks
             )
         )
         with pytest.raises(SqlError) as refused:

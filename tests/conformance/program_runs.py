@@ -29,7 +29,7 @@ from sqlengine.formats.results import rows_of
 from sqlengine.jobs.planning import JobText, PlannedJob, plan_job
 from sqlengine.snapshots import savepoint_files as files
 from sqlengine.snapshots.checkpoints import Checkpoints
-from sqlengine.snapshots.savepoints import About, capture, restoration
+from sqlengine.snapshots.savepoints import SavepointInfo, capture_savepoint, restoration
 from sqlengine.state.store import MemoryStore
 from sqlengine.system.disk import MachineDisk
 from tests.conformance.program_values import (
@@ -314,7 +314,9 @@ def _from_savepoint(ran: Ran, runner: GraphRunner, clock: Clock) -> MemoryStore:
     disk, store = MachineDisk(), MemoryStore()
     with TemporaryDirectory() as folder:
         saved = files.write(
-            disk, Path(folder, "savepoint"), *capture(runner, JOB, About("", 1, {}, clock.now_ms))
+            disk,
+            Path(folder, "savepoint"),
+            *capture_savepoint(runner, JOB, SavepointInfo("", 1, {}, clock.now_ms)),
         )
         found = restoration(
             disk, files.read(disk, Path(saved.path)), JOB, ran.job.sinks, OperatorFactory()

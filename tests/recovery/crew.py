@@ -248,7 +248,9 @@ class Crew(ABC):
 
     def problems(self) -> str:
         """What stands still, and why."""
-        views = [(i.instance, i.state, i.parts, i.problem) for i in self.engine.instances.views()]
+        views = [
+            (i.instance, i.state, i.subtasks, i.problem) for i in self.engine.instances.views()
+        ]
         return f"{self.engine.graphs.problem}, {views}"
 
     # ---- the end ---------------------------------------------------------------------------------

@@ -105,7 +105,7 @@ class _CrewInParts(Crew):
         time.sleep(self.chance.uniform(0.05, 0.5))
         if instances.kills and len(instances.lives.killed) >= instances.kills:
             return
-        owners = {i.pid for i in self.engine.instances.views() if i.parts}
+        owners = {i.pid for i in self.engine.instances.views() if i.subtasks}
         living = [
             f
             for f in instances.nursery.forked

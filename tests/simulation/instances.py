@@ -137,7 +137,7 @@ class SimulatedProcess:
             return True
         return any(
             p.runner.graph.version != instance.version or p.loop.problem
-            for p in instance.parts.values()
+            for p in instance.subtasks.values()
         )
 
     def _alive(self, work: Callable[[], object]) -> Callable[[], None]:
@@ -247,4 +247,6 @@ class SimulatedProcess:
 
     @property
     def parts(self) -> dict[int, Subtask]:
-        return {} if self.instance is None or self.code is not None else dict(self.instance.parts)
+        return (
+            {} if self.instance is None or self.code is not None else dict(self.instance.subtasks)
+        )

@@ -13,7 +13,7 @@ from random import Random
 from typing import Final, TypeAlias
 
 from parser.errors import SqlError
-from planner.graph.division import WATERMARK, why_not_distributed
+from planner.graph.distribution import WATERMARK, why_not_distributed
 from planner.logical import Sink
 from sqlengine.batch import Batch
 from sqlengine.jobs.planning import PlannedJob

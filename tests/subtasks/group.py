@@ -17,12 +17,13 @@ from planner.catalog import Catalog
 from planner.settings import MINI_BATCH
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.ownership import Fence
-from sqlengine.cluster.subtask import Subtask, open_part
+from sqlengine.cluster.subtask import Subtask, open_subtask
 from sqlengine.config import Config
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.epochs import LoggedChange
 from sqlengine.executors.memory_limits import MemoryLimits
-from sqlengine.graphs.running import GraphHost, RunningGraph, open_graph
+from sqlengine.graphs.host import GraphHost
+from sqlengine.graphs.running import RunningGraph, open_graph
 from sqlengine.jobs.planning import JobText, PlannedJob, plan_job
 from sqlengine.machine import Machine
 from sqlengine.snapshots.job_snapshot import JobSnapshot
@@ -114,10 +115,10 @@ class Group:
 
     def start(self, fence: Callable[[], Fence | None] = lambda: None) -> None:
         for index in range(self.parts):
-            self.open_part(index, fence)
+            self.open_subtask(index, fence)
 
-    def open_part(self, index: int, fence: Callable[[], Fence | None] = lambda: None) -> Subtask:
-        part = open_part(self.graph, index, self.parts, self.host(), self.plan_of, fence)
+    def open_subtask(self, index: int, fence: Callable[[], Fence | None] = lambda: None) -> Subtask:
+        part = open_subtask(self.graph, index, self.parts, self.host(), self.plan_of, fence)
         self.open[index] = part
         return part
 
@@ -164,7 +165,7 @@ class Group:
     def kill(self, index: int) -> None:
         """Nothing is left of it but what is on disk; somebody opens it again."""
         self.open.pop(index).abandon()
-        self.open_part(index)
+        self.open_subtask(index)
 
     def kill_in_step(self, index: int, chance: Random) -> None:
         """It dies on its way through an epoch: behind its record, before or between what goes
@@ -187,7 +188,7 @@ class Group:
     def move(self, index: int) -> None:
         """Closed in good order and opened by somebody else."""
         self.open.pop(index).close()
-        self.open_part(index)
+        self.open_subtask(index)
 
     def run(self, chance: Random | None = None, unrest: float = 0.0) -> None:
         """Until nobody has anything to do. With `unrest` parts are killed and moved on the way."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from planner.graph.division import INCOMING
-from sqlengine.cluster.subtask import named_as_written
+from planner.graph.distribution import INCOMING
+from sqlengine.cluster.subtask import to_logical_names
 from sqlengine.connectors.shuffle import shuffle_topic
 from sqlengine.snapshots.job_snapshot import JobSnapshot
 from sqlengine.snapshots.rescaling import merge_snapshots, subtask_snapshot
@@ -30,6 +30,6 @@ def has(group: Group, job: str) -> JobSnapshot:
     """What the job has in all parts, as if it were not divided."""
     pieces = [subtask_snapshot(group.open[i].runner, job) for i in range(group.parts)]
     runner = group.open[0].runner
-    return named_as_written(
+    return to_logical_names(
         merge_snapshots(pieces, runner.graph), group.plans[job, runner.jobs[job]], group.parts
     )

@@ -94,14 +94,14 @@ def test_who_lost_a_part_writes_nothing_more(broker: EmbeddedBroker, does: str) 
     members = _Members(broker, group)
     members.join("one")
     for index in range(2):
-        group.open_part(index, partial(members.fence, "one", index))
+        group.open_subtask(index, partial(members.fence, "one", index))
     group.submit(planned("a", SUMS.format(out="a", where="")))
     click(broker, 0, 20)
     group.step(0)
     members.join("two")
     taken = members.held["two"].shards[subtask_log_topic("g")][0]
     old = group.open.pop(taken)
-    new = group.open_part(taken, lambda: members.fence("two", taken))
+    new = group.open_subtask(taken, lambda: members.fence("two", taken))
     click(broker, 20, 20)
     written = len(values_of(broker, "_shuffle_g"))
     if does == "a change":

@@ -49,7 +49,7 @@ def test_who_lost_a_part_writes_no_checkpoint(tmp_path: Path) -> None:
         held = broker.join("instances", "one", [subtask_log_topic("g")])
         group = Group(broker, parts=2, checkpoints="topic")
         for index in range(2):
-            group.open_part(index, partial(held.fence, subtask_log_topic("g"), index))
+            group.open_subtask(index, partial(held.fence, subtask_log_topic("g"), index))
         group.submit(planned("a", SUMS.format(out="a", where="")))
         click(broker, 0, 20)
         group.step(0)

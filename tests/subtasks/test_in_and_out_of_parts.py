@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from planner.settings import WATERMARK_INTERVAL
-from sqlengine.snapshots.job_snapshot import snapshot
+from sqlengine.snapshots.job_snapshot import capture
 from tests.subtasks.group import Group, broker_in, planned, undivided
 from tests.subtasks.standing import has, hold
 from tests.subtasks.test_schedules import EXPECTED, JOBS, events, left
@@ -24,7 +24,7 @@ def test_state_goes_into_parts_and_out_again(
         group = Group(broker)
         events(broker, range(20))
         before = undivided(group, job)
-        belongings = snapshot(before.runner, job.name)
+        belongings = capture(before.runner, job.name)
         before.abandon()
         for number, parts in enumerate((first, second)):
             group = Group(broker, parts=parts, graph=f"g{number}")

@@ -12,7 +12,7 @@ import pytest
 
 from sqlengine.broker.base import Broker
 from sqlengine.broker.embedded import EmbeddedBroker
-from sqlengine.cluster.counters import described
+from sqlengine.cluster.counters import subtask_report
 from sqlengine.connectors import shuffle
 from tests.subtasks.group import Group, broker_in, planned, undivided, values_of
 
@@ -65,7 +65,7 @@ def test_those_who_send_wait_for_a_part_that_stands_still(tmp_path: Path) -> Non
         while any([group.step(0), group.step(2)]):
             pass
         waiting = [group.open[0], group.open[2]]
-        assert all(described(part).waits_for.keys() == {1} for part in waiting)
+        assert all(subtask_report(part).backpressured_by.keys() == {1} for part in waiting)
         assert all(0 < read(group, part) < ROWS // PARTS for part in (0, 2))
         group.kill(
             0

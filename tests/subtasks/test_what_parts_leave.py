@@ -47,7 +47,7 @@ def test_what_a_part_has_for_itself_stays_there(tmp_path: Path) -> None:
     assert left(broker, "a") == sums(range(140))
     sent = [broker.read("_shuffle_g", shard, 0) for shard in range(group.parts)]
     senders = [
-        {decode_header(k).part for k in r.keys.to_pylist()}
+        {decode_header(k).subtask for k in r.keys.to_pylist()}
         for r in sent
         if r is not None and r.keys is not None
     ]

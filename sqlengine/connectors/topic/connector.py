@@ -30,7 +30,7 @@ from planner.capabilities import (
     SourceCapabilities,
 )
 from planner.catalog import Table
-from planner.graph.division import SubtaskAssignment
+from planner.graph.distribution import SubtaskAssignment
 from planner.logical.change_kinds import UPSERT
 from sqlengine.broker.base import Broker, Records, check_topic_name, is_system
 from sqlengine.broker.coordinator import check_name
@@ -107,7 +107,7 @@ class TopicConnector(Connector):
         options = options_of(table)
         broker = _broker(environment)
         _find(broker, table, create=options["topic.auto-create"] is True)
-        return TopicSource(broker, table, options, environment.share)
+        return TopicSource(broker, table, options, environment.assignment)
 
     def sink(self, table: Table, environment: Environment) -> Sink:
         """Appends to the topic, which is made, with one shard, unless 'topic.auto-create' forbids
@@ -170,13 +170,17 @@ class _Key:
 
 
 class TopicSource(Source):
-    """A shard is the broker's, by number as text; an offset counts records. Where the share of a
-    part has no shard, input is over before it begins."""
+    """A shard is the broker's, by number as text; an offset counts records. A subtask without a
+    shard has a source that ends before it begins."""
 
-    bounded = False  # unless the options or the share of the part say otherwise
+    bounded = False  # unless the options or the assignment of the subtask say otherwise
 
     def __init__(
-        self, broker: Broker, table: Table, options: Mapping[str, object], share: SubtaskAssignment
+        self,
+        broker: Broker,
+        table: Table,
+        options: Mapping[str, object],
+        assignment: SubtaskAssignment,
     ) -> None:
         self._broker = broker
         self._topic = table.options["topic"]
@@ -186,7 +190,7 @@ class TopicSource(Source):
         self._group = options["properties.group.id"]
         self._upsert = is_upsert(table)
         shards = range(broker.topic(self._topic).shards)
-        self._shards = [str(s) for s in shards if share.has(s)]  # their number never changes
+        self._shards = [str(s) for s in shards if assignment.has(s)]  # their number never changes
         self.bounded = options["scan.bounded.mode"] == "latest-offset" or not self._shards
         self._ends = [broker.end_offset(self._topic, s) for s in shards] if self.bounded else []
 

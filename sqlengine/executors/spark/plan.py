@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from planner.graph.division import WATERMARK, functions_of, without_keys
+from planner.graph.distribution import WATERMARK, functions_of, is_single_bucket
 from planner.graph.physical import PhysicalNode, PhysicalPlan
 from planner.logical import LogicalPlan, Scan, Stateful, Union, Values
 from sqlengine.executors.spark.fragment import Fragment, Input
@@ -101,7 +101,7 @@ def _keyed(
     nodes = tuple(n for n in plan.in_order if stages[n.id] == number)
     inputs = {port: at for port, at in enumerate(crossings) if stages[at[0]] == number}
     return Fragment(
-        nodes, inputs, outputs, single=frozenset(n.id for n in nodes if without_keys(n.plan))
+        nodes, inputs, outputs, single=frozenset(n.id for n in nodes if is_single_bucket(n.plan))
     )
 
 

@@ -1,0 +1,56 @@
+"""The dependencies that all graphs of an engine share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from parser.errors import ServiceError, SqlError
+from sqlengine.broker.base import Broker
+from sqlengine.config import Config
+from sqlengine.connectors.base import NO_CALLABLES, Callables
+from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.memory_limits import MemoryLimits
+from sqlengine.jobs.planning import PlannedJob
+from sqlengine.machine import Machine
+from sqlengine.snapshots.job_snapshot import JobSnapshot
+from sqlengine.state.stores import CheckpointStores
+
+# Returns the plans of job versions, each or why there is none any more.
+PlanOf: TypeAlias = Callable[[Mapping[str, int]], Mapping[str, PlannedJob | SqlError]]
+# The errors of job versions (job, version) that must not be recovered.
+Faults: TypeAlias = Mapping[tuple[str, int], SqlError]
+
+
+@dataclass(frozen=True)
+class GraphHost:
+    """The dependencies that all graphs of an engine share.
+
+    `fails_on_error`: of a job and its version; `on_failure` is called with jobs that fail, and the
+    reason; `later` submits work to the thread that makes changes; `stored_snapshot` returns the
+    snapshot of a migration by name."""
+
+    config: Config
+    machine: Machine
+    broker: Broker
+    factory: OperatorFactory
+    stores: CheckpointStores
+    fails_on_error: Callable[[str, int], bool]
+    on_failure: Callable[[frozenset[str], str], None]
+    later: Callable[..., object]
+    memory: MemoryLimits
+    stored_snapshot: Callable[[str], JobSnapshot | None] = lambda _: None
+    callables: Callables = field(default_factory=lambda: NO_CALLABLES)
+
+
+class NotAligned(ServiceError):
+    """Jobs cannot be attached to a graph whose positions or watermarks differ from theirs."""
+
+    def __init__(self, jobs: Collection[str], graph: str, reason: str) -> None:
+        others = f" and {len(jobs) - 1} others" if len(jobs) > 1 else ""
+        super().__init__(
+            f"job '{next(iter(jobs))}'{others} cannot go on in graph '{graph}' now",
+            detail=reason,
+            hint="it is tried again by itself, once both stand at the same place",
+        )
