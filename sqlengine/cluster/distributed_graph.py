@@ -169,7 +169,7 @@ class DistributedGraph:
         return self._replica.plan_change(graph, distributed, jobs, renamed)
 
     def switch(self, change: GraphChange, first: Callable[[], None] | None = None) -> None:
-        """Has all instances prepare the change, calls `first`, and then commits it.
+        """Prepares the change in all instances, calls `first`, and then commits it.
 
         Raises the error of an instance that cannot prepare it; nothing has changed then."""
         self.switch_with_migration(change, "", {}, first)

@@ -23,7 +23,7 @@ _ROWS_LEFT = (
 
 @dataclass(frozen=True)
 class StateReport:
-    """What a change does to the state of one operation of a job, and why.
+    """The effect of a change on the state of one operation of a job, and the reason.
 
     `outcome`: 'kept', 'reset' (its old rows are dropped), 'new', or 'dropped' (the new version has
     no such operation). A reset operation before a table with a primary key also gets a report of

@@ -35,7 +35,7 @@ class Life:
         return list(found)
 
     def running(self, count: int = 2) -> list[dict[str, Any]]:
-        """The instances once so many of them have all parts among them."""
+        """The instances once so many of them have all subtasks among them."""
 
         def all_parts() -> list[dict[str, Any]]:
             found = [i for i in self.instances() if i["state"] == "running" and i["parts"]]
@@ -56,7 +56,7 @@ class Life:
         self.signal(signal.SIGTERM)
 
     def stop_and_go_on(self) -> None:
-        """For a moment: shorter than its session, or so long that others have its parts and it is
+        """For a moment: shorter than its session, or so long that others have its subtasks and it is
         killed."""
         pid = self.signal(signal.SIGSTOP)
         for _ in range(self.chance.randrange(1, 4)):
@@ -65,7 +65,7 @@ class Life:
             os.kill(pid, signal.SIGCONT)
 
     def silence(self) -> None:
-        """So long that its parts go to the other, and the server kills it."""
+        """So long that its subtasks go to the other, and the server kills it."""
         pid = self.signal(signal.SIGSTOP)
         eventually(lambda: pid not in [i["pid"] for i in self.instances()], self.server.said)
 
@@ -87,7 +87,7 @@ class Life:
         self.work.user.client.delete(f"/api/v1/jobs/{name}")
 
     def move(self) -> None:
-        """A job leaves its parts and comes back while an instance is killed, or the server."""
+        """A job leaves its subtasks and comes back while an instance is killed, or the server."""
         name = self.chance.choice(["totals", "minutes"])
         self.work.user.client.post(f"/api/v1/jobs/{name}/isolate")
         self.work.write(40)

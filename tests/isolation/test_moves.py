@@ -17,7 +17,7 @@ from sqlengine.engine import Engine
 from sqlengine.jobs.job import MAIN
 from tests.engine.by_hand import die
 from tests.isolation.workload import JOBS, feed, open_engine, outputs, step, submit_tables
-from tests.recovery.crash_points import Death, Fate, Life, Outputs, check_deaths
+from tests.recovery.crash_points import CrashAtWrite, Death, Life, Outputs, check_deaths
 
 BATCHES = 9
 # What happens, in order: batches, jobs that go into a graph of their own or come back, checkpoints.
@@ -34,7 +34,7 @@ MOVES: tuple[tuple[str, str], ...] = (
 
 
 @dataclass
-class MoveFate(Fate):
+class MoveFate(CrashAtWrite):
     """Counts only what is written while jobs move."""
 
     moving: bool = False

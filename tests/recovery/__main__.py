@@ -15,8 +15,8 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 
+from tests.recovery.cluster_kills import ClusterRun, run_instances_named
 from tests.recovery.kills import KINDS, Run, places_of, run_drawn, run_named
-from tests.recovery.kills_in_parts import RunInParts, run_instances_named
 from tests.recovery.life import warm
 from tests.recovery.page import write_page
 from tests.recovery.points import INSTANCE, LEADER, MOMENTS, NAMES, POINTS, SERVER
@@ -27,8 +27,8 @@ KILLS_OF_A_RUN = 50
 _TELL_S = 30.0
 _AT_POINTS: dict[str, tuple[type[Run], Callable[..., None]]] = {
     SERVER: (Run, run_named),
-    LEADER: (RunInParts, run_named),
-    INSTANCE: (RunInParts, run_instances_named),
+    LEADER: (ClusterRun, run_named),
+    INSTANCE: (ClusterRun, run_instances_named),
 }
 
 
@@ -100,7 +100,7 @@ def _drawn(given: argparse.Namespace) -> Iterator[Planned]:
     for number, left in enumerate(range(given.kills, 0, -given.of_a_run)):
         seed, kills = given.seed + number, min(given.of_a_run, left)
         make, name = (
-            (RunInParts, f"seed {seed}, instances") if number % 2 else (Run, f"seed {seed}")
+            (ClusterRun, f"seed {seed}, instances") if number % 2 else (Run, f"seed {seed}")
         )
         yield Planned(
             name, kills, partial(_run_drawn, make=make, kills=kills, seed=seed), named=False

@@ -25,7 +25,7 @@ class Death(BaseException):
 
 
 @dataclass
-class Fate:
+class CrashAtWrite:
     """Counts writes, and ends the life at one of them."""
 
     at: int = -1
@@ -47,7 +47,7 @@ class Fate:
 
 
 @contextmanager
-def fate(chosen: Fate) -> Iterator[None]:
+def crash_at_write(chosen: CrashAtWrite) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(EmbeddedBroker, "append", chosen.around(EmbeddedBroker.append))
         patch.setattr(RocksStore, "put", chosen.around(RocksStore.put))
@@ -64,13 +64,13 @@ class Life:
     outputs: Callable[[Engine], Outputs]
     begin: Callable[[Engine], object] = lambda engine: None
 
-    def live(self, chosen: Fate) -> Outputs:
+    def live(self, chosen: CrashAtWrite) -> Outputs:
         """What comes out of a life that dies where its fate says, and is taken up again."""
         done = 0
         while True:
             engine = None
             try:
-                with fate(chosen):
+                with crash_at_write(chosen):
                     engine = self.open_engine()
                     self.begin(engine)
                     for operation in self.operations[done:]:

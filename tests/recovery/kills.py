@@ -15,11 +15,11 @@ from typing import ClassVar
 from sqlengine.system.durability import Checkpoints, Fsync
 from tests.recovery import outcome
 from tests.recovery.children import Kill, run_in_child
-from tests.recovery.crew import Setting
+from tests.recovery.crash_injection import LastChange, PlannedCrash
 from tests.recovery.life import live
-from tests.recovery.mortal import Doom, LastChange
 from tests.recovery.outcome import Outputs, batches_of, compare
 from tests.recovery.points import MOMENTS, POINTS, SERVER
+from tests.recovery.server_users import Setting
 from tests.recovery.tally import Place, Tally
 
 # Of lives that are killed at no named place: so many changes, or so long after their start.
@@ -48,10 +48,10 @@ log = logging.getLogger(__name__)
 Places = Iterable[tuple[str, str]]
 
 
-def doom_at(chance: random.Random, point: str, moment: str, most: int = 10) -> Doom:
+def crash_at(chance: random.Random, point: str, moment: str, most: int = 10) -> PlannedCrash:
     """At which of the first `most` is drawn where there are many."""
     often = point in OFTEN or point.startswith("output")
-    return Doom(point, chance.randint(1, most) if often else 1, moment)
+    return PlannedCrash(point, chance.randint(1, most) if often else 1, moment)
 
 
 class Run:
@@ -73,7 +73,9 @@ class Run:
         draw = self.chance.random()
         if draw < 0.5:
             self._live(
-                doom=Doom(None, self.chance.randint(1, _MOST_CHANGES), self.chance.choice(MOMENTS))
+                crash=PlannedCrash(
+                    None, self.chance.randint(1, _MOST_CHANGES), self.chance.choice(MOMENTS)
+                )
             )
         else:
             self._live(kill=Kill(self.chance.uniform(0.0, _MOST_S), when_ready=draw < 0.85))
@@ -81,22 +83,24 @@ class Run:
 
     def kill_at(self, point: str, moment: str) -> None:
         """A life that dies at the named point."""
-        self._live(doom=doom_at(self.chance, point, moment))
+        self._live(crash=crash_at(self.chance, point, moment))
         self.tally.count(Place(SERVER, point, moment), named=True)
 
     def seeded(self) -> Setting:
         """Of the next life."""
         return replace(self.setting, seed=self.chance.randrange(1 << 32))
 
-    def _live(self, doom: Doom | None = None, kill: Kill | None = None) -> None:
+    def _live(self, crash: PlannedCrash | None = None, kill: Kill | None = None) -> None:
         self.last.forget()
         setting = self.seeded()
         began = time.monotonic()
-        ended = run_in_child(partial(live, setting, batches=None, doom=doom, last=self.last), kill)
-        log.info(
-            "%.1f s: %s, last seen at %s", time.monotonic() - began, doom or kill, self.last.read()
+        ended = run_in_child(
+            partial(live, setting, batches=None, crash=crash, last=self.last), kill
         )
-        assert not ended, f"a life was not killed: {doom or kill}"
+        log.info(
+            "%.1f s: %s, last seen at %s", time.monotonic() - began, crash or kill, self.last.read()
+        )
+        assert not ended, f"a life was not killed: {crash or kill}"
 
     def finish(self) -> None:
         """A last life that nobody kills, and the comparison with one that nobody disturbs at
@@ -123,11 +127,11 @@ class Run:
 
     def live_last(self, setting: Setting) -> None:
         run_in_child(
-            partial(live, setting, batches=lambda begun: begun + 20, doom=None, last=self.last)
+            partial(live, setting, batches=lambda begun: begun + 20, crash=None, last=self.last)
         )
 
     def live_quietly(self, setting: Setting, say: int, batches: int) -> None:
-        live(setting, say, batches=lambda _: batches, doom=None, last=self.last)
+        live(setting, say, batches=lambda _: batches, crash=None, last=self.last)
 
 
 def run_drawn(run: Run, kills: int) -> None:

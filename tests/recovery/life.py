@@ -18,12 +18,19 @@ from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.jobs.planning import JobText, PlannedJob, plan_jobs
 from sqlengine.machine import THIS
 from tests.recovery import workload
+from tests.recovery.cluster_workload import IN_PARTS
 from tests.recovery.copier import Copier
-from tests.recovery.crew import Batches, Crew, Setting, prepare
-from tests.recovery.mortal import Doom, Fate, LastChange, MortalDisk, make_databases_mortal, stores
+from tests.recovery.crash_injection import (
+    CrashingDisk,
+    CrashInjector,
+    LastChange,
+    PlannedCrash,
+    inject_crashes_into_databases,
+    stores,
+)
 from tests.recovery.outcome import lake, records
+from tests.recovery.server_users import Batches, ServerUsers, Setting, prepare
 from tests.recovery.workload import ALONE
-from tests.recovery.workload_in_parts import IN_PARTS
 
 
 def warm() -> None:
@@ -40,21 +47,28 @@ def warm() -> None:
 
 
 def live(
-    setting: Setting, say: int, *, batches: Batches | None, doom: Doom | None, last: LastChange
+    setting: Setting,
+    say: int,
+    *,
+    batches: Batches | None,
+    crash: PlannedCrash | None,
+    last: LastChange,
 ) -> None:
-    """One life: see `Crew.live`."""
-    fate = Fate(doom, last)
-    make_databases_mortal(fate)
+    """One life: see `ServerUsers.live`."""
+    injector = CrashInjector(crash, last)
+    inject_crashes_into_databases(injector)
     setting.folder.mkdir(parents=True, exist_ok=True)
-    machine = replace(THIS, disk=MortalDisk(fate), stores=lambda folder: stores(fate, folder))
+    machine = replace(
+        THIS, disk=CrashingDisk(injector), stores=lambda folder: stores(injector, folder)
+    )
     engine = Engine(setting.config(), machine)
     prepare(engine, setting.folder, ALONE)
     engine.start()
-    _CrewAlone(engine, setting, say, ALONE).live(batches)
+    _ServerUsersAlone(engine, setting, say, ALONE).live(batches)
     engine.close()
 
 
-class _CrewAlone(Crew):
+class _ServerUsersAlone(ServerUsers):
     fed, pause_s = "events", 0.02
     lines_per_batch, batches_per_file = workload.LINES_PER_BATCH, workload.BATCHES_PER_FILE
 

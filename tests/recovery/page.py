@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from tests.recovery.cluster_workload import BESIDE, DIVIDED
 from tests.recovery.points import INSTANCE, LEADER, MOMENTS, POINTS, SERVER
 from tests.recovery.tally import Place, Tally
 from tests.recovery.workload import PATHS
-from tests.recovery.workload_in_parts import BESIDE, DIVIDED
 from tests.support import ROOT
 
 PAGE = ROOT / "docs" / "recovery.md"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.recovery.cluster_workload import DIVIDED, IN_PARTS
+from tests.recovery.cluster_workload import PATHS as PATHS_IN_PARTS
 from tests.recovery.workload import ALONE, PATHS
-from tests.recovery.workload_in_parts import DIVIDED, IN_PARTS
-from tests.recovery.workload_in_parts import PATHS as PATHS_IN_PARTS
 
 MOMENTS = ("before", "within", "after")
 SERVER, LEADER, INSTANCE = "server", "server with instances", "instance"

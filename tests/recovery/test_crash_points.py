@@ -16,7 +16,7 @@ from sqlengine.engine.requests import Request
 from sqlengine.jobs.job import Origin
 from sqlengine.jobs.planning import JobText
 from tests.engine.by_hand import step
-from tests.recovery.crash_points import Fate, Life, Outputs, check_deaths
+from tests.recovery.crash_points import CrashAtWrite, Life, Outputs, check_deaths
 
 EVENTS = """
 CREATE TABLE events (id BIGINT, ts TIMESTAMP(3), host STRING, WATERMARK FOR ts AS ts - INTERVAL '1' SECOND)
@@ -105,7 +105,7 @@ def open_engine(folder: Path) -> Engine:
     return engine
 
 
-def live(folder: Path, chosen: Fate) -> Outputs:
+def live(folder: Path, chosen: CrashAtWrite) -> Outputs:
     operations = [partial(act, folder, kind, what) for kind, what in OPERATIONS]
     return Life(lambda: open_engine(folder), operations, partial(outputs, folder)).live(chosen)
 
@@ -122,12 +122,12 @@ def outputs(folder: Path, engine: Engine) -> Outputs:
 
 
 def check(tmp_path: Path, points: Callable[[int], range]) -> None:
-    quiet = Fate()
+    quiet = CrashAtWrite()
     expected = live(tmp_path / "quiet", quiet)
     assert all(expected.values())
     check_deaths(
         tmp_path,
-        lambda folder, at, after: live(folder, Fate(at, after)),
+        lambda folder, at, after: live(folder, CrashAtWrite(at, after)),
         expected,
         points(quiet.writes),
     )

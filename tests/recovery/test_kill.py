@@ -10,10 +10,10 @@ import sys
 
 import pytest
 
+from tests.recovery.cluster_workload import PATHS as PATHS_IN_PARTS
 from tests.recovery.page import PAGE
 from tests.recovery.points import POINTS
 from tests.recovery.workload import PATHS
-from tests.recovery.workload_in_parts import PATHS as PATHS_IN_PARTS
 from tests.support import ROOT
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.restores.covered import PAGE
+from tests.restores.coverage_page import PAGE
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.pages import STREAMING
-from tests.restores.covered import PAGE
+from tests.restores.coverage_page import PAGE
 from tests.restores.running import thorough
 from tests.sql.golden import Script
 

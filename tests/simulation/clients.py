@@ -65,7 +65,7 @@ class Writer:
         engine = self.node.engine
         if engine is None:
             return
-        with self.node.mortal():
+        with self.node.may_crash():
             try:
                 engine.broker.append(
                     self.topic,
@@ -141,7 +141,7 @@ class Operator:
     def _asked(self, engine: Engine, change: Change) -> Outcome | None:
         """None where the process dies over it."""
         outcomes: list[Outcome] = []
-        with self.node.mortal():
+        with self.node.may_crash():
             outcomes.append(self._ask(engine, change))
         return outcomes[0] if outcomes else None
 
@@ -224,7 +224,7 @@ class Reader:
         if records is None:
             return
         self.tried = records.next_offset
-        with self.node.mortal():
+        with self.node.may_crash():
             try:
                 engine.broker.commit("watch", self.topic, {0: self.tried})
             except ServiceError:
@@ -267,7 +267,7 @@ class Bridge:
         engine = self.target.engine
         if engine is None:
             return
-        with self.target.mortal():
+        with self.target.may_crash():
             try:
                 engine.broker.append(
                     self.topics[1],
@@ -307,7 +307,7 @@ class Caretaker:
         ]
         works += [partial(broker.compact, t.name) for t in broker.topics() if t.compacted]
         works.append(lambda: self._move(broker))
-        with self.node.mortal(), self.world.doing("upkeep"):
+        with self.node.may_crash(), self.world.doing("upkeep"):
             try:
                 self.world.chance.choice(works)()
             except ServiceError:

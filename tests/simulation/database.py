@@ -21,14 +21,14 @@ _connect = sqlite3.connect
 
 
 class SimulatedDatabase:
-    """`fate` as that of the disk. All connections of a process are one: their transactions do not
+    """`crashes_now` as that of the disk. All connections of a process are one: their transactions do not
     overlap."""
 
-    def __init__(self, world: World, owner: str, fate: Callable[[], bool]) -> None:
+    def __init__(self, world: World, owner: str, crashes_now: Callable[[], bool]) -> None:
         self.dead = False
         self._world = world
         self._owner = owner
-        self._fate = fate
+        self._crashes_now = crashes_now
         self._opened: sqlite3.Connection | None = None
         with self._empty() as made:
             made.executescript(TABLES)
@@ -53,7 +53,7 @@ class SimulatedDatabase:
     def commit(self) -> None:
         connection = self.connection
         self._world.note(self._owner, "commit", FILE)
-        dies = self._fate()
+        dies = self._crashes_now()
         if not dies or self._world.happens(0.5):
             connection.commit()
             self._committed = connection.serialize()

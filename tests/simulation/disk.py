@@ -19,17 +19,17 @@ from tests.simulation.world import Death, World
 
 
 class SimulatedDisk:
-    """See `Disk`. `fate` is asked before every change whether the process dies there. `full`:
+    """See `Disk`. `crashes_now` is asked before every change whether the process dies there. `full`:
     whether there is no space, for a path. Reading is no change, and is not in the trace."""
 
-    def __init__(self, world: World, owner: str, fate: Callable[[], bool]) -> None:
+    def __init__(self, world: World, owner: str, crashes_now: Callable[[], bool]) -> None:
         self.root = Folder()
         self._names = Names()
         self.dead = False
         self.full: Callable[[str], bool] = lambda path: False
         self._world = world
         self._owner = owner
-        self._fate = fate
+        self._crashes_now = crashes_now
         self._open: dict[int, tuple[File, str]] = {}
         self._next = 1
 
@@ -85,7 +85,7 @@ class SimulatedDisk:
         if self.dead:
             raise Death
         self._world.note(self._owner, what, path, size, position)
-        if not self._fate():
+        if not self._crashes_now():
             return None
         self.dead = True
         return self._world.chance.randint(0, size)

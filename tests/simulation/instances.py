@@ -1,5 +1,5 @@
 """Instances of a server: processes of their own in the same thread. Each has threads, checkpoints
-and a fate of its own, and reaches the broker of its server by questions; it dies alone, or with the
+and crashes of its own, and reaches the broker of its server by questions; it dies alone, or with the
 server.
 
 A process may be held up between a question and what follows from its answer: others go on
@@ -74,7 +74,7 @@ class SimulatedProcess:
         self.instance: Instance | None = None
         self.resumes_at = 0
         self.busy = False
-        self._left, self._in_epochs = node.doom_of_process()
+        self._left, self._in_epochs = node.crash_of_instance()
         self._node = node
         self._world: World = node.world
         self._name = f"{node.name}.{work.place.name}"
@@ -111,7 +111,7 @@ class SimulatedProcess:
         return [self.turn, *(self._alive(work) for work in self.threads.possible())]
 
     def turn(self) -> None:
-        with self._mortal():
+        with self._may_crash():
             if self.instance is not None and not self._stopping:
                 self.instance.turn()
                 return
@@ -143,7 +143,7 @@ class SimulatedProcess:
     def _alive(self, work: Callable[[], object]) -> Callable[[], None]:
         def turn() -> None:
             if self.code is None:
-                with self._mortal():
+                with self._may_crash():
                     work()
 
         return turn
@@ -171,7 +171,7 @@ class SimulatedProcess:
         )
 
     @contextmanager
-    def _mortal(self) -> Iterator[None]:
+    def _may_crash(self) -> Iterator[None]:
         """The process may die within, and the server with what it is asked; that is for who runs
         the server to settle."""
         world, before = self._world, self._world.place

@@ -102,7 +102,7 @@ class Life:
             return
         possible = node.possible()
         if possible:
-            with node.mortal():
+            with node.may_crash():
                 self.world.chance.choice(possible)()
 
     def _fault(self) -> None:
@@ -161,7 +161,7 @@ class Life:
         self.network.calm = True
         for node in self.nodes:
             self._relieve(node)
-            node.doom, node.kills, node.meanwhile = None, 0, None
+            node.crash, node.kills, node.meanwhile = None, 0, None
             for process in node.processes:
                 process.calm()
             if node.engine is None:

@@ -26,12 +26,12 @@ class Network:
         label, arrive = self.flying.pop(place)
         if not self.calm:
             met["message out of order"] += place > 0
-            fate = chance.random()
-            if fate < 0.1:
+            draw = chance.random()
+            if draw < 0.1:
                 met["message lost"] += 1
                 self.world.note("network", "loses", label)
                 return
-            if fate < 0.2:
+            if draw < 0.2:
                 met["message doubled"] += 1
                 self.flying.append((label, arrive))
         self.world.note("network", "brings", label)

@@ -27,7 +27,7 @@ from tests.simulation.world import Death, World
 
 
 @dataclass
-class Doom:
+class PlannedCrash:
     """After so many changes of the disk (within epochs only, or anywhere) the process dies, perhaps
     by loss of power."""
 
@@ -51,7 +51,7 @@ class Node:
     process_kills: int = 0
     short: bool = False
     engine: Engine | None = None
-    doom: Doom | None = None
+    crash: PlannedCrash | None = None
     struck: str | None = None
     meanwhile: Callable[[], None] | None = None
     lives: int = 0
@@ -67,11 +67,11 @@ class Node:
         self.database = SimulatedDatabase(self.world, self.name, self._dies)
 
     def _dies(self) -> bool:
-        doom = self.doom
-        if doom is None or (doom.epochs and self.world.place != "epoch"):
+        crash = self.crash
+        if crash is None or (crash.epochs and self.world.place != "epoch"):
             return False
-        doom.left -= 1
-        return doom.left == 0
+        crash.left -= 1
+        return crash.left == 0
 
     def _is_dead(self) -> bool:
         return self.disk.dead or self.stores.dead or self.parts.dead or self.database.dead
@@ -79,7 +79,7 @@ class Node:
     def start(self) -> None:
         """A new process. Where the disk is full it may not come up."""
         self.world.note(self.name, "start")
-        self._draw_doom()
+        self._draw_crash()
         self._begin_process()
         machine = Machine(
             self.world.clock,
@@ -91,7 +91,7 @@ class Node:
             door=self._open_door,
             spawn=self._spawn,
         )
-        with self.mortal(), self.world.doing("recovery"):
+        with self.may_crash(), self.world.doing("recovery"):
             try:
                 self.engine = Engine(self.config, machine)
                 for name, shards in self.topics.items():
@@ -102,13 +102,13 @@ class Node:
                     raise
                 self.end(power=False)
 
-    def _draw_doom(self) -> None:
-        chance, self.doom = self.world.chance, None
+    def _draw_crash(self) -> None:
+        chance, self.crash = self.world.chance, None
         if self.kills:
             epochs = chance.random() < 0.8
             most = chance.choice((5, 40)) if epochs else chance.choice((10, 60, 200))
             power = self.config.fsync != "none" and chance.random() < 0.6
-            self.doom = Doom(chance.randint(1, most), epochs, power)
+            self.crash = PlannedCrash(chance.randint(1, most), epochs, power)
 
     def _begin_process(self) -> None:
         self.threads = SimulatedThreads(self.world, self._others, self._is_dead)
@@ -126,7 +126,7 @@ class Node:
         self.processes = [*(p for p in self.processes if p.code is None), process]
         return process
 
-    def doom_of_process(self) -> tuple[int, bool]:
+    def crash_of_instance(self) -> tuple[int, bool]:
         """With which of its changes a new process dies (0: with none), and whether only those
         within epochs count."""
         chance = self.world.chance
@@ -156,7 +156,7 @@ class Node:
             self.meanwhile()
 
     @contextmanager
-    def mortal(self) -> Iterator[None]:
+    def may_crash(self) -> Iterator[None]:
         """The process may die within."""
         before, life = self.world.place, self.lives
         try:
@@ -168,13 +168,13 @@ class Node:
             self.world.place = before
 
     def _die(self) -> None:
-        doom, place = self.doom, self.world.place
-        assert doom is not None
+        crash, place = self.crash, self.world.place
+        assert crash is not None
         self.kills -= 1
         self.world.kills[place or "client"] += 1
-        self.world.met["loss of power" if doom.power else "death of a process"] += 1
-        self.world.note(self.name, "dies", "power" if doom.power else place)
-        self.end(power=doom.power)
+        self.world.met["loss of power" if crash.power else "death of a process"] += 1
+        self.world.note(self.name, "dies", "power" if crash.power else place)
+        self.end(power=crash.power)
 
     def end(self, *, power: bool = False) -> None:
         """The process is gone, and its instances with it; with loss of power also what was not on
@@ -183,7 +183,7 @@ class Node:
         self._end_processes()
         if self.engine is not None:
             POOL.leave(self.engine)
-        self.engine = self.doom = None
+        self.engine = self.crash = None
         self.disk.dead = self.stores.dead = self.parts.dead = False
         self.database.end_process()
         if power:
@@ -199,7 +199,7 @@ class Node:
             return
         self.world.note(self.name, "stop")
         self.threads.waiting += 1
-        with self.mortal(), self.world.doing("stop"):
+        with self.may_crash(), self.world.doing("stop"):
             try:
                 self.engine.close()
             except ServiceError:

@@ -26,17 +26,17 @@ Shelf: TypeAlias = dict[str, _Kept]
 
 
 class SimulatedStores:
-    """See `CheckpointStores`; `fate` as that of the disk. `kept` outlives the process, and may be
+    """See `CheckpointStores`; `crashes_now` as that of the disk. `kept` outlives the process, and may be
     that of others, too: a store is open in one of them."""
 
     def __init__(
-        self, world: World, owner: str, fate: Callable[[], bool], kept: Shelf | None = None
+        self, world: World, owner: str, crashes_now: Callable[[], bool], kept: Shelf | None = None
     ) -> None:
         self.kept: Shelf = {} if kept is None else kept
         self.dead = False
         self._world = world
         self._owner = owner
-        self._fate = fate
+        self._crashes_now = crashes_now
 
     def names(self) -> list[str]:
         return sorted(self.kept)
@@ -58,7 +58,7 @@ class SimulatedStores:
         if self.dead:
             raise Death
         self._world.note(self._owner, what, name)
-        dies = self._fate()
+        dies = self._crashes_now()
         if not dies or self._world.happens(0.5):
             work()
         if dies:

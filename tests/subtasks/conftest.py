@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.subtasks.covered import PAGE
+from tests.subtasks.coverage_page import PAGE
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

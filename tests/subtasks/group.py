@@ -1,4 +1,4 @@
-"""A divided graph in one thread: its parts over one broker, stepped, killed and moved as a test
+"""A distributed graph in one thread: its subtasks over one broker, stepped, killed and moved as a test
 says. Broker, logs, checkpoints, sources and sinks are the real ones; the clock goes by steps."""
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ STEPS = 20_000
 
 
 class Killed(BaseException):
-    """The part ends here."""
+    """The subtask ends here."""
 
 
 class Failed(AssertionError):
@@ -68,11 +68,11 @@ class Stores:
 
 @dataclass
 class Group:
-    """The parts of a graph. `jobs` are the versions of jobs as they were planned; `acts`:
-    what was done to parts."""
+    """The subtasks of a graph. `jobs` are the versions of jobs as they were planned; `acts`:
+    what was done to subtasks."""
 
     broker: EmbeddedBroker
-    parts: int = 3
+    parallelism: int = 3
     rows_per_read: int = 2
     now: int = START
     open: dict[int, Subtask] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class Group:
     threads: Threads = THREADS
     checkpoints: Checkpoints = "rocksdb"
     graph: str = "g"
-    handovers: dict[str, JobSnapshot] = field(default_factory=dict)
+    snapshots: dict[str, JobSnapshot] = field(default_factory=dict)
     tick_ms: int = TICK_MS
     acts: Counter[str] = field(default_factory=Counter)
 
@@ -107,39 +107,41 @@ class Group:
             on_failure,
             lambda work, *rest: work(*rest),
             MemoryLimits(),
-            self.handovers.get,
+            self.snapshots.get,
         )
 
     def plan_of(self, jobs: Mapping[str, int]) -> dict[str, PlannedJob | SqlError]:
         return {name: self.plans[name, version] for name, version in jobs.items()}
 
     def start(self, fence: Callable[[], Fence | None] = lambda: None) -> None:
-        for index in range(self.parts):
+        for index in range(self.parallelism):
             self.open_subtask(index, fence)
 
     def open_subtask(self, index: int, fence: Callable[[], Fence | None] = lambda: None) -> Subtask:
-        part = open_subtask(self.graph, index, self.parts, self.host(), self.plan_of, fence)
-        self.open[index] = part
-        return part
+        subtask = open_subtask(
+            self.graph, index, self.parallelism, self.host(), self.plan_of, fence
+        )
+        self.open[index] = subtask
+        return subtask
 
     def submit(
         self, job: PlannedJob, version: int = 1, among: Callable[[], object] = lambda: None
     ) -> None:
-        """Every part makes the change ready, then each switches; `among` comes between two of
+        """Every subtask makes the change ready, then each switches; `among` comes between two of
         them."""
         self.plans[job.name, version] = job
         self._change({job.name: job}, {job.name: version}, among)
 
-    def take(self, job: PlannedJob, handover: str) -> None:
-        """Every part takes up its share of what a job has."""
+    def take(self, job: PlannedJob, migration: str) -> None:
+        """Every subtask takes up its share of what a job has."""
         self.plans[job.name, 1] = job
-        for part in self.open.values():
-            graph = part.runner.graph
-            told = LoggedChange(graph.version + 1, {job.name: 1}, {}, {}, handover)
-            change = part.graph.prepare_logged_change(graph, told)
-            part.graph.check_attachable(change, handover)
+        for subtask in self.open.values():
+            graph = subtask.runner.graph
+            logged = LoggedChange(graph.version + 1, {job.name: 1}, {}, {}, migration)
+            change = subtask.graph.prepare_logged_change(graph, logged)
+            subtask.graph.check_attachable(change, migration)
             assert change.restored is not None
-            part.switch(replace(change, starts=change.restored.positions))
+            subtask.switch(replace(change, starts=change.restored.positions))
 
     def remove(self, name: str, among: Callable[[], object] = lambda: None) -> None:
         self._change({}, {name: 0}, among)
@@ -148,18 +150,18 @@ class Group:
         self, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int], among: Callable[[], object]
     ) -> None:
         ready = [(p, p.prepare(p.runner.graph, plans, jobs, {})) for p in self.open.values()]
-        for part, change in ready:
-            part.switch(change)
+        for subtask, change in ready:
+            subtask.switch(change)
             among()
 
     def step(self, index: int) -> bool:
-        """One step of a part; what it raises is raised here."""
-        part = self.open[index]
+        """One step of a subtask; what it raises is raised here."""
+        subtask = self.open[index]
         self.steps += 1
         assert self.steps < STEPS, "it never ends"
         self.now += self.tick_ms
-        busy = part.step()
-        assert part.fenced or part.loop.problem is None, part.loop.problem
+        busy = subtask.step()
+        assert subtask.fenced or subtask.loop.problem is None, subtask.loop.problem
         return busy
 
     def kill(self, index: int) -> None:
@@ -171,16 +173,16 @@ class Group:
         """It dies on its way through an epoch: behind its record, before or between what goes
         out."""
         sinks = list(self.open[index].runner.outputs.running.values())
-        doomed = chance.choice(sinks)
-        whole = doomed.commit
+        failing = chance.choice(sinks)
+        original_commit = failing.commit
 
         def commit(epoch: int) -> int:
             if chance.random() < 0.5:  # all of it is out, and nobody was told
-                whole(epoch)
+                original_commit(epoch)
             raise Killed
 
         with pytest.MonkeyPatch.context() as patch, suppress(Killed):
-            patch.setattr(doomed, "commit", commit)
+            patch.setattr(failing, "commit", commit)
             self.step(index)
         self.open[index].runner.broken = True
         self.kill(index)
@@ -190,18 +192,18 @@ class Group:
         self.open.pop(index).close()
         self.open_subtask(index)
 
-    def run(self, chance: Random | None = None, unrest: float = 0.0) -> None:
-        """Until nobody has anything to do. With `unrest` parts are killed and moved on the way."""
+    def run(self, chance: Random | None = None, disturbance: float = 0.0) -> None:
+        """Until nobody has anything to do. With `unrest` subtasks are killed and moved on the way."""
         quiet = 0
         while quiet < 2:
-            order = list(range(self.parts))
+            order = list(range(self.parallelism))
             if chance is not None:
                 chance.shuffle(order)
-            busy = [self._turn(i, chance, unrest) for i in order]
+            busy = [self._turn(i, chance, disturbance) for i in order]
             quiet = 0 if any(busy) else quiet + 1
 
-    def _turn(self, index: int, chance: Random | None, unrest: float) -> bool:
-        if chance is None or chance.random() >= unrest:
+    def _turn(self, index: int, chance: Random | None, disturbance: float) -> bool:
+        if chance is None or chance.random() >= disturbance:
             return self.step(index)
         self.act(index, chance.choice(("kill", "in step", "move", "checkpoint")), chance)
         return True
@@ -221,8 +223,8 @@ class Group:
                 self.open[index].runner.checkpoint(wait=True)
 
     def close(self) -> None:
-        for part in self.open.values():
-            part.close()
+        for subtask in self.open.values():
+            subtask.close()
         self.open = {}
 
     def counted(self, name: str) -> int:
@@ -231,10 +233,10 @@ class Group:
         return sum(n.context.counters[name] for n in nodes)
 
 
-def undivided(
+def run_locally(
     group: Group, job: PlannedJob, name: str = "alone", takes: JobSnapshot | None = None
 ) -> RunningGraph:
-    """The same job in a graph that is not divided, to its end; with what it `takes` up if that is
+    """The same job in a graph that is not distributed, to its end; with what it `takes` up if that is
     given."""
     group.plans[job.name, 1] = job
     graph = open_graph(name, group.host(), group.plan_of)

@@ -1,4 +1,4 @@
-"""However its parts are stepped, killed and moved, a divided graph leaves what one that is not
+"""However its subtasks are stepped, killed and moved, a distributed graph leaves what one that is not
 divided leaves."""
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlengine.broker.embedded import EmbeddedBroker
-from tests.subtasks.group import Group, broker_in, planned, undivided, values_of
+from tests.subtasks.group import Group, broker_in, planned, run_locally, values_of
 
-PARTS, SHARDS = 3, 4
+PARALLELISM, SHARDS = 3, 4
 OUT = ("windows", "pairs", "counts", "big", "sessions")
 JOBS = """
     CREATE TEMPORARY TABLE events (k STRING, v INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '1' SECOND)
@@ -53,13 +53,15 @@ def left(broker: EmbeddedBroker) -> dict[str, object]:
 def _alone() -> dict[str, object]:
     with tempfile.TemporaryDirectory() as folder, broker_in(Path(folder)) as broker:
         events(broker)
-        undivided(Group(broker), JOB).close()
+        run_locally(Group(broker), JOB).close()
         return left(broker)
 
 
 EXPECTED = _alone()
 ACTIONS = ("step", "step", "step", "kill", "in step", "move", "checkpoint")
-SCHEDULES = st.lists(st.tuples(st.integers(0, PARTS - 1), st.sampled_from(ACTIONS)), max_size=25)
+SCHEDULES = st.lists(
+    st.tuples(st.integers(0, PARALLELISM - 1), st.sampled_from(ACTIONS)), max_size=25
+)
 
 
 @settings(max_examples=2, deadline=None)
@@ -69,11 +71,11 @@ def test_any_schedule_leaves_the_same(
 ) -> None:
     with tempfile.TemporaryDirectory() as folder, broker_in(Path(folder)) as broker:
         events(broker)
-        group, chance = Group(broker, parts=PARTS, rows_per_read=rows), Random(seed)
+        group, chance = Group(broker, parallelism=PARALLELISM, rows_per_read=rows), Random(seed)
         group.start()
         group.submit(JOB)
-        for part, action in schedule:
-            group.act(part, action, chance)
+        for subtask, action in schedule:
+            group.act(subtask, action, chance)
         group.run(chance)
         group.close()
         assert left(broker) == EXPECTED

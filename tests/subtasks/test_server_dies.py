@@ -1,4 +1,4 @@
-"""Broker and parts die together, at any change of the disk, by the end of the process or a loss of
+"""Broker and subtasks die together, at any change of the disk, by the end of the process or a loss of
 power: by seed."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.simulation.disk import SimulatedDisk
 from tests.simulation.threads import SimulatedThreads
 from tests.simulation.world import Death, World
 from tests.subtasks.group import START, Group, Stores
-from tests.subtasks.test_schedules import ACTIONS, EXPECTED, JOB, PARTS, events, left
+from tests.subtasks.test_schedules import ACTIONS, EXPECTED, JOB, PARALLELISM, events, left
 
 DEATHS = 5
 SEEDS = [pytest.param(seed, marks=[] if seed < 1 else [pytest.mark.slow]) for seed in range(40)]
@@ -49,7 +49,7 @@ class _Server:
             disk=self.disk,
             threads=threads,
         )
-        return Group(broker, PARTS, rows_per_read=3, stores=self.stores, threads=threads)
+        return Group(broker, PARALLELISM, rows_per_read=3, stores=self.stores, threads=threads)
 
     def end(self) -> None:
         if self.power:
@@ -59,15 +59,17 @@ class _Server:
 
 
 def _live(group: Group, chance: Random, actions: int | None) -> None:
-    """Opens the parts and gives the job to those that have not got it yet; then so many actions, or
+    """Opens the subtasks and gives the job to those that have not got it yet; then so many actions, or
     all that there is to do."""
     group.plans[JOB.name, 1] = JOB
     group.start()
-    for part in group.open.values():
-        if not part.runner.jobs:
-            part.switch(part.prepare(part.runner.graph, {JOB.name: JOB}, {JOB.name: 1}, {}))
+    for subtask in group.open.values():
+        if not subtask.runner.jobs:
+            subtask.switch(
+                subtask.prepare(subtask.runner.graph, {JOB.name: JOB}, {JOB.name: 1}, {})
+            )
     for _ in range(actions or 0):
-        group.act(chance.randrange(PARTS), chance.choice(ACTIONS), chance)
+        group.act(chance.randrange(PARALLELISM), chance.choice(ACTIONS), chance)
     if actions is None:
         group.run(chance)
 

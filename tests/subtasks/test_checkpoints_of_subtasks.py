@@ -1,4 +1,4 @@
-"""Checkpoints of parts in a compacted topic: parts go on from them wherever they are opened
+"""Checkpoints of subtasks in a compacted topic: subtasks go on from them wherever they are opened
 next."""
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ def test_parts_go_on_from_a_topic(tmp_path: Path, seed: int) -> None:
         group.submit(planned("a", SUMS.format(out="a", where="")))
         for first in range(0, 90, 30):
             click(broker, first, 30)
-            group.run(chance, unrest=0.2)
+            group.run(chance, disturbance=0.2)
             broker.compact(checkpoints_topic("g"))
         assert left(broker, "a") == sums(range(90))
         group.close()
         assert group.stores.names() == []
         group.start()
-        begun = [part.runner.epoch for part in group.open.values()]
+        begun = [subtask.runner.epoch for subtask in group.open.values()]
         assert all(
             group.open[i].graph.checkpoints.stored_epoch == epoch for i, epoch in enumerate(begun)
         )
@@ -47,7 +47,7 @@ def test_who_lost_a_part_writes_no_checkpoint(tmp_path: Path) -> None:
         broker.create_topic("clicks", 4)
         broker.create_topic(subtask_log_topic("g"), 2)
         held = broker.join("instances", "one", [subtask_log_topic("g")])
-        group = Group(broker, parts=2, checkpoints="topic")
+        group = Group(broker, parallelism=2, checkpoints="topic")
         for index in range(2):
             group.open_subtask(index, partial(held.fence, subtask_log_topic("g"), index))
         group.submit(planned("a", SUMS.format(out="a", where="")))

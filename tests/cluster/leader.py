@@ -1,4 +1,4 @@
-"""An engine that leads a divided graph, and its instances in threads of this process."""
+"""An engine that leads a distributed graph, and its instances in threads of this process."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ ALL = "INSERT INTO found SELECT id, word FROM events"
 SHARED = "shared"
 
 
-class Idle:
-    """A process that runs no parts until it is told to end."""
+class IdleProcess:
+    """A process that runs no subtasks until it is told to end."""
 
     pid = 0
 
@@ -53,7 +53,7 @@ class Idle:
     kill = terminate
 
 
-class Led:
+class LeaderHarness:
     """An engine that leads, and instances that are threads of this process."""
 
     def __init__(self, data: Path, parts: int | None = 2, instances: int = 1) -> None:
@@ -65,7 +65,7 @@ class Led:
             checkpoint_ms=500,
             isolation=False,
         )
-        self.engine = Engine(self.config, replace(THIS, spawn=lambda work: Idle()))
+        self.engine = Engine(self.config, replace(THIS, spawn=lambda work: IdleProcess()))
         self.engine.start()
         self.numbers: list[int] = []
         self._stopping: dict[str, threading.Event] = {}
@@ -93,9 +93,9 @@ class Led:
         stopping = self._stopping[name] = threading.Event()
         self._threads[name] = threading.Thread(target=instance.run, args=(stopping.is_set,))
         self._threads[name].start()
-        led = self.engine.graphs.by_name[graph]
-        assert isinstance(led, DistributedGraph)
-        eventually(lambda: name in led.owned())
+        leading = self.engine.graphs.by_name[graph]
+        assert isinstance(leading, DistributedGraph)
+        eventually(lambda: name in leading.owned())
 
     def stop(self, name: str) -> None:
         self._stopping.pop(name).set()
@@ -140,12 +140,12 @@ class Led:
 
 
 @contextmanager
-def led(folder: Path, *instances: str) -> Iterator[Led]:
-    held = Led(folder / "data")
+def leading(folder: Path, *instances: str) -> Iterator[LeaderHarness]:
+    harness = LeaderHarness(folder / "data")
     try:
-        held.prepare(folder)
+        harness.prepare(folder)
         for name in instances:
-            held.start(name)
-        yield held
+            harness.start(name)
+        yield harness
     finally:
-        held.close()
+        harness.close()

@@ -29,7 +29,7 @@ from tests.recovery.points import MOMENTS, NAMES, point_of
 
 
 @dataclass(frozen=True)
-class Doom:
+class PlannedCrash:
     """The process dies at the `number`th change (from 1 on) of this point; of any for no point."""
 
     point: str | None
@@ -56,21 +56,21 @@ class LastChange:
         return (NAMES[point - 1], MOMENTS[moment]) if point else ("", "")
 
 
-class Fate:
-    """Asked at each change, by any thread. `met`: what is done when the doom has come."""
+class CrashInjector:
+    """Asked at each change, by any thread. `met`: what is done when the planned crash has come."""
 
     def __init__(
-        self, doom: Doom | None, last: LastChange, met: Callable[[], None] = lambda: None
+        self, crash: PlannedCrash | None, last: LastChange, met: Callable[[], None] = lambda: None
     ) -> None:
         self._met = met
         self._last = last
-        self.expect(doom, lambda: True)
+        self.expect(crash, lambda: True)
 
-    def expect(self, doom: Doom | None, begun: Callable[[], bool]) -> None:
-        """A doom for which changes count once it has `begun`."""
-        self._doom = doom
+    def expect(self, crash: PlannedCrash | None, begun: Callable[[], bool]) -> None:
+        """A planned crash for which changes count once it has `begun`."""
+        self._crash = crash
         self._begun = begun
-        self._left = 0 if doom is None else doom.number
+        self._left = 0 if crash is None else crash.number
 
     @contextmanager
     def change(self, point: str) -> Iterator[bool]:
@@ -87,32 +87,32 @@ class Fate:
             die()
 
     def _moment(self, point: str) -> str | None:
-        doom = self._doom
-        if doom is None or doom.point not in (None, point) or not self._begun():
+        crash = self._crash
+        if crash is None or crash.point not in (None, point) or not self._begun():
             return None
         self._left -= 1
         if self._left:
             return None
         self._met()
-        return doom.moment
+        return crash.moment
 
 
 def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-class MortalDisk(MachineDisk):
-    """The disk of this machine, with a fate."""
+class CrashingDisk(MachineDisk):
+    """The disk of this machine, with injected crashes."""
 
-    def __init__(self, fate: Fate) -> None:
-        self._fate = fate
+    def __init__(self, injector: CrashInjector) -> None:
+        self._injector = injector
         self._paths: dict[int, Path] = {}
 
     def open(
         self, path: Path, *, make: bool = False, empty: bool = False, mode: int = 0o600
     ) -> int:
         if make and not os.path.exists(path):
-            with self._fate.change(point_of("make", path)):
+            with self._injector.change(point_of("make", path)):
                 file = super().open(path, make=make, empty=empty, mode=mode)
         else:
             file = super().open(path, make=make, empty=empty, mode=mode)
@@ -124,7 +124,7 @@ class MortalDisk(MachineDisk):
         os.close(file)
 
     def pwrite(self, file: int, data: Data, position: int) -> int:
-        with self._fate.change(point_of("write", self._paths[file])) as in_part:
+        with self._injector.change(point_of("write", self._paths[file])) as in_part:
             if in_part:
                 os.pwrite(file, data[: len(data) // 2], position)
                 die()
@@ -136,75 +136,77 @@ class MortalDisk(MachineDisk):
     def truncate(self, file: int, size: int) -> None:
         if os.fstat(file).st_size == size:
             return
-        with self._fate.change(point_of("truncate", self._paths[file])):
+        with self._injector.change(point_of("truncate", self._paths[file])):
             os.ftruncate(file, size)
 
     def sync(self, file: int) -> None:
-        with self._fate.change(point_of("sync", self._paths[file])):
+        with self._injector.change(point_of("sync", self._paths[file])):
             os.fdatasync(file)
 
     def make_folder(self, path: Path, *, parents: bool = False, mode: int = 0o777) -> None:
-        with self._fate.change(point_of("folder", path)):
+        with self._injector.change(point_of("folder", path)):
             super().make_folder(path, parents=parents, mode=mode)
 
     def rename(self, old: Path, new: Path) -> None:
-        with self._fate.change(point_of("rename", new)):
+        with self._injector.change(point_of("rename", new)):
             os.replace(old, new)
         self._paths.update({file: new for file, path in list(self._paths.items()) if path == old})
 
     def remove(self, path: Path) -> None:
-        with self._fate.change(point_of("remove", path)):
+        with self._injector.change(point_of("remove", path)):
             super().remove(path)
 
     def remove_folder(self, path: Path) -> None:
-        with self._fate.change(point_of("folder", path)):
+        with self._injector.change(point_of("folder", path)):
             super().remove_folder(path)
 
 
-class MortalStores:
-    """RocksDB folders, with a fate; `point`: what a checkpoint is called."""
+class CrashingStores:
+    """RocksDB folders, with injected crashes; `point`: what a checkpoint is called."""
 
-    def __init__(self, stores: CheckpointStores, fate: Fate, point: str = "checkpoint") -> None:
+    def __init__(
+        self, stores: CheckpointStores, injector: CrashInjector, point: str = "checkpoint"
+    ) -> None:
         self._stores = stores
-        self._fate = fate
+        self._injector = injector
         self._point = point
 
     def names(self) -> list[str]:
         return self._stores.names()
 
     def open(self, name: str) -> CheckpointStore:
-        return MortalStore(self._stores.open(name), self._fate, self._point)
+        return CrashingStore(self._stores.open(name), self._injector, self._point)
 
     def remove(self, name: str) -> None:
-        with self._fate.change("graph removed"):
+        with self._injector.change("graph removed"):
             self._stores.remove(name)
 
 
-class MortalStore:
-    def __init__(self, store: CheckpointStore, fate: Fate, point: str) -> None:
+class CrashingStore:
+    def __init__(self, store: CheckpointStore, injector: CrashInjector, point: str) -> None:
         self._store = store
-        self._fate = fate
+        self._injector = injector
         self._point = point
 
     def put(self, position: Position, changes: Mapping[str, TableDelta]) -> None:
-        with self._fate.change(self._point):
+        with self._injector.change(self._point):
             self._store.put(position, changes)
 
     def load(self) -> Loaded | None:
         return self._store.load()
 
     def drop(self, table: str) -> None:
-        with self._fate.change(self._point):
+        with self._injector.change(self._point):
             self._store.drop(table)
 
     def close(self) -> None:
         self._store.close()
 
 
-class MortalConnection(sqlite3.Connection):
-    """A connection to SQLite, with a fate."""
+class CrashingConnection(sqlite3.Connection):
+    """A connection to SQLite, with injected crashes."""
 
-    fate: Fate
+    injector: CrashInjector
 
     def __init__(self, database: str | Path, **options: Any) -> None:
         super().__init__(database, **options)
@@ -213,17 +215,17 @@ class MortalConnection(sqlite3.Connection):
     def commit(self) -> None:
         if not self._is_sink:
             return super().commit()
-        with self.fate.change("output of hosts and seen"):
+        with self.injector.change("output of hosts and seen"):
             return super().commit()
 
 
-def make_databases_mortal(fate: Fate) -> None:
+def inject_crashes_into_databases(injector: CrashInjector) -> None:
     """All connections to SQLite that this process opens from now on."""
-    MortalConnection.fate = fate
+    CrashingConnection.injector = injector
     pytest.MonkeyPatch().setattr(
-        sqlite3, "connect", partial(sqlite3.connect, factory=MortalConnection)
+        sqlite3, "connect", partial(sqlite3.connect, factory=CrashingConnection)
     )
 
 
-def stores(fate: Fate, folder: Path) -> CheckpointStores:
-    return MortalStores(RocksStores(folder), fate)
+def stores(injector: CrashInjector, folder: Path) -> CheckpointStores:
+    return CrashingStores(RocksStores(folder), injector)

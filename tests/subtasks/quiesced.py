@@ -1,4 +1,4 @@
-"""A group of parts brought to a standstill, and what jobs have there."""
+"""A group of subtasks brought to a standstill, and what jobs have there."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from sqlengine.snapshots.rescaling import merge_snapshots, subtask_snapshot
 from tests.subtasks.group import Group
 
 
-def hold(group: Group) -> None:
+def quiesce(group: Group) -> None:
     """Until nothing is on its way any more."""
-    for part in group.open.values():
-        part.runner.pause({})
+    for subtask in group.open.values():
+        subtask.runner.pause({})
     while not all(
-        part.runner.quiesced and _has_read_all(group, i) for i, part in group.open.items()
+        subtask.runner.quiesced and _has_read_all(group, i) for i, subtask in group.open.items()
     ):
-        for index in range(group.parts):
+        for index in range(group.parallelism):
             group.step(index)
 
 
@@ -26,10 +26,12 @@ def _has_read_all(group: Group, index: int) -> bool:
     return at == group.broker.end_offset(shuffle_topic(group.graph), index)
 
 
-def has(group: Group, job: str) -> JobSnapshot:
-    """What the job has in all parts, as if it were not divided."""
-    pieces = [subtask_snapshot(group.open[i].runner, job) for i in range(group.parts)]
+def merged_snapshot(group: Group, job: str) -> JobSnapshot:
+    """What the job has in all subtasks, as if it were not distributed."""
+    snapshots = [subtask_snapshot(group.open[i].runner, job) for i in range(group.parallelism)]
     runner = group.open[0].runner
     return to_logical_names(
-        merge_snapshots(pieces, runner.graph), group.plans[job, runner.jobs[job]], group.parts
+        merge_snapshots(snapshots, runner.graph),
+        group.plans[job, runner.jobs[job]],
+        group.parallelism,
     )

@@ -1,4 +1,4 @@
-"""Runs the statements of a golden script as a session does, and each of them in parts, over topics,
+"""Runs the statements of a golden script as a session does, and each of them in subtasks, over topics,
 through kills and moves: the same rows must be left as of one graph that nobody disturbs."""
 
 from __future__ import annotations
@@ -32,33 +32,33 @@ from tests.restores.plans import (
 from tests.restores.running import rerun
 from tests.restores.shards import patient
 from tests.sql.golden import Script
-from tests.subtasks.group import TICK_MS, Failed, Group, broker_in, undivided, values_of
+from tests.subtasks.group import TICK_MS, Failed, Group, broker_in, run_locally, values_of
 from tests.subtasks.over_topics import Topics, left_in
-from tests.subtasks.standing import has, hold
+from tests.subtasks.quiesced import merged_snapshot, quiesce
 
 SHARDS: Final = 3
 ROWS: Final = 3
-UNREST: Final = 0.1
+DISTURBANCE: Final = 0.1
 # With watermarks so much later (a century) no row is late: which ones were would depend on how far
-# each part has read.
+# each subtask has read.
 _PATIENCE_MS: Final = 36_525 * 86_400_000
 _CHANCE: Final = frozenset({"RAND", "RAND_INTEGER", "UUID"})
 # What is left in each sink, or why the statement fails.
-Left: TypeAlias = list[Counter[str]] | str
-# Runs a statement in parts to its end.
-Divided: TypeAlias = Callable[[Group, PlannedJob, Random], None]
+Results: TypeAlias = list[Counter[str]] | str
+# Runs a statement in subtasks to its end.
+Distribute: TypeAlias = Callable[[Group, PlannedJob, Random], None]
 # Names of tables and functions in reasons, which are counted without them.
 _NAMES: Final = re.compile(r"(?<=table )'[^']*' |(?<=: )[A-Z_0-9]+( DISTINCT)? (?=goes)")
 
 
 @dataclass
-class InParts:
-    """A session's runner: each statement also runs in parts."""
+class DistributedRunner:
+    """A session's runner: each statement also runs in subtasks."""
 
     inner: Runner
     folder: Path
     report: Report
-    divided: Divided
+    distribute: Distribute
 
     def run(
         self, sinks: Sequence[Sink], settings: Mapping[str, str], emit: Callable[[Batch], None]
@@ -68,7 +68,7 @@ class InParts:
         if why := _first(_chance, sinks) or _first(scrambles, sinks) or _first(_tells_time, sinks):
             self._leave_out("not compared", why)
         elif self._compare_all(statement):
-            self.report.done["in parts"] += 1
+            self.report.done["distributed"] += 1
         return self.inner.run(sinks, settings, emit)
 
     def _compare_all(self, statement: Statement) -> bool:
@@ -95,34 +95,39 @@ class InParts:
         return not late or self._compare(statement, 1, tick_ms)
 
     def _compare(self, statement: Statement, shards: int, tick_ms: int) -> bool:
-        """Whether it ran in parts."""
+        """Whether it ran in subtasks."""
         place, done = self.folder / "world", False
         with self.report.failing(f"{shards} shards"), broker_in(place) as broker:
             try:
                 sinks = Topics(broker, shards).over(statement.sinks)
                 if why := _first(lambda sink: why_not_distributed(sink) or "", sinks):
-                    self._leave_out("undivided", why)
+                    self._leave_out("not distributed", why)
                 else:
-                    expected = _left(
-                        Group(broker, rows_per_read=ROWS, tick_ms=tick_ms), _undivided, "out", sinks
+                    expected = _results(
+                        Group(broker, rows_per_read=ROWS, tick_ms=tick_ms),
+                        _run_locally,
+                        "out",
+                        sinks,
                     )
                     done = True
             except SqlError as error:
                 self._leave_out("refused", error.message)
             if done:
-                found = self._in_parts(Group(broker, rows_per_read=ROWS, tick_ms=tick_ms), sinks)
+                found = self._run_distributed(
+                    Group(broker, rows_per_read=ROWS, tick_ms=tick_ms), sinks
+                )
                 self.report.expect(
                     f"{shards} shards",
-                    f"{found}, undivided {expected}" if found != expected else "",
+                    f"{found}, local {expected}" if found != expected else "",
                 )
         shutil.rmtree(place)
         return done
 
-    def _in_parts(self, group: Group, sinks: tuple[Sink, ...]) -> Left:
+    def _run_distributed(self, group: Group, sinks: tuple[Sink, ...]) -> Results:
         chance = Random(self.report.done["statements"])
-        found = _left(
+        found = _results(
             group,
-            lambda group, job: self.divided(group, job, chance),
+            lambda group, job: self.distribute(group, job, chance),
             "divided",
             tuple(_renamed(s) for s in sinks),
         )
@@ -143,11 +148,11 @@ def _chance(sink: Sink) -> str:
 
 
 def _tells_time(sink: Sink) -> str:
-    told = any(WATERMARK in n.functions and keyed(n) for n in nodes_of(sink))
+    logged = any(WATERMARK in n.functions and keyed(n) for n in nodes_of(sink))
     return (
         "tells how far the time is where rows of other keys come, which depends on how far"
         " parts are"
-        if told
+        if logged
         else ""
     )
 
@@ -156,48 +161,54 @@ def _asks_for_watermark(sink: Sink) -> str:
     return "asks for the watermark" if any(WATERMARK in n.functions for n in nodes_of(sink)) else ""
 
 
-def _left(
+def _results(
     group: Group, run: Callable[[Group, PlannedJob], None], topic: str, sinks: tuple[Sink, ...]
-) -> Left:
+) -> Results:
     try:
         run(group, PlannedJob("job", sinks))
     except Failed as failed:
-        for part in group.open.values():
-            part.abandon()
+        for subtask in group.open.values():
+            subtask.abandon()
         return failed.why
     return [left_in(values_of(group.broker, f"{topic}-{n}")) for n in range(len(sinks))]
 
 
-def _undivided(group: Group, job: PlannedJob) -> None:
-    undivided(group, job).close()
+def _run_locally(group: Group, job: PlannedJob) -> None:
+    run_locally(group, job).close()
 
 
-def stay(group: Group, job: PlannedJob, chance: Random) -> None:
+def run_at_fixed_parallelism(group: Group, job: PlannedJob, chance: Random) -> None:
     group.start()
     group.submit(job)
     # Parts without a shard say so first: which rows are late depends on when the others know.
     for index in reversed(group.open):
         group.step(index)
-    group.run(chance, UNREST)
+    group.run(chance, DISTURBANCE)
     group.close()
 
 
-def change(group: Group, job: PlannedJob, chance: Random) -> None:
-    """After some steps another number of parts takes up all that the job has."""
+def run_with_rescaling(group: Group, job: PlannedJob, chance: Random) -> None:
+    """After some steps another number of subtasks takes up all that the job has."""
     group.start()
     group.submit(job)
     for index in [
         *reversed(group.open),
-        *chance.choices(range(group.parts), k=chance.randrange(12)),
+        *chance.choices(range(group.parallelism), k=chance.randrange(12)),
     ]:
         group.step(index)
-    hold(group)
-    other = replace(group, parts=2, graph="other", open={}, handovers={"all": has(group, job.name)})
-    for part in group.open.values():
-        part.abandon()
+    quiesce(group)
+    other = replace(
+        group,
+        parallelism=2,
+        graph="other",
+        open={},
+        snapshots={"all": merged_snapshot(group, job.name)},
+    )
+    for subtask in group.open.values():
+        subtask.abandon()
     other.start()
     other.take(job, "all")
-    other.run(chance, UNREST)
+    other.run(chance, DISTURBANCE)
     other.close()
 
 
@@ -207,7 +218,14 @@ def _renamed(sink: Sink) -> Sink:
     return replace(sink, table=replace(sink.table, options={**sink.table.options, "topic": topic}))
 
 
-def compared(script: Script, folder: Path, divided: Divided = stay) -> Report:
+def compare(
+    script: Script, folder: Path, distribute: Distribute = run_at_fixed_parallelism
+) -> Report:
     """All statements of the script. `folder` is empty."""
     report = Report()
-    return rerun(script, folder, report, lambda inner, out: InParts(inner, folder, report, divided))
+    return rerun(
+        script,
+        folder,
+        report,
+        lambda inner, out: DistributedRunner(inner, folder, report, distribute),
+    )

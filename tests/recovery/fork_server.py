@@ -29,12 +29,12 @@ class Forked:
 
     pid: int
     number: int
-    nursery: Nursery
+    fork_server: ForkServer
     code: int | None = None
 
     def poll(self) -> int | None:
         if self.code is None:
-            self.code = self.nursery.ask(self.pid)
+            self.code = self.fork_server.ask(self.pid)
         return self.code
 
     def wait(self, timeout: float | None = None) -> int:
@@ -57,7 +57,7 @@ class Forked:
                 os.kill(self.pid, number)
 
 
-class Nursery:
+class ForkServer:
     """Made before the server is forked, which uses `spawn`. `run` is what an instance does, given
     its work and number."""
 

@@ -156,7 +156,7 @@ class Operator:
         self._engine.broker.move_shard(topic, self._random.randrange(shards), place, data=True)
 
 
-class Crew(ABC):
+class ServerUsers(ABC):
     """Who uses an engine while it lives. `fed`: the topic that tells how many batches there are. A
     batch comes after each pause; lines of so many batches are in a file."""
 

@@ -1,4 +1,4 @@
-"""Jobs that come, are replaced and go while rows are on their way between parts; owners that
+"""Jobs that come, are replaced and go while rows are on their way between subtasks; owners that
 change."""
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
 
 
 def test_a_job_that_comes_while_others_run(broker: EmbeddedBroker) -> None:
-    group = Group(broker, parts=4)
+    group = Group(broker, parallelism=4)
     group.start()
     group.submit(planned("a", SUMS.format(out="a", where="")))
     click(broker, 0, 40)
     for index in (0, 2):
         group.step(index)
-    # Between two switches those parts that have it already read and send: nobody reads it too
+    # Between two switches those subtasks that have it already read and send: nobody reads it too
     # early.
     other_scan = SUMS.replace("'scan.startup", "'json.ignore-parse-errors' = 'true', 'scan.startup")
     group.submit(
@@ -39,13 +39,13 @@ def test_a_job_that_comes_while_others_run(broker: EmbeddedBroker) -> None:
         among=lambda: [group.step(i) for i in (0, 1, 2, 3)],
     )
     click(broker, 40, 30)
-    group.run(Random(1), unrest=0.1)
+    group.run(Random(1), disturbance=0.1)
     assert left(broker, "a") == left(broker, "b") == sums(range(70))
     group.close()
 
 
 def test_state_is_kept_with_what_is_on_its_way(broker: EmbeddedBroker) -> None:
-    group = Group(broker, parts=3)
+    group = Group(broker, parallelism=3)
     group.start()
     keep = "SET 'job.state' = 'keep';\n"
     group.submit(planned("a", SUMS.format(out="a", where="")))
@@ -71,7 +71,7 @@ def test_state_is_kept_with_what_is_on_its_way(broker: EmbeddedBroker) -> None:
 
 
 class _Members:
-    """Instances that share the parts out among them."""
+    """Instances that share the subtasks out among them."""
 
     def __init__(self, broker: EmbeddedBroker, group: Group) -> None:
         self.broker, self.group = broker, group
@@ -89,7 +89,7 @@ class _Members:
 
 @pytest.mark.parametrize("does", ["an epoch", "a change"])
 def test_who_lost_a_part_writes_nothing_more(broker: EmbeddedBroker, does: str) -> None:
-    group = Group(broker, parts=2)
+    group = Group(broker, parallelism=2)
     broker.create_topic(subtask_log_topic("g"), 2)
     members = _Members(broker, group)
     members.join("one")

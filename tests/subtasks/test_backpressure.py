@@ -1,4 +1,4 @@
-"""A part whose target does not keep up reads no more until it has caught up; nothing is lost, and
+"""A subtask whose target does not keep up reads no more until it has caught up; nothing is lost, and
 nobody waits for ever."""
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from sqlengine.broker.base import Broker
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.cluster.counters import subtask_report
 from sqlengine.connectors import shuffle
-from tests.subtasks.group import Group, broker_in, planned, undivided, values_of
+from tests.subtasks.group import Group, broker_in, planned, run_locally, values_of
 
-PARTS, SHARDS, ROWS = 3, 3, 150
-# Rows cross twice: by their own key, and by how often it came.
+PARALLELISM, SHARDS, ROWS = 3, 3, 150
+# Rows are shuffled twice: by their own key, and by how often it came.
 JOB = planned(
     "all",
     """
@@ -45,7 +45,7 @@ def left(broker: EmbeddedBroker) -> object:
 
 
 def read(group: Group, index: int) -> int:
-    """Rows of its sources that a part has read."""
+    """Rows of its sources that a subtask has read."""
     running = group.open[index].runner.inputs.running.values()
     return sum(sum(s.positions.values()) for s in running if s.scan.table.connector == "topic")
 
@@ -59,36 +59,38 @@ def little(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_those_who_send_wait_for_a_part_that_stands_still(tmp_path: Path) -> None:
     with broker_in(tmp_path) as broker:
         events(broker)
-        group = Group(broker, PARTS, rows_per_read=4)
+        group = Group(broker, PARALLELISM, rows_per_read=4)
         group.start()
         group.submit(JOB)
         while any([group.step(0), group.step(2)]):
             pass
         waiting = [group.open[0], group.open[2]]
-        assert all(subtask_report(part).backpressured_by.keys() == {1} for part in waiting)
-        assert all(0 < read(group, part) < ROWS // PARTS for part in (0, 2))
+        assert all(subtask_report(subtask).backpressured_by.keys() == {1} for subtask in waiting)
+        assert all(0 < read(group, subtask) < ROWS // PARALLELISM for subtask in (0, 2))
         group.kill(
             0
         )  # whoever opens it again knows nothing of what is unread, and sends as much once more at most
         while group.step(0):
             pass
-        assert read(group, 0) < ROWS // PARTS
+        assert read(group, 0) < ROWS // PARALLELISM
         group.run()
-        assert not any(part.runner.backpressured_by for part in group.open.values())
+        assert not any(subtask.runner.backpressured_by for subtask in group.open.values())
         group.close()
         found = left(broker)
     with broker_in(tmp_path / "alone") as broker:
         events(broker)
-        undivided(Group(broker, rows_per_read=50), JOB).close()
+        run_locally(Group(broker, rows_per_read=50), JOB).close()
         assert found == left(broker)
 
 
 def test_they_go_on_whatever_dies_or_moves_meanwhile(tmp_path: Path) -> None:
     with broker_in(tmp_path) as broker:
         events(broker)
-        group, chance = Group(broker, PARTS, rows_per_read=5), Random(1)
+        group, chance = Group(broker, PARALLELISM, rows_per_read=5), Random(1)
         group.start()
         group.submit(JOB)
-        group.run(chance, unrest=0.1)
-        assert [read(group, part) for part in range(PARTS)] == [ROWS // SHARDS] * PARTS
+        group.run(chance, disturbance=0.1)
+        assert [read(group, subtask) for subtask in range(PARALLELISM)] == [
+            ROWS // SHARDS
+        ] * PARALLELISM
         group.close()

@@ -1,4 +1,4 @@
-"""The jobs of a server with two instances: most run in parts, those with files and SQLite beside
+"""The jobs of a server with two instances: most run in subtasks, those with files and SQLite beside
 them in the server's process.
 
 Rows are numbered, as those of the server alone (`workload`) are."""
@@ -86,7 +86,7 @@ _JOBS = {
     "echo": "INSERT INTO echoed SELECT line FROM all_tailed",
     "sums": _SUMS.format(100),
     "hot": _HOT.format(100),
-    # Not in parts: what files and databases are read and written by.
+    # Not in subtasks: what files and databases are read and written by.
     "tail": "INSERT INTO tailed SELECT line FROM incoming",
     "files": "INSERT INTO lines SELECT id, host FROM readings WHERE amount = 7",
     "lake": "INSERT INTO lake SELECT id, host FROM readings WHERE amount < 3",

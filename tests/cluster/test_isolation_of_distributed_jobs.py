@@ -1,4 +1,4 @@
-"""What one job in parts holds up, or spends, the others do not wait for: it leaves by itself, with
+"""What one job in subtasks holds up, or spends, the others do not wait for: it leaves by itself, with
 all that it has."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from sqlengine.jobs.job import Cause
-from tests.cluster.led import ALL, SHARED, Led, led
+from tests.cluster.leader import ALL, SHARED, LeaderHarness, leading
 from tests.cluster.workload import Workload
 from tests.service.harness import Process, User
 from tests.support import eventually
@@ -28,7 +28,7 @@ def slow(n: int) -> int:
 
 
 def test_jobs_whose_topics_are_full_leave_their_parts_with_what_they_owe(tmp_path: Path) -> None:
-    """A rule and an aggregate, which owe rows of several epochs of each part; instances and the
+    """A rule and an aggregate, which owe rows of several epochs of each subtask; instances and the
     server are killed on the way. `minutes` has all its windows while the others wait."""
     server = Process(tmp_path / "data", options=OPTIONS)
     try:
@@ -47,9 +47,9 @@ def test_jobs_whose_topics_are_full_leave_their_parts_with_what_they_owe(tmp_pat
         work.write(200)
         for job in FULL:
             eventually(partial(_is_alone, work.user, job), server.said)
-            told = work.user.job(job)
-            assert told["isolated"] == "sink", told
-            assert told["reason"].startswith(f"sink '{job}' waits: topic '{job}' is full")
+            reports = work.user.job(job)
+            assert reports["isolated"] == "sink", reports
+            assert reports["reason"].startswith(f"sink '{job}' waits: topic '{job}' is full")
         assert work.user.job("minutes")["graph"] == SHARED
         assert work.user.metric("sqlengine_isolated_jobs") == 2
         work.write(200)
@@ -99,51 +99,51 @@ def _kill_one(work: Workload) -> None:
     os.kill(next(i["pid"] for i in found if i["parts"]), signal.SIGKILL)
 
 
-def _fed_until_gone(group: Led, job: str) -> int:
-    """Writes events until the job has left its parts; how many."""
+def _fed_until_gone(harness: LeaderHarness, job: str) -> int:
+    """Writes events until the job has left its subtasks; how many."""
     fed = 0
 
     def gone() -> bool:
         nonlocal fed
-        group.write(*range(fed, fed + 20))
+        harness.write(*range(fed, fed + 20))
         fed += 20
         time.sleep(0.05)
-        group.look()
-        return group.engine.job(job).graph != SHARED
+        harness.look()
+        return harness.engine.job(job).graph != SHARED
 
-    eventually(gone, lambda: group.engine.job(job))
+    eventually(gone, lambda: harness.engine.job(job))
     return fed
 
 
 def test_a_job_with_too_many_errors_leaves_its_parts(tmp_path: Path) -> None:
-    """They are counted in all parts together. One that is not to be moved stays, with all its
+    """They are counted in all subtasks together. One that is not to be moved stays, with all its
     errors."""
-    with led(tmp_path, "one", "two") as group:
-        group.engine.submit("all", ALL)
-        group.engine.submit("bad", "INSERT INTO found SELECT 1 / (id - id), word FROM events")
-        group.engine.submit(
+    with leading(tmp_path, "one", "two") as harness:
+        harness.engine.submit("all", ALL)
+        harness.engine.submit("bad", "INSERT INTO found SELECT 1 / (id - id), word FROM events")
+        harness.engine.submit(
             "kept",
             "SET 'job.isolation' = 'off';\nINSERT INTO found SELECT 1 / (id - id), '' FROM events",
         )
-        fed = _fed_until_gone(group, "bad")
-        job = group.engine.job("bad")
+        fed = _fed_until_gone(harness, "bad")
+        job = harness.engine.job("bad")
         assert job.cause is Cause.ERRORS
         assert "errors in" in str(job.reason)
-        eventually(lambda: group.found() == list(range(fed)))
-        assert group.engine.job("kept").graph == SHARED
-        eventually(lambda: group.letters("bad") == fed, lambda: (group.letters("bad"), fed))
+        eventually(lambda: harness.found() == list(range(fed)))
+        assert harness.engine.job("kept").graph == SHARED
+        eventually(lambda: harness.letters("bad") == fed, lambda: (harness.letters("bad"), fed))
 
 
 def test_a_job_that_costs_too_much_leaves_its_parts(tmp_path: Path) -> None:
     """A function that sleeps takes the time of the instance for which the others wait."""
     (tmp_path / "data" / "functions").mkdir(parents=True)
     (tmp_path / "data" / "functions" / "slow.py").write_text(SLOW)
-    with led(tmp_path, "one") as group:
-        group.engine.submit("all", ALL)
-        group.engine.submit("slow", "CREATE FUNCTION slow AS 'slow.slow' LANGUAGE PYTHON")
-        group.engine.submit("job", "INSERT INTO found SELECT slow(id), 'slow' FROM events")
-        fed = _fed_until_gone(group, "job")
-        job = group.engine.job("job")
+    with leading(tmp_path, "one") as harness:
+        harness.engine.submit("all", ALL)
+        harness.engine.submit("slow", "CREATE FUNCTION slow AS 'slow.slow' LANGUAGE PYTHON")
+        harness.engine.submit("job", "INSERT INTO found SELECT slow(id), 'slow' FROM events")
+        fed = _fed_until_gone(harness, "job")
+        job = harness.engine.job("job")
         assert job.cause is Cause.COST
         assert "one of 2 parts that share a time" in str(job.reason)
-        eventually(lambda: group.found() == sorted([*range(fed), *range(fed)]))
+        eventually(lambda: harness.found() == sorted([*range(fed), *range(fed)]))

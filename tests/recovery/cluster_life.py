@@ -1,4 +1,4 @@
-"""One life of a server whose jobs run in parts, in two instances that are killed, stopped and ended
+"""One life of a server whose jobs run in subtasks, in two instances that are killed, stopped and ended
 while rows come, with jobs beside them that read and write files and SQLite."""
 
 from __future__ import annotations
@@ -13,13 +13,20 @@ from functools import cache, partial
 
 from sqlengine.engine import Engine
 from sqlengine.machine import THIS
-from tests.recovery import workload_in_parts as workload
-from tests.recovery.crew import Batches, Crew, Setting, prepare
-from tests.recovery.mortal import Doom, Fate, LastChange, MortalDisk, make_databases_mortal, stores
-from tests.recovery.mortal_instance import Lives
-from tests.recovery.nursery import Nursery
+from tests.recovery import cluster_workload as workload
+from tests.recovery.cluster_workload import IN_PARTS, LINES_PER_BATCH, ROWS_PER_BATCH, SHARDS
+from tests.recovery.crash_injection import (
+    CrashingDisk,
+    CrashInjector,
+    LastChange,
+    PlannedCrash,
+    inject_crashes_into_databases,
+    stores,
+)
+from tests.recovery.crashing_instance import InstanceProcesses
+from tests.recovery.fork_server import ForkServer
 from tests.recovery.outcome import folded, lake, lines_of, records, rows_of
-from tests.recovery.workload_in_parts import IN_PARTS, LINES_PER_BATCH, ROWS_PER_BATCH, SHARDS
+from tests.recovery.server_users import Batches, ServerUsers, Setting, prepare
 
 SESSION_MS = 2000
 INSTANCES, PARTS = 2, 4
@@ -29,14 +36,14 @@ INSTANCES, PARTS = 2, 4
 class Instances:
     """Those of a life: who forks them, what is known of them, how many of them are killed from
     outside, some stopped, before they are left alone (those that are `spared` die by themselves);
-    where none is, some are ended. The server's doom does not begin before its parent has let it
-    (`Lives.let_go`)."""
+    where none is, some are ended. The server's planned crash does not begin before its parent has let it
+    (`InstanceProcesses.let_go`)."""
 
-    nursery: Nursery
-    lives: Lives
+    fork_server: ForkServer
+    processes: InstanceProcesses
     spared: frozenset[int] = frozenset()
     kills: int = 0
-    doom: Doom | None = None
+    crash: PlannedCrash | None = None
 
 
 def live(
@@ -47,8 +54,8 @@ def live(
     last: LastChange,
     instances: Instances | None = None,
 ) -> None:
-    """One life: see `Crew.live`. Without instances nothing is in parts."""
-    fate = Fate(None, last)
+    """One life: see `ServerUsers.live`. Without instances nothing is in subtasks."""
+    injector = CrashInjector(None, last)
     config = replace(
         setting.config(),
         checkpoint_ms=100,
@@ -56,21 +63,23 @@ def live(
         session_ms=SESSION_MS,
         isolation=False,
     )
-    machine = replace(THIS, disk=MortalDisk(fate), stores=lambda folder: stores(fate, folder))
+    machine = replace(
+        THIS, disk=CrashingDisk(injector), stores=lambda folder: stores(injector, folder)
+    )
     if instances is not None:
-        fate.expect(instances.doom, lambda: instances.lives.free)
+        injector.expect(instances.crash, lambda: instances.processes.free)
         config = replace(config, instances=INSTANCES, parts=PARTS)
-        machine = replace(machine, spawn=instances.nursery.spawn)
-    make_databases_mortal(fate)
+        machine = replace(machine, spawn=instances.fork_server.spawn)
+    inject_crashes_into_databases(injector)
     setting.folder.mkdir(parents=True, exist_ok=True)
     engine = Engine(config, machine)
     prepare(engine, setting.folder, IN_PARTS)
     engine.start()
-    _CrewInParts(engine, setting, say, instances).live(batches)
+    _ClusterUsers(engine, setting, say, instances).live(batches)
     engine.close()
 
 
-class _CrewInParts(Crew):
+class _ClusterUsers(ServerUsers):
     """Who uses a server while it lives, and who kills its instances."""
 
     fed, pause_s = "readings", 0.1
@@ -103,12 +112,12 @@ class _CrewInParts(Crew):
         """An instance is killed, ended, or stopped: for a moment, or for longer than its
         session."""
         time.sleep(self.chance.uniform(0.05, 0.5))
-        if instances.kills and len(instances.lives.killed) >= instances.kills:
+        if instances.kills and len(instances.processes.killed) >= instances.kills:
             return
         owners = {i.pid for i in self.engine.instances.views() if i.subtasks}
         living = [
             f
-            for f in instances.nursery.forked
+            for f in instances.fork_server.forked
             if f.code is None and f.number not in instances.spared
         ]
         living = [f for f in living if f.pid in owners or instances.kills]
@@ -119,7 +128,7 @@ class _CrewInParts(Crew):
         if draw < 0.2 or not instances.kills:
             forked.terminate()
         elif draw < 0.8:
-            instances.lives.mark(forked.number)
+            instances.processes.mark(forked.number)
             forked.kill()
         else:
             forked.signal(signal.SIGSTOP)

@@ -1,4 +1,4 @@
-"""What stays on disk of rows that crossed, and how many of them cross."""
+"""What stays on disk of rows that were shuffled, and how many of them cross."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.subtasks.group import START, Group, planned
 def test_what_a_checkpoint_holds_is_removed(tmp_path: Path) -> None:
     broker = EmbeddedBroker(tmp_path, fsync="none", clock=lambda: START, segment_bytes=2_000)
     broker.create_topic("clicks", 4)
-    group = Group(broker, parts=2)
+    group = Group(broker, parallelism=2)
     group.start()
     group.submit(planned("a", SUMS.format(out="a", where="")))
     click(broker, 0, 60)
@@ -24,8 +24,8 @@ def test_what_a_checkpoint_holds_is_removed(tmp_path: Path) -> None:
     kept = [i.begin for t in ("_shuffle_g", "_parts_g") for i in broker.shards(t)]
     assert kept == [0, 0, 0, 0], "nothing is in a checkpoint yet"
     for _ in range(2):
-        for part in group.open.values():
-            part.runner.checkpoint(wait=True)
+        for subtask in group.open.values():
+            subtask.runner.checkpoint(wait=True)
     assert all(i.begin > 0 for t in ("_shuffle_g", "_parts_g") for i in broker.shards(t))
     for index in range(2):
         group.kill(index)
@@ -45,7 +45,7 @@ def test_what_a_part_has_for_itself_stays_there(tmp_path: Path) -> None:
     click(broker, 0, 140)
     group.run()
     assert left(broker, "a") == sums(range(140))
-    sent = [broker.read("_shuffle_g", shard, 0) for shard in range(group.parts)]
+    sent = [broker.read("_shuffle_g", shard, 0) for shard in range(group.parallelism)]
     senders = [
         {decode_header(k).subtask for k in r.keys.to_pylist()}
         for r in sent
@@ -60,7 +60,7 @@ def test_what_a_part_has_for_itself_stays_there(tmp_path: Path) -> None:
 def test_rows_are_put_together_before_they_cross(tmp_path: Path, strategy: str) -> None:
     broker = EmbeddedBroker(tmp_path, fsync="none", clock=lambda: START)
     broker.create_topic("clicks", 4)
-    group = Group(broker, parts=2, rows_per_read=100)
+    group = Group(broker, parallelism=2, rows_per_read=100)
     group.start()
     group.submit(planned("a", SUMS.format(out="a", where=""), {AGG_PHASES: strategy}))
     click(broker, 0, 140)

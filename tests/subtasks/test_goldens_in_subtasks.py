@@ -1,4 +1,4 @@
-"""Every golden statement leaves the same rows when its graph is divided into three parts, which are
+"""Every golden statement leaves the same rows when its graph is distributed over three subtasks, which are
 killed and moved."""
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import pytest
 
 from tests.pages import STREAMING
 from tests.sql.golden import Script
-from tests.subtasks.compared import change, compared
-from tests.subtasks.covered import PAGE
+from tests.subtasks.comparison import compare, run_with_rescaling
+from tests.subtasks.coverage_page import PAGE
 
 QUICK = {
     *(
@@ -43,7 +43,7 @@ EACH = [
 def test_the_same_rows_in_parts(
     script: Script, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    report = compared(script, tmp_path / "run")
+    report = compare(script, tmp_path / "run")
     record_property(PAGE.key, report.told(script))
     assert not report.failures, "\n".join(report.failures)
 
@@ -53,7 +53,7 @@ def test_little_is_left_out() -> None:
     if not PAGE.complete:
         pytest.skip("not all golden scripts have been run in parts in this process")
     done = PAGE.together.done
-    assert done["in parts"] > 0.9 * done["statements"]
+    assert done["distributed"] > 0.9 * done["statements"]
 
 
 @pytest.mark.slow
@@ -61,5 +61,5 @@ def test_little_is_left_out() -> None:
     "script", [s for s in STREAMING if s.name in CHANGING], ids=lambda s: s.name
 )
 def test_the_same_rows_while_the_number_of_parts_changes(script: Script, tmp_path: Path) -> None:
-    report = compared(script, tmp_path / "run", change)
+    report = compare(script, tmp_path / "run", run_with_rescaling)
     assert not report.failures, "\n".join(report.failures)

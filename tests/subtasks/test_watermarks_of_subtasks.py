@@ -41,7 +41,7 @@ def test_a_part_that_hears_nothing_holds_nobody_back(tmp_path: Path) -> None:
         )  # the last rows come when the silence of the others is known
         group.start()
         group.submit(planned("a", EVENTS.format(time="ts TIMESTAMP(3), WATERMARK FOR ts AS ts")))
-        group.run(Random(1), unrest=0.05)
+        group.run(Random(1), disturbance=0.05)
         found = Counter(json.loads(v)["k"] for v in values_of(broker, "o"))
         assert found == {f"k{i}": 3 for i in range(4)}, (
             "of the fourth window nobody knows that it is over"
@@ -59,7 +59,7 @@ def test_windows_of_the_clock(tmp_path: Path) -> None:
             broker.append(
                 "events", i % 3, [json.dumps({"k": f"k{i % 4}", "v": i}).encode()], timestamp_ms=0
             )
-        group.run(Random(2), unrest=0.1)
+        group.run(Random(2), disturbance=0.1)
         for _ in range(20):
             for index in range(3):
                 group.step(index)
@@ -105,7 +105,7 @@ def test_a_window_of_the_clock_is_told_once(
 ) -> None:
     with broker_in(tmp_path) as broker:
         broker.create_topic("events", 2)
-        group = Group(broker, parts=2, tick_ms=0)
+        group = Group(broker, parallelism=2, tick_ms=0)
         group.start()
         group.submit(planned("a", TOLD.format(query=query), settings))
         for shard in range(2):
@@ -115,15 +115,15 @@ def test_a_window_of_the_clock_is_told_once(
             (0, 25_000),
             (1, -25_000),
             (0, 25_000),
-        ):  # part 1 hears late what time it is
+        ):  # subtask 1 hears late what time it is
             group.now += after_ms
             group.step(index)
         for _ in range(20):
             group.now += 5_000
             group.step(0)
             group.step(1)
-        told = [json.loads(value) for value in values_of(broker, "o")]
-        windows = [(row["s"], row["e"]) for row in told]
-        assert len(windows) == len(set(windows)), told
-        assert sum(row["n"] for row in told) == 2 * of_each, told
+        logged = [json.loads(value) for value in values_of(broker, "o")]
+        windows = [(row["s"], row["e"]) for row in logged]
+        assert len(windows) == len(set(windows)), logged
+        assert sum(row["n"] for row in logged) == 2 * of_each, logged
         group.close()

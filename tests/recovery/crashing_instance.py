@@ -32,7 +32,13 @@ from sqlengine.executors.build import OperatorFactory
 from sqlengine.machine import THIS
 from sqlengine.state.stores import RocksStores
 from sqlengine.system.spawning import Work
-from tests.recovery.mortal import Doom, Fate, LastChange, MortalStores, die
+from tests.recovery.crash_injection import (
+    CrashingStores,
+    CrashInjector,
+    LastChange,
+    PlannedCrash,
+    die,
+)
 from tests.recovery.points import point_of_topic
 
 T = TypeVar("T")
@@ -71,29 +77,29 @@ def point_asked(request: Request) -> str | None:
     return None
 
 
-class MortalTransport(UnixSocketTransport):
+class CrashingTransport(UnixSocketTransport):
     """Within a change: the question was sent, and nobody is there for the answer."""
 
-    def __init__(self, work: Work, fate: Fate) -> None:
+    def __init__(self, work: Work, injector: CrashInjector) -> None:
         super().__init__(work.socket)
-        self._fate = fate
+        self._injector = injector
 
     def __call__(self, question: bytes, again: bool) -> bytes:
         point = point_asked(_REQUEST.decode(question))
         if point is None:
             return super().__call__(question, again)
-        with self._fate.change(point) as in_part:
+        with self._injector.change(point) as in_part:
             if in_part:
                 threading.Timer(0.001, die).start()
             return super().__call__(question, again)
 
 
-def make_parts_mortal(fate: Fate) -> None:
-    """What this process does with parts from now on."""
+def inject_crashes_into_subtasks(injector: CrashInjector) -> None:
+    """What this process does with subtasks from now on."""
 
     def mortal(point: str, work: Callable[P, T]) -> Callable[P, T]:
         def run(*args: P.args, **options: P.kwargs) -> T:
-            with fate.change(point) as in_part:
+            with injector.change(point) as in_part:
                 if in_part:
                     threading.Timer(0.002, die).start()
                 return work(*args, **options)
@@ -104,9 +110,9 @@ def make_parts_mortal(fate: Fate) -> None:
         setattr(owner, method, mortal(point, getattr(owner, method)))
 
 
-class Lives:
+class InstanceProcesses:
     """What is known of instances that were forked one after the other, also when they are gone: the
-    last change of each, and whether it met its doom or was killed by the server's side. `free`: the
+    last change of each, and whether it met its planned crash or was killed by the server's side. `free`: the
     server may die, too."""
 
     def __init__(self, most: int) -> None:
@@ -138,18 +144,22 @@ class Lives:
         self._memory[:] = bytes(len(self._memory))
 
 
-def run_instance(lives: Lives, dooms: Sequence[Doom], work: Work, number: int) -> None:
-    """An instance as `sqlengine.cluster.process` runs it; the first ones have dooms."""
-    number = min(number, lives.most - 1)
+def run_instance(
+    processes: InstanceProcesses, crashes: Sequence[PlannedCrash], work: Work, number: int
+) -> None:
+    """An instance as `sqlengine.cluster.process` runs it; the first ones have planned crashes."""
+    number = min(number, processes.most - 1)
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     sys.setswitchinterval(0.0001)
-    doom = dooms[number] if number < len(dooms) else None
-    fate = Fate(doom, lives.last(number), lambda: lives.mark(number))
-    make_parts_mortal(fate)
-    stores = MortalStores(RocksStores(subtasks_folder(work.config)), fate, "checkpoint of a part")
+    crash = crashes[number] if number < len(crashes) else None
+    injector = CrashInjector(crash, processes.last(number), lambda: processes.mark(number))
+    inject_crashes_into_subtasks(injector)
+    stores = CrashingStores(
+        RocksStores(subtasks_folder(work.config)), injector, "checkpoint of a part"
+    )
     factory = OperatorFactory(THIS.rules(work.config))
     with suppress(BrokerUnreachable):  # the server is dead
-        Instance(work.place, MortalTransport(work, fate), work.config, THIS, factory, stores).run(
-            stopping.is_set
-        )
+        Instance(
+            work.place, CrashingTransport(work, injector), work.config, THIS, factory, stores
+        ).run(stopping.is_set)

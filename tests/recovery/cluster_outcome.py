@@ -7,6 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from tests.recovery.cluster_workload import (
+    BATCHES_PER_FILE,
+    LINES_PER_BATCH,
+    ROWS_PER_BATCH,
+    SHARDS,
+)
 from tests.recovery.outcome import (
     Outputs,
     by_file,
@@ -20,12 +26,6 @@ from tests.recovery.outcome import (
     open_broker,
     records,
     rows_of,
-)
-from tests.recovery.workload_in_parts import (
-    BATCHES_PER_FILE,
-    LINES_PER_BATCH,
-    ROWS_PER_BATCH,
-    SHARDS,
 )
 
 

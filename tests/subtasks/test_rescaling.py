@@ -1,5 +1,5 @@
-"""Jobs with state of all kinds that go from a graph that is not divided into parts, from one number
-of parts to another and back: they leave what one leaves that never moves."""
+"""Jobs with state of all kinds that go from a graph that is not distributed into subtasks, from one number
+of subtasks to another and back: they leave what one leaves that never moves."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 from planner.settings import WATERMARK_INTERVAL
 from sqlengine.snapshots.job_snapshot import capture
-from tests.subtasks.group import Group, broker_in, planned, undivided
-from tests.subtasks.standing import has, hold
+from tests.subtasks.group import Group, broker_in, planned, run_locally
+from tests.subtasks.quiesced import merged_snapshot, quiesce
 from tests.subtasks.test_schedules import EXPECTED, JOBS, events, left
 
 
@@ -23,22 +23,22 @@ def test_state_goes_into_parts_and_out_again(
     with broker_in(tmp_path) as broker:
         group = Group(broker)
         events(broker, range(20))
-        before = undivided(group, job)
-        belongings = capture(before.runner, job.name)
+        before = run_locally(group, job)
+        snapshot = capture(before.runner, job.name)
         before.abandon()
-        for number, parts in enumerate((first, second)):
-            group = Group(broker, parts=parts, graph=f"g{number}")
-            group.handovers["in"] = belongings
+        for number, parallelism in enumerate((first, second)):
+            group = Group(broker, parallelism=parallelism, graph=f"g{number}")
+            group.snapshots["in"] = snapshot
             group.start()
             group.take(job, "in")
             events(broker, range(20 + 15 * number, 30 + 15 * number))
-            group.run(chance, unrest=0.1)
+            group.run(chance, disturbance=0.1)
             events(broker, range(30 + 15 * number, 35 + 15 * number))
-            group.step(chance.randrange(parts))
-            hold(group)
-            belongings = has(group, job.name)
-            for part in group.open.values():
-                part.abandon()
+            group.step(chance.randrange(parallelism))
+            quiesce(group)
+            snapshot = merged_snapshot(group, job.name)
+            for subtask in group.open.values():
+                subtask.abandon()
         events(broker, range(50, 72))
-        undivided(Group(broker), job, "last", belongings).close()
+        run_locally(Group(broker), job, "last", snapshot).close()
         assert left(broker) == EXPECTED

@@ -1,5 +1,5 @@
 """Runs of a server with instances: lives of it in which instances are killed, each ended by a kill
-of the server; one that ends by itself; and the comparison with a run without parts that nobody
+of the server; one that ends by itself; and the comparison with a run without subtasks that nobody
 disturbs."""
 
 from __future__ import annotations
@@ -12,52 +12,52 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from tests.recovery import outcome_in_parts
+from tests.recovery import cluster_outcome
 from tests.recovery.children import run_in_child
-from tests.recovery.crew import Setting
-from tests.recovery.kills import Run, doom_at, log
-from tests.recovery.life_in_parts import Instances, live
-from tests.recovery.mortal import Doom
-from tests.recovery.mortal_instance import Lives, run_instance
-from tests.recovery.nursery import Nursery
+from tests.recovery.cluster_life import Instances, live
+from tests.recovery.crash_injection import PlannedCrash
+from tests.recovery.crashing_instance import InstanceProcesses, run_instance
+from tests.recovery.fork_server import ForkServer
+from tests.recovery.kills import Run, crash_at, log
 from tests.recovery.outcome import Outputs
 from tests.recovery.points import INSTANCE, LEADER, MOMENTS
+from tests.recovery.server_users import Setting
 from tests.recovery.tally import Place, Tally
 from tests.support import PATIENCE_S
 
-# So many instances have a doom in a life of their server: who dies again and again is started later
+# So many instances have a planned crash in a life of their server: who dies again and again is started later
 # each time.
 _DOOMS = 6
 _MOST_CHANGES = 150
 _MOST_FORKED = 200
 _LONGEST_S = 30.0
-_TRIALS = 10  # lives in which no instance came to its doom
+_TRIALS = 10  # lives in which no instance came to its planned crash
 _ENDED = frozenset({"instance leaves", "part given up"})
 
 
-class RunInParts(Run):
+class ClusterRun(Run):
     """Of one folder: instances are killed in each life of a server before it is killed itself."""
 
     fed: ClassVar[str] = "readings"
 
     def __init__(self, folder: Path, tally: Tally, seed: int, kind: int | None = None) -> None:
         super().__init__(folder, tally, seed, kind)
-        self._lives = Lives(_MOST_FORKED)
+        self._lives = InstanceProcesses(_MOST_FORKED)
 
     def kill(self, most: int) -> None:
         """Kills of instances, and one of the server, at any moment: half of the servers die at a
         change."""
         chance, count = self.chance, min(_DOOMS, max(1, most - 1))
-        dooms = [
-            Doom(None, chance.randint(1, _MOST_CHANGES), chance.choice(MOMENTS))
+        crashes = [
+            PlannedCrash(None, chance.randint(1, _MOST_CHANGES), chance.choice(MOMENTS))
             for _ in range(count // 2)
         ]
-        doom = (
-            Doom(None, chance.randint(1, _MOST_CHANGES), chance.choice(MOMENTS))
+        crash = (
+            PlannedCrash(None, chance.randint(1, _MOST_CHANGES), chance.choice(MOMENTS))
             if chance.random() < 0.5
             else None
         )
-        self._live_with(dooms, count, kills=count, doom=doom)
+        self._live_with(crashes, count, kills=count, crash=crash)
         self._count_instances()
         self.tally.count(Place(LEADER, *self.last.read()), named=False)
 
@@ -65,7 +65,7 @@ class RunInParts(Run):
         """Instances that die at the named points, one after the other; those places that none of
         them came to."""
         self._live_with(
-            [doom_at(self.chance, *place, most=3) for place in places], len(places), kills=0
+            [crash_at(self.chance, *place, most=3) for place in places], len(places), kills=0
         )
         met = [place for number, place in enumerate(places) if self._lives.marked(number)]
         for place in met:
@@ -76,7 +76,7 @@ class RunInParts(Run):
     def kill_at(self, point: str, moment: str) -> None:
         """A server that dies at the named point; some while instances are killed, too."""
         self._live_with(
-            [], 0, kills=self.chance.choice((0, 0, 3)), doom=doom_at(self.chance, point, moment)
+            [], 0, kills=self.chance.choice((0, 0, 3)), crash=crash_at(self.chance, point, moment)
         )
         self._count_instances()
         self.tally.count(Place(LEADER, point, moment), named=True)
@@ -86,19 +86,28 @@ class RunInParts(Run):
             self.tally.count(Place(INSTANCE, *self._lives.last(number).read()), named=False)
 
     def _live_with(
-        self, dooms: Sequence[Doom], count: int, *, kills: int, doom: Doom | None = None
+        self,
+        crashes: Sequence[PlannedCrash],
+        count: int,
+        *,
+        kills: int,
+        crash: PlannedCrash | None = None,
     ) -> None:
-        """Until so many instances have been killed; then the server is, at its doom if it has
+        """Until so many instances have been killed; then the server is, at its planned crash if it has
         one."""
         self._lives.forget()
         self.last.forget()
         began = time.monotonic()
-        calm = () if dooms or kills else range(_MOST_FORKED)
+        calm = () if crashes or kills else range(_MOST_FORKED)
         spared = frozenset(
-            (*calm, *(number for number, each in enumerate(dooms) if each.point not in _ENDED))
+            (*calm, *(number for number, each in enumerate(crashes) if each.point not in _ENDED))
         )
         instances = Instances(
-            Nursery(partial(run_instance, self._lives, dooms)), self._lives, spared, kills, doom
+            ForkServer(partial(run_instance, self._lives, crashes)),
+            self._lives,
+            spared,
+            kills,
+            crash,
         )
         setting = self.seeded()
         server = os.fork()
@@ -109,55 +118,55 @@ class RunInParts(Run):
             finally:
                 os._exit(1)
         self._see_die(server, instances, count)
-        log.info("%.1f s: %s, %s, %s", time.monotonic() - began, doom, dooms, self.last.read())
+        log.info("%.1f s: %s, %s, %s", time.monotonic() - began, crash, crashes, self.last.read())
 
     def _see_die(self, server: int, instances: Instances, count: int) -> None:
-        instances.nursery.leave()
+        instances.fork_server.leave()
         ends = time.monotonic() + _LONGEST_S
         while len(self._lives.killed) < count and time.monotonic() < ends:
             self._look(server)
             time.sleep(0.01)
         self._lives.let_go()
         ended = False
-        if instances.doom is not None:
+        if instances.crash is not None:
             while not (ended := self._look(server)):
                 assert time.monotonic() < ends + PATIENCE_S, (
-                    f"a server was not killed: {instances.doom}"
+                    f"a server was not killed: {instances.crash}"
                 )
                 time.sleep(0.01)
         if not ended:
             time.sleep(self.chance.uniform(0.0, 0.4))
             os.kill(server, signal.SIGKILL)
             os.waitpid(server, 0)
-        os.waitpid(instances.nursery.pid, 0)
+        os.waitpid(instances.fork_server.pid, 0)
 
     @staticmethod
     def _look(server: int) -> bool:
-        """Whether the server has met its doom. AssertionError when it has ended otherwise."""
+        """Whether the server has met its planned crash. AssertionError when it has ended otherwise."""
         ended, status = os.waitpid(server, os.WNOHANG)
         code = os.waitstatus_to_exitcode(status) if ended else 0
         assert code in (0, -signal.SIGKILL), f"a life ended with {code}"
         return ended != 0
 
     def outputs(self, folder: Path, batches: int) -> Outputs:
-        return outcome_in_parts.outputs(folder, batches)
+        return cluster_outcome.outputs(folder, batches)
 
     def live_last(self, setting: Setting) -> None:
         self._lives.forget()
-        instances = Instances(Nursery(partial(run_instance, self._lives, ())), self._lives)
+        instances = Instances(ForkServer(partial(run_instance, self._lives, ())), self._lives)
         last = partial(
             live, setting, batches=lambda begun: begun + 4, last=self.last, instances=instances
         )
         try:
-            run_in_child(last, before=instances.nursery.leave)
+            run_in_child(last, before=instances.fork_server.leave)
         finally:
-            os.waitpid(instances.nursery.pid, 0)
+            os.waitpid(instances.fork_server.pid, 0)
 
     def live_quietly(self, setting: Setting, say: int, batches: int) -> None:
         live(setting, say, batches=lambda _: batches, last=self.last)
 
 
-def run_instances_named(run: RunInParts, places: Sequence[tuple[str, str]]) -> None:
+def run_instances_named(run: ClusterRun, places: Sequence[tuple[str, str]]) -> None:
     """A kill of an instance at each of these points and moments. AssertionError where anything was
     lost or doubled, or, that known, a point was not met."""
     # Those for which instances are ended come last: they need some that live for a while.
