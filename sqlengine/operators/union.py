@@ -14,7 +14,7 @@ from sqlengine.operators.ports import PortTimes
 
 
 class UnionOperator:
-    """Forwards the rows of all inputs, columns renamed by position.
+    """Forwards the rows of all inputs, columns renamed by position; Flink's StreamExecUnion.
 
     State: the watermark of each input (`PortTimes`); a row's watermark is the least of them.
 

@@ -21,7 +21,8 @@ _ONE = Schema(())
 
 
 class ValuesOperator:
-    """A source without shards: the executor sends one tick, for which it emits the rows.
+    """A source without shards: the executor sends one tick, for which it emits the rows; Flink's
+    StreamExecValues.
 
     Stateless. A row in which an expression fails leaves by the error port.
     """

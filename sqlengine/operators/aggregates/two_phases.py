@@ -24,10 +24,10 @@ from sqlengine.state.table import KeyedTable
 
 
 class LocalAggregateOperator:
-    """Aggregates each batch to one partial row per key, as Flink's LocalGroupAggregate.
+    """Aggregates each batch to one partial row per key, as Flink's StreamExecLocalGroupAggregate.
 
-    Keeps nothing between batches. Keys are in the order in which the batch has them first.
-    Counters: `rows_before_exchange` and `rows_over_exchange`.
+    Stateless between batches. Keys are in the order in which the batch has them first. Counters:
+    `rows_before_exchange` and `rows_over_exchange`.
     """
 
     def __init__(self, node: LocalAggregate, owner: str = "") -> None:
@@ -75,8 +75,10 @@ class LocalAggregateOperator:
 
 
 class GlobalAggregateOperator(GroupAggregateOperator):
-    """Merges partial rows, as Flink's GlobalGroupAggregate; otherwise like
-    `GroupAggregateOperator`."""
+    """Merges partial rows, as Flink's StreamExecGlobalGroupAggregate.
+
+    State and output are those of `GroupAggregateOperator`.
+    """
 
     def __init__(self, node: GlobalAggregate, owner: str = "") -> None:
         super().__init__(node, owner)

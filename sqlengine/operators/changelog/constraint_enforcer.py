@@ -31,7 +31,8 @@ class _Violation(Exception):
 
 
 class ConstraintEnforcerOperator:
-    """Checks the constrained columns value by value, and passes the others unchanged.
+    """Checks the constrained columns value by value, as Flink's ConstraintEnforcer, and passes the
+    others unchanged.
 
     Stateless. Depending on `table.exec.sink.not-null-enforcer` and
     `table.exec.sink.type-length-enforcer`, a row that violates a constraint is dropped, or leaves

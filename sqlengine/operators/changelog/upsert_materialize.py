@@ -37,7 +37,8 @@ class _Entry:
 
 
 class UpsertMaterializeOperator:
-    """Emits for each batch and key +I, +U or -D, as the visible row of the key changes.
+    """Emits for each batch and key +I, +U or -D, as the visible row of the key changes; Flink's
+    SinkUpsertMaterializer.
 
     The visible row is the last one added, or, when that is retracted, the last of those that
     remain: so rows of several upstream keys may come out of order. A retraction of an unknown row

@@ -80,8 +80,9 @@ class IntervalJoinOperator:
     An arriving row, late or not, joins the stored rows of the other side. It is stored until the
     watermark (or the clock) is so far past its time that no row in time can match it, and half an
     interval longer, as in Flink. An unmatched row of an outer side is emitted with NULLs when it is
-    removed. The emitted watermark is delayed by the longest time that such a row can wait. Timers:
-    `#due` of each row.
+    removed. The emitted watermark is delayed by the longest time that such a row can wait.
+
+    State: tables `left` and `right` (`_Side`), and `PortTimes`. Timers: `#due` of each row.
 
     `aligned` inputs come from one source, batch for batch: they are interleaved where rows are
     late.

@@ -27,7 +27,10 @@ RankChange: TypeAlias = tuple[int, np.int8, int]
 
 class TopNOperator:
     """Maintains the rows of each partition in order, for `ttl_ms` at most, and emits for each batch
-    what it changes."""
+    what it changes.
+
+    State: table `rows`, partition and identity -> rows in order, with `#touched` (ms) with a TTL.
+    """
 
     _rows: RowsTable
 

@@ -47,7 +47,8 @@ _Transition: TypeAlias = tuple[int, int | None, int | None]
 
 
 class UpdatingRankOperator(TopNOperator):
-    """Emits for each batch and partition what the last row of each key in it changes.
+    """Emits for each batch and partition what the last row of each key in it changes; Flink's
+    UpdatableTopNFunction.
 
     -U and +U for a visible row with new values, or for each rank whose row changed; else -D for
     rows that leave the wanted ranks, +I for those that enter. A row whose sort key stays the same

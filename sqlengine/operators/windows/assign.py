@@ -19,9 +19,10 @@ class WindowAssignOperator:
     """Appends the window columns to each row, once for each of its windows: HOP latest first,
     CUMULATE shortest first.
 
-    Stateless. Rows with NULL as their time are dropped (`null_time_rows`). Windows over
-    TIMESTAMP_LTZ are aligned in the session time zone: their bounds are local times there, their
-    window_time is an instant. On processing time, the time is that of the batch.
+    As Flink's StreamExecWindowTableFunction. Stateless. Rows with NULL as their time are dropped
+    (`null_time_rows`). Windows over TIMESTAMP_LTZ are aligned in the session time zone: their
+    bounds are local times there, their window_time is an instant. On processing time, the time is
+    that of the batch.
     """
 
     def __init__(self, node: WindowAssign) -> None:

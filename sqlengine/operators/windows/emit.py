@@ -46,7 +46,8 @@ _NEVER: Final = 2**62
 
 
 class EmittingAggregateOperator:
-    """Emits results of windows before they fire, and updates after late rows.
+    """Emits results of windows before they fire, and updates after late rows; Flink's
+    WindowEmitStrategy.
 
     The first result of a window and key is +I, further ones that differ are -U and +U. When the
     window fires, its result is emitted if it has changed. State: table `windows`, window end and

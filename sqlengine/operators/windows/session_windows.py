@@ -131,8 +131,8 @@ class SessionAggregateOperator:
 class SessionAssignOperator:
     """Buffers rows until their session ends, and emits them with its bounds, in order of arrival.
 
-    Late rows are dropped (`late_rows`). State: `Sessions`; table `rows`, key and session number ->
-    rows. Timers: `#fires`.
+    As Flink's StreamExecWindowTableFunction with SESSION. Late rows are dropped (`late_rows`).
+    State: `Sessions`; table `rows`, key and session number -> rows. Timers: `#fires`.
     """
 
     def __init__(self, node: SessionAssign, owner: str = "") -> None:
