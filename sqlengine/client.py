@@ -20,11 +20,11 @@ PATIENCE_S = 300
 
 
 class Unreachable(ServiceError):
-    """No server answers there."""
+    """No sqlengine server answers at the URL."""
 
 
 class Refused(SqlError):
-    """What the server said against a request."""
+    """A refusal by the server, with its message, hint and position. `status` is the HTTP status."""
 
     def __init__(self, body: Json) -> None:
         line, column = body.get("line"), body.get("column")
@@ -60,8 +60,11 @@ def _text(value: object) -> str | None:
 
 @dataclass(frozen=True)
 class Client:
-    """`server` is the base URL; a token is sent when there is one. `origin` is whose jobs they are:
-    `cli` or `rest`."""
+    """Sends requests to a server.
+
+    `server`: its base URL; `token`: sent if there is one; `origin`: of the jobs that are submitted,
+    `cli` or `rest`. Methods raise Unreachable, or Refused with the server's message.
+    """
 
     server: str = DEFAULT_SERVER
     token: str | None = None
@@ -85,7 +88,7 @@ class Client:
     def request(
         self, method: str, path: str, body: bytes | Json = b"", query: Json | None = None
     ) -> Json:
-        """The answer's JSON. Raises Unreachable, or Refused with what the server said."""
+        """Sends a request and returns the JSON of the answer."""
         kind = "text/plain"
         if isinstance(body, dict):
             body, kind = json.dumps(body).encode(), "application/json"
@@ -95,19 +98,21 @@ class Client:
         except ValueError:
             answer = None
         if not isinstance(answer, dict):
-            raise self._stranger(data[:80].decode("utf-8", "replace"))
+            raise self._foreign(data[:80].decode("utf-8", "replace"))
         return answer
 
-    def _stranger(self, what: str) -> Unreachable:
+    def _foreign(self, what: str) -> Unreachable:
         hint = "is the port right? --server, or SQLENGINE_SERVER, names the server's URL"
         return Unreachable(
             f"what answers at {self.server} is no sqlengine server", detail=what, hint=hint
         )
 
     def _send(self, method: str, path: str, body: bytes, kind: str, query: Json) -> bytes:
-        given = {k.replace("_", "-"): v for k, v in query.items() if v is not None}
+        parameters = {k.replace("_", "-"): v for k, v in query.items() if v is not None}
         url = (
-            self.server.rstrip("/") + path + ("?" + urllib.parse.urlencode(given) if given else "")
+            self.server.rstrip("/")
+            + path
+            + ("?" + urllib.parse.urlencode(parameters) if parameters else "")
         )
         headers = {"Content-Type": kind, "X-Origin": self.origin}
         if self.token:
@@ -132,7 +137,7 @@ class Client:
                 hint="start one with 'sql serve'",
             ) from None
         except http.client.HTTPException as error:
-            raise self._stranger(repr(error)) from None
+            raise self._foreign(repr(error)) from None
         except ValueError as error:
             raise ServiceError(
                 f"'{self.server}' is not the URL of a server",
@@ -142,7 +147,7 @@ class Client:
 
 
 def _opener(url: str) -> urllib.request.OpenerDirector:
-    """A proxy of the environment is for other machines, whatever no_proxy says."""
+    """Returns an opener without a proxy for this machine, whatever no_proxy says."""
     local = urllib.parse.urlsplit(url).hostname in LOOPBACK
     return urllib.request.build_opener(*([urllib.request.ProxyHandler({})] if local else []))
 
@@ -157,15 +162,15 @@ def _problem(error: urllib.error.HTTPError) -> Json:
 
 
 def default_client(server: str | None, token_file: str | None = None) -> Client:
-    """--server, else SQLENGINE_SERVER, else this machine's; the token from a file or
-    SQLENGINE_TOKEN."""
+    """Returns a client of --server, else SQLENGINE_SERVER, else this machine's server, with the
+    token from a file or SQLENGINE_TOKEN."""
     return Client(
         server or os.environ.get("SQLENGINE_SERVER") or DEFAULT_SERVER, token_from(token_file)
     )
 
 
 def quote(name: str) -> str:
-    """A name as part of a path."""
+    """Returns a name, quoted as part of a path."""
     return urllib.parse.quote(name, safe="")
 
 

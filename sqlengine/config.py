@@ -1,4 +1,4 @@
-"""How an engine runs."""
+"""Configuration of an engine and its server."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ class Config:
 
 
 def function_limits(seconds: float | None, megabytes: int | None) -> FunctionLimits:
-    """What a module of users may take. The time is that of a row; a call of a vectorised function
-    has five times of it, a batch thirty times, as by default."""
+    """Returns the limits of a module of users. `seconds` is for a row; a call of a vectorised
+    function gets five times that, a batch thirty times, as by default."""
     standard = FunctionLimits()
     limits = standard
     if seconds is not None:
@@ -86,13 +86,15 @@ def function_limits(seconds: float | None, megabytes: int | None) -> FunctionLim
 
 
 def data_folder(given: str | None) -> Path:
-    """--data, else SQLENGINE_DATA, else ./data."""
+    """Returns the data folder: --data, else SQLENGINE_DATA, else ./data."""
     return Path(given or os.environ.get("SQLENGINE_DATA") or "data")
 
 
 def token_from(path: str | None) -> str | None:
-    """The token in a file, or in SQLENGINE_TOKEN; None when neither is given. An empty one is an
-    error: it would let everybody in."""
+    """Returns the token from a file, else from SQLENGINE_TOKEN; None if neither is given.
+
+    Raises ServiceError for an empty one, which would let everybody in.
+    """
     if path is None:
         token, where = os.environ.get("SQLENGINE_TOKEN"), "the variable SQLENGINE_TOKEN"
     else:

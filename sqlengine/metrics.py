@@ -1,4 +1,4 @@
-"""What the engine counts, in Prometheus' form; every name is declared in this file."""
+"""Metrics for Prometheus; every name is declared in this file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from sqlengine.system.memory import resident_bytes
 
 
 class EngineCollector:
-    """Reads the engine's counters when it is asked."""
+    """Reads the engine's counters for each scrape."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -116,7 +116,8 @@ class EngineCollector:
         return family
 
     def _instances(self) -> Iterator[Metric]:
-        """What `sql instances` shows, where there are any."""
+        """Yields the metrics of instances, by graph and instance; without samples where there are
+        none."""
         labels = ["graph", "instance"]
         alive = GaugeMetricFamily(
             "sqlengine_instance_parts", "Parts that an instance runs", labels=labels
@@ -151,7 +152,7 @@ class EngineCollector:
     def _standstills(self) -> Metric:
         family = SummaryMetricFamily(
             "sqlengine_standstill_seconds",
-            "Time in which all parts of a graph stood still, for a job",
+            "Time for which all parts of a graph were paused, for a job",
             labels=["graph"],
         )
         for graph in self._graphs():
@@ -177,7 +178,7 @@ def _counter(name: str, help_text: str, value: float) -> Metric:
 
 
 def render(engine: Engine) -> bytes:
-    """All metrics as text."""
+    """Returns all metrics in the text format."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(EngineCollector(engine))
     return generate_latest(registry)

@@ -1,4 +1,4 @@
-"""The server: engine, HTTP, watched folder, command topic; SIGTERM ends it in good order."""
+"""The server process: engine, HTTP, watched folder and command topic; SIGTERM stops it cleanly."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ log = logging.getLogger("sqlengine")
 
 
 class Service:
-    """Everything that runs in one server process. `start` returns when it is ready; `stop` may be
-    called twice."""
+    """Owns everything that runs in a server process. `start` returns when it is ready; `stop` may
+    be called twice."""
 
     def __init__(self, config: Config) -> None:
         check_address(config)
@@ -42,7 +42,7 @@ class Service:
 
     @property
     def port(self) -> int:
-        """The port it listens on (the one that was free, where the configuration says 0)."""
+        """The port that it listens on: with 0 in the configuration, a free one."""
         return self._http.port
 
     def start(self) -> None:
@@ -54,7 +54,7 @@ class Service:
         self._http.start()
 
     def stop(self) -> None:
-        """Takes no more requests, ends the running epoch, writes a checkpoint."""
+        """Accepts no more requests, ends the running epochs, writes checkpoints."""
         self._http.stop()
         self._folder.stop()
         self._commands.stop()
@@ -63,7 +63,8 @@ class Service:
 
 
 def check_address(config: Config) -> None:
-    """Whoever reaches the port may run SQL: other machines need a token for that."""
+    """Raises ServiceError for an address beyond this machine without a token: whoever reaches the
+    port may run SQL."""
     if config.host not in LOOPBACK and not config.token:
         raise ServiceError(
             f"refusing to listen on {config.host} without a token",
@@ -73,7 +74,7 @@ def check_address(config: Config) -> None:
 
 
 def serve(config: Config) -> None:
-    """Runs until SIGTERM or SIGINT, then stops in good order."""
+    """Runs the server until SIGTERM or SIGINT, then stops it cleanly."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     stopping = threading.Event()
 

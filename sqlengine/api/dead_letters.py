@@ -1,4 +1,4 @@
-"""Dead letters over HTTP: what could not be processed, and its replay."""
+"""Dead letters over HTTP: rows that could not be processed, and their replay."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlengine.api.queries import whole_number
 from sqlengine.broker.topic_access import BadRequest
 from sqlengine.engine import Engine
 from sqlengine.engine.dead_letters import DeadLetter, DeadLetterFilter
-from sqlengine.engine.replaying import MOST, Replayed
+from sqlengine.engine.replaying import MAX_LETTERS, Replayed
 
 _PAGE = 100
 
@@ -23,28 +23,28 @@ def dead_letters_blueprint(engine: Engine) -> Blueprint:
 
     @blueprint.get("/dead-letters")
     def all_letters() -> Response:
-        """Letters behind number ?after=, oldest first, or the last ones: at most ?limit=, of
+        """Lists letters behind number ?after=, oldest first, or the last ones: at most ?limit=, of
         ?table=, since ?since= (ms)."""
         return _page(engine, None)
 
     @blueprint.get("/jobs/<name>/dead-letters")
     def of_job(name: str) -> Response:
-        """The same of one job: its own, and those of the tables that it reads."""
+        """Lists the letters of a job and of the tables that it reads."""
         engine.history(name)
         return _page(engine, name)
 
     @blueprint.post("/jobs/<name>/dead-letters/replay")
     def replay(name: str) -> Response:
-        """JSON {"ids": [1, 2]} or nothing for all; at most ?limit=. Gives their records to the job
-        again, once each."""
-        done = engine.replay(name, _ids(), whole_number("limit", MOST))
+        """Replays the records of letters, once each: JSON {"ids": [1, 2]}, or all; at most
+        ?limit=."""
+        done = engine.replay(name, _ids(), whole_number("limit", MAX_LETTERS))
         return jsonify(replayed_json(name, done))
 
     return blueprint
 
 
 def _page(engine: Engine, job: str | None) -> Response:
-    limit = max(1, min(whole_number("limit", _PAGE), MOST))
+    limit = max(1, min(whole_number("limit", _PAGE), MAX_LETTERS))
     wanted = DeadLetterFilter(
         job, _tables(engine, job), request.args.get("table"), whole_number("since", 0)
     )
@@ -59,13 +59,13 @@ def _page(engine: Engine, job: str | None) -> Response:
 
 
 def _tables(engine: Engine, job: str | None) -> tuple[str, ...]:
-    held = engine.log.jobs.get(job) if job is not None else None
-    return held.uses + held.defines if held is not None else ()
+    known = engine.log.jobs.get(job) if job is not None else None
+    return known.uses + known.defines if known is not None else ()
 
 
 def letter_json(engine: Engine, letter: DeadLetter) -> dict[str, object]:
-    """A letter as programs see it: with the place in the text of the job's version, that text's
-    line, and the jobs that have got the record again."""
+    """Returns a letter as JSON, with its position in the text of the job's version, that text, and
+    the jobs that have got the record again."""
     body: dict[str, object] = {
         **asdict(letter),
         "replayed": sorted(engine.dead_letters.replayed(letter.id)),

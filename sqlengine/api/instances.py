@@ -14,7 +14,7 @@ def instances_blueprint(engine: Engine) -> Blueprint:
 
     @blueprint.get("")
     def list_instances() -> Response:
-        """All instances with their parts; none in a server that was started without."""
+        """Lists the instances with their parts; none in a server without instances."""
         return jsonify({"instances": to_builtins(engine.instances.views())})
 
     return blueprint

@@ -1,4 +1,4 @@
-"""/api/v1/jobs: jobs over HTTP. All changes end in `Engine.change`."""
+"""/api/v1/jobs: jobs over HTTP."""
 
 from __future__ import annotations
 
@@ -17,15 +17,26 @@ from sqlengine.jobs.job import Job, JobVersion, Origin
 from sqlengine.jobs.planning import JobText
 
 
-def jobs_blueprint(  # noqa: C901  a closure for each endpoint
+def jobs_blueprint(
     engine: Engine, file_problems: Callable[[], Mapping[Path, SqlError]]
 ) -> Blueprint:
-    """The routes over one engine, one closure an endpoint."""
+    """Returns the routes of jobs. `file_problems`: files of the watched folder that were not
+    taken."""
     blueprint = Blueprint("jobs", __name__, url_prefix="/api/v1/jobs")
+    _add_collection(blueprint, engine, file_problems)
+    _add_job(blueprint, engine)
+    _add_actions(blueprint, engine)
+    return blueprint
+
+
+def _add_collection(
+    blueprint: Blueprint, engine: Engine, file_problems: Callable[[], Mapping[Path, SqlError]]
+) -> None:
+    """Adds the routes of all jobs together: list them, submit one or many."""
 
     @blueprint.get("")
     def list_jobs() -> Response:
-        """All jobs, without their texts, and the files of the watched folder that were not
+        """Lists all jobs without their texts, and the files of the watched folder that were not
         taken."""
         rows = engine.rows_by_job()
         refused = [
@@ -37,15 +48,19 @@ def jobs_blueprint(  # noqa: C901  a closure for each endpoint
 
     @blueprint.post("")
     def submit() -> Response:
-        """SQL as text under ?name=, or JSON {"name", "sql", "modules"}, or many as {"jobs": {name:
-        sql}} in one change."""
+        """Adds or replaces jobs: SQL as text under ?name=, JSON {"name", "sql", "modules"}, or many
+        in one change as {"jobs": {name: sql}}."""
         texts = _texts(engine.config.uploads)
         outcomes = engine.change(_request(texts))
         return _answer({name: outcomes[name] for name in texts}, many=len(texts) != 1)
 
+
+def _add_job(blueprint: Blueprint, engine: Engine) -> None:
+    """Adds the routes of a job as a resource: put, delete, show, history, plan."""
+
     @blueprint.put("/<name>")
     def put(name: str) -> Response:
-        """Adds or replaces the job; the body is its SQL."""
+        """Adds or replaces the job, whose SQL is the body."""
         text = JobText(name, body_text(), request.args.get("file"))
         return _answer(engine.change(_request({name: text})))
 
@@ -72,16 +87,19 @@ def jobs_blueprint(  # noqa: C901  a closure for each endpoint
             return jsonify(engine.explain_json(name))
         return Response(engine.explain(name), mimetype="text/plain")
 
+
+def _add_actions(blueprint: Blueprint, engine: Engine) -> None:
+    """Adds the routes that act on a job: start, stop, isolate, merge, roll back."""
+
     @blueprint.post("/<name>/start")
     def start(name: str) -> Response:
-        """?savepoint= is the one that the job goes on from."""
+        """Starts a job, from ?savepoint= if it is given."""
         return jsonify(outcome_json(engine.start_job(name, request.args.get("savepoint"))))
 
     @blueprint.post("/<name>/stop")
     def stop(name: str) -> Response:
-        """With ?savepoint=true its state and positions are written first, below ?folder=; with
-        ?drain=true the same, and before that all its windows are told, as if its sources had
-        ended."""
+        """Stops a job: with ?savepoint=true after a savepoint below ?folder=, with ?drain=true also
+        after all its windows have fired, as if its sources had ended."""
         if _flag("drain"):
             return jsonify(outcome_json(engine.drain_job(name, request.args.get("folder"))))
         if _flag("savepoint"):
@@ -92,13 +110,13 @@ def jobs_blueprint(  # noqa: C901  a closure for each endpoint
 
     @blueprint.post("/<name>/isolate")
     def isolate(name: str) -> Response:
-        """Into a graph of its own, with its state."""
+        """Moves a job with its state into a graph of its own."""
         return jsonify(outcome_json(engine.isolate(name)))
 
     @blueprint.post("/<name>/merge")
     def merge(name: str) -> Response:
-        """Into the graph that it shares with others, at once ('merged') or as soon as it can be
-        ('merging')."""
+        """Moves a job into the graph that it shares with others, at once ('merged') or as soon as
+        it can be ('merging')."""
         return jsonify(outcome_json(engine.merge(name)))
 
     @blueprint.post("/<name>/rollback")
@@ -109,11 +127,9 @@ def jobs_blueprint(  # noqa: C901  a closure for each endpoint
         done = engine.rollback(name, int(version), _origin(), take_over=_flag("take-over"))
         return jsonify(outcome_json(done))
 
-    return blueprint
-
 
 def _request(texts: Mapping[str, JobText]) -> Request:
-    """?savepoint= is the one that the job starts from."""
+    """Returns the change that a request asks for; ?savepoint= is what its one job starts from."""
     path = request.args.get("savepoint")
     if path is not None and len(texts) != 1:
         raise BadRequest(
@@ -151,8 +167,9 @@ def _texts(uploads: bool) -> dict[str, JobText]:
 
 
 def _modules(body: str, allowed: bool) -> dict[str, str]:
-    """Sources of users' modules by file name, {"modules": {"text_tools.py": "…"}}, where the server
-    takes them."""
+    """Returns the sources of users' modules by file name, {"modules": {"text_tools.py": "…"}}.
+
+    Raises BadRequest where the server takes none."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
@@ -171,7 +188,7 @@ def _modules(body: str, allowed: bool) -> dict[str, str]:
 
 
 def _pairs(body: str) -> list[tuple[str, str]]:
-    """Names and texts of a JSON body."""
+    """Returns the names and texts of jobs in a JSON body."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -198,8 +215,8 @@ def _flag(name: str) -> bool:
 
 
 def _origin() -> Origin:
-    """The CLI says who it is, so that its jobs and those of programs do not overwrite each other
-    unasked."""
+    """Returns the origin of a request: the CLI names itself in X-Origin, so that its jobs and those
+    of programs do not overwrite each other unasked."""
     return Origin.CLI if request.headers.get("X-Origin") == "cli" else Origin.REST
 
 
@@ -217,7 +234,7 @@ def _answer(outcomes: Mapping[str, Outcome], many: bool = False) -> Response:
 
 
 def outcome_json(outcome: Outcome) -> dict[str, object]:
-    """What came of a request for one job."""
+    """Returns the outcome of a request for a job, as JSON."""
     body: dict[str, object] = {
         "name": outcome.name,
         "status": outcome.status,
@@ -238,7 +255,7 @@ def outcome_json(outcome: Outcome) -> dict[str, object]:
 
 
 def job_json(job: Job, rows: int | None) -> dict[str, object]:
-    """A job as programs see it. `rows`: rows it has written since the server started."""
+    """Returns a job as JSON. `rows`: rows that it has written since the server started."""
     return {
         "name": job.name,
         "version": job.version,

@@ -28,7 +28,7 @@ from sqlengine.broker.topic_access import BadRequest, TopicInUse
 
 
 def problem(error: SqlError, status: int | None = None) -> Response:
-    """The error as a response; `line` and `column` count from 1 in the text that was sent."""
+    """Returns the error as a response; `line` and `column` count from 1 in the text of the job."""
     response = Response(
         json.dumps(describe(error, status)),
         status or status_of(error),
@@ -40,7 +40,7 @@ def problem(error: SqlError, status: int | None = None) -> Response:
 
 
 def describe(error: SqlError, status: int | None = None) -> dict[str, object]:
-    """The error as a JSON object, for responses and for the answers on the command topic."""
+    """Returns the error as JSON, for responses and for the answers on the command topic."""
     body: dict[str, object] = {
         "type": f"urn:sqlengine:{type(error).__name__}",
         "title": error.title,
@@ -65,8 +65,8 @@ def describe(error: SqlError, status: int | None = None) -> dict[str, object]:
 
 
 def status_of(error: SqlError) -> int:
-    """400 for a bad statement, 409 for a refused change, 404 for what is not there, 503 for the
-    server's own trouble."""
+    """Returns the HTTP status: 400 for a bad statement, 404 for a missing object, 409 for a refused
+    change, 503 for a fault of the server."""
     match error:
         case JobError():
             return 404 if "does not exist" in error.message else 409

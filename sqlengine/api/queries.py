@@ -1,4 +1,4 @@
-"""What stands behind the ? of a request."""
+"""Query parameters of a request."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sqlengine.broker.topic_access import BadRequest
 
 
 def whole_number(name: str, default: int) -> int:
-    """BadRequest for anything else."""
+    """Returns a parameter as an integer. Raises BadRequest for anything else."""
     text = request.args.get(name, str(default))
     try:
         return int(text)

@@ -18,7 +18,10 @@ STOP_S = 5
 
 
 class HttpServer:
-    """Listens at once; requests wait until `start`. ServiceError where it cannot listen."""
+    """Serves a Flask application with waitress.
+
+    Listens at once; requests wait until `start`. Raises ServiceError if it cannot listen.
+    """
 
     def __init__(self, app: Flask, host: str, port: int) -> None:
         self._socket = _listen(host, port)
@@ -36,7 +39,7 @@ class HttpServer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Takes no more connections, answers the requests that run, closes all connections. May be
+        """Accepts no more connections, completes running requests, closes all connections. May be
         called twice."""
         if not self._connections:
             return

@@ -1,4 +1,4 @@
-"""What jobs keep, over HTTP: savepoints, and statements that stop jobs."""
+"""State of jobs over HTTP: savepoints, rows of operators, and statements that stop jobs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlengine.engine.state_views import OperationView
 from sqlengine.engine.statements import execute
 from sqlengine.snapshots.savepoint_files import Savepoint
 
-_ROWS, MOST = 100, 10_000
+_DEFAULT_ROWS, _MAX_ROWS = 100, 10_000
 
 
 def state_blueprint(engine: Engine) -> Blueprint:
@@ -27,7 +27,7 @@ def state_blueprint(engine: Engine) -> Blueprint:
 
     @blueprint.get("/savepoints")
     def all_savepoints() -> Response:
-        """Those in ?folder=, or in the default one."""
+        """Lists the savepoints in ?folder=, or in the default one."""
         found = engine.savepoints.all(request.args.get("folder"))
         return jsonify(
             {
@@ -39,7 +39,7 @@ def state_blueprint(engine: Engine) -> Blueprint:
 
     @blueprint.get("/savepoints/<name>")
     def show(name: str) -> Response:
-        """One of the default folder by its name, or any by its path, ?at=."""
+        """Shows a savepoint of the default folder by its name, or any by its path, ?at=."""
         savepoint = engine.savepoints.show(request.args.get("at") or name)
         return jsonify(
             to_builtins(savepoint) | _short(savepoint) | {"operations": _operations(savepoint)}
@@ -51,15 +51,15 @@ def state_blueprint(engine: Engine) -> Blueprint:
 
     @blueprint.get("/jobs/<name>/state")
     def state(name: str) -> Response:
-        """What each operation of the job keeps."""
+        """Shows rows, keys and bytes of each operation of the job."""
         return jsonify(
             {"job": name, "operations": [_operation(o) for o in engine.state.operations(name)]}
         )
 
     @blueprint.get("/jobs/<name>/state/<int:operation>")
     def rows(name: str, operation: int) -> Response:
-        """The rows of an operation's tables, by its number; ?limit= of each."""
-        limit = max(0, min(whole_number("limit", _ROWS), MOST))
+        """Shows at most ?limit= rows of each table of an operation, by its number."""
+        limit = max(0, min(whole_number("limit", _DEFAULT_ROWS), _MAX_ROWS))
         tables = [
             {"name": t.name, "columns": t.columns, "rows": t.rows, "total": t.total}
             for t in engine.state.rows(name, operation, limit)
@@ -68,7 +68,8 @@ def state_blueprint(engine: Engine) -> Blueprint:
 
     @blueprint.post("/statements")
     def statements() -> Response:
-        """STOP JOB 'name' [WITH SAVEPOINT [WITH DRAIN]], SHOW JOBS, and SET before them."""
+        """Executes STOP JOB 'name' [WITH SAVEPOINT [WITH DRAIN]] and SHOW JOBS, and SET before
+        them."""
         answers = execute(engine, body_text())
         return jsonify({"results": [{"columns": a.columns, "rows": a.rows} for a in answers]})
 
@@ -98,7 +99,7 @@ def _short(savepoint: Savepoint) -> dict[str, object]:
 
 
 def _operations(savepoint: Savepoint) -> list[dict[str, object]]:
-    """Without what takeover is decided by."""
+    """Returns the operations of a savepoint, without the properties that decide on takeover."""
     return [
         {"name": o.operation.name, "state": o.job_state, "tables": to_builtins(o.tables)}
         for o in savepoint.operations

@@ -17,7 +17,7 @@ from sqlengine.engine import Engine
 
 
 def topics_blueprint(engine: Engine, rates: Rates | None = None) -> Blueprint:
-    """The routes over one engine's broker; `rates` says how fast clients may append."""
+    """Returns the routes of topics; `rates` limits how fast clients append."""
     blueprint = Blueprint("topics", __name__, url_prefix="/api/v1/topics")
     broker = engine.broker
 
@@ -27,19 +27,19 @@ def topics_blueprint(engine: Engine, rates: Rates | None = None) -> Blueprint:
 
     @blueprint.post("")
     def create() -> Response:
-        """JSON {"name", "shards", "compacted", "retention_ms", "retention_bytes",
-        "if_not_exists"}."""
+        """Creates a topic: JSON {"name", "shards", "compacted", "retention_ms",
+        "retention_bytes", "if_not_exists"}."""
         return jsonify(topic_access.create_topic(broker, _json()))
 
     @blueprint.get("/<name>")
     def show(name: str) -> Response:
-        """The topic with its shards, and the groups that read it."""
+        """Shows a topic with its shards, and the groups that read it."""
         return jsonify(topic_details.describe_topic(broker, name))
 
     @blueprint.patch("/<name>")
     def alter(name: str) -> Response:
-        """JSON {"retention_ms", "retention_bytes", "delete_retention_ms", "max_bytes",
-        "compression"}."""
+        """Changes options: JSON {"retention_ms", "retention_bytes", "delete_retention_ms",
+        "max_bytes", "compression"}."""
         return jsonify(topic_access.alter_topic(broker, name, _json()))
 
     @blueprint.post("/<name>/compact")
@@ -48,8 +48,8 @@ def topics_blueprint(engine: Engine, rates: Rates | None = None) -> Blueprint:
 
     @blueprint.post("/<name>/move")
     def move(name: str) -> Response:
-        """JSON {"shard", "folder", "with_data"}: into a folder that the server was given with
-        --volume."""
+        """Moves a shard: JSON {"shard", "folder", "with_data"}, into a folder that the server was
+        given with --volume."""
         return jsonify(topic_details.move_shard(broker, name, _json(), engine.config.volumes))
 
     @blueprint.delete("/<name>")
@@ -58,7 +58,7 @@ def topics_blueprint(engine: Engine, rates: Rates | None = None) -> Blueprint:
 
     @blueprint.post("/<name>/records")
     def write(name: str) -> Response:
-        """One record a line (?shard=N, ?key=text for all of them). Answers the offsets."""
+        """Appends one record a line (?shard=N, ?key=text for all of them). Returns the offsets."""
         if rates is not None:
             rates.take(client_name(), request.content_length or 0)
         done = topic_access.append_lines(
@@ -73,8 +73,8 @@ def topics_blueprint(engine: Engine, rates: Rates | None = None) -> Blueprint:
 
     @blueprint.get("/<name>/records")
     def read(name: str) -> Response:
-        """Records of one shard from ?offset= (a number, 'earliest', 'latest' or a time), of the
-        next ?limit= those with ?key=; an empty answer comes after ?wait= seconds at most."""
+        """Reads a shard from ?offset= (a number, 'earliest', 'latest' or a time): of the next
+        ?limit= records those with ?key=. Waits at most ?wait= seconds for the first."""
         found = topic_access.read_records(
             broker,
             name,
@@ -90,7 +90,7 @@ def topics_blueprint(engine: Engine, rates: Rates | None = None) -> Blueprint:
 
 
 def groups_blueprint(engine: Engine) -> Blueprint:
-    """Groups of consumers: who owns which shards, and how far they are."""
+    """Returns the routes of groups of consumers: owners of shards, committed offsets and lag."""
     blueprint = Blueprint("groups", __name__, url_prefix="/api/v1/groups")
     broker = engine.broker
 
@@ -100,7 +100,8 @@ def groups_blueprint(engine: Engine) -> Blueprint:
 
     @blueprint.post("/<group>/reset")
     def reset(group: str) -> Response:
-        """JSON {"topic", "to", "shard"}; `to` is an offset as for reading."""
+        """Sets the committed offsets: JSON {"topic", "to", "shard"}; `to` is an offset as for
+        reading."""
         return jsonify(topic_details.reset_group(broker, group, _json()))
 
     @blueprint.delete("/<group>")
@@ -111,7 +112,7 @@ def groups_blueprint(engine: Engine) -> Blueprint:
 
 
 def users_of_topic(engine: Engine, topic: str) -> set[str]:
-    """The running jobs that read or write it: without it their graph could not go on."""
+    """Returns the running jobs that read or write the topic, and could not go on without it."""
     users: set[str] = set()
     for node in [
         n for g in list(engine.graphs.by_name.values()) for n in g.runner.graph.nodes.values()

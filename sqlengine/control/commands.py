@@ -24,16 +24,18 @@ RESULTS = "_command_results"
 GROUP = "_commands"
 RETRY_S = 0.5
 # Commands and answers older than this go; the history of jobs is in the job log, and stays.
-KEPT_MS = 7 * 24 * 3600 * 1000
+RETENTION_MS = 7 * 24 * 3600 * 1000
 log = logging.getLogger("sqlengine.commands")
 
 Answer: TypeAlias = dict[str, object]
 
 
 class Command(msgspec.Struct, frozen=True):
-    """One command, as it stands in the topic. `savepoint`: the one to start from; for `stop` and
-    `savepoint` the folder for a new one, '' for the default one. `drain`: `stop` tells all windows
-    first, and writes a savepoint."""
+    """A record of the command topic.
+
+    `savepoint`: the path to start from; for `stop` and `savepoint` the folder for a new one, '' for
+    the default one. `drain`: `stop` fires all windows first, and writes a savepoint.
+    """
 
     id: str
     op: str
@@ -46,9 +48,12 @@ class Command(msgspec.Struct, frozen=True):
 
 
 class CommandIntake(Background):
-    """Takes commands in a thread of its own. A command is committed after it is carried out: after
-    a crash in between it is carried out again, which changes nothing (the same text again is
-    'unchanged'). Without space for the answer it waits until there is some."""
+    """Executes commands in a thread of its own.
+
+    A command is committed after it was executed. After a crash in between it is executed again,
+    which changes nothing (the same text is 'unchanged'). Without disk space for the answer the
+    intake waits until there is some.
+    """
 
     def __init__(self, engine: Engine, describe: Callable[[SqlError], dict[str, object]]) -> None:
         super().__init__("commands")
@@ -56,24 +61,22 @@ class CommandIntake(Background):
         self._broker: Broker = engine.broker
         self._describe = describe
         for name in (COMMANDS, RESULTS):
-            self._broker.create_topic(name, retention_ms=KEPT_MS, if_not_exists=True)
+            self._broker.create_topic(name, retention_ms=RETENTION_MS, if_not_exists=True)
 
     def _run(self) -> None:
         while not self._stopping.is_set():
             try:
-                self._take_all()
+                self._execute_all()
             except Exception:
-                log.exception("commands cannot be taken, it will be tried again")
+                log.exception("commands cannot be read, it will be tried again")
                 self._stopping.wait(RETRY_S)
 
-    def _take_all(self) -> None:
+    def _execute_all(self) -> None:
         offset = self._broker.committed(GROUP, COMMANDS).get(0, 0)
         while not self._stopping.is_set():
             begin = self._broker.begin_offset(COMMANDS, 0)
             if offset < begin:
-                log.warning(
-                    "%d commands were not carried out: they waited too long", begin - offset
-                )
+                log.warning("%d commands were not executed: they waited too long", begin - offset)
                 offset = begin
             records = self._broker.read(COMMANDS, 0, offset)
             if records is None:
@@ -81,11 +84,11 @@ class CommandIntake(Background):
                 continue
             for at, value in zip(records.offsets.tolist(), records.values.to_pylist(), strict=True):
                 if value is not None:
-                    self._carry_out(value)
+                    self._execute(value)
                 self._broker.commit(GROUP, COMMANDS, {0: at + 1})
             offset = records.next_offset
 
-    def _carry_out(self, value: bytes) -> None:
+    def _execute(self, value: bytes) -> None:
         identity = _identity(value)
         try:
             answer = _perform(self._engine, msgspec.json.decode(value, type=Command))
@@ -109,12 +112,12 @@ class CommandIntake(Background):
 
 
 def _identity(value: bytes) -> str:
-    """The id of whatever stands there, so that who sent it hears what is wrong with the rest."""
+    """Returns the id of a record even if it is no command, so that its sender gets the error."""
     try:
-        found = msgspec.json.decode(value)
+        record = msgspec.json.decode(value)
     except msgspec.MsgspecError:
         return "unreadable"
-    identity = found.get("id") if isinstance(found, dict) else None
+    identity = record.get("id") if isinstance(record, dict) else None
     return identity if isinstance(identity, str) else "unreadable"
 
 

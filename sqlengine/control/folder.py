@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class FolderChange:
-    """What one quiet moment brought, by job name.
+    """The changes of a folder since the last one, by job name.
 
     A renamed job is in `renamed` (old name -> new name) and, under its new name, in `upserts`; not
     in `removed`. `problems` are files that cannot be jobs, each reported once; for jobs with such a
@@ -60,8 +60,8 @@ class FolderChange:
     unread: tuple[str, ...] = ()
 
     def keeps(self, name: str) -> bool:
-        """Whether what runs as `name` must stay although no upsert names it: its file is bad, or
-        out of reach."""
+        """True if the job must stay although no upsert names it: its file is bad, or cannot be
+        reached."""
         return name in self.kept or any(name.startswith(prefix) for prefix in self.unread)
 
     def __bool__(self) -> bool:
@@ -105,8 +105,8 @@ class FolderWatcher:
         self._thread: threading.Thread | None = None
 
     def scan(self) -> FolderChange:
-        """All scripts that are there now, as upserts. Call it before `start`, which then reports
-        what differs from it."""
+        """Returns all present scripts as upserts. Call it before `start`, which then reports what
+        differs from it."""
         with self._lock:
             change, self._state = _State(self.folder).advance(
                 list_scripts(self.folder), frozenset()
@@ -114,11 +114,11 @@ class FolderWatcher:
             return change
 
     def problems(self) -> dict[Path, SqlError]:
-        """The files that cannot be jobs at the moment."""
+        """Returns the files that cannot be jobs at the moment."""
         return dict(self._state.problems)
 
     def start(self) -> None:
-        """Watch from now on. Without a `scan` before it, the first change holds everything."""
+        """Starts watching. Without a `scan` before it, the first change has everything."""
         self._heard = -1  # the first look may find what came before the notifications
         self._woken.set()
         self._observer = _observe(self.folder, self._waker)
@@ -128,8 +128,8 @@ class FolderWatcher:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop watching; returns when a running `apply` has. A change that is not yet quiet is left
-        for the next start."""
+        """Stops watching; waits for a running `apply`. A change that is not yet quiet is left for
+        the next start."""
         self._stopped.set()
         self._woken.set()
         if self._observer is not None:
@@ -155,7 +155,7 @@ class FolderWatcher:
             if listing == self._state.listing:
                 self._heard = max(self._heard, 0)
                 return
-            listing, moving = self._settle(listing)
+            listing, moving = self._wait_until_quiet(listing)
             change, state = self._state.advance(listing, moving)
             if self._stopped.is_set():
                 return
@@ -167,8 +167,8 @@ class FolderWatcher:
                 self._woken.set()
 
     def _check_notifications(self) -> None:
-        """Read the folder more often when it changed and nobody said so: the observer's thread may
-        have died."""
+        """Polls the folder when it changed without a notification: the observer's thread may have
+        died."""
         if self._waker.events == self._heard and self._rescan_s > POLL_S:
             log.warning(
                 "changes in %s come without notifications: it is read every %s s now",
@@ -178,9 +178,9 @@ class FolderWatcher:
             self._rescan_s = POLL_S
         self._heard = self._waker.events
 
-    def _settle(self, listing: Listing) -> tuple[Listing, frozenset[Path]]:
-        """Wait until nothing moves; returns the listing of that moment and the files that would not
-        stop moving."""
+    def _wait_until_quiet(self, listing: Listing) -> tuple[Listing, frozenset[Path]]:
+        """Waits until no file changes. Returns the listing of that moment, and the files that still
+        change after the deadline."""
         deadline = time.monotonic() + PATIENCE * self._quiet_s
         while not self._stopped.wait(self._quiet_s):
             notified = self._woken.is_set()
@@ -209,7 +209,7 @@ class _Waker(FileSystemEventHandler):
 
 
 def _observe(folder: Path, waker: _Waker) -> BaseObserver | None:
-    """Notifications of the system, or None where it gives none (limits of inotify, some network
+    """Starts the system's notifications; None if there are none (limits of inotify, some network
     file systems)."""
     # A new folder may get its watch twice; where warnings are errors, this one would end the
     # observer's thread.
@@ -228,8 +228,8 @@ def _observe(folder: Path, waker: _Waker) -> BaseObserver | None:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What was taken so far: the listing, the jobs it gave, and what was wrong with the other
-    files."""
+    """The state of a folder that was applied last: its listing, the jobs, and the files with
+    errors."""
 
     folder: Path
     listing: Listing = field(default_factory=lambda: Listing({}, {}))
@@ -237,8 +237,8 @@ class _State:
     problems: dict[Path, SqlError] = field(default_factory=dict)
 
     def advance(self, listing: Listing, moving: frozenset[Path]) -> tuple[FolderChange, _State]:
-        """The change from this state to `listing`, and the state after it. Files in `moving` stay
-        as they were."""
+        """Returns the change from this state to `listing`, and the new state. Files in `moving`
+        stay as they were."""
         reader = _Reader(self, listing, moving)
         found, problems = reader.jobs(), reader.problems
         kept = {
@@ -266,12 +266,12 @@ class _State:
 
 
 def _prefix(folder: Path, root: Path) -> str:
-    """What the names of all jobs below `folder` begin with."""
+    """Returns the prefix of the names of all jobs below `folder`."""
     return "".join(f"{part}." for part in folder.relative_to(root).parts)
 
 
 def renames(gone: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
-    """Names in `gone` paired with names in `new` of the same content, each at most once."""
+    """Pairs names in `gone` with names in `new` of the same content, each at most once."""
     same: dict[str, list[str]] = {}
     for name in sorted(new, reverse=True):
         same.setdefault(new[name], []).append(name)
@@ -293,7 +293,7 @@ class _Reader:
         self.troubled: set[str] = set()
 
     def jobs(self) -> dict[str, SourceFile]:
-        """The job of every file that has one; names whose files are bad or still being written are
+        """Returns the jobs by name; names whose files are bad or still being written are in
         `troubled`."""
         jobs = {}
         for name, paths in sorted(self._named().items()):
@@ -306,8 +306,8 @@ class _Reader:
         return jobs
 
     def keeps(self, name: str, job: SourceFile) -> bool:
-        """Whether a job without a good file stays: its file is bad, still being written, or out of
-        reach."""
+        """True if a job stays without a good file: the file is bad, still being written, or cannot
+        be reached."""
         return name in self.troubled or any(
             job.path.is_relative_to(folder) for folder in self.listing.closed
         )
@@ -322,7 +322,7 @@ class _Reader:
         return named
 
     def _owner(self, name: str, paths: list[Path]) -> Path | None:
-        """The file that the job is read from: of several, the one that it was read from before."""
+        """Returns the file of a job: of several, the one that it was read from before."""
         if len(paths) == 1:
             return paths[0]
         owner = next((path for path in paths if path in self.before), None)
@@ -351,7 +351,7 @@ class _Reader:
             return None
 
     def _later(self, path: Path) -> SourceFile | None:
-        """Leave the file's stamp as it was, so that the next look finds it changed."""
+        """Keeps the old stamp of the file, so that the next scan finds it changed."""
         self.taken.pop(path)
         if path in self.state.listing.files:
             self.taken[path] = self.state.listing.files[path]

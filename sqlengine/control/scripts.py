@@ -1,5 +1,4 @@
-"""The scripts below a folder: which there are, what they hold, which jobs they are, and what may be
-wrong with them."""
+"""Scripts below a folder: listing and reading them, the names of their jobs, and their errors."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ Stamp = tuple[int, int, int, int]  # what changes whenever a file does: mtime, c
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A script as it was read: `sha` is the hex SHA-256 of its bytes."""
+    """A script that was read. `sha` is the hex SHA-256 of its bytes."""
 
     path: Path
     text: str
@@ -31,8 +30,10 @@ class SourceFile:
 
 
 def job_name(path: Path, folder: Path) -> str:
-    """The name of the job in `path`: the path below `folder` without `.sql`, `/` as `.`; SqlError
-    when it has none."""
+    """Returns the name of the job in `path`: the path below `folder` without `.sql`, `/` as `.`.
+
+    Raises ServiceError if that is no job name.
+    """
     name = ".".join(path.relative_to(folder).parts).removesuffix(SUFFIX)
     if not NAME.fullmatch(name):
         raise ServiceError(

@@ -30,7 +30,7 @@ from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.isolation import Isolation
 from sqlengine.engine.job_changes import JobChanges
 from sqlengine.engine.migration import Migrations
-from sqlengine.engine.replaying import MOST, Replayed, Replays
+from sqlengine.engine.replaying import MAX_LETTERS, Replayed, Replays
 from sqlengine.engine.requests import Outcome, Request
 from sqlengine.engine.savepoints import Savepoints
 from sqlengine.engine.state_views import StateViews
@@ -60,8 +60,8 @@ class Engine:
     def __init__(
         self, config: Config, machine: Machine = THIS, *, callables: Callables = NO_CALLABLES
     ) -> None:
-        """`callables`: what takes the rows of tables with 'connector' = 'python', by the names that
-        'callable' gives."""
+        """`callables`: functions that take the rows of tables with 'connector' = 'python', by the
+        names in their option 'callable'."""
         self.config = config
         self._callables = callables
         self.broker = EmbeddedBroker(
@@ -117,16 +117,16 @@ class Engine:
             raise
 
     def _stores(self, config: Config, machine: Machine) -> CheckpointStores:
-        """Where the checkpoints are kept. ServiceError where there are some in the other place:
-        they would be lost."""
+        """Returns the stores of the checkpoints, in a folder or a topic.
+
+        Raises ServiceError if the other one has checkpoints: they would be lost.
+        """
         folder, topic = machine.stores(config.data / "graphs"), config.checkpoints == "topic"
-        others = (
-            folder
-            if topic
-            else TopicStores(self.broker, machine.clock)
-            if has_topic(self.broker)
-            else None
-        )
+        others: CheckpointStores | None = None
+        if topic:
+            others = folder
+        elif has_topic(self.broker):
+            others = TopicStores(self.broker, machine.clock)
         if others is not None and (names := others.names()):
             raise ServiceError(
                 f"the checkpoints of this data folder are not in {config.checkpoints}",
@@ -138,9 +138,10 @@ class Engine:
         return TopicStores(self.broker, machine.clock) if topic else folder
 
     def start(self) -> None:
-        """Begins to run. Short switch interval: the graph's thread gives the interpreter's lock
-        away in every kernel, and beside a change it waits so long to have it back (5 ms unless set;
-        below 0.1 ms switching itself costs)."""
+        """Starts the graphs and the isolation of jobs."""
+        # The graph's thread releases the interpreter's lock in every kernel. Beside a change, which
+        # computes in Python, it waits for one switch interval to have it back: 5 ms by default.
+        # Below 0.1 ms switching itself costs.
         sys.setswitchinterval(0.0001)
         gc.collect()
         gc.freeze()
@@ -174,8 +175,10 @@ class Engine:
         take_over: bool = False,
         savepoint: str | None = None,
     ) -> Outcome:
-        """Adds or replaces one job, which starts from a savepoint if one is given; raises what is
-        wrong with it, and the old version runs on."""
+        """Adds or replaces a job, which starts from a savepoint if one is given.
+
+        Raises the SqlError of a text that is refused; the old version runs on.
+        """
         return self._submit(
             JobText(name, sql, file),
             origin,
@@ -202,12 +205,11 @@ class Engine:
         )
 
     def change(self, request: Request) -> dict[str, Outcome]:
-        """One change of many jobs. Those that are refused leave no trace; the others take effect
+        """Makes a change of many jobs. Refused ones leave no trace; the others take effect
         together."""
         outcomes = self._serially(lambda: self._changes.change(request))
-        if (
-            len(outcomes) > INLINE
-        ):  # thousands of rules, which the collector would go through again and again (0.1 s)
+        if len(outcomes) > INLINE:
+            # Thousands of rules, which the collector would traverse again and again (0.1 s).
             gc.collect()
             gc.freeze()
         self._failing -= set() if request.dry_run else outcomes.keys()
@@ -222,7 +224,7 @@ class Engine:
         file: str | None = None,
         take_over: bool = False,
     ) -> Outcome:
-        """What `submit` would do, without doing it; raises what is wrong."""
+        """Returns what `submit` would do, without doing it. Raises the SqlError of a refusal."""
         request = Request(
             origin, {name: JobText(name, sql, file)}, take_over=take_over, dry_run=True
         )
@@ -235,49 +237,48 @@ class Engine:
         return self._submit(text_of(self.log.version(name, version)), origin, take_over)
 
     def stop_job(self, name: str) -> Outcome:
-        """Takes a job out of the graph; it stays, and its text."""
+        """Stops a job: it leaves its graph, and stays in the registry with its text."""
         return self._serially(lambda: self._changes.stop(self.job(name), JobState.STOPPED))
 
     def save_job(self, name: str, folder: str | None = None, *, stop: bool = False) -> Outcome:
-        """Writes a savepoint of a job that runs, below `folder` or where the settings say; with
-        `stop` it stops there."""
+        """Writes a savepoint of a running job, below `folder` or where the settings say; with
+        `stop` the job stops with it."""
         return self._serially(lambda: self._changes.save(name, folder, stop=stop))
 
     def drain_job(self, name: str, folder: str | None = None) -> Outcome:
-        """Ends a job that runs where it is, as if its sources had ended, and stops it with a
-        savepoint below `folder` or where the settings say: all its windows are told before their
-        time."""
+        """Drains a running job: its sources end, all its windows fire, and it stops with a
+        savepoint below `folder` or where the settings say."""
         return self._serially(lambda: self._changes.drain(name, folder))
 
     def start_job(self, name: str, savepoint: str | None = None) -> Outcome:
-        """Puts a stopped or failed job back, at the position that a new job has or where a
-        savepoint was made."""
+        """Starts a stopped or failed job, from a savepoint or at the offsets of a new job."""
         self._failing.discard(name)
         return self._serially(lambda: self._changes.start(self.job(name), savepoint))
 
     def isolate(self, name: str) -> Outcome:
-        """Takes a job with its state into a graph of its own, where it stays until it is merged."""
+        """Moves a job with its state into a graph of its own, where it stays until it is merged."""
         return self._serially(lambda: self._changes.isolate(name))
 
     def merge(self, name: str) -> Outcome:
-        """Takes a job with its state into the shared graph, once both have read to the same
-        place."""
+        """Moves a job with its state into the shared graph, once both have read to the same
+        offsets."""
         return self._serially(lambda: self._changes.merge(name))
 
-    def replay(self, name: str, ids: Sequence[int] | None = None, limit: int = MOST) -> Replayed:
-        """Gives the records of a job's dead letters (all, or some by number) to the job again, once
-        each."""
+    def replay(
+        self, name: str, ids: Sequence[int] | None = None, limit: int = MAX_LETTERS
+    ) -> Replayed:
+        """Replays the records of a job's dead letters (all, or some by number), once each."""
         return self._serially(lambda: self._replays.replay(name, ids, limit))
 
     def statement_of(self, letter: DeadLetter) -> tuple[Position | None, str | None]:
-        """Where the text of the job's version has the expression that a letter names, and the text;
-        None for a table's."""
-        held = self.log.versions.get(letter.job, {}).get(letter.version)
-        if held is None:
+        """Returns the position of the expression that a letter names, in the text of the job's
+        version, and that text; None for the letter of a table."""
+        version = self.log.versions.get(letter.job, {}).get(letter.version)
+        if version is None:
             return None, None
-        return self._serially(lambda: self._replays.locate(letter)), held.sql
+        return self._serially(lambda: self._replays.position_of(letter)), version.sql
 
-    # ---- what there is ---------------------------------------------------------------------------
+    # ---- views -----------------------------------------------------------------------------------
 
     @property
     def log(self) -> JobLog:
@@ -285,7 +286,7 @@ class Engine:
 
     @property
     def catalog(self) -> Catalog:
-        """What all jobs define for all."""
+        """Tables, views and functions that jobs define for all."""
         return self._registry.catalog
 
     @property
@@ -298,21 +299,21 @@ class Engine:
         return self._graphs
 
     def jobs(self) -> list[Job]:
-        """All jobs by name."""
+        """Returns all jobs by name."""
         return self._registry.jobs()
 
     def job(self, name: str) -> Job:
-        """One job; JobError if there is none."""
+        """Returns a job. Raises JobError if there is none."""
         return self._registry.job(name)
 
     def history(self, name: str) -> list[JobVersion]:
-        """All versions of a job that is or was, oldest first."""
+        """Returns all versions of a job, also a removed one, oldest first."""
         if name not in self.log.versions:
             raise JobError(f"job '{name}' does not exist and never did")
         return [v for _, v in sorted(self.log.versions[name].items())]
 
     def explain(self, name: str) -> str:
-        """The plan of a job's version after every arrow, and what it shares with whom."""
+        """Returns the plan of a job's version after each step, and what it shares with others."""
         planned = self._traced(name)
         graph, once = self._graphs.of(name).runner.graph, self._graphs.delivers_once
         text = explain_sinks(
@@ -326,18 +327,18 @@ class Engine:
         )
 
     def explain_json(self, name: str) -> Json:
-        """The same for programs."""
+        """Returns the plan of a job's version for programs."""
         planned = self._traced(name)
         graph = self._graphs.of(name).runner.graph
         explained = explain_sinks_json(planned.sinks, planned.traces, graph, name)
         return {"delivery": self.config.delivery, **explained}
 
     def rows_by_job(self) -> Counter[str]:
-        """Rows that each job has given to sinks since the server started."""
+        """Returns the rows that each job has written to sinks since the server started."""
         return self._graphs.rows_by_job()
 
     def planned(self) -> Counter[str]:
-        """Plans from the cache (hits) and made anew (misses) since the server started."""
+        """Returns how many plans came from the cache (hits) or were made (misses)."""
         return Counter(self._registry.planner.counters)
 
     def rows_of(self, name: str) -> int:
@@ -350,7 +351,7 @@ class Engine:
     def now_ms(self) -> int:
         return self._clock()
 
-    # ---- inside ----------------------------------------------------------------------------------
+    # ---- private ---------------------------------------------------------------------------------
 
     def _recover(self) -> None:
         self._registry.recover()
@@ -379,13 +380,12 @@ class Engine:
         )
 
     def _on_failure(self, jobs: frozenset[str], reason: str) -> None:
-        """Called by a graph's thread: the jobs at fault leave the graph, the others run on."""
+        """Fails jobs: they leave the graph, the others run on. Called by a graph's thread."""
         new = jobs - self._failing
         if new and not self._closed.is_set():
             self._failing |= new
-            with suppress(
-                RuntimeError
-            ):  # closed in this moment: it fails again after the next start
+            # Closed in this moment, the engine sees it again after its next start.
+            with suppress(RuntimeError):
                 self._thread.submit(self._fail, new, reason)
 
     def _fail(self, names: frozenset[str], reason: str) -> None:
@@ -408,16 +408,18 @@ class Engine:
                 self._failing.discard(name)
 
     def _on_broken_function(self, identity: str, reason: str) -> None:
-        """Called by a graph's thread: a function of a user was switched off, and the jobs that call
-        it fail."""
+        """Fails the jobs that call a user's function which was switched off. Called by a graph's
+        thread."""
         self._on_failure(self._graphs.callers(identity), reason)
 
     def _serially(self, work: Callable[[], T]) -> T:
+        """Runs `work` in the thread that makes changes, and waits for its result."""
+
         def work_and_tidy() -> T:
             try:
                 return work()
             finally:
-                if POOL.hosts():  # to find out what is needed costs a look at every job
+                if POOL.hosts():  # else spare the pass over all jobs
                     POOL.keep(self, self._registry.modules())
 
         return self._thread.submit(work_and_tidy).result()

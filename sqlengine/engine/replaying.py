@@ -1,5 +1,5 @@
-"""Replay: the records of dead letters go through a job again, after the job or its table was put
-right.
+"""Replay of dead letters: their records go through a job again, after the job or its table was
+fixed.
 
 A letter is replayed once for each job, in one epoch of the job's graph, which a recovery repeats
 like any other. Only statements that did not see the row get it; what cannot be replayed exactly is
@@ -29,13 +29,13 @@ from sqlengine.jobs.planning import PlannedJob
 from sqlengine.operators.dead_letters import MAX_PAYLOAD
 from sqlengine.registry import Registry
 
-MOST = 1_000
+MAX_LETTERS = 1_000
 _LINEAR = (Scan, AssignWatermark, Filter, Project, Sink)
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why one letter is not replayed."""
+    """A letter that is not replayed, and why."""
 
     letter: int
     reason: str
@@ -43,7 +43,8 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Replayed:
-    """`letters` have been given to the job in `epoch` (0: none); `refused` have not."""
+    """The result of a replay: `letters` went through the job in `epoch` (0: none), `refused` did
+    not."""
 
     letters: tuple[int, ...]
     refused: tuple[Refusal, ...]
@@ -51,17 +52,19 @@ class Replayed:
 
 
 class Replays:
-    """Replays letters, in the thread that makes changes."""
+    """Replays dead letters. All methods are called from the thread that makes changes."""
 
     def __init__(self, registry: Registry, graphs: GraphManager, letters: DeadLetterQueue) -> None:
         self._registry = registry
         self._graphs = graphs
         self._letters = letters
-        self._places: dict[tuple[str, int, str], Position | None] = {}
+        self._positions: dict[tuple[str, int, str], Position | None] = {}
 
     def replay(self, name: str, ids: Sequence[int] | None, limit: int) -> Replayed:
-        """Those of the job's letters that have not been replayed, oldest first, at most `limit`.
-        JobError where the job does not run."""
+        """Replays those of the job's letters that have not been, oldest first, at most `limit`.
+
+        Raises JobError if the job does not run, or runs in instances.
+        """
         job = self._registry.job(name)
         if job.state is not JobState.RUNNING:
             raise JobError(
@@ -75,10 +78,10 @@ class Replays:
         )
         rows: list[ReplayedRecord] = []
         refused: list[Refusal] = []
-        letters = list(self._waiting(wanted, name, max(0, min(limit, MOST))))
+        letters = list(self._waiting(wanted, name, max(0, min(limit, MAX_LETTERS))))
         old = {v: self._plan(name, v) for v in {x.version for x in letters if x.job == name}}
         for letter in letters:
-            judge = _Judge(
+            candidate = _Candidate(
                 letter,
                 statements_of(graph.runner.graph, name),
                 old,
@@ -86,7 +89,7 @@ class Replays:
                 graph.runner.inputs.running,
             )
             try:
-                rows.append(judge.again())
+                rows.append(candidate.replayed_record())
             except JobError as error:
                 refused.append(Refusal(letter.id, error.message))
         if rows:
@@ -96,21 +99,23 @@ class Replays:
             tuple(r.letter for r in rows), tuple(refused), graph.runner.epoch if rows else 0
         )
 
-    def locate(self, letter: DeadLetter) -> Position | None:
-        """Where the text of the letter's version has the expression."""
+    def position_of(self, letter: DeadLetter) -> Position | None:
+        """Returns the position of the letter's expression in the text of its job's version."""
         key = letter.job, letter.version, letter.subject
-        if key not in self._places:
-            if len(self._places) >= MOST:
-                self._places.clear()
-            self._places[key] = locate(self._plan(letter.job, letter.version), letter.subject)
-        return self._places[key]
+        if key not in self._positions:
+            if len(self._positions) >= MAX_LETTERS:
+                self._positions.clear()
+            self._positions[key] = find_expression(
+                self._plan(letter.job, letter.version), letter.subject
+            )
+        return self._positions[key]
 
     def _waiting(self, wanted: DeadLetterFilter, job: str, limit: int) -> Iterator[DeadLetter]:
         waiting = (x for x in self._letters.read(wanted) if job not in self._letters.replayed(x.id))
         return islice(waiting, limit)
 
     def _plan(self, job: str, version: int) -> tuple[Sink, ...]:
-        """The statements of an old version; none where it cannot be planned any more."""
+        """Returns the statements of a version; none if it cannot be planned any more."""
         if version not in self._registry.log.versions.get(job, {}):
             return ()
         plan = self._registry.plans_of({job: version})[job]
@@ -118,9 +123,9 @@ class Replays:
 
 
 @dataclass(frozen=True)
-class _Judge:
-    """Decides what becomes of one letter. `sinks`: the job's statements as they run; `old`: those
-    of its versions."""
+class _Candidate:
+    """A letter that may be replayed. `sinks`: the job's statements as they run; `old`: those of its
+    versions."""
 
     letter: DeadLetter
     sinks: Sequence[Sink]
@@ -128,12 +133,13 @@ class _Judge:
     graph: str
     sources: Mapping[str, RunningSource]
 
-    def again(self) -> ReplayedRecord:
-        """How the record is given to the job again; JobError says why it is not."""
+    def replayed_record(self) -> ReplayedRecord:
+        """Returns the record, and the statements that get it. Raises JobError if it cannot be
+        replayed exactly."""
         letter = self.letter
         if letter.shard is None or letter.offset is None:
             raise JobError("only the row's values are known, not the record that it came from")
-        chosen = self._malformed() if not letter.job else self._failed()
+        chosen = self._readers() if not letter.job else self._losers()
         if not chosen:
             raise JobError(f"no statement of the job reads table '{letter.table}' any more")
         scan = scan_of(chosen[0])
@@ -151,28 +157,29 @@ class _Judge:
             tuple(s.place for s in chosen),
         )
 
-    def _malformed(self) -> list[Sink]:
-        """No job has seen a malformed record: all statements over the table get it."""
-        chosen = [s for s in self.sinks if any(self._is_table(p) for p in below(s))]
+    def _readers(self) -> list[Sink]:
+        """Returns all statements over the table: no job has seen a malformed record."""
+        chosen = [s for s in self.sinks if any(self._is_table(p) for p in operations_of(s))]
         for sink in chosen:
-            if any(p.stateful for p in below(sink)):
+            if any(p.stateful for p in operations_of(sink)):
                 raise JobError(_STATE)
-            if any(isinstance(p, Union) or len(p.inputs) > 1 for p in below(sink)):
+            if any(isinstance(p, Union) or len(p.inputs) > 1 for p in operations_of(sink)):
                 raise JobError(
                     "the statement reads several inputs, and the others have their rows already"
                 )
         return chosen
 
-    def _failed(self) -> list[Sink]:
-        """The statements of now for those that lost the row; the others have written theirs."""
-        held = self.old.get(self.letter.version, ())
-        lost = [s for s in held if self._names(s)] or (list(held) if len(held) == 1 else [])
+    def _losers(self) -> list[Sink]:
+        """Returns the present form of the statements that lost the row; others have written
+        theirs."""
+        old = self.old.get(self.letter.version, ())
+        lost = [s for s in old if self._names(s)] or (list(old) if len(old) == 1 else [])
         if not lost:
             raise JobError("it is not known which statement of the job lost the row")
-        chosen = [now for s in lost if (now := self._now(s, held)) is not None]
+        chosen = [now for s in lost if (now := self._current(s, old)) is not None]
         if len(chosen) < len(lost):
             raise JobError("the statement that lost the row is not in the job any more")
-        for plan in (p for s in (*lost, *chosen) for p in below(s)):
+        for plan in (p for s in (*lost, *chosen) for p in operations_of(s)):
             if plan.stateful:
                 raise JobError(_STATE)
             if not isinstance(plan, _LINEAR):
@@ -186,13 +193,13 @@ class _Judge:
         return isinstance(plan, Scan) and ".".join(plan.table.name) == self.letter.table
 
     def _names(self, sink: Sink) -> bool:
-        """Whether the statement has the expression that failed."""
-        return any(self.letter.subject in texts(p) for p in below(sink))
+        """True if the statement has the expression that failed."""
+        return any(self.letter.subject in expression_texts(p) for p in operations_of(sink))
 
-    def _now(self, sink: Sink, held: Sequence[Sink]) -> Sink | None:
-        """The same statement in the job as it is: by its target, and by number where several have
-        that."""
-        mine = [s for s in held if _target(s) == _target(sink)]
+    def _current(self, sink: Sink, old: Sequence[Sink]) -> Sink | None:
+        """Returns the statement in the job's present version: by its target table, and by its
+        number among several with that target."""
+        mine = [s for s in old if _target(s) == _target(sink)]
         same = [s for s in self.sinks if _target(s) == _target(sink)]
         return same[mine.index(sink)] if len(same) == len(mine) else None
 
@@ -206,18 +213,18 @@ class _Judge:
         return self.sources[scan.digest]
 
     def _check_unread(self, source: RunningSource, shard: str, offset: int) -> None:
-        """The job that failed on a record has read it; one that began anew before it has read it
+        """Raises JobError if the job has begun anew before the record since: then it has read it
         again by itself."""
         same = self.letter.graph == self.graph and source.began_epoch <= self.letter.epoch
         if not same and source.began.get(shard, 0) <= offset:
             raise JobError("the job has read the record again by itself since")
 
     def _record(self, scan: Scan, source: Source, shard: str, offset: int) -> bytes | None:
-        """The record's bytes; None where its metadata are wanted, too, and it is read from its
-        place each time."""
+        """Returns the bytes of the record. None if its metadata are needed: it is read from the
+        source then, in each recovery too."""
         chunk = read_record(source, shard, offset)
         if chunk is None:
-            record = self._kept()
+            record = self._payload()
             if record is None or scan.table.metadata:
                 raise JobError(f"'{self.letter.stored}' does not keep the record any more")
         else:
@@ -230,12 +237,11 @@ class _Judge:
             raise JobError("the record holds several rows, or none that can be read")
         return None if scan.table.metadata else record
 
-    def _kept(self) -> bytes | None:
-        """A malformed record as the letter has it, where that is all of it."""
+    def _payload(self) -> bytes | None:
+        """Returns a malformed record as the letter has it; None if that is not all of it."""
         payload = self.letter.payload.encode()
-        raw = (
-            self.letter.place == f"{self.letter.shard}@{self.letter.offset}"
-        )  # of others it has the row's values
+        # Letters of other rows have the values of the row in place of the record.
+        raw = self.letter.place == f"{self.letter.shard}@{self.letter.offset}"
         whole = raw and len(payload) < MAX_PAYLOAD and "\ufffd" not in self.letter.payload
         return payload if whole else None
 
@@ -246,8 +252,8 @@ _STATE = (
 )
 
 
-def below(sink: Sink) -> Iterator[LogicalPlan]:
-    """The statement's operations."""
+def operations_of(sink: Sink) -> Iterator[LogicalPlan]:
+    """Yields the operations of a statement, the sink first."""
     waiting: list[LogicalPlan] = [sink]
     while waiting:
         plan = waiting.pop()
@@ -256,8 +262,8 @@ def below(sink: Sink) -> Iterator[LogicalPlan]:
 
 
 def scan_of(sink: Sink) -> Scan:
-    """The one table that a statement reads."""
-    return next(p for p in below(sink) if isinstance(p, Scan))
+    """Returns the scan of a statement that reads a single table."""
+    return next(p for p in operations_of(sink) if isinstance(p, Scan))
 
 
 def _target(sink: Sink) -> object:
@@ -270,17 +276,19 @@ def expressions(plan: LogicalPlan) -> tuple[Scalar, ...]:
     return tuple(e for _, e in plan.items) if isinstance(plan, Project) else ()
 
 
-def texts(plan: LogicalPlan) -> set[str]:
-    """What a letter calls an expression of the operation: itself, a part of it, or all items of a
-    projection."""
+def expression_texts(plan: LogicalPlan) -> set[str]:
+    """Returns the texts by which letters name expressions of the operation: each expression, its
+    parts, and all items of a projection together."""
     own = expressions(plan)
     return {", ".join(map(str, own)), *(str(part) for e in own for part in walk(e))}
 
 
-def locate(sinks: Iterable[Sink], subject: str) -> Position | None:
-    """Where a job's text has an expression that a letter names. What jobs share knows one place
-    only."""
-    for plan in (p for s in sinks for p in below(s)):
+def find_expression(sinks: Iterable[Sink], subject: str) -> Position | None:
+    """Returns the position of the expression that a letter names; None if there is none.
+
+    An operation that jobs share knows its position in one of the texts only.
+    """
+    for plan in (p for s in sinks for p in operations_of(s)):
         own = expressions(plan)
         for e in (part for item in own for part in walk(item)):
             if str(e) == subject:

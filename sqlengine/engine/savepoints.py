@@ -37,8 +37,10 @@ UNCLAIMED: Final = (
 
 
 class Savepoints:
-    """Of the jobs of one engine. What changes a job is called from the thread that makes
-    changes."""
+    """Takes, lists, shows and deletes savepoints of one engine, and reads them for jobs that start.
+
+    `take` and `restoration` are called from the thread that makes changes.
+    """
 
     def __init__(
         self, registry: Registry, graphs: GraphManager, config: Config, disk: Disk
@@ -49,17 +51,19 @@ class Savepoints:
         self._disk = disk
 
     def remove_unfinished(self) -> None:
-        """Removes what a death has left of savepoints that were being written."""
+        """Removes incomplete savepoints that a crash has left."""
         for below in dict.fromkeys((self._own, *self._roots)):
             files.tidy(self._disk, below)
 
     def take(
         self, job: Job, folder: str | None = None, *, stop: bool = False, drain: bool = False
     ) -> Savepoint:
-        """Writes the savepoint of a job that runs, below `folder`; with `stop` the job leaves its
-        graph at the same moment, so that nothing comes in between, and with `drain` its sources end
-        just before: it must be alone in its graph. JobError where it does not run; where the
-        savepoint cannot be written the job runs on."""
+        """Writes the savepoint of a running job below `folder`.
+
+        With `stop` the job leaves its graph in the same step, so that no row comes in between; with
+        `drain` its sources end just before: the job must be alone in its graph. Raises JobError if
+        the job does not run, or the savepoint cannot be written: the job runs on then.
+        """
         if job.state is not JobState.RUNNING or not self._graphs.runs(job.name):
             raise JobError(
                 f"job '{job.name}' does not run",
@@ -90,7 +94,7 @@ class Savepoints:
         return files.write(self._disk, self._new(job, folder, savepoint), savepoint, rows)
 
     def check(self, job: Job, folder: str | None) -> None:
-        """JobError where a savepoint of the job may not be in this folder."""
+        """Raises JobError if a savepoint of the job may not be in this folder."""
         self._folder(job.settings, folder)
 
     def _take_of_parts(
@@ -102,7 +106,8 @@ class Savepoints:
         *,
         stop: bool,
     ) -> Savepoint:
-        """The parts stand still until it is written; it says nothing of them."""
+        """Writes a savepoint from the snapshots of all parts, which are paused meanwhile. It does
+        not depend on their number."""
         plan = graph.plan_of(job.name)
         with graph.pauses.quiesce():
             has = graph.snapshot(job.name)
@@ -119,7 +124,8 @@ class Savepoints:
         return written
 
     def restoration(self, name: str, plan: PlannedJob, path: str) -> Restoration:
-        """What a job takes up that is started from a savepoint. JobError where it cannot be."""
+        """Returns what a job restores from a savepoint. Raises JobError if it cannot start from
+        it."""
         if not plan.sinks:
             raise JobError(f"job '{name}' only defines: it has nothing to start from a savepoint")
         savepoint = files.read(self._disk, self.locate(path))
@@ -132,7 +138,7 @@ class Savepoints:
         return found
 
     def _check_readable(self, found: Restoration) -> None:
-        """JobError where records are gone that come behind the savepoint."""
+        """Raises JobError if records behind the savepoint are gone."""
         for node in found.graph.in_order:
             if (
                 not isinstance(node.plan, Scan)
@@ -150,8 +156,8 @@ class Savepoints:
                 )
 
     def all(self, folder: str | None = None) -> list[Savepoint | JobError]:
-        """Those in a folder, the default one unless it is given, oldest first; an error for each
-        that cannot be read."""
+        """Returns the savepoints in a folder (default: the server's), oldest first; an error for
+        each that cannot be read."""
         found: list[Savepoint | JobError] = []
         below = self._folder({}, folder)
         for path in (below / name for name in self._disk.names(below) if not name.startswith(".")):
@@ -164,17 +170,18 @@ class Savepoints:
         return sorted(found, key=lambda s: s.created_ms if isinstance(s, Savepoint) else 0)
 
     def show(self, path: str) -> Savepoint:
-        """One, by its path or by its name in the default folder."""
+        """Returns a savepoint by its path, or by its name in the default folder."""
         return files.read(self._disk, self.locate(path))
 
     def delete(self, path: str) -> Savepoint:
-        """Removes one; what it was."""
+        """Deletes a savepoint, and returns what it was."""
         savepoint = files.read(self._disk, self.locate(path))
         files.delete(self._disk, savepoint)
         return savepoint
 
     def locate(self, path: str) -> Path:
-        """The folder that a path, a file: URL or the name of one in the default folder means."""
+        """Returns the folder of a savepoint: a path, a file: URL, or a name in the default
+        folder."""
         if not path.strip():
             raise JobError(
                 "the name of the savepoint is empty",
@@ -186,7 +193,7 @@ class Savepoints:
         )
 
     def _new(self, job: Job, folder: str | None, savepoint: Savepoint) -> Path:
-        """A folder that is not there yet."""
+        """Returns the path of a new folder for a savepoint."""
         moment = time.strftime("%Y%m%d-%H%M%S", time.gmtime(savepoint.created_ms / 1000))
         name = f"savepoint-{job.name}-{moment}-{savepoint.epoch}"
         below = self._folder(job.settings, folder)
@@ -194,8 +201,8 @@ class Savepoints:
         return below / next(n for n in free if not self._disk.exists(below / n))
 
     def _folder(self, settings: Mapping[str, str], given: str | None) -> Path:
-        """The folder for savepoints: given, by the job's settings, the server's, or below the data
-        folder."""
+        """Returns the folder for savepoints: the given one, else by the job's settings, the
+        server's, or below the data folder."""
         for found in (
             given,
             *(s.get(k) for s in (settings, self._config.settings) for k in FOLDERS),
@@ -210,15 +217,15 @@ class Savepoints:
 
     @property
     def _roots(self) -> list[Path]:
-        """The folders besides that in which savepoints may be."""
+        """Folders besides the default one in which savepoints may be."""
         return [
             *self._config.savepoints,
             *(_local(f) for k in FOLDERS if (f := self._config.settings.get(k))),
         ]
 
     def _allowed(self, path: Path) -> Path:
-        """The path, which a request names, or the text of a job: only where savepoints may be,
-        links followed."""
+        """Returns `path`, which a request or the text of a job names. Raises JobError unless it is
+        below a folder for savepoints, with links resolved."""
         roots = [r.resolve() for r in (self._own, *self._roots)]
         if not any(path.resolve().is_relative_to(root) for root in roots):
             raise JobError(
@@ -230,7 +237,7 @@ class Savepoints:
 
 
 def path_in(settings: Mapping[str, str]) -> str | None:
-    """The savepoint that a job's text asks to start from."""
+    """Returns the savepoint from which a job starts by its settings; None if there is none."""
     return next((settings[k] for k in PATHS if settings.get(k)), None)
 
 

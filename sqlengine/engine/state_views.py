@@ -1,4 +1,4 @@
-"""What jobs keep, shown as tables."""
+"""Inspection of the state of jobs, as tables."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from sqlengine.registry import Registry
 
 @dataclass(frozen=True)
 class OperationView:
-    """One operation of a job, by its number. `keys`: how many different keys its rows have, in the
-    table that has most."""
+    """The state of an operation of a job. `keys`: distinct keys in the table that has most."""
 
     number: int
     state: OperationState
@@ -39,37 +38,38 @@ class TableView:
 
 
 class StateViews:
-    """Of the jobs of one engine. What is shown is what was there between two epochs."""
+    """Shows the state of running jobs, as it is between two epochs. May be called from any
+    thread."""
 
     def __init__(self, registry: Registry, graphs: GraphManager) -> None:
         self._registry = registry
         self._graphs = graphs
 
     def operations(self, job: str) -> list[OperationView]:
-        """What the job's operations keep, in the order of its plan. JobError where it does not
-        run."""
-        seen = self._seen(self._graph(job), job, 0, 0)
-        return [OperationView(n, o.state, o.keys) for n, o in enumerate(seen.operations, 1)]
+        """Returns the state of the job's operations, in the order of its plan. Raises JobError if
+        it does not run."""
+        view = self._inspect(self._graph(job), job, 0, 0)
+        return [OperationView(n, o.state, o.keys) for n, o in enumerate(view.operations, 1)]
 
     def rows(self, job: str, number: int, limit: int) -> list[TableView]:
-        """The tables of one operation, by its number, with at most `limit` rows each."""
+        """Returns the tables of an operation, by its number, with at most `limit` rows each."""
         graph = self._graph(job)
-        seen = self._seen(graph, job, max(number, 1), limit)
-        tables = graph.runner.executor.tables_of(seen.operations[number - 1].state.node)
+        view = self._inspect(graph, job, max(number, 1), limit)
+        tables = graph.runner.executor.tables_of(view.operations[number - 1].state.node)
         schemas = {name: Schema((*t.keys, *t.values)) for name, t in tables.items()}
-        return [_view(t.name, schemas[t.name], rows_of(t), t.total) for t in seen.tables]
+        return [_view(t.name, schemas[t.name], rows_of(t), t.total) for t in view.tables]
 
-    def _seen(self, graph: ManagedGraph, job: str, number: int, limit: int) -> StateView:
+    def _inspect(self, graph: ManagedGraph, job: str, number: int, limit: int) -> StateView:
         if isinstance(graph, DistributedGraph):
             return merge_views(graph.pauses.inspect_state(job, number, limit), limit)
         return graph.loop.call(lambda: inspect_state(graph.runner, job, number, limit))()
 
     def _graph(self, job: str) -> ManagedGraph:
-        held = self._registry.job(job)
-        if held.state is not JobState.RUNNING:
+        known = self._registry.job(job)
+        if known.state is not JobState.RUNNING:
             raise JobError(
                 f"job '{job}' does not run: it keeps no state",
-                detail=f"it is {held.state.value}",
+                detail=f"it is {known.state.value}",
                 hint="'sql savepoint show' tells what is in a savepoint",
             )
         return self._graphs.of(job)

@@ -26,8 +26,10 @@ _OK = Answer(("result",), (("OK",),))
 
 
 def execute(engine: Engine, text: str) -> list[Answer]:
-    """Carries out statements one after the other; raises what is wrong with one, and those before
-    it are done."""
+    """Executes statements about jobs one after the other.
+
+    Raises the SqlError of the first bad one; those before it have taken effect.
+    """
     settings: dict[str, str] = {}
     answers = []
     for statement in parse(text):

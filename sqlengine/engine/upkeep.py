@@ -29,7 +29,7 @@ class Upkeep(Background):
         """Does all that is due. What fails is tried again with the next turn."""
         try:
             self._engine.broker.apply_retention()
-            self._engine.dead_letters.look()
+            self._engine.dead_letters.refresh()
             self._compact()
         except (BrokerError, OSError) as error:
             log.warning("old records could not be dropped, it will be tried again: %s", error)

@@ -146,7 +146,7 @@ class Operator:
             case "sync":
                 broker.sync()
             case "letters":
-                self._engine.dead_letters.look()
+                self._engine.dead_letters.refresh()
             case _:
                 self._move()
 

@@ -63,7 +63,7 @@ def write(broker: EmbeddedBroker, first: int, end: int) -> None:
 
 def naive(wanted: DeadLetterFilter, numbers: range) -> list[int]:
     found = [msgspec.convert({**letter(n), "id": n}, DeadLetter) for n in numbers]
-    return [x.id for x in found if wanted.takes_of((x.job, x.table)) and wanted.takes(x)]
+    return [x.id for x in found if wanted.may_match((x.job, x.table)) and wanted.matches(x)]
 
 
 WANTED = {
@@ -96,7 +96,7 @@ def test_pages_are_those_of_a_look_at_all(broker: Counting, wanted: DeadLetterFi
 def test_a_page_costs_the_page(broker: Counting) -> None:
     write(broker, 0, COUNT)
     letters = DeadLetterQueue(broker)
-    letters.look()
+    letters.refresh()
     for wanted, most in (
         (DeadLetterFilter(), 2_000),
         (DeadLetterFilter("rare"), 2_000),

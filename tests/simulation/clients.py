@@ -303,7 +303,7 @@ class Caretaker:
         works: list[Callable[[], None]] = [
             broker.apply_retention,
             broker.sync,
-            engine.dead_letters.look,
+            engine.dead_letters.refresh,
         ]
         works += [partial(broker.compact, t.name) for t in broker.topics() if t.compacted]
         works.append(lambda: self._move(broker))
