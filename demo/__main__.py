@@ -41,7 +41,7 @@ INDICATORS = 200
 
 
 class Story:
-    """What happened, in lines, and the alerts as they come."""
+    """Prints events in lines, and alerts as they come."""
 
     def __init__(self, client: Client, console: Console) -> None:
         self.client = client
@@ -99,7 +99,7 @@ def _records(client: Client, topic: str, offset: int) -> list[Json]:
 
 
 def bring_rules(server: Server, story: Story, machine: bool) -> int:
-    """All four ways in; gives the number of jobs."""
+    """Submits the rules in all four ways (CLI, REST, folder, topic), and returns their number."""
     staging = server.folder / "staging"
     staging.mkdir()
     (staging / "tables.sql").write_text(TABLES)

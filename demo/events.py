@@ -60,7 +60,7 @@ def _pause(clock: datetime, rng: random.Random) -> timedelta:
 
 
 class _Agenda:
-    """What is going on at once: activities, by the time of their next event."""
+    """Activities that run at once, by the time of their next event."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[datetime, int, Event, Steps, str | None]] = []

@@ -28,7 +28,7 @@ def blank(event_type: str, host: str, os: str) -> Event:
 
 
 def hashes(image: str) -> str:
-    """What Sysmon reports of a file: always the same for the same program."""
+    """Returns the hashes that Sysmon reports of a file, the same for the same program."""
     digest = hashlib.sha256(image.lower().encode()).hexdigest().upper()
     return f"MD5={digest[:32]},SHA256={digest},IMPHASH={digest[32:]}"
 

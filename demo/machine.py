@@ -64,7 +64,7 @@ def watch(
 
 
 class Machine:
-    """What was there at the last look."""
+    """Reports new processes and connections since the last look."""
 
     def __init__(self, proc: Path = Path("/proc"), host: str | None = None) -> None:
         self._proc = proc

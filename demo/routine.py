@@ -1,4 +1,4 @@
-"""What happens on any day: programs that people start, services, jobs, logins that fail once."""
+"""Everyday activity: programs that people start, services, jobs, logins that fail once."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Server:
             self.process.wait(30)
 
     def metric(self, name: str) -> float:
-        """One value of /metrics; 0 where it is not there."""
+        """Returns a value of /metrics; 0 if it is missing."""
         for line in self.client.get_text("/metrics").splitlines():
             if line.startswith(f"{name} "):
                 return float(line.split()[1])

@@ -1,4 +1,4 @@
-"""What an engine runs on: clock, disk, threads, stores. A simulation passes its own."""
+"""Resources of an engine: clock, disk, threads, stores. A simulation passes its own."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Machine:
     usage: Callable[[], Usage] = usage
 
     def rules(self, config: Config) -> Options:
-        """How sets of rules are kept."""
+        """Returns the options of rule databases."""
         if not self.caches:
             return config.rules
         return replace(config.rules, folder=config.data / "patterns", clock=time.thread_time)

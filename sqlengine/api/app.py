@@ -69,7 +69,7 @@ def create_app(
 
 
 def _explained(error: HTTPException) -> ServiceError:
-    """What the framework refused, or could not do, in our words."""
+    """Returns an HTTP error of the framework as a ServiceError with a message and a hint."""
     asked = f"{request.method} {request.path}"[:200]
     match error.code:
         case 404:

@@ -28,7 +28,7 @@ MAX_WAITING = THREADS // 2
 
 
 def client_name() -> str:
-    """Whose request it is: what the header X-Client says, else the address."""
+    """Returns the client of a request: the header X-Client, else the address."""
     return request.headers.get("X-Client") or request.remote_addr or "unknown"
 
 
@@ -43,7 +43,7 @@ def broker_blueprint(
     waiting = threading.BoundedSemaphore(MAX_WAITING)
 
     def allow(asked: Request) -> None:
-        """What the system writes is not written by others, and a topic in use stays."""
+        """Refuses writes to topics of the system, and the removal of topics in use."""
         appends = appends_of(asked)
         named = {a.topic for a in appends}
         if isinstance(asked, AlterTopic | CreateTopic | DeleteTopic | Trim):

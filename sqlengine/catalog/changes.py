@@ -1,5 +1,4 @@
-"""What statements about objects do to a catalog: ALTER, databases and catalogs, and which names may
-be given twice."""
+"""Changes of a catalog by statements: CREATE, ALTER and DROP of objects, databases and catalogs."""
 
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ _IN_MEMORY = "generic_in_memory"
 
 
 def full_name(name: Identifier) -> str:
-    """As job logs and messages write it."""
+    """Returns a name as job logs and messages write it: catalog.database.object."""
     return ".".join(name).rstrip(".")
 
 
@@ -90,7 +89,7 @@ def database_of(catalog: Catalog, name: tuple[str, ...]) -> tuple[str, str]:
 
 
 def described(catalog: Catalog, statement: CreateDatabase | CreateCatalog) -> Container:
-    """What the statement makes, whether there is one of that name or not."""
+    """Returns the database or catalog that the statement describes, whether it exists or not."""
     if isinstance(statement, CreateCatalog):
         _check_catalog(dict(statement.options), statement.position)
         return Container((statement.name[0], "", ""), dict(statement.options), statement.comment)
@@ -101,7 +100,7 @@ def described(catalog: Catalog, statement: CreateDatabase | CreateCatalog) -> Co
 
 
 def with_container(catalog: Catalog, statement: CreateDatabase | CreateCatalog) -> Catalog:
-    """After CREATE DATABASE or CREATE CATALOG."""
+    """Returns the catalog after CREATE DATABASE or CREATE CATALOG."""
     made = described(catalog, statement)
     exists = made.name[:2] in catalog.databases if made.name[1] else has_catalog(catalog, made.name)
     if not exists:
@@ -113,8 +112,7 @@ def with_container(catalog: Catalog, statement: CreateDatabase | CreateCatalog) 
 
 
 def _check_catalog(options: dict[str, str], position: Position | None) -> None:
-    """One type of catalog is there: what it holds lives as long as the session, or the job that
-    made it."""
+    """Refuses catalogs other than those in memory, which live as long as the session or job."""
     if options.get("type") != _IN_MEMORY:
         given = f"type '{options['type']}'" if "type" in options else "a catalog without a type"
         hint = f"write WITH ('type' = '{_IN_MEMORY}')"

@@ -1,4 +1,4 @@
-"""What SHOW CREATE says: the statement that makes an object again, in Flink's words."""
+"""Texts of SHOW CREATE: the statement that creates an object again, in Flink's words."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _path(parts: Iterable[str]) -> str:
 
 
 def _view(view: View) -> str:
-    """With the columns in parentheses; the query as it was written."""
+    """Returns CREATE VIEW with its columns in parentheses, and the query as it was written."""
     statement = view_of(view)
     columns = ",\n".join(f"  {backticked(n)}" for n in view.plan.schema.names)
     head = f"{_create(view.temporary)} VIEW {_path(view.name)} (\n{columns}\n)"
@@ -106,7 +106,7 @@ def _with(options: Mapping[str, str]) -> list[str]:
 
 
 def _type(kind: DataType) -> str:
-    """As Flink writes types to be read again: without short names."""
+    """Returns a type as Flink writes it to be read again: without short names."""
     return _plain_type(kind) + ("" if kind.nullable else " NOT NULL")
 
 

@@ -1,4 +1,4 @@
-"""What SHOW and DESCRIBE say, in the columns that Flink gives them."""
+"""Results of SHOW and DESCRIBE, with the columns of Flink."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ _HINTS = {
 
 
 def _matches(value: str, statement: Show) -> bool:
-    """Whether [NOT] LIKE or ILIKE lets the name through."""
+    """True if [NOT] LIKE or ILIKE accepts the name."""
     if statement.like is None:
         return True
     pattern = statement.like.replace("%", "*").replace("_", "?")
@@ -142,7 +142,7 @@ def _catalog(catalog: Catalog, name: Name, position: Position | None) -> Contain
 
 
 def describe(catalog: Catalog, statement: Describe) -> Batch:
-    """What DESCRIBE says of a table, a view, a function or a catalog."""
+    """Returns the rows of DESCRIBE for a table, a view, a function or a catalog."""
     if statement.function:
         return _describe_function(catalog, statement)
     if statement.kind is Kind.CATALOG:
@@ -190,7 +190,7 @@ def describe_table(catalog: Catalog, name: Name, position: Position | None = Non
 
 
 def _describe_function(catalog: Catalog, statement: Describe) -> Batch:
-    """What Flink says of a function, and of a user's also its content."""
+    """Returns the rows that Flink gives for a function, and the content of a user's."""
     built_in = entry_named(statement.name[-1])
     held = catalog.function(statement.name, built_in=built_in is not None)
     if held is not None:

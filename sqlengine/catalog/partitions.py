@@ -13,8 +13,10 @@ from sqlengine.connectors.registry import connector_of
 
 
 def show_partitions(catalog: Catalog, statement: Show) -> Batch:
-    """All partitions of a table, or those with the values of PARTITION (…). PlanError for a table
-    without any."""
+    """Returns the partitions of a table, or those with the values of PARTITION (…).
+
+    Raises PlanError for a table that is not partitioned.
+    """
     table = held_object(catalog, statement.name or (), statement.position)
     if not isinstance(table, Table) or not table.partition_keys:
         raise PlanError(f"'{table.name[2]}' has no partitions", position=statement.position)

@@ -265,7 +265,7 @@ def jobs(
 
 
 def _draw_jobs(body: Json) -> None:
-    """Where jobs run is shown where they do not all run in the main graph."""
+    """Draws the table of jobs; with their graphs where not all run in the main one."""
     found = items_of(body, "jobs")
     where = ("graph",) if any(j["graph"] != MAIN for j in found) else ()
     columns = ("name", "state", "version", "origin", *where, "rows")

@@ -1,4 +1,4 @@
-"""How the command line shows many things: a table for people, plain columns for pipes."""
+"""Tables of the command line: with lines on a terminal, plain columns for pipes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import click
 
 
 def draw_table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """With lines on a terminal, where long cells are folded; elsewhere a line a row, with nothing
-    cut off."""
+    """Draws a table: with lines and folded cells on a terminal, else a line a row with nothing cut
+    off."""
     cells = [[str(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         widths = [max(map(len, column)) for column in zip(headers, *cells, strict=True)]
@@ -34,13 +34,13 @@ def draw_table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None
 
 
 def count(number: int, noun: str) -> str:
-    """1 job, 1,414 jobs."""
+    """Returns a number with its noun: 1 job, 1,414 jobs."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 @contextmanager
 def at_work(what: str) -> Iterator[None]:
-    """Says on a terminal what takes its time."""
+    """Shows a status on a terminal while the block runs."""
     if not sys.stderr.isatty():
         yield
         return

@@ -150,7 +150,7 @@ def _draw(body: Json) -> None:
 
 
 def _options(t: Json) -> str:
-    """What a topic was told, in words."""
+    """Returns the options of a topic, in words."""
     found = ["compacted"] * bool(t["compacted"])
     for name, kind in _LIMITS.items():
         value = t.get(name)
@@ -393,7 +393,7 @@ def write(
 
 
 def _portions(file: BinaryIO) -> Iterator[bytes]:
-    """Whole lines, so many that a request is neither small nor large."""
+    """Yields whole lines, in requests of a sensible size."""
     lines: list[bytes] = []
     size = 0
     for line in file:

@@ -53,7 +53,7 @@ class Amount(_ParamType):
         )
 
     def show(self, value: int) -> str:
-        """As people write it: in the largest unit that leaves nothing over."""
+        """Returns the value with the largest unit that divides it."""
         fit = [
             (factor, unit)
             for unit, factor in self._units.items()

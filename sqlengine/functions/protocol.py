@@ -1,10 +1,10 @@
-"""What the server and a worker say to each other: messages of a JSON header and any number of Arrow
+"""Messages between the server and a worker of functions: a JSON header and any number of Arrow
 blobs.
 
     u32 length of the header | header: JSON, {"blobs": [lengths], …} | the blobs
 
-The server asks, the worker answers, one at a time. Both ends are bytes on a socket that only they
-have."""
+The server asks, the worker answers, one at a time. The bytes go over a
+socket pair of the two."""
 
 from __future__ import annotations
 

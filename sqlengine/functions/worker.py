@@ -93,8 +93,8 @@ def find(place: str) -> object:
 
 
 def _limit_memory(limit: int) -> None:
-    """So many bytes more than the interpreter itself has taken: what goes beyond is a
-    MemoryError."""
+    """Limits the memory of the process to `limit` bytes beyond those of the interpreter; a function
+    that needs more gets a MemoryError."""
     used = next(
         int(line.split()[1])
         for line in Path("/proc/self/status").read_text().splitlines()
