@@ -132,9 +132,9 @@ class Flink(Dialect):
     class Parser(sqlglot_parser.Parser):
         def parse(self, raw_tokens: list[SqlglotToken], sql: str) -> list[exp.Expr | None]:
             cursor = QueryParser(tokenize(sql), sql)
-            found = cursor.query() if cursor.at_query() else cursor.expression()
+            tree = cursor.query() if cursor.at_query() else cursor.expression()
             cursor.end()
-            return [found]
+            return [tree]
 
         def parse_into(
             self,

@@ -47,9 +47,9 @@ def parse_query(text: str) -> exp.Expression:
 
 def _whole(text: str, origin: Position | None, rule: Callable[[QueryParser], T]) -> T:
     cursor = QueryParser(tokenize(text, origin), text)
-    found = rule(cursor)
+    parsed = rule(cursor)
     cursor.end()
-    return found
+    return parsed
 
 
 def _parse_piece(piece: Piece, file: str | None) -> Statement:

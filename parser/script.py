@@ -84,11 +84,11 @@ def _add(pieces: list[Piece], text: str, start: int | None, end: int, places: Pl
 def substitute(text: str, defines: Mapping[str, str]) -> str:
     """`text` with each `${NAME}` replaced by its value. ParseError at a name that has none."""
 
-    def value(found: re.Match[str]) -> str:
-        name = found.group(1)
+    def value(match: re.Match[str]) -> str:
+        name = match.group(1)
         if name in defines:
             return defines[name]
-        position = Places(text).at(found.start(), len(found.group()))
+        position = Places(text).at(match.start(), len(match.group()))
         raise ParseError(
             f"variable '{name}' has no value", hint=f"pass -D {name}=VALUE", position=position
         )

@@ -103,8 +103,8 @@ class Catalog:
     def databases(self) -> frozenset[tuple[str, str]]:
         """Catalog and name of each database."""
         made = (o for o in self.objects.values() if isinstance(o, Container))
-        found = {(o.name[0], o.name[1] or o.default_database) for o in made}
-        return frozenset({(DEFAULT_CATALOG, DEFAULT_DATABASE), *found})
+        names = {(o.name[0], o.name[1] or o.default_database) for o in made}
+        return frozenset({(DEFAULT_CATALOG, DEFAULT_DATABASE), *names})
 
     def resolve(self, name: tuple[str, ...]) -> Identifier:
         """The full identifier of a name of one to three parts."""
@@ -150,8 +150,8 @@ class Catalog:
         An equal definition is accepted again; ObjectExists for a different one under a name in
         use."""
         objects = self.temporary if item.temporary else self.objects
-        held = objects.get(item.name)
-        if held is not None and not same_definition(held, item):
+        existing = objects.get(item.name)
+        if existing is not None and not same_definition(existing, item):
             if if_not_exists:
                 return self
             raise ObjectExists(
@@ -161,7 +161,7 @@ class Catalog:
                 if item.temporary
                 else "use CREATE TEMPORARY for a private one, or drop the first",
             )
-        if held is not None:
+        if existing is not None:
             return self
         changed = {**objects, item.name: item}
         return (
@@ -183,16 +183,16 @@ class Catalog:
     ) -> list[str]:
         """Names of that kind in a database, the current one unless given, sorted."""
         here = database or (self.catalog, self.database)
-        found = {**self.objects, **self.temporary}
+        objects = {**self.objects, **self.temporary}
         if kind is Function:
             return sorted(
                 {
                     o.display
-                    for n, o in found.items()
+                    for n, o in objects.items()
                     if n[:2] in (here, SYSTEM) and isinstance(o, Function)
                 }
             )
-        return sorted(n[2] for n, o in found.items() if n[:2] == here and isinstance(o, kind))
+        return sorted(n[2] for n, o in objects.items() if n[:2] == here and isinstance(o, kind))
 
 
 def same_definition(a: CatalogObject, b: CatalogObject) -> bool:

@@ -67,10 +67,10 @@ class AccessSelector:
         return None if cost is None else AccessPredicates(cost, frozenset((leaf,)), True)
 
     def _conjunction(self, edges: Iterable[Edge]) -> AccessPredicates | None:
-        found = [a for a in (self.edge(e, TRUE) for e in edges) if a is not None]
-        if not found:
+        options = [a for a in (self.edge(e, TRUE) for e in edges) if a is not None]
+        if not options:
             return None
-        best = min(found, key=_order)
+        best = min(options, key=_order)
         return best if len(list(edges)) == 1 else AccessPredicates(best.cost, best.leaves, False)
 
     def _disjunction(self, edges: Iterable[Edge]) -> AccessPredicates | None:
@@ -108,12 +108,12 @@ def plan_rule(
     """Chooses the access predicates (none without a selector) and splits the rest of the root into
     residual predicates."""
     edges = list(table.nodes[root])
-    found = [
+    options = [
         (a, e) for e in edges if selector is not None and (a := selector.edge(e, TRUE)) is not None
     ]
     access: AccessPredicates | None = None
-    if found:
-        access, edge = min(found, key=lambda pair: _order(pair[0]))
+    if options:
+        access, edge = min(options, key=lambda pair: _order(pair[0]))
         if access.exact:  # a candidate has this edge TRUE: nothing of it is left to verify
             edges.remove(edge)
     edges.sort(key=sizes.order)

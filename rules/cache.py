@@ -203,23 +203,23 @@ class ValueCache:
             return np.full(len(values), -1, np.int32)
         begin = self._time(values)
         slots = np.array(list(map(self.slots.get, values, repeat(-1))), np.int32)
-        found = int(np.count_nonzero(slots >= 0))
-        self.counters.cache_hits += found
-        self.counters.cache_misses += len(values) - found
-        self._note(len(values), found, self._time(values) - begin)
+        hits = int(np.count_nonzero(slots >= 0))
+        self.counters.cache_hits += hits
+        self.counters.cache_misses += len(values) - hits
+        self._note(len(values), hits, self._time(values) - begin)
         return slots
 
     def _time(self, values: Sequence[Hashable]) -> float:
         clock = self.options.clock
         return clock() if clock is not None and len(values) >= _MEASURED else 0.0
 
-    def _note(self, looked_up: int, found: int, spent: float) -> None:
+    def _note(self, looked_up: int, hits: int, spent: float) -> None:
         cost = self._cost
         self._counts = looked_up >= _MEASURED and cost.warm_up <= 0
         cost.warm_up -= looked_up
         if self._counts:
             cost.looked_up += looked_up
-            cost.found += found
+            cost.found += hits
             cost.spent += spent
 
     def matched(

@@ -58,11 +58,11 @@ class Columns:
     def texts(self, variable: Variable) -> Texts:
         """The variable's distinct values. ExecutionError for a column that is not STRING."""
         key = ("rules", variable)
-        found = self.memo.get(key)
-        if found is None:
-            found = self.memo[key] = self._texts(variable)
-        assert isinstance(found, Texts)
-        return found
+        cached = self.memo.get(key)
+        if cached is None:
+            cached = self.memo[key] = self._texts(variable)
+        assert isinstance(cached, Texts)
+        return cached
 
     def _texts(self, variable: Variable) -> Texts:
         if not variable.transforms:
@@ -76,9 +76,9 @@ class Columns:
         key = ("rules", "numbers", name)
         if key not in self.memo:
             self.memo[key] = _numbers(self.array(name))
-        found = self.memo[key]
-        assert found is None or isinstance(found, Numbers)
-        return found
+        cached = self.memo[key]
+        assert cached is None or isinstance(cached, Numbers)
+        return cached
 
     def nulls(self, name: str) -> Mask | None:
         """Rows where the column is NULL; None if there are none."""

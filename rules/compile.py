@@ -156,9 +156,9 @@ def _table(
     opaque: dict[int, dict[int, str]] = {}
     regexes: dict[int, tuple[int, ...]] = {}
     texts: dict[int, str] = {}
-    found = _leaves_under(nodes, special) if special else {}
+    leaves_under = _leaves_under(nodes, special) if special else {}
     for rule, plan in enumerate(plans):
-        for old in sorted(found.get(plan.root, ())):
+        for old in sorted(leaves_under.get(plan.root, ())):
             matching, leaf = leaves.leaves[old].matching, int(numbers[old])
             if isinstance(matching, Opaque):
                 opaque.setdefault(rule, {})[leaf] = matching.key
@@ -179,13 +179,13 @@ def _table(
 
 def _leaves_under(nodes: NodeTable, special: set[int]) -> dict[int, frozenset[int]]:
     """Returns the `special` leaves under each node; nodes without any are not listed."""
-    found: dict[int, frozenset[int]] = {}
+    under: dict[int, frozenset[int]] = {}
     for number, edges in enumerate(nodes.nodes):
         own = {t for _, t in edges if t in special}
-        below = [found[~t] for _, t in edges if t < 0 and ~t in found]
+        below = [under[~t] for _, t in edges if t < 0 and ~t in under]
         if own or below:
-            found[number] = frozenset(own).union(*below)
-    return found
+            under[number] = frozenset(own).union(*below)
+    return under
 
 
 def _rules_of(plans: list[RulePlan], numbers: Index) -> tuple[Ints, Ints]:

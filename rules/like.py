@@ -99,8 +99,8 @@ class _Block:
         """Returns the first start of the block from `start` on, -1 if there is none."""
         if self.pattern is None:
             return text.find(self.text, start)
-        found = self.pattern.search(text, start) if start <= len(text) else None
-        return -1 if found is None else found.start()
+        match = self.pattern.search(text, start) if start <= len(text) else None
+        return -1 if match is None else match.start()
 
 
 def _block(parts: list[tuple[int, str]]) -> _Block:

@@ -208,10 +208,10 @@ class NumberIndex:
     def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, DeadSlots]:
         places, nulls = self._places_of(columns)
         known, codes = np.unique(places, return_inverse=True)
-        found, dead = _through_cache(
+        slots_of_places, dead = _through_cache(
             self._cache, known.tolist(), lambda missing: self._match(missing, store)
         )
-        slots = found[codes]
+        slots = slots_of_places[codes]
         if nulls is not None:
             slots[nulls] = NULL_SLOT
         return slots, dead

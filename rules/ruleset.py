@@ -198,9 +198,9 @@ class RuleSet:
         width = max(1, len(self.ids))
         for segment in self._segments if num_rows else ():
             alive = None if segment.size == len(segment.alive) else segment.alive
-            for found in segment.compiled.match(columns, num_rows, alive, opaque):
-                keys.append(found.rows.astype(np.int64) * width + segment.places[found.rules])
-                for row, rule, leaf in found.errors:
+            for block in segment.compiled.match(columns, num_rows, alive, opaque):
+                keys.append(block.rows.astype(np.int64) * width + segment.places[block.rules])
+                for row, rule, leaf in block.errors:
                     name = self.ids[segment.places[rule]]
                     errors.append((row, name, segment.compiled.reason(leaf)))
                     if segment.compiled.given_up(leaf):

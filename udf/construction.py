@@ -206,8 +206,8 @@ def _at_index(ctx: KernelContext, subject: Values, key: Values) -> Vector:
     asked = valid(key, n) & lists.present
     inside = asked & (index >= 1) & (index <= lists.lengths)
     places = np.where(inside, lists.starts + index - 1, 0)
-    found = lists.values.take(pa.array(places, mask=~inside)).cast(ctx.result_type.arrow)
-    return Vector(found, Errors.where(asked & (index < 1), "an index of an array is 1 or more"))
+    elements = lists.values.take(pa.array(places, mask=~inside)).cast(ctx.result_type.arrow)
+    return Vector(elements, Errors.where(asked & (index < 1), "an index of an array is 1 or more"))
 
 
 def _of_key(ctx: KernelContext, subject: Values, key: Values) -> Values:
@@ -217,10 +217,10 @@ def _of_key(ctx: KernelContext, subject: Values, key: Values) -> Values:
     places = elements_in(entries)
     keys = pc.struct_field(entries.values, 0).take(pa.array(places))
     hits = np.flatnonzero(equal_values(keys, spread(key, lengths).cast(keys.type)))
-    found = np.full(n, -1, np.int64)
-    found[np.repeat(np.arange(n), lengths)[hits]] = places[hits]
-    missing = (found < 0) | ~valid(key, n)
-    return pc.struct_field(entries.values, 1).take(pa.array(found, mask=missing)).cast(kind)
+    value_places = np.full(n, -1, np.int64)
+    value_places[np.repeat(np.arange(n), lengths)[hits]] = places[hits]
+    missing = (value_places < 0) | ~valid(key, n)
+    return pc.struct_field(entries.values, 1).take(pa.array(value_places, mask=missing)).cast(kind)
 
 
 def field_of(subject: Values, at: int, num_rows: int) -> pa.Array:

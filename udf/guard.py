@@ -58,10 +58,10 @@ def _joined(parts: Sequence[Vector], sizes: Sequence[int]) -> Vector:
     masks, codes = [], []
     reasons: list[str] = []
     for part, size in zip(parts, sizes, strict=True):
-        held = part.errors or Errors(np.zeros(size, np.bool_), np.zeros(size, np.int32), ())
-        masks.append(held.mask)
-        codes.append(held.codes + len(reasons))
-        reasons += held.reasons
+        errors = part.errors or Errors(np.zeros(size, np.bool_), np.zeros(size, np.int32), ())
+        masks.append(errors.mask)
+        codes.append(errors.codes + len(reasons))
+        reasons += errors.reasons
     mask = np.concatenate(masks)
     return Vector(
         values, Errors(mask, np.concatenate(codes), tuple(reasons)) if mask.any() else None

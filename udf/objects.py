@@ -31,15 +31,15 @@ def _pairs_fit(types: Types) -> bool:
 
 def _named(types: Types, literals: Literals) -> dict[str, DataType]:
     """The types of the values by their fields' names."""
-    found: dict[str, DataType] = {}
+    fields: dict[str, DataType] = {}
     for i in range(1, len(types), 2):
         name = literals[i]
         if not isinstance(name, str):
             raise PlanError(f"argument {i + 1} is the name of a field, which is a literal")
-        if name in found:
+        if name in fields:
             raise PlanError(f"field '{name}' is given twice")
-        found[name] = types[i + 1]
-    return found
+        fields[name] = types[i + 1]
+    return fields
 
 
 def _made(types: Types, literals: Literals) -> DataType:
@@ -52,14 +52,14 @@ def _made(types: Types, literals: Literals) -> DataType:
 
 
 def _updated(types: Types, literals: Literals) -> DataType:
-    held, named = types[0], _named(types, literals)
+    fields, named = types[0], _named(types, literals)
     for name in named:
-        if name not in held.names:
+        if name not in fields.names:
             raise PlanError(
-                f"an object has no field '{name}'", hint=f"its fields are {', '.join(held.names)}"
+                f"an object has no field '{name}'", hint=f"its fields are {', '.join(fields.names)}"
             )
-    children = tuple(named.get(n, c) for n, c in zip(held.names, held.children, strict=True))
-    return replace(held, children=children, nullable=True)
+    children = tuple(named.get(n, c) for n, c in zip(fields.names, fields.children, strict=True))
+    return replace(fields, children=children, nullable=True)
 
 
 @function(

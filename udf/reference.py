@@ -100,12 +100,12 @@ def entries() -> list[Entry]:
         definition = lookup(name)
         if definition is not None and name not in _INTERNAL:
             grouped.setdefault((definition.topic, definition.doc), []).append(definition)
-    found = [
+    result = [
         entry_of(doc, tuple(d.name for d in ds), topic, all(d.deterministic for d in ds))
         for (topic, doc), ds in grouped.items()
     ]
     order = {title: i for i, title in enumerate(ORDER)}
-    return sorted(found, key=lambda e: (order[title_of(e)], e.names))
+    return sorted(result, key=lambda e: (order[title_of(e)], e.names))
 
 
 def title_of(entry: Entry) -> str:

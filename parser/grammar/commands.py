@@ -42,7 +42,7 @@ _DETAILS = ("ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADV
 def statement(cursor: QueryParser) -> Statement:
     """The statement that the whole text is."""
     if cursor.token.word in _QUERY_WORDS:
-        found: Statement = _query(cursor)
+        parsed: Statement = _query(cursor)
     else:
         parse = _STATEMENTS.get(cursor.token.word)
         if parse is None:
@@ -50,9 +50,9 @@ def statement(cursor: QueryParser) -> Statement:
             raise cursor.unexpected(
                 "expected a statement, such as SELECT, INSERT INTO or CREATE TABLE", hint
             )
-        found = parse(cursor)
+        parsed = parse(cursor)
     cursor.end()
-    return found
+    return parsed
 
 
 _QUERY_WORDS = ("SELECT", "WITH", "VALUES", "VALUE", "TABLE", "(")
@@ -85,7 +85,7 @@ def insert(cursor: QueryParser) -> Insert:
     names, places = tuple(c[0] for c in columns), tuple(c[1] for c in columns)
     query = cursor.query()
     conflict = _on_conflict(cursor) if cursor.token.word == "ON" else None
-    found = Insert(
+    parsed = Insert(
         target,
         names,
         query,
@@ -97,7 +97,7 @@ def insert(cursor: QueryParser) -> Insert:
         conflict,
         position=first.position,
     )
-    return replace(found, emit=_emit(cursor), places=places, subject=subject)
+    return replace(parsed, emit=_emit(cursor), places=places, subject=subject)
 
 
 def _target(cursor: QueryParser) -> tuple[Name, Position]:
@@ -200,11 +200,11 @@ def _explained(cursor: QueryParser) -> Query | Insert | StatementSet | CreateTab
 
 def _explained_table(cursor: QueryParser) -> CreateTable:
     first = cursor.token
-    found = create(cursor) if first.word == "CREATE" else replace_table(cursor)
-    if not isinstance(found, CreateTable) or found.query is None:
+    parsed = create(cursor) if first.word == "CREATE" else replace_table(cursor)
+    if not isinstance(parsed, CreateTable) or parsed.query is None:
         message = "of CREATE statements, only CREATE TABLE … AS has a plan"
         raise ParseError(message, position=first.position)
-    return found
+    return parsed
 
 
 def _compile(cursor: QueryParser) -> CompilePlan:

@@ -224,8 +224,8 @@ def identifier(token: Token) -> exp.Identifier:
 
 def near(word: str, known: Iterable[str]) -> str | None:
     """A hint where a keyword was misspelt."""
-    found = get_close_matches(word, list(known), n=1, cutoff=0.7) if len(word) > 1 else []
-    return f"did you mean {found[0]}?" if found else None
+    matches = get_close_matches(word, list(known), n=1, cutoff=0.7) if len(word) > 1 else []
+    return f"did you mean {matches[0]}?" if matches else None
 
 
 def too_deep(position: Position) -> SqlError:

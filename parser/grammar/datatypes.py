@@ -60,25 +60,25 @@ def parse_type(text: str) -> DataType:
     """The type that `text` names, such as `DECIMAL(10, 2) NOT NULL`. SqlError where it names none
     that plans can have."""
     cursor = Cursor(tokenize(text), text)
-    found = data_type(cursor)
+    parsed = data_type(cursor)
     cursor.end()
-    check_type(found, Position(1, 1, len(text)))
-    return found
+    check_type(parsed, Position(1, 1, len(text)))
+    return parsed
 
 
 def type_of(node: exp.Expression) -> DataType:
     """The type that a node made by `cast_target` or `type_node` stands for."""
-    found = node.args["kind"]
-    assert isinstance(found, DataType)
-    return found
+    kind = node.args["kind"]
+    assert isinstance(kind, DataType)
+    return kind
 
 
 def cast_target(cursor: Cursor) -> exp.DataType:
     """The type after AS in CAST: NOT NULL can stand inside of it, but not behind it."""
     first = cursor.token
-    found = data_type(cursor, constraint=False)
-    node = type_node(found, first, cursor.previous)
-    written = found.written
+    target = data_type(cursor, constraint=False)
+    node = type_node(target, first, cursor.previous)
+    written = target.written
     if (
         written is not None and written.start and written.start == written.end
     ):  # an integer is cast to so many of it
@@ -86,28 +86,28 @@ def cast_target(cursor: Cursor) -> exp.DataType:
     return node
 
 
-def type_node(found: DataType, first: Token, last: Token | None = None) -> exp.DataType:
-    return mark(exp.DataType(this=exp.DType.USERDEFINED, kind=found), first, last)
+def type_node(kind: DataType, first: Token, last: Token | None = None) -> exp.DataType:
+    return mark(exp.DataType(this=exp.DType.USERDEFINED, kind=kind), first, last)
 
 
 def data_type(cursor: Cursor, constraint: bool = True) -> DataType:
     """A type, with NOT NULL or NULL after it where `constraint` allows one."""
     depth = cursor.depth
     cursor.deeper()
-    found = _root(cursor)
+    parsed = _root(cursor)
     while collection := _collection(cursor):
-        found = found.with_nullable(not cursor.take("NOT", "NULL"))
+        parsed = parsed.with_nullable(not cursor.take("NOT", "NULL"))
         cursor.take("NULL")
         cursor.advance()
-        found = (
-            array(found) if collection == "ARRAY" else DataType(Root.MULTISET, children=(found,))
+        parsed = (
+            array(parsed) if collection == "ARRAY" else DataType(Root.MULTISET, children=(parsed,))
         )
     if constraint and cursor.take("NOT", "NULL"):
-        found = found.with_nullable(False)
+        parsed = parsed.with_nullable(False)
     elif constraint:
         cursor.take("NULL")
     cursor.depth = depth
-    return found
+    return parsed
 
 
 def _collection(cursor: Cursor) -> str | None:
@@ -120,10 +120,10 @@ def _collection(cursor: Cursor) -> str | None:
 
 def _root(cursor: Cursor) -> DataType:
     token = cursor.token
-    found = _PLAIN.get(token.word)
-    if found is not None:
+    plain = _PLAIN.get(token.word)
+    if plain is not None:
         cursor.advance()
-        return found
+        return plain
     parse = _PARAMETERISED.get(token.word)
     if parse is not None:
         cursor.advance()
@@ -155,10 +155,10 @@ def _text(cursor: Cursor, root: Root) -> DataType:
     """CHAR or VARCHAR with its length, and perhaps a character set."""
     if root is Root.CHAR and cursor.take("VARYING"):
         root = Root.VARCHAR
-    found = DataType(root, length=_length(cursor, root.value))
+    parsed = DataType(root, length=_length(cursor, root.value))
     if not cursor.take("CHARACTER", "SET"):
-        return found
-    return replace(found, written=Written(charset=cursor.name("a character set").text))
+        return parsed
+    return replace(parsed, written=Written(charset=cursor.name("a character set").text))
 
 
 def _bytes(cursor: Cursor, root: Root) -> DataType:
@@ -186,8 +186,8 @@ def _double(cursor: Cursor) -> DataType:
 
 
 def _any(cursor: Cursor) -> DataType:
-    found = _decimal(cursor) if cursor.at("(") else decimal()
-    return DataType(Root.ANY, precision=found.precision, scale=found.scale)
+    parsed = _decimal(cursor) if cursor.at("(") else decimal()
+    return DataType(Root.ANY, precision=parsed.precision, scale=parsed.scale)
 
 
 def _element(cursor: Cursor) -> DataType:
@@ -238,10 +238,10 @@ def _fields(cursor: Cursor, root: Root, class_name: str, close: str) -> DataType
 
 def _field(cursor: Cursor) -> tuple[str, DataType, str | None]:
     token = cursor.name("the name of a field")
-    found = data_type(cursor)
+    parsed = data_type(cursor)
     if cursor.take("COMMENT") or cursor.token.token_type is TokenType.STRING:
-        return token.text, found, cursor.string("a comment")
-    return token.text, found, None
+        return token.text, parsed, cursor.string("a comment")
+    return token.text, parsed, None
 
 
 def _raw(cursor: Cursor) -> DataType:

@@ -66,10 +66,10 @@ class ExpressionParser(RecursiveCursor):
             elif (binds := BINDS.get(word)) is not None and (
                 binds >= minimum or word == "MULTISET"
             ):
-                found = predicate(self, left, minimum)
-                if found is None:
+                operation = predicate(self, left, minimum)
+                if operation is None:
                     break
-                left = found
+                left = operation
             else:
                 break
         if word == "!=":

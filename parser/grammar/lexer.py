@@ -98,11 +98,11 @@ def tokenize(text: str, origin: Position | None = None) -> list[Token]:
     tokens: list[Token] = []
     offset, size, match = 0, len(text), _TOKEN.match
     while offset < size:
-        found = match(text, offset)
-        if found is None:
+        token_match = match(text, offset)
+        if token_match is None:
             raise _bad(text, offset, places)
-        kind, end = found.lastgroup or "", found.end()
-        offset = found.start(kind)
+        kind, end = token_match.lastgroup or "", token_match.end()
+        offset = token_match.start(kind)
         if kind == "word" and end < size and (text[end] in "'&" or text[offset] == "_"):
             end = _prefixed(text, offset, end, places, tokens)
         elif kind != "space":
@@ -134,33 +134,35 @@ def _token(kind: str, text: str, offset: int, places: Places) -> Token:
 def _prefixed(text: str, offset: int, word_end: int, places: Places, tokens: list[Token]) -> int:
     """Adds what the word at `offset` begins; gives the offset behind it. A character set is a token
     of its own."""
-    found = _PREFIXED.match(text, offset)
-    if found is None:
+    prefixed = _PREFIXED.match(text, offset)
+    if prefixed is None:
         if text[word_end] == "'" and text[offset:word_end] in ("x", "X", "n", "N", "e", "E"):
             raise ParseError(
                 "the string that begins here is not closed", position=places.at(offset)
             )
         tokens.append(_token("word", text[offset:word_end], offset, places))
         return word_end
-    end, (line, column) = found.end(), places.line_column(offset)
-    if found["hex"]:
+    end, (line, column) = prefixed.end(), places.line_column(offset)
+    if prefixed["hex"]:
         tokens.append(
-            Token(TokenType.HEX_STRING, found["digits"], "", line, column, offset, end - 1)
+            Token(TokenType.HEX_STRING, prefixed["digits"], "", line, column, offset, end - 1)
         )
-    elif found["name"]:
-        name = decoded(found["name"].replace('""', '"'), found["escape"] or "\\")
+    elif prefixed["name"]:
+        name = decoded(prefixed["name"].replace('""', '"'), prefixed["escape"] or "\\")
         if name is None:
             hint = "write four hexadecimal digits"
             raise ParseError(
                 "bad escape in a name", hint=hint, position=places.at(offset, end - offset)
             )
         tokens.append(Token(TokenType.IDENTIFIER, name, "", line, column, offset, end - 1))
-    elif found["kind"] is None:
+    elif prefixed["kind"] is None:
         tokens.append(
-            Token(TokenType.STRING, _unescaped(found["escaped"]), "", line, column, offset, end - 1)
+            Token(
+                TokenType.STRING, _unescaped(prefixed["escaped"]), "", line, column, offset, end - 1
+            )
         )
     else:
-        prefix, string = found["kind"], found["string"][1:-1].replace("''", "'")
+        prefix, string = prefixed["kind"], prefixed["string"][1:-1].replace("''", "'")
         kind = {"N": TokenType.NATIONAL_STRING, "U&": TokenType.UNICODE_STRING}.get(
             prefix.upper(), TokenType.STRING
         )
@@ -179,8 +181,8 @@ def decoded(text: str, escape: str) -> str | None:
     numbers."""
     e = re.escape(escape)
 
-    def plain(found: re.Match[str]) -> str:
-        code = found.group(1)
+    def plain(escape_match: re.Match[str]) -> str:
+        code = escape_match.group(1)
         return escape if code == escape else chr(int(code or "D800", 16))
 
     try:
@@ -196,14 +198,16 @@ def decoded(text: str, escape: str) -> str | None:
 def _unescaped(text: str) -> str:
     """Returns the text of E'…', by the escapes of C."""
 
-    def plain(found: re.Match[str]) -> str:
-        short, long, hexadecimal, octal, char = found.groups()
+    def plain(escape_match: re.Match[str]) -> str:
+        short, long, hexadecimal, octal, char = escape_match.groups()
         if char is not None:
             return _ESCAPED.get(char, char)
         if octal is not None:
             return chr(int(octal, 8))
         code = int(short or long or hexadecimal or "27", 16)
-        return chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else found.group()
+        return (
+            chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else escape_match.group()
+        )
 
     return _ESCAPE.sub(plain, text)
 

@@ -68,9 +68,9 @@ def decimal_literal(cursor: Cursor) -> exp.Expression:
     text = cursor.string("the digits of a DECIMAL")
     if not _NUMBER.match(text):
         _bad(first.word, token)
-    found = Decimal(text.strip())
-    number = mark(exp.Literal(this=format(abs(found), "f"), is_string=False), first, token)
-    return mark(exp.Neg(this=number), first, token) if found < 0 else number
+    value = Decimal(text.strip())
+    number = mark(exp.Literal(this=format(abs(value), "f"), is_string=False), first, token)
+    return mark(exp.Neg(this=number), first, token) if value < 0 else number
 
 
 def braced_literal(cursor: Cursor) -> exp.Cast:
@@ -86,10 +86,10 @@ def _point(
     kind: str, text: str, local: bool, first: Token, token: Token, last: Token | None = None
 ) -> exp.Cast:
     """A literal is known by its type: the only one of a CAST that is NOT NULL."""
-    canonical, found = _canonical(kind, text, token)
+    canonical, kind_of_literal = _canonical(kind, text, token)
     if local:
-        found = timestamp_ltz(found.precision)
-    to = type_node(found.with_nullable(False), first)
+        kind_of_literal = timestamp_ltz(kind_of_literal.precision)
+    to = type_node(kind_of_literal.with_nullable(False), first)
     return mark(
         exp.Cast(this=mark(exp.Literal(this=canonical, is_string=True), token), to=to),
         first,
@@ -118,21 +118,21 @@ def _canonical(kind: str, text: str, token: Token) -> tuple[str, DataType]:
 
 
 def _day(text: str, kind: str, token: Token) -> str:
-    found = _DATE.match(text)
+    match = _DATE.match(text)
     try:
-        return date(*map(int, found.groups())).isoformat() if found else _bad(kind, token)
+        return date(*map(int, match.groups())).isoformat() if match else _bad(kind, token)
     except ValueError:
         return _bad(kind, token)
 
 
 def _clock(text: str, kind: str, token: Token) -> tuple[str, int]:
-    found = _TIME.match(text)
-    if found is None:
+    match = _TIME.match(text)
+    if match is None:
         return _bad(kind, token), 0
-    hour, minute, second = map(int, found.group(1, 2, 3))
+    hour, minute, second = map(int, match.group(1, 2, 3))
     if hour > 23 or minute > 59 or second > 59:
         return _bad(kind, token), 0
-    fraction = (found.group(4) or "")[: _DIGITS[kind]]
+    fraction = (match.group(4) or "")[: _DIGITS[kind]]
     return f"{hour:02}:{minute:02}:{second:02}" + (f".{fraction}" if fraction else ""), len(
         fraction
     )
@@ -271,18 +271,18 @@ def _interval_value(token: Token, start: str, end: str) -> int:
         (_SEPARATORS[u] if i else "") + r"(\d{1,10}" + _fraction(u) + ")"
         for i, u in enumerate(units)
     )
-    found = re.fullmatch(r"\s*([+-]?)\s*" + parts + r"\s*", token.text, re.ASCII)
-    if found is None:
+    match = re.fullmatch(r"\s*([+-]?)\s*" + parts + r"\s*", token.text, re.ASCII)
+    if match is None:
         span = start if start == end else f"{start} TO {end}"
         raise ParseError(f"{token} is no interval of {span}", position=token.position)
-    values = [Decimal(text) for text in found.groups()[1:]]
+    values = [Decimal(text) for text in match.groups()[1:]]
     for unit, value in zip(units[1:], values[1:], strict=True):
         if value >= _LIMITS[unit]:
             raise ParseError(f"{token} has {value} as its {unit}", position=token.position)
     total = sum(
         value * (UNITS[u][0] or UNITS[u][1]) for u, value in zip(units, values, strict=True)
     )
-    return -int(total) if found.group(1) == "-" else int(total)
+    return -int(total) if match.group(1) == "-" else int(total)
 
 
 def _fraction(unit: str) -> str:

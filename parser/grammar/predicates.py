@@ -54,8 +54,8 @@ def _is(cursor: RecursiveCursor, left: exp.Expression) -> exp.Expression:
         right = cursor.expression(COMPARISON + 1)
         distinct = exp.NullSafeNEQ if not negated else exp.NullSafeEQ
         return distinct(this=left, expression=right)
-    found = exp.Is(this=left, expression=_state(cursor))
-    return exp.Not(this=found) if negated else found
+    test = exp.Is(this=left, expression=_state(cursor))
+    return exp.Not(this=test) if negated else test
 
 
 def _state(cursor: RecursiveCursor) -> exp.Expression:
@@ -87,14 +87,14 @@ def _negatable(cursor: RecursiveCursor, left: exp.Expression) -> exp.Expression:
         raise cursor.unexpected("expected " + ", ".join(_AFTER_NOT))
     match token.word:
         case "BETWEEN":
-            found = _between(cursor, left)
+            test = _between(cursor, left)
         case "IN":
-            found = _in(cursor, left)
+            test = _in(cursor, left)
         case "SUBMULTISET":
-            found = _of(cursor, left)
+            test = _of(cursor, left)
         case _:
-            found = _like(cursor, left)
-    return exp.Not(this=found) if negated else found
+            test = _like(cursor, left)
+    return exp.Not(this=test) if negated else test
 
 
 def _like(cursor: RecursiveCursor, left: exp.Expression) -> exp.Expression:

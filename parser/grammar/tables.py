@@ -194,7 +194,7 @@ def _typed_column(
     if not cursor.token.is_name or not begins_type(cursor.token.word):
         raise cursor.unexpected("expected a type")
     first = cursor.token
-    found = data_type(cursor)
+    column_type = data_type(cursor)
     place = cursor.span(first)
     kind, key, virtual = ColumnKind.PHYSICAL, None, False
     if cursor.take("METADATA"):
@@ -208,6 +208,6 @@ def _typed_column(
     if cursor.at("DEFAULT"):
         raise cursor.unsupported("DEFAULT", "use COALESCE in the INSERT")
     column = ColumnDefinition(
-        name, kind, found, None, key, virtual, path=path, position=token.position
+        name, kind, column_type, None, key, virtual, path=path, position=token.position
     )
     return replace(column, type_position=place)

@@ -76,8 +76,8 @@ def unicode_literal(cursor: RecursiveCursor) -> exp.Expression:
 
 
 def _decoded(text: str, escape: str, token: Token) -> str:
-    found = decoded(text, escape)
-    if found is None:
+    plain = decoded(text, escape)
+    if plain is None:
         hint = "write four hexadecimal digits"
         raise ParseError(f"bad escape in {token}", hint=hint, position=token.position)
-    return found
+    return plain

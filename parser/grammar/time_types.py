@@ -60,8 +60,8 @@ def interval_type(cursor: Cursor) -> DataType:
     if cursor.take("TO"):
         end = cursor.one_of(*_INTERVAL_UNITS[_INTERVAL_UNITS.index(start) + 1 :])
         last, _ = _unit_precision(cursor)
-    found = INTERVAL_YEAR_MONTH if start in ("YEAR", "QUARTER", "MONTH") else INTERVAL_DAY_TIME
-    return replace(found, written=Written(start=start, end=end, precisions=(leading, last)))
+    kind = INTERVAL_YEAR_MONTH if start in ("YEAR", "QUARTER", "MONTH") else INTERVAL_DAY_TIME
+    return replace(kind, written=Written(start=start, end=end, precisions=(leading, last)))
 
 
 def _unit_precision(cursor: Cursor) -> tuple[int | None, int | None]:

@@ -41,62 +41,62 @@ def alter(s: a.Alter) -> str:
     )
 
 
-def action(found: a.Action) -> str:
-    match found:
+def action(change: a.Action) -> str:
+    match change:
         case a.Rename():
-            return f"RENAME TO {path(found.name)}"
+            return f"RENAME TO {path(change.name)}"
         case a.RenameColumn():
-            return f"RENAME {path(found.column)} TO {path(found.name)}"
+            return f"RENAME {path(change.column)} TO {path(change.name)}"
         case a.SetOptions():
-            return f"SET {options(found.options)}"
+            return f"SET {options(change.options)}"
         case a.ResetOptions():
-            return f"RESET ({', '.join(map(quoted, found.keys))})"
+            return f"RESET ({', '.join(map(quoted, change.keys))})"
         case a.SetComment():
-            return f"COMMENT {quoted(found.comment)}"
+            return f"COMMENT {quoted(change.comment)}"
         case a.ChangeSchema():
-            return _schema(found)
+            return _schema(change)
         case a.ChangeDistribution():
             return (
-                f"{'MODIFY' if found.modify else 'ADD'} DISTRIBUTION"
-                f" {distribution(found.distribution)}"
+                f"{'MODIFY' if change.modify else 'ADD'} DISTRIBUTION"
+                f" {distribution(change.distribution)}"
             )
         case a.SetQuery():
-            return f"AS {query(found.query)}"
+            return f"AS {query(change.query)}"
         case a.SetFunction():
             return words(
                 "AS",
-                quoted(found.class_name),
-                f"LANGUAGE {found.language}" if found.language else None,
+                quoted(change.class_name),
+                f"LANGUAGE {change.language}" if change.language else None,
             )
-    return _other(found)
+    return _other(change)
 
 
-def _other(found: a.Action) -> str:
-    match found:
+def _other(change: a.Action) -> str:
+    match change:
         case a.AddPartitions():
             items = (
                 words("PARTITION", partition(p.partition), with_options(p.options))
-                for p in found.partitions
+                for p in change.partitions
             )
-            return words("ADD", when(found.if_not_exists, "IF NOT EXISTS"), *items)
+            return words("ADD", when(change.if_not_exists, "IF NOT EXISTS"), *items)
         case a.DropPartitions():
-            listed = ", ".join(f"PARTITION {partition(p)}" for p in found.partitions)
-            return words("DROP", when(found.if_exists, "IF EXISTS"), listed)
+            listed = ", ".join(f"PARTITION {partition(p)}" for p in change.partitions)
+            return words("DROP", when(change.if_exists, "IF EXISTS"), listed)
         case a.DropColumns():
-            return f"DROP ({', '.join(map(path, found.columns))})"
+            return f"DROP ({', '.join(map(path, change.columns))})"
         case a.DropConstraint():
-            return f"DROP CONSTRAINT {name(found.name)}" if found.name else "DROP PRIMARY KEY"
+            return f"DROP CONSTRAINT {name(change.name)}" if change.name else "DROP PRIMARY KEY"
         case a.Resume():
-            return words("RESUME", with_options(found.options))
+            return words("RESUME", with_options(change.options))
         case a.Refresh():
             return words(
-                "REFRESH", f"PARTITION {partition(found.partition)}" if found.partition else None
+                "REFRESH", f"PARTITION {partition(change.partition)}" if change.partition else None
             )
         case a.SetFreshness():
-            return f"SET FRESHNESS = {expression(found.freshness)}"
+            return f"SET FRESHNESS = {expression(change.freshness)}"
         case a.SetRefreshMode():
-            return f"SET REFRESH_MODE = {found.mode}"
-    return _FIXED[type(found)]
+            return f"SET REFRESH_MODE = {change.mode}"
+    return _FIXED[type(change)]
 
 
 _FIXED: dict[type[object], str] = {
@@ -106,12 +106,12 @@ _FIXED: dict[type[object], str] = {
 }
 
 
-def _schema(found: a.ChangeSchema) -> str:
-    items = [_change(c) for c in found.columns]
-    items += map(constraint, found.constraints)
-    if found.watermark is not None:
-        items.append(watermark(found.watermark))
-    return f"{'MODIFY' if found.modify else 'ADD'} ({', '.join(items)})"
+def _schema(change: a.ChangeSchema) -> str:
+    items = [_change(c) for c in change.columns]
+    items += map(constraint, change.constraints)
+    if change.watermark is not None:
+        items.append(watermark(change.watermark))
+    return f"{'MODIFY' if change.modify else 'ADD'} ({', '.join(items)})"
 
 
 def _change(change: a.ColumnChange) -> str:

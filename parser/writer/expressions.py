@@ -60,8 +60,8 @@ _NEGATABLE: dict[type[exp.Expression], int] = {
 def _chain(node: exp.Expression) -> str:
     """Operators that group from the left; the way down to the first operand is a loop."""
     parts: list[str] = []
-    while (found := BINARY.get(type(node))) is not None:
-        operator, binds = found
+    while (binary := BINARY.get(type(node))) is not None:
+        operator, binds = binary
         parts.append(f"{operator} {_right(node.args['expression'], binds + 1)}")
         node = node.this
     return " ".join([expression(node), *reversed(parts)])
@@ -91,9 +91,9 @@ def _predicate(node: exp.Expression, negation: str = "") -> str:
         case exp.Is():
             return f"{left} IS {negation}{_state(node.args['expression'])}"
         case exp.In():
-            found = node.args.get("query")
+            subquery = node.args.get("query")
             return f"{left} {negation}IN " + (
-                expression(found) if found else f"({listed(node.expressions)})"
+                expression(subquery) if subquery else f"({listed(node.expressions)})"
             )
         case exp.Between():
             symmetric = "SYMMETRIC " if node.args.get("symmetric") else ""
@@ -142,9 +142,9 @@ def _cast(name: str) -> Writer:
 def _cast_or_literal(node: exp.Expression) -> str:
     if not is_typed_literal(node):
         return _cast("CAST")(node)
-    found = type_of(node.args["to"])
-    kind = found.names[0] if found.root is Root.NAMED else found.root.value
-    word = "TIMESTAMP WITH LOCAL TIME ZONE" if found.root is Root.TIMESTAMP_LTZ else kind
+    target = type_of(node.args["to"])
+    kind = target.names[0] if target.root is Root.NAMED else target.root.value
+    word = "TIMESTAMP WITH LOCAL TIME ZONE" if target.root is Root.TIMESTAMP_LTZ else kind
     return f"{word} {_literal(node.this)}"
 
 

@@ -43,9 +43,9 @@ def _with(node: exp.Expression) -> str:
 
 def _named(node: exp.Expression) -> str:
     """A TableAlias: name [(columns)]."""
-    found = node.args["alias"]
-    columns = found.args.get("columns")
-    return identifier(found.this) + (f" ({', '.join(map(identifier, columns))})" if columns else "")
+    alias = node.args["alias"]
+    columns = alias.args.get("columns")
+    return identifier(alias.this) + (f" ({', '.join(map(identifier, columns))})" if columns else "")
 
 
 def _set_operations(node: exp.Expression) -> str:

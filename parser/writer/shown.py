@@ -49,9 +49,9 @@ def write_shown(node: exp.Expression) -> str:
     """The SQL of a scalar expression with all names of columns in backticks."""
     whole = exp.Paren(this=node.copy())
     for part in reversed(list(whole.this.walk())):
-        found = _shown(part)
-        if found is not part:
-            part.replace(found)
+        rewritten = _shown(part)
+        if rewritten is not part:
+            part.replace(rewritten)
     return expression(whole.this)
 
 

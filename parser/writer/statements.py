@@ -43,17 +43,21 @@ def write_tree(node: exp.Expression) -> str:
     return query(node) if isinstance(node, exp.Query) else expression(node)
 
 
-def _insert(found: s.Insert) -> str:
+def _insert(insert: s.Insert) -> str:
     return words(
-        "UPSERT INTO" if found.upsert else "INSERT OVERWRITE" if found.overwrite else "INSERT INTO",
-        path(found.target),
-        f"/*+ {hints([*found.hints])} */" if found.hints else None,
-        extension([*found.extend]) if found.extend else None,
-        f"PARTITION {partition(found.partition)}" if found.partition else None,
-        f"({', '.join(map(path, found.columns))})" if found.columns else None,
-        query(found.query),
-        f"ON CONFLICT DO {found.on_conflict}" if found.on_conflict else None,
-        _emit(found.emit),
+        "UPSERT INTO"
+        if insert.upsert
+        else "INSERT OVERWRITE"
+        if insert.overwrite
+        else "INSERT INTO",
+        path(insert.target),
+        f"/*+ {hints([*insert.hints])} */" if insert.hints else None,
+        extension([*insert.extend]) if insert.extend else None,
+        f"PARTITION {partition(insert.partition)}" if insert.partition else None,
+        f"({', '.join(map(path, insert.columns))})" if insert.columns else None,
+        query(insert.query),
+        f"ON CONFLICT DO {insert.on_conflict}" if insert.on_conflict else None,
+        _emit(insert.emit),
     )
 
 
@@ -68,23 +72,25 @@ def _emit(items: tuple[s.Emit, ...]) -> str | None:
     return f"EMIT {', '.join(texts)}" if items else None
 
 
-def _statement_set(found: s.StatementSet, execute: str = "EXECUTE ") -> str:
-    inserts = " ".join(f"{_insert(i)};" for i in found.inserts)
+def _statement_set(statement_set: s.StatementSet, execute: str = "EXECUTE ") -> str:
+    inserts = " ".join(f"{_insert(i)};" for i in statement_set.inserts)
     return f"{execute}STATEMENT SET BEGIN {inserts} END"
 
 
-def _inner(found: s.Statement) -> str:
+def _inner(statement: s.Statement) -> str:
     """A statement below EXPLAIN or COMPILE PLAN."""
-    return _statement_set(found, "") if isinstance(found, s.StatementSet) else write(found)
+    return (
+        _statement_set(statement, "") if isinstance(statement, s.StatementSet) else write(statement)
+    )
 
 
-def _compile(found: s.CompilePlan) -> str:
+def _compile(statement: s.CompilePlan) -> str:
     return words(
         "COMPILE",
-        when(found.execute, "AND EXECUTE"),
-        f"PLAN {quoted(found.path)}",
-        when(found.if_not_exists, "IF NOT EXISTS"),
-        f"FOR {_inner(found.statement)}",
+        when(statement.execute, "AND EXECUTE"),
+        f"PLAN {quoted(statement.path)}",
+        when(statement.if_not_exists, "IF NOT EXISTS"),
+        f"FOR {_inner(statement.statement)}",
     )
 
 
@@ -96,50 +102,54 @@ def _where(condition: exp.Expression | None) -> str | None:
     return f"WHERE {expression(condition)}" if condition is not None else None
 
 
-def _merge(found: s.Merge) -> str:
-    update = _assignments(found.assignments)
-    values = found.values
-    columns = names(found.columns) if found.columns else None
+def _merge(merge: s.Merge) -> str:
+    update = _assignments(merge.assignments)
+    values = merge.values
+    columns = names(merge.columns) if merge.columns else None
     inserted = (
         words("INSERT", columns, f"VALUES {expression(values)}") if values is not None else None
     )
     return words(
-        f"MERGE INTO {relation(found.table)} USING {relation(found.source)} ON"
-        f" {expression(found.condition)}",
+        f"MERGE INTO {relation(merge.table)} USING {relation(merge.source)} ON"
+        f" {expression(merge.condition)}",
         f"WHEN MATCHED THEN UPDATE SET {update}" if update else None,
         f"WHEN NOT MATCHED THEN {inserted}" if inserted else None,
     )
 
 
-def _show(found: s.Show) -> str:
-    what = found.what.replace("_", " ")
+def _show(show: s.Show) -> str:
+    what = show.what.replace("_", " ")
     scope = None
-    if found.name is not None:
-        scope = path(found.name) if found.what == "PARTITIONS" else f"FROM {path(found.name)}"
+    if show.name is not None:
+        scope = path(show.name) if show.what == "PARTITIONS" else f"FROM {path(show.name)}"
     pattern = None
-    if found.like is not None:
-        like = "ILIKE" if found.ignore_case else "LIKE"
-        pattern = words(when(found.negated, "NOT"), like, quoted(found.like))
-    values = f"PARTITION {partition(found.partition)}" if found.partition else None
+    if show.like is not None:
+        like = "ILIKE" if show.ignore_case else "LIKE"
+        pattern = words(when(show.negated, "NOT"), like, quoted(show.like))
+    values = f"PARTITION {partition(show.partition)}" if show.partition else None
     return words("SHOW", what, scope, values, pattern)
 
 
-def _describe(found: s.Describe) -> str:
-    kind = None if found.kind is s.Kind.TABLE else found.kind.words
-    target = quoted(found.name[0]) if found.kind is s.Kind.JOB else path(found.name)
-    return words("DESCRIBE", kind, when(found.extended, "EXTENDED"), target)
+def _describe(describe: s.Describe) -> str:
+    kind = None if describe.kind is s.Kind.TABLE else describe.kind.words
+    target = quoted(describe.name[0]) if describe.kind is s.Kind.JOB else path(describe.name)
+    return words("DESCRIBE", kind, when(describe.extended, "EXTENDED"), target)
 
 
-def _set(found: s.Set) -> str:
-    return "SET" if found.key is None else f"SET {quoted(found.key)} = {quoted(found.value or '')}"
+def _set(setting: s.Set) -> str:
+    return (
+        "SET"
+        if setting.key is None
+        else f"SET {quoted(setting.key)} = {quoted(setting.value or '')}"
+    )
 
 
-def _analyze(found: s.Analyze) -> str:
-    columns = "FOR ALL COLUMNS" if found.all_columns else None
-    if found.columns:
-        columns = f"FOR COLUMNS {', '.join(map(name, found.columns))}"
-    values = f"PARTITION {partition(found.partition)}" if found.partition else None
-    return words("ANALYZE TABLE", path(found.name), values, "COMPUTE STATISTICS", columns)
+def _analyze(analyze: s.Analyze) -> str:
+    columns = "FOR ALL COLUMNS" if analyze.all_columns else None
+    if analyze.columns:
+        columns = f"FOR COLUMNS {', '.join(map(name, analyze.columns))}"
+    values = f"PARTITION {partition(analyze.partition)}" if analyze.partition else None
+    return words("ANALYZE TABLE", path(analyze.name), values, "COMPUTE STATISTICS", columns)
 
 
 _WRITERS: dict[type[s.Statement], Callable[[Any], str]] = {

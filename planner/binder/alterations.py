@@ -58,7 +58,7 @@ def _reset(options: Mapping[str, str], keys: Sequence[str]) -> Mapping[str, str]
 
 def _renamed(table: CreateTable, action: RenameColumn) -> CreateTable:
     old, new = ".".join(action.column), ".".join(action.name)
-    held = _column(table, old)
+    column = _column(table, old)
     if any(c.name == new for c in table.columns):
         raise _there_already(new)
     _check_unused(table, old, table.columns)
@@ -66,16 +66,16 @@ def _renamed(table: CreateTable, action: RenameColumn) -> CreateTable:
         replace(c, columns=tuple(new if n == old else n for n in c.columns))
         for c in table.constraints
     )
-    columns = (replace(c, name=new) if c is held else c for c in table.columns)
+    columns = (replace(c, name=new) if c is column else c for c in table.columns)
     return replace(table, columns=tuple(columns), constraints=tuple(constraints))
 
 
 def _column(table: CreateTable, name: str) -> ColumnDefinition:
-    held = next((c for c in table.columns if c.name == name), None)
-    if held is None:
+    column = next((c for c in table.columns if c.name == name), None)
+    if column is None:
         hint = did_you_mean(name, [c.name for c in table.columns], "column")
         raise PlanError(f"table '{table.name[-1]}' has no column '{name}'", hint=hint)
-    return held
+    return column
 
 
 def _there_already(name: str) -> PlanError:
@@ -139,11 +139,11 @@ def _modified(
     table: CreateTable, columns: list[ColumnDefinition], change: ColumnChange
 ) -> list[ColumnDefinition]:
     """A column that gets no other place stays in its own, and keeps its comment."""
-    held = _column(table, _name(change))
-    place = next(i for i, c in enumerate(columns) if c.name == held.name)
+    old_column = _column(table, _name(change))
+    place = next(i for i, c in enumerate(columns) if c.name == old_column.name)
     column = replace(
         change.column,
-        comment=held.comment if change.column.comment is None else change.column.comment,
+        comment=old_column.comment if change.column.comment is None else change.column.comment,
     )
     return _placed(columns[:place] + columns[place + 1 :], column, change, place)
 

@@ -69,10 +69,10 @@ def _strategies(statement: CreateTable) -> Mapping[str, str]:
             message = f"{option.feature} cannot be overwritten in LIKE"
             raise PlanError(message, hint=hint, position=statement.like.position)
         given[option.feature] = option.strategy
-    found = dict.fromkeys(_FEATURES, "INCLUDING") | {"OPTIONS": "OVERWRITING"}
+    strategies = dict.fromkeys(_FEATURES, "INCLUDING") | {"OPTIONS": "OVERWRITING"}
     if "ALL" in given:
-        found = dict.fromkeys(_FEATURES, given["ALL"])
-    return found | given
+        strategies = dict.fromkeys(_FEATURES, given["ALL"])
+    return strategies | given
 
 
 def _merged(base: CreateTable, own: CreateTable, strategies: Mapping[str, str]) -> CreateTable:
@@ -115,12 +115,12 @@ def _columns(
 ) -> tuple[ColumnDefinition, ...]:
     """Physical columns always come along; those that are overwritten keep their place."""
     kept = [c for c in base if c.kind not in _KINDS or strategies[_KINDS[c.kind][1]] != "EXCLUDING"]
-    found = {c.name: c for c in kept}
+    columns = {c.name: c for c in kept}
     for column in own:
-        held = found.get(column.name)
-        if held is not None:
+        inherited = columns.get(column.name)
+        if inherited is not None:
             what, feature = _KINDS.get(column.kind, ("column", ""))
-            if held.kind is not column.kind or not feature:
+            if inherited.kind is not column.kind or not feature:
                 message = f"the base table has a column '{column.name}' already"
                 raise PlanError(
                     message, hint="give the column another name", position=column.position
@@ -128,8 +128,8 @@ def _columns(
             if strategies[feature] != "OVERWRITING":
                 message = f"the base table has a {what} '{column.name}'"
                 raise _clash(message, f"OVERWRITING {feature}", column.position)
-        found[column.name] = column
-    return tuple(found.values())
+        columns[column.name] = column
+    return tuple(columns.values())
 
 
 def _watermark(

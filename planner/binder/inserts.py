@@ -68,24 +68,24 @@ def writable(table: Table) -> tuple[Column, ...]:
 
 
 def _target(statement: Insert, context: Context) -> Table:
-    found = context.catalog.get(statement.target)
-    if isinstance(found, Table):
-        found = hinted(found, statement.hints)
+    target = context.catalog.get(statement.target)
+    if isinstance(target, Table):
+        target = hinted(target, statement.hints)
         try:
-            check_connector(found)
+            check_connector(target)
         except PlanError as error:
             raise error.at(statement.subject or statement.position) from None
-        return found
-    if isinstance(found, View):
+        return target
+    if isinstance(target, View):
         raise PlanError(
-            f"'{found.name[2]}' is a view, and rows go into tables", position=statement.subject
+            f"'{target.name[2]}' is a view, and rows go into tables", position=statement.subject
         )
     raise unknown_table(statement.target, context, None).at(statement.subject or statement.position)
 
 
 def _partition(statement: Insert, table: Table, context: Context) -> dict[str, Scalar]:
     """The values that PARTITION (column = value) gives to columns."""
-    found: dict[str, Scalar] = {}
+    values: dict[str, Scalar] = {}
     for part in statement.partition:
         if part.name not in table.partition_keys:
             hint = (
@@ -100,8 +100,8 @@ def _partition(statement: Insert, table: Table, context: Context) -> dict[str, S
             )
         assert part.value is not None
         value = bind_scalar(part.value, Place(context, Scope(), "PARTITION"))
-        found[part.name] = implicit_cast(value, table.schema.type(part.name), part.value)
-    return found
+        values[part.name] = implicit_cast(value, table.schema.type(part.name), part.value)
+    return values
 
 
 def _targets(statement: Insert, columns: Sequence[Column]) -> list[Column]:

@@ -27,20 +27,20 @@ text_type = lru_cache(maxsize=4096)(lambda length: char(length).with_nullable(Fa
 
 def column(name: str, kind: DataType) -> ColumnRef:
     key = (name, kind)
-    found = _columns.get(key)
-    if found is None or found.type.time is not kind.time:
-        found = _put(_columns, key, ColumnRef(name, kind))
-    return found
+    pooled = _columns.get(key)
+    if pooled is None or pooled.type.time is not kind.time:
+        pooled = _put(_columns, key, ColumnRef(name, kind))
+    return pooled
 
 
 def literal(value: LiteralValue, kind: DataType) -> Literal:
     key = (type(value), value, kind)
-    found = _literals.get(key)
-    if found is None or repr(found.value) != repr(
+    pooled = _literals.get(key)
+    if pooled is None or repr(pooled.value) != repr(
         value
     ):  # 0.0 and -0.0, 1.0 and 1.00 are equal keys
-        found = _put(_literals, key, Literal(value, kind))
-    return found
+        pooled = _put(_literals, key, Literal(value, kind))
+    return pooled
 
 
 def is_pooled(function: str) -> bool:
@@ -52,8 +52,8 @@ def is_pooled(function: str) -> bool:
 def known_call(function: str, args: tuple[Scalar, ...]) -> Call | None:
     """The call of `function` with exactly these objects as arguments, before implicit casts, if
     there was one."""
-    held = _calls.get((function, tuple(map(id, args))))
-    return None if held is None else held[1]
+    pooled = _calls.get((function, tuple(map(id, args))))
+    return None if pooled is None else pooled[1]
 
 
 def remember(function: str, args: tuple[Scalar, ...], bound: Call) -> Call:

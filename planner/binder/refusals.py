@@ -175,10 +175,10 @@ _CLAUSES = {
 def check_clauses(node: exp.Expression) -> None:
     """Refuses the clauses of a query or relation that are not there yet."""
     for key, (what, hint) in _CLAUSES.items():
-        found = node.args.get(key)
-        if not found or found is True:  # `distinct` of a set operation is a plain bool
+        clause = node.args.get(key)
+        if not clause or clause is True:  # `distinct` of a set operation is a plain bool
             continue
-        first = found[0] if isinstance(found, list) else found
+        first = clause[0] if isinstance(clause, list) else clause
         where = position_of(first) or position_of(node)
         raise UnsupportedError(f"{what} is not supported", hint=hint, position=where)
     _check_words(node)
@@ -215,8 +215,8 @@ def check_recursion(cte: exp.Expression) -> None:
 
 
 def _flag(node: exp.Expression, clause: str, word: str) -> bool:
-    found = node.args.get(clause)
-    return isinstance(found, exp.Expression) and bool(found.args.get(word))
+    clause_node = node.args.get(clause)
+    return isinstance(clause_node, exp.Expression) and bool(clause_node.args.get(word))
 
 
 _RELATIONS: dict[type[exp.Expression], tuple[str, str]] = {

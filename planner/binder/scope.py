@@ -70,23 +70,23 @@ class Scope:
     def resolve(self, name: str, relation: tuple[str, ...], node: exp.Expression) -> ColumnRef:
         """The column of that name; PlanError where there is none, or more than one."""
         named = self._by_name.get(name, ())
-        found = [
+        matches = [
             f
             for f in named
             if (f.relation[-len(relation) :] == relation if relation else not f.merged)
         ]
-        if len(found) == 1:
-            return found[0].column
-        if found:
+        if len(matches) == 1:
+            return matches[0].column
+        if matches:
             hint = "give each column its own name with AS"
             raise PlanError(f"column '{name}' is ambiguous", hint=hint, position=position_of(node))
         raise self._unknown(name, relation, node)
 
     def of_relation(self, relation: tuple[str, ...], node: exp.Expression) -> tuple[Field, ...]:
-        found = tuple(f for f in self.fields if f.relation[-len(relation) :] == relation)
-        if not found:
+        matches = tuple(f for f in self.fields if f.relation[-len(relation) :] == relation)
+        if not matches:
             raise self._unknown_relation(relation, node)
-        return found
+        return matches
 
     def has_relation(self, relation: tuple[str, ...]) -> bool:
         return any(f.relation[-len(relation) :] == relation for f in self.fields)

@@ -27,7 +27,7 @@ class AnchorMatcher:
             if not table:
                 continue
             for value, text in enumerate(values.texts):
-                if (found := table.get(text[first])) is not None:
-                    hits.add(value, found)
-                if len(text) > 1 and (found := table.get(text[second])) is not None:
-                    hits.add(value, found)
+                if (leaves := table.get(text[first])) is not None:
+                    hits.add(value, leaves)
+                if len(text) > 1 and (leaves := table.get(text[second])) is not None:
+                    hits.add(value, leaves)

@@ -18,6 +18,6 @@ class EqualityMatcher:
                 self._leaves_of.setdefault(value, []).append(number)
 
     def match(self, values: Values, hits: HitList) -> None:
-        for value, found in enumerate(map(self._leaves_of.get, values.texts)):
-            if found is not None:
-                hits.add(value, found)
+        for value, leaves in enumerate(map(self._leaves_of.get, values.texts)):
+            if leaves is not None:
+                hits.add(value, leaves)

@@ -102,12 +102,12 @@ class LiteralMatcher:
 
     def match(self, values: Values, hits: HitList) -> None:
         many = len(values) >= _MANY_VALUES and self._found_per_value <= _FEW_FOUND
-        found = (
+        matches = (
             self._scan_joined(self._joined, values)
             if self._joined and many
             else self._scan_each(values)
         )
-        which, literals = found
+        which, literals = matches
         weight = min(1.0, len(values) / _RECENT)
         self._found_per_value += weight * (len(which) / max(1, len(values)) - self._found_per_value)
         unsure = self._to_confirm[literals]
@@ -120,10 +120,10 @@ class LiteralMatcher:
     def _scan_each(self, values: Values) -> tuple[Ints, Ints]:
         """(value, literal) for literals in the right place. Only of anchored ones the place is
         noted."""
-        found: list[int] = []
+        matches: list[int] = []
         ends: list[int] = []
         counts: list[int] = []
-        note, note_end, anywhere = found.append, ends.append, self._anywhere
+        note, note_end, anywhere = matches.append, ends.append, self._anywhere
 
         def on_match(literal: int, _: int, end: int, flags: int, context: object) -> None:
             note(literal)
@@ -133,11 +133,11 @@ class LiteralMatcher:
         scan = self._single
         for data in values.encoded:
             scan(data, on_match)
-            counts.append(len(found))
+            counts.append(len(matches))
         self._counters.hyperscan_scans += len(values)
         totals = np.array([0, *counts], np.int64)
         which = np.arange(len(values)).repeat(totals[1:] - totals[:-1])
-        literals = np.array(found, np.int64)
+        literals = np.array(matches, np.int64)
         right = np.ones(len(literals), np.bool_)
         anchored = np.flatnonzero(literals >= anywhere)
         if len(anchored):
@@ -152,8 +152,8 @@ class LiteralMatcher:
         """Scans all values in one text.
 
         Drops repeated hits and such that reach over the end of a value."""
-        found: list[int] = []
-        append = found.append
+        matches: list[int] = []
+        append = matches.append
 
         def on_match(literal: int, _: int, end: int, flags: int, context: object) -> None:
             append(literal << 40 | end)
@@ -162,7 +162,7 @@ class LiteralMatcher:
         scan(data, on_match)
         self._counters.hyperscan_scans += 1
         self._counters.joined_scans += 1
-        pairs = np.array(found, np.int64)
+        pairs = np.array(matches, np.int64)
         literals, end = pairs >> 40, pairs & _LOW
         # The value in which the hit starts; a hit that crosses a line break ends in the next one.
         which = np.searchsorted(starts, end - self._lengths[literals], "right") - 1

@@ -37,8 +37,8 @@ class RegexMatcher:
         self._slow_patterns, self._counters = slow_patterns, counters
 
     def match(self, values: Values, hits: HitList) -> None:
-        found: list[int] = []
-        append = found.append
+        matches: list[int] = []
+        append = matches.append
 
         def on_match(pattern: int, start: int, end: int, flags: int, context: object) -> None:
             append(pattern)
@@ -50,12 +50,12 @@ class RegexMatcher:
                 self._counters.plain_checks += len(self._searched)
                 decision.decide(value, text, valid, self._searched)
             else:
-                found.clear()
+                matches.clear()
                 self._scan(values.encoded[value], on_match)
-                if found:
-                    self._counters.confirmed += len(found)
+                if matches:
+                    self._counters.confirmed += len(matches)
                     self._counters.refuted += decision.decide(
-                        value, text, valid, [self._searched[i] for i in found]
+                        value, text, valid, [self._searched[i] for i in matches]
                     )
             if self._direct:
                 self._counters.plain_checks += len(self._direct)
@@ -113,18 +113,18 @@ class _Decision:
         owners += [value] * len(texts)
         return True
 
-    def _note(self, value: int, leaf: int, found: bool) -> bool:
-        if found:
+    def _note(self, value: int, leaf: int, matches: bool) -> bool:
+        if matches:
             self._hits.add(value, (leaf,))
-        return found
+        return matches
 
     def finish(self) -> None:
         """Asks RE2 for what was left to it."""
         for leaf, (pattern, texts, owners) in self._linear.items():
-            found = pc.match_substring_regex(pa.array(texts, pa.string()), pattern).to_numpy(
+            mask = pc.match_substring_regex(pa.array(texts, pa.string()), pattern).to_numpy(
                 zero_copy_only=False
             )
-            matched = np.array(owners)[found]
+            matched = np.array(owners)[mask]
             self._counters.linear_checks += len(texts)
             self._hits.add_pairs(matched, np.full(len(matched), leaf))
 

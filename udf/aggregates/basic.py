@@ -77,10 +77,10 @@ class Sum(RetractableAggregate):
 
     @property
     def accumulators(self) -> tuple[tuple[str, DataType], ...]:
-        held = (
+        sum_type = (
             BIGINT if self.sum_type.is_integer else self.sum_type
         )  # results wrap around, sums do not
-        return (("sum", held), ("count", _BIGINT))
+        return (("sum", sum_type), ("count", _BIGINT))
 
     def _change(
         self,
@@ -167,10 +167,10 @@ class Sum(RetractableAggregate):
         if self.summed:
             sums = sums.astype(self.result_type.arrow.to_pandas_dtype())
         exact = sums.dtype.kind != "f"
-        found: Column = (
+        averages: Column = (
             quotient(sums.astype(np.int64), divisor) if exact else sums / divisor.astype(sums.dtype)
         )
-        return found
+        return averages
 
     def _decimal(self, total: Decimal, count: int) -> Decimal | None:
         return fit(EXACT.divide(total, Decimal(count)) if self.average else total, self.result_type)
@@ -211,22 +211,22 @@ def _avg(types: Sequence[DataType], retract: bool) -> Aggregate:
 
 
 def _sum_summed(types: Sequence[DataType], retract: bool) -> Aggregate:
-    found = _sum(types, retract)
-    assert isinstance(found, Sum)
-    return replace(found, from_zero=True, summed=True)
+    bound = _sum(types, retract)
+    assert isinstance(bound, Sum)
+    return replace(bound, from_zero=True, summed=True)
 
 
 def _avg_summed(types: Sequence[DataType], retract: bool) -> Aggregate:
-    found = _avg(types, retract)
-    assert isinstance(found, Sum)
-    held = found.result_type.plain if found.result_type.root is Root.FLOAT else found.sum_type
-    return replace(found, sum_type=held, summed=True)
+    bound = _avg(types, retract)
+    assert isinstance(bound, Sum)
+    sum_type = bound.result_type.plain if bound.result_type.root is Root.FLOAT else bound.sum_type
+    return replace(bound, sum_type=sum_type, summed=True)
 
 
 def _avg_divided(types: Sequence[DataType], retract: bool) -> Aggregate:
-    found = _avg_summed(types, retract)
-    assert isinstance(found, Sum)
-    return replace(found, from_zero=False)
+    bound = _avg_summed(types, retract)
+    assert isinstance(bound, Sum)
+    return replace(bound, from_zero=False)
 
 
 def _one_number(name: str, types: Sequence[DataType]) -> DataType:

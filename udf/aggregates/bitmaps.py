@@ -55,9 +55,9 @@ class Bitmaps(RetractableAggregate):
         keep = selected & valid(values, len(values))
         np.add.at(acc["count"], slots[keep], sign)
         for slot, value, _, count in shares(slots, values, keep):
-            held = counted(acc, "values", slot)
+            counts = counted(acc, "values", slot)
             for number in self._numbers(value):
-                held.add(number, sign * count)
+                counts.add(number, sign * count)
 
     def _numbers(self, value: object) -> Iterable[int]:
         return (value % _UNSIGNED,) if isinstance(value, int) else read_bitmap(str(value))
@@ -67,10 +67,10 @@ class Bitmaps(RetractableAggregate):
         merge_counts(acc, "values", slots, other, others)
 
     def result(self, acc: Accumulator, slots: Slots) -> pa.Array:
-        found = [self._result(acc, slot) for slot in slots.tolist()]
+        results = [self._result(acc, slot) for slot in slots.tolist()]
         if self.cardinality:
-            return pa.array([None if f is None else len(f) for f in found], pa.int64())
-        return pa.array([None if f is None else write_bitmap(f) for f in found], pa.string())
+            return pa.array([None if f is None else len(f) for f in results], pa.int64())
+        return pa.array([None if f is None else write_bitmap(f) for f in results], pa.string())
 
     def _result(self, acc: Accumulator, slot: int) -> list[int] | None:
         total = int(acc["count"][slot])

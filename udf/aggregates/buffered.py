@@ -59,7 +59,7 @@ class Buffered:
 
     def waits(self, acc: Accumulator, slots: Slots, stage: int) -> BoolArray:
         """True for each slot that has values in a stage, 0 or 1."""
-        return np.array([bool(held) for held in acc[_STAGES[stage]][slots]], np.bool_)
+        return np.array([bool(multiset) for multiset in acc[_STAGES[stage]][slots]], np.bool_)
 
     def hand_on(self, acc: Accumulator, slots: Slots, stage: int) -> None:
         """Takes the values at `slots` on from a stage."""
@@ -85,5 +85,5 @@ class Buffered:
     def result(self, acc: Accumulator, slots: Slots) -> pa.Array | Vector:
         return self.distinct.result(acc, slots)
 
-    def _listed(self, held: Iterable[Entry]) -> list[Any]:
-        return in_table_order([value for value, _ in held], hash_of(self.distinct.argument))
+    def _listed(self, pending: Iterable[Entry]) -> list[Any]:
+        return in_table_order([value for value, _ in pending], hash_of(self.distinct.argument))

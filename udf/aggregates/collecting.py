@@ -72,8 +72,8 @@ class Gather:
         """The slot's list, which is made when there is none."""
         if acc["values"][slot] is None:
             acc["values"][slot], acc["values?"][slot] = [], True
-        found: Values = acc["values"][slot]
-        return found
+        texts: Values = acc["values"][slot]
+        return texts
 
     def update(
         self, acc: Accumulator, slots: Slots, values: pa.Array | None, selected: BoolArray
@@ -118,12 +118,12 @@ class Gather:
         return Vector(values, merge_errors(failed)) if failed else values
 
     def _finished(self, acc: Accumulator, slot: int) -> object:
-        held = (
+        values = (
             ordered(acc, "values", slot).values()
             if self.retractable
             else list(acc["values"][slot] or ())
         )
-        return self.finish(held) if held or self.always else None
+        return self.finish(values) if values or self.always else None
 
 
 @dataclass(frozen=True)
@@ -181,8 +181,8 @@ class End:
             keep if self.last else keep[::-1]
         )  # of several writes to one slot the last one stays
         order = order if self.last else order[~acc["value?"][slots[order]].astype(np.bool_)]
-        held = to_numpy(values.take(pa.array(order)))
-        acc["value"][slots[order]] = held
+        values_in_order = to_numpy(values.take(pa.array(order)))
+        acc["value"][slots[order]] = values_in_order
         acc["value?"][slots[order]] = True
 
     def retract(
@@ -209,8 +209,8 @@ class RetractableEnd(Gather):
     last: bool = False
 
     def _finished(self, acc: Accumulator, slot: int) -> object:
-        held = ordered(acc, "values", slot)
-        return held.last() if self.last else held.first()
+        values = ordered(acc, "values", slot)
+        return values.last() if self.last else values.first()
 
 
 def _plain(types: Sequence[DataType]) -> DataType:
@@ -393,8 +393,8 @@ def _percentiles(values: Values, several: bool) -> object:
     if not counted or any(p is None or not 0 <= p <= 1 for p in asked):
         return None
     ends = np.cumsum([count for _, count in counted])
-    found = [_percentile_at(counted, ends, p) for p in asked]
-    return found if several else found[0]
+    percentiles = [_percentile_at(counted, ends, p) for p in asked]
+    return percentiles if several else percentiles[0]
 
 
 def _java_order(number: float) -> tuple[bool, float, bool]:

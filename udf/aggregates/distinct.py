@@ -92,9 +92,9 @@ class Distinct:
         return self.update(acc, *self._rows(pairs))
 
     def _rows(self, pairs: list[tuple[int, object]]) -> tuple[Slots, pa.Array, BoolArray]:
-        held = pa.array([value for _, value in pairs], stored_type(self.argument).arrow)
+        stored = pa.array([value for _, value in pairs], stored_type(self.argument).arrow)
         slots = np.array([slot for slot, _ in pairs], np.int64)
-        return slots, restored(held, self.argument), np.ones(len(pairs), np.bool_)
+        return slots, restored(stored, self.argument), np.ones(len(pairs), np.bool_)
 
     def result(self, acc: Accumulator, slots: Slots) -> pa.Array | Vector:
         return self.inner.result(acc, slots)

@@ -125,12 +125,12 @@ class RetractableExtreme:
         return restored(pa.array(best, stored_type(self.result_type).arrow), self.result_type)
 
     def _best(self, acc: Accumulator, slot: int) -> object:
-        held = counted(acc, "values", slot, self._ranked)
-        assert isinstance(held, SortedMultiset)
-        return held.best()
+        counts = counted(acc, "values", slot, self._ranked)
+        assert isinstance(counts, SortedMultiset)
+        return counts.best()
 
-    def _ranked(self, held: Iterable[Entry]) -> Counted:
-        return SortedMultiset(held, self.greatest)
+    def _ranked(self, ranked: Iterable[Entry]) -> Counted:
+        return SortedMultiset(ranked, self.greatest)
 
 
 def _extreme(name: str, *, greatest: bool) -> Factory:

@@ -93,9 +93,9 @@ class Spread(RetractableAggregate):
             spread = np.where(
                 spread < 0, 0.0, spread
             )  # an error of rounding where values were taken back
-            found = spread / np.where(counts < least, 1, counts - self.sample)
-            found = np.sqrt(found) if self.root else found
-        column = pa.array(np.asarray(found, np.float64), mask=np.asarray(counts < least))
+            variance = spread / np.where(counts < least, 1, counts - self.sample)
+            variance = np.sqrt(variance) if self.root else variance
+        column = pa.array(np.asarray(variance, np.float64), mask=np.asarray(counts < least))
         return convert(column, DOUBLE, self.result_type).values
 
 

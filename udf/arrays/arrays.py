@@ -27,8 +27,8 @@ def bools(values: pa.Array) -> BoolArray:
     buffer = values.buffers()[1] if pa.types.is_boolean(values.type) else None
     if buffer is None:
         return np.asarray(values.fill_null(False).to_numpy(zero_copy_only=False), dtype=np.bool_)
-    found = _bits(buffer, values)
-    return found & valid(values, len(values)) if values.null_count else found
+    bits = _bits(buffer, values)
+    return bits & valid(values, len(values)) if values.null_count else bits
 
 
 def _bits(buffer: pa.Buffer, values: pa.Array) -> BoolArray:
@@ -74,10 +74,10 @@ def in_two_ways(
     if first.all():
         return one(values)
     mask = pa.array(first)
-    found = pa.concat_arrays([one(values.filter(mask)), other(values.filter(pc.invert(mask)))])
+    results = pa.concat_arrays([one(values.filter(mask)), other(values.filter(pc.invert(mask)))])
     places = np.empty(len(values), np.int64)
     places[np.argsort(~first, kind="stable")] = np.arange(len(values))
-    return found.take(pa.array(places))
+    return results.take(pa.array(places))
 
 
 def is_constant(*values: Values) -> bool:
@@ -136,14 +136,14 @@ def row_errors(
 
     A row whose function raises RowError is NULL and has that error."""
     failures: dict[int, str] = {}
-    found: list[object] = []
+    results: list[object] = []
     for _, *row in zip(range(num_rows), *map(rows_of, values), strict=False):
         try:
-            found.append(None if None in row else function(*row))
+            results.append(None if None in row else function(*row))
         except RowError as error:
-            failures[len(found)] = str(error)
-            found.append(None)
-    return pa.array(found, result), errors_of(failures, num_rows)
+            failures[len(results)] = str(error)
+            results.append(None)
+    return pa.array(results, result), errors_of(failures, num_rows)
 
 
 def errors_of(failures: dict[int, str], num_rows: int) -> Errors | None:

@@ -69,10 +69,10 @@ def _hits(
     Returns a mask of equal ones, the row of each element, and its index in the row."""
     lists = lists_of(value, ctx.num_rows)
     lengths = lists.lengths
-    held = lists.values.take(pa.array(elements_in(lists)))
+    elements = lists.values.take(pa.array(elements_in(lists)))
     rows = np.repeat(np.arange(ctx.num_rows), lengths)
     index = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    return equal_values(held, spread(needle, lengths).cast(held.type)), rows, index
+    return equal_values(elements, spread(needle, lengths).cast(elements.type)), rows, index
 
 
 @function(
@@ -90,9 +90,9 @@ def array_contains(ctx: KernelContext, value: Values, needle: Values) -> Values:
     TRUE
     """
     hits, rows, _ = _hits(ctx, value, needle)
-    found = np.zeros(ctx.num_rows, np.bool_)
-    found[rows[hits]] = True
-    return pa.array(found, mask=~valid(value, ctx.num_rows))
+    contains = np.zeros(ctx.num_rows, np.bool_)
+    contains[rows[hits]] = True
+    return pa.array(contains, mask=~valid(value, ctx.num_rows))
 
 
 @function(
@@ -111,10 +111,10 @@ def array_position(ctx: KernelContext, value: Values, needle: Values) -> Values:
     2
     """
     hits, rows, index = _hits(ctx, value, needle)
-    found = np.zeros(ctx.num_rows, np.int32)
-    found[rows[hits][::-1]] = index[hits][::-1] + 1  # the first one is written last
+    positions = np.zeros(ctx.num_rows, np.int32)
+    positions[rows[hits][::-1]] = index[hits][::-1] + 1  # the first one is written last
     present = valid(value, ctx.num_rows) & valid(needle, ctx.num_rows)
-    return pa.array(found, mask=~present)
+    return pa.array(positions, mask=~present)
 
 
 @function(
@@ -247,5 +247,5 @@ def element(ctx: KernelContext, value: Values) -> Vector:
     lists = lists_of(value, ctx.num_rows)
     one = lists.lengths == 1
     places = np.where(one, lists.starts, 0)
-    found = lists.values.take(pa.array(places, mask=~one)).cast(ctx.result_type.arrow)
-    return Vector(found, Errors.where(lists.lengths > 1, "ELEMENT of an array that has several"))
+    elements = lists.values.take(pa.array(places, mask=~one)).cast(ctx.result_type.arrow)
+    return Vector(elements, Errors.where(lists.lengths > 1, "ELEMENT of an array that has several"))

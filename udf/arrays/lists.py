@@ -118,8 +118,8 @@ def elements_of(num_rows: int, kind: pa.DataType, *arrays: Values) -> Elements:
 
 def firsts(rows: Indices, codes: Indices) -> Indices:
     """Returns the indices of the first occurrence of each code in each row, in order."""
-    _, found = np.unique(rows * (int(codes.max(initial=0)) + 2) + codes + 1, return_index=True)
-    return np.sort(found)
+    _, indices = np.unique(rows * (int(codes.max(initial=0)) + 2) + codes + 1, return_index=True)
+    return np.sort(indices)
 
 
 def lists_from(

@@ -186,14 +186,14 @@ def map_union(ctx: KernelContext, *maps: Values) -> Vector:
     {'a': 3, 'b': 2}
     """
     n, kind = ctx.num_rows, ctx.result_type
-    held: list[Lists] = [lists_of(m, n) for m in reversed(maps)]
-    keys = [pc.struct_field(x.values, 0).cast(kind.children[0].arrow) for x in held]
-    values = [pc.struct_field(x.values, 1).cast(kind.children[1].arrow) for x in held]
-    present = np.logical_and.reduce([x.present for x in held])
-    held = [replace(x, ends=np.where(present, x.ends, x.starts)) for x in held]
+    lists: list[Lists] = [lists_of(m, n) for m in reversed(maps)]
+    keys = [pc.struct_field(x.values, 0).cast(kind.children[0].arrow) for x in lists]
+    values = [pc.struct_field(x.values, 1).cast(kind.children[1].arrow) for x in lists]
+    present = np.logical_and.reduce([x.present for x in lists])
+    lists = [replace(x, ends=np.where(present, x.ends, x.starts)) for x in lists]
     bases = np.cumsum([0, *(len(k) for k in keys)])
-    places = np.concatenate([elements_in(x) + base for x, base in zip(held, bases, strict=False)])
-    rows = np.concatenate([np.repeat(np.arange(n), x.lengths) for x in held])
+    places = np.concatenate([elements_in(x) + base for x, base in zip(lists, bases, strict=False)])
+    rows = np.concatenate([np.repeat(np.arange(n), x.lengths) for x in lists])
     order = np.argsort(rows, kind="stable")
     pairs = _Pairs(rows[order], places[order], places[order])
     return _maps(

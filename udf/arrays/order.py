@@ -112,14 +112,16 @@ def _extreme(ctx: KernelContext, value: Values, *, greatest: bool) -> Values:
         if greatest
         else np.where(rank[places] == NULL_CODE, NULL_CODE, int(rank.max(initial=0)) - rank[places])
     )
-    found = np.full(ctx.num_rows, -1, np.int64)
-    held = np.flatnonzero(lengths)
-    if len(held):
-        starts = (np.cumsum(lengths) - lengths)[held]
+    best_places = np.full(ctx.num_rows, -1, np.int64)
+    not_empty = np.flatnonzero(lengths)
+    if len(not_empty):
+        starts = (np.cumsum(lengths) - lengths)[not_empty]
         best = np.maximum.reduceat(key, starts)
-        hits = np.flatnonzero((key == np.repeat(best, lengths[held])) & (key != NULL_CODE))
-        found[np.repeat(held, lengths[held])[hits]] = places[hits]
-    return lists.values.take(pa.array(found, mask=found < 0)).cast(ctx.result_type.arrow)
+        hits = np.flatnonzero((key == np.repeat(best, lengths[not_empty])) & (key != NULL_CODE))
+        best_places[np.repeat(not_empty, lengths[not_empty])[hits]] = places[hits]
+    return lists.values.take(pa.array(best_places, mask=best_places < 0)).cast(
+        ctx.result_type.arrow
+    )
 
 
 @function("ARRAY_MAX", signature=Custom(one_array, _extreme_result, "an array"))

@@ -46,8 +46,8 @@ def array_distinct(ctx: KernelContext, value: Values) -> Values:
     >>> ARRAY_DISTINCT(ARRAY[1, 2, 1])
     [1, 2]
     """
-    held = elements_of(ctx.num_rows, ctx.result_type.arrow, value)
-    return held.kept(firsts(held.rows, held.codes), ctx.result_type.arrow)
+    elements = elements_of(ctx.num_rows, ctx.result_type.arrow, value)
+    return elements.kept(firsts(elements.rows, elements.codes), ctx.result_type.arrow)
 
 
 @function(
@@ -60,8 +60,8 @@ def array_union(ctx: KernelContext, left: Values, right: Values) -> Values:
     >>> ARRAY_UNION(ARRAY[1, 2, 1], ARRAY[3, 2])
     [1, 2, 3]
     """
-    held = elements_of(ctx.num_rows, ctx.result_type.arrow, left, right)
-    return held.kept(firsts(held.rows, held.codes), ctx.result_type.arrow)
+    elements = elements_of(ctx.num_rows, ctx.result_type.arrow, left, right)
+    return elements.kept(firsts(elements.rows, elements.codes), ctx.result_type.arrow)
 
 
 @function(
@@ -96,12 +96,14 @@ def array_except(ctx: KernelContext, left: Values, right: Values) -> Values:
 
 def _compared(ctx: KernelContext, left: Values, right: Values, *, common: bool) -> Values:
     """The elements of the first array that are in the second, or that are not."""
-    held = elements_of(ctx.num_rows, ctx.result_type.arrow, left, right)
-    codes = held.codes
-    keys = held.rows * (int(codes.max(initial=0)) + 2) + codes + 1
-    mine = np.flatnonzero(held.which == 0)
-    wanted = mine[np.isin(keys[mine], keys[held.which == 1], invert=not common)]
-    return held.kept(wanted[firsts(held.rows[wanted], codes[wanted])], ctx.result_type.arrow)
+    elements = elements_of(ctx.num_rows, ctx.result_type.arrow, left, right)
+    codes = elements.codes
+    keys = elements.rows * (int(codes.max(initial=0)) + 2) + codes + 1
+    mine = np.flatnonzero(elements.which == 0)
+    wanted = mine[np.isin(keys[mine], keys[elements.which == 1], invert=not common)]
+    return elements.kept(
+        wanted[firsts(elements.rows[wanted], codes[wanted])], ctx.result_type.arrow
+    )
 
 
 @function(
@@ -116,5 +118,5 @@ def array_concat(ctx: KernelContext, *values: Values) -> Values:
     [1, 2, 3]
     """
 
-    held = elements_of(ctx.num_rows, ctx.result_type.arrow, *values)
-    return held.kept(np.arange(len(held.rows)), ctx.result_type.arrow)
+    elements = elements_of(ctx.num_rows, ctx.result_type.arrow, *values)
+    return elements.kept(np.arange(len(elements.rows)), ctx.result_type.arrow)

@@ -30,8 +30,8 @@ def as_array(types: Types, literals: Literals) -> DataType:
 def grown(types: Types, literals: Literals) -> DataType:
     """The array's type with room for the element, which may be NULL."""
     element = types[0].children[0]
-    held = array(element.with_nullable(element.nullable or types[1].nullable))
-    return held.with_nullable(nullable(types))
+    widened = array(element.with_nullable(element.nullable or types[1].nullable))
+    return widened.with_nullable(nullable(types))
 
 
 ONE_ARRAY = Custom(one_array, as_array, "an array")

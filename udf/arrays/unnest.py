@@ -23,18 +23,18 @@ def unnested_columns(kind: DataType, *, ordinality: bool) -> tuple[Column, ...] 
             (element,) = kind.children
             if element.root is Root.ROW:
                 pairs = zip(element.names, element.children, strict=True)
-                found = tuple(
+                columns = tuple(
                     Column(n, t.with_nullable(t.nullable or element.nullable)) for n, t in pairs
                 )
             else:
-                found = (Column("EXPR$0", element),)
+                columns = (Column("EXPR$0", element),)
         case Root.MAP:
-            found = tuple(
+            columns = tuple(
                 Column(n, t) for n, t in zip(("KEY", "VALUE"), kind.children, strict=True)
             )
         case _:
             return None
-    return (*found, Column("ORDINALITY", INT.with_nullable(False))) if ordinality else found
+    return (*columns, Column("ORDINALITY", INT.with_nullable(False))) if ordinality else columns
 
 
 def _bind(*, ordinality: bool) -> BindTable:

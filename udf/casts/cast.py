@@ -88,9 +88,9 @@ def try_cast(ctx: KernelContext, value: Values) -> Vector:
     >>> TRY_CAST('abc' AS INT)
     NULL
     """
-    found = cast(ctx, value)
+    result = cast(ctx, value)
     return Vector(
-        found.values if found.errors is None else null_where(found.errors.mask, found.values)
+        result.values if result.errors is None else null_where(result.errors.mask, result.values)
     )
 
 

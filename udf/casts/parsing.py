@@ -33,13 +33,13 @@ _CYCLE, _CYCLE_DAYS = 400, 146_097
 
 def parse_integer(text: str, bits: int) -> int | None:
     """An integer with an optional fraction, which is cut off."""
-    found = _INTEGER.fullmatch(text.strip(BLANK))
-    if found is None:
+    match = _INTEGER.fullmatch(text.strip(BLANK))
+    if match is None:
         return None
-    digits = (found[2] or "").lstrip("0")
+    digits = (match[2] or "").lstrip("0")
     if len(digits) > 19:
         return None
-    value = int(found[1] + (digits or "0"))
+    value = int(match[1] + (digits or "0"))
     return value if -(1 << bits - 1) <= value < 1 << bits - 1 else None
 
 
@@ -90,10 +90,10 @@ def days_of(year: int, month: int, day: int) -> int | None:
 
 def parse_date(text: str) -> int | None:
     """Days since 1970-01-01; month and day may be missing, a time of day is ignored."""
-    found = _DATE.fullmatch(text.strip(BLANK).split(" ", 1)[0])
-    if found is None:
+    match = _DATE.fullmatch(text.strip(BLANK).split(" ", 1)[0])
+    if match is None:
         return None
-    year, month, day = int(found[1]), int(found[2] or 1), int(found[3] or 1)
+    year, month, day = int(match[1]), int(match[2] or 1), int(match[3] or 1)
     if year:
         return days_of(year, month, day)
     later = days_of(
@@ -104,10 +104,10 @@ def parse_date(text: str) -> int | None:
 
 def parse_time(text: str) -> int | None:
     """Nanoseconds since midnight."""
-    found = _TIME.fullmatch(text.strip(BLANK))
-    if found is None:
+    match = _TIME.fullmatch(text.strip(BLANK))
+    if match is None:
         return None
-    return time_of_day(int(found[1]), int(found[2] or 0), int(found[3] or 0), found[4])
+    return time_of_day(int(match[1]), int(match[2] or 0), int(match[3] or 0), match[4])
 
 
 def time_of_day(hour: int, minute: int, second: int, fraction: str | None = None) -> int | None:
@@ -122,13 +122,13 @@ def time_of_day(hour: int, minute: int, second: int, fraction: str | None = None
 def parse_timestamp(text: str) -> int | None:
     """Nanoseconds since 1970-01-01 00:00:00 of `yyyy-MM-dd[ HH:mm:ss[.fraction]]`. A day up to 31
     that the month lacks is its last one."""
-    found = _TIMESTAMP.fullmatch(text)
-    if found is None:
+    match = _TIMESTAMP.fullmatch(text)
+    if match is None:
         return None
-    days = lenient_days(int(found[1]), int(found[2]), int(found[3]))
-    if found[4] == "24" and days is not None and not any(int(found[i] or 0) for i in (5, 6, 7)):
+    days = lenient_days(int(match[1]), int(match[2]), int(match[3]))
+    if match[4] == "24" and days is not None and not any(int(match[i] or 0) for i in (5, 6, 7)):
         return (days + 1) * DAY_NS
-    time = time_of_day(int(found[4] or 0), int(found[5] or 0), int(found[6] or 0), found[7])
+    time = time_of_day(int(match[4] or 0), int(match[5] or 0), int(match[6] or 0), match[7])
     return None if days is None or time is None else days * DAY_NS + time
 
 

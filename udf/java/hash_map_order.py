@@ -38,10 +38,10 @@ def _float_hash(value: object) -> int:
 def _decimal_hash(value: object) -> int:
     sign, digits, exponent = Decimal(str(value)).as_tuple()
     assert isinstance(exponent, int)
-    found, unscaled = 0, int("".join(map(str, digits)))
+    code, unscaled = 0, int("".join(map(str, digits)))
     for word in range((unscaled.bit_length() + 31) // 32 - 1, -1, -1):
-        found = found * 31 + (unscaled >> 32 * word & 0xFFFFFFFF)
-    return 31 * (-found if sign else found) - exponent & 0xFFFFFFFF
+        code = code * 31 + (unscaled >> 32 * word & 0xFFFFFFFF)
+    return 31 * (-code if sign else code) - exponent & 0xFFFFFFFF
 
 
 def _date_hash(value: object) -> int:

@@ -27,19 +27,19 @@ def in_table_order(
         size *= 2
 
     def slot(pair: tuple[K, V]) -> int:
-        found = 0 if pair[0] is None else hash_of(pair[0])
-        return (found ^ found >> 16) & (size - 1)
+        code = 0 if pair[0] is None else hash_of(pair[0])
+        return (code ^ code >> 16) & (size - 1)
 
     return sorted(pairs, key=slot)
 
 
 def java_text_hash(text: object) -> int:
     """`String.hashCode`."""
-    found = 0
+    code = 0
     units = str(text).encode("utf-16-le", "surrogatepass")
     for i in range(0, len(units), 2):
-        found = (found * 31 + units[i] + (units[i + 1] << 8)) & _BITS
-    return found
+        code = (code * 31 + units[i] + (units[i + 1] << 8)) & _BITS
+    return code
 
 
 @lru_cache(maxsize=4096)
@@ -47,19 +47,19 @@ def flink_text_hash(text: str) -> int:
     """The hash of a STRING in Flink: Murmur 3 over its UTF-8 bytes, four at a time and the rest one
     by one."""
     data = text.encode("utf-8", "surrogatepass")
-    found, whole = 42, len(data) & ~3
+    code, whole = 42, len(data) & ~3
     for i in range(0, whole, 4):
-        found = _mixed(found, int.from_bytes(data[i : i + 4], "little"))
+        code = _mixed(code, int.from_bytes(data[i : i + 4], "little"))
     for byte in data[whole:]:
-        found = _mixed(found, byte if byte < 128 else byte - 256)
-    found ^= len(data)
-    found = (found ^ found >> 16) * 0x85EBCA6B & _BITS
-    found = (found ^ found >> 13) * 0xC2B2AE35 & _BITS
-    return found ^ found >> 16
+        code = _mixed(code, byte if byte < 128 else byte - 256)
+    code ^= len(data)
+    code = (code ^ code >> 16) * 0x85EBCA6B & _BITS
+    code = (code ^ code >> 13) * 0xC2B2AE35 & _BITS
+    return code ^ code >> 16
 
 
-def _mixed(found: int, word: int) -> int:
+def _mixed(code: int, word: int) -> int:
     word = word * 0xCC9E2D51 & _BITS
     word = (word << 15 | word >> 17) * 0x1B873593 & _BITS
-    found ^= word
-    return ((found << 13 | found >> 19) & _BITS) * 5 + 0xE6546B64 & _BITS
+    code ^= word
+    return ((code << 13 | code >> 19) & _BITS) * 5 + 0xE6546B64 & _BITS

@@ -41,8 +41,8 @@ def in_table_order(values: Sequence[Any], hashed: Hash) -> list[Any]:
         size *= 2
 
     def bucket(value: Any) -> int:
-        found = hashed(value)
-        return (found ^ found >> 16) & (size - 1)
+        code = hashed(value)
+        return (code ^ code >> 16) & (size - 1)
 
     return sorted(values, key=bucket)
 
@@ -52,14 +52,14 @@ def murmur(data: bytes) -> int:
     one by one, as signed."""
     whole = len(data) - len(data) % 4
     words = [int.from_bytes(data[i : i + 4], "little") for i in range(0, whole, 4)]
-    found = _SEED
+    code = _SEED
     for word in (*words, *((b - 256 if b > 127 else b) & _MASK for b in data[whole:])):
-        found ^= _turned(word * 0xCC9E2D51, 15) * 0x1B873593 & _MASK
-        found = _turned(found, 13) * 5 + 0xE6546B64 & _MASK
-    found ^= len(data)
-    found = (found ^ found >> 16) * 0x85EBCA6B & _MASK
-    found = (found ^ found >> 13) * 0xC2B2AE35 & _MASK
-    return found ^ found >> 16
+        code ^= _turned(word * 0xCC9E2D51, 15) * 0x1B873593 & _MASK
+        code = _turned(code, 13) * 5 + 0xE6546B64 & _MASK
+    code ^= len(data)
+    code = (code ^ code >> 16) * 0x85EBCA6B & _MASK
+    code = (code ^ code >> 13) * 0xC2B2AE35 & _MASK
+    return code ^ code >> 16
 
 
 def _turned(word: int, by: int) -> int:

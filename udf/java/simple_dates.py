@@ -44,9 +44,9 @@ _FIRST, _LAST = -62_135_596_800, 253_402_300_799
 def java_zone(name: str) -> tzinfo:
     """The zone that a name, an abbreviation or an offset such as GMT-08:00 means; UTC for anything
     else."""
-    found = re.fullmatch(r"GMT([+-])([0-9]{1,2})(?::?([0-9]{2}))?", name)
-    if found is not None:
-        return _fixed(found[1], found[2], found[3])
+    match = re.fullmatch(r"GMT([+-])([0-9]{1,2})(?::?([0-9]{2}))?", name)
+    if match is not None:
+        return _fixed(match[1], match[2], match[3])
     if name in _SHORT:
         return ZoneInfo(_SHORT[name])
     try:
@@ -235,10 +235,10 @@ def read_simple(text: str, pattern: str, zone: tzinfo) -> int | None:
     """Milliseconds since 1970 of a text by the pattern, read in the zone unless the text names one;
     None where it does not fit. BadPattern."""
     compiled, tokens = _reading(pattern)
-    found = compiled.match(text)
-    if found is None:
+    match = compiled.match(text)
+    if match is None:
         return None
-    fields = {t.letter: found[i + 1].strip() for i, t in enumerate(tokens)}
+    fields = {t.letter: match[i + 1].strip() for i, t in enumerate(tokens)}
     wall = _wall(fields, {t.letter: t.count for t in tokens})
     if wall is None:
         return None

@@ -72,8 +72,8 @@ def plain_column(values: pa.Array, t: DataType) -> pa.Array | None:
 
 def list_column(values: pa.Array, elements: pa.Array) -> pa.Array:
     """Lists as JSON arrays; `elements` is the JSON of `values.values`, NULL where an element is."""
-    held = pa.ListArray.from_arrays(values.offsets, elements.fill_null("null"))
-    written = joined("[", pc.binary_join(held, ","), "]")
+    lists = pa.ListArray.from_arrays(values.offsets, elements.fill_null("null"))
+    written = joined("[", pc.binary_join(lists, ","), "]")
     present = valid(values, len(values))
     return (
         written
@@ -125,11 +125,11 @@ def map_column(values: pa.Array, items: pa.Array) -> pa.Array | None:
     members = joined(
         quoted_column(encoded.dictionary).take(encoded.indices), ":", items.fill_null("null")
     )
-    held = pa.ListArray.from_arrays(
+    lists = pa.ListArray.from_arrays(
         pa.array(offsets - first), members.take(pa.array(order + first))
     )
     present: BoolArray = valid(values, len(values))
-    written = joined("{", pc.binary_join(held, ","), "}")
+    written = joined("{", pc.binary_join(lists, ","), "}")
     return (
         written
         if present.all()

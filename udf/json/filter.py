@@ -43,11 +43,11 @@ def _tokens(text: str) -> list[tuple[str, str]]:
     tokens, at = [], 0
     text = text.rstrip()
     while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None or found.lastgroup is None:
+        match = _TOKEN.match(text, at)
+        if match is None or match.lastgroup is None:
             raise ValueError(f"'{text[at:]}' is not known in a condition")
-        tokens.append((found.lastgroup, found[found.lastgroup]))
-        at = found.end()
+        tokens.append((match.lastgroup, match[match.lastgroup]))
+        at = match.end()
     return tokens
 
 
@@ -135,10 +135,10 @@ def _pattern(text: str) -> regex.Pattern[str]:
 
 def _listed(text: str) -> list[object]:
     try:
-        found = read_json(text.replace("'", '"'))
+        parsed = read_json(text.replace("'", '"'))
     except NotJson as error:
         raise ValueError(str(error)) from None
-    return list(found) if isinstance(found, list) else []
+    return list(parsed) if isinstance(parsed, list) else []
 
 
 def _comparable(left: object, right: object) -> bool:

@@ -96,8 +96,8 @@ class Found:
 
 
 def _all_found(documents: Sequence[str], path: str) -> Iterator[Found]:
-    for part, held, lax in pieces(documents, path):
-        for document, value in zip(part, held, strict=True):
+    for part, values, lax in pieces(documents, path):
+        for document, value in zip(part, values, strict=True):
             yield Found(document, path, lax, value)
 
 
@@ -122,10 +122,12 @@ _TOGETHER = 256
 def located(ctx: KernelContext, document: Values, path: Values) -> Iterator[Found | None]:
     """Yields the value at the path for each row, None where an argument is NULL."""
     if isinstance(path, pa.Scalar) and path.is_valid and isinstance(document, pa.Array):
-        found = _all_found(document.drop_null().to_pylist(), path.as_py())
+        located_values = _all_found(document.drop_null().to_pylist(), path.as_py())
         if not document.null_count:
-            return found
-        return (next(found) if present else None for present in document.is_valid().to_pylist())
+            return located_values
+        return (
+            next(located_values) if present else None for present in document.is_valid().to_pylist()
+        )
     pairs = zip(range(ctx.num_rows), rows_of(document), rows_of(path), strict=False)
     return (None if d is None or p is None else Found(str(d), str(p)) for _, d, p in pairs)
 

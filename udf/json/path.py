@@ -75,13 +75,13 @@ class Path:
         last = self.steps[-1] if self.steps else None
         call = last if isinstance(last, Function) else None
         steps = self.steps if call is None else self.steps[:-1]
-        found = list(_walk(document, steps, definite=True))
-        held: Json = found
+        matches = list(_walk(document, steps, definite=True))
+        values: Json = matches
         if Path(steps, self.lax).definite:
-            if not found:
+            if not matches:
                 raise NotFound("no results for the path")
-            held = found[0]
-        return held if call is None else _FUNCTIONS[call.name](held)
+            values = matches[0]
+        return values if call is None else _FUNCTIONS[call.name](values)
 
 
 _MODE = regex.compile(r"\s*(strict|lax)\s+(.+)", regex.IGNORECASE | regex.DOTALL)
@@ -90,9 +90,9 @@ _MODE = regex.compile(r"\s*(strict|lax)\s+(.+)", regex.IGNORECASE | regex.DOTALL
 @lru_cache(maxsize=1024)
 def parse_path(text: str) -> Path:
     """BadPath for what is no path."""
-    found = _MODE.fullmatch(text)
-    spec = (found[2] if found else text).strip()
-    lax = found is not None and found[1].lower() == "lax"
+    match = _MODE.fullmatch(text)
+    spec = (match[2] if match else text).strip()
+    lax = match is not None and match[1].lower() == "lax"
     if not spec:
         raise BadPath("a path is empty")
     return Path(tuple(_Parser(spec if spec[0] in "$@" else f"$.{spec}").steps()), lax)
@@ -139,30 +139,30 @@ class _Parser:
         return Wildcard() if name == "*" else Names((name,))
 
     def _bracket(self) -> Step:
-        found = _BRACKET.match(self.text, self.at)
-        if found is None:
+        match = _BRACKET.match(self.text, self.at)
+        if match is None:
             return self._filter()
-        self.at = found.end()
-        if found["names"]:
-            return Names(tuple(_unquoted(m[0]) for m in _QUOTED.finditer(found["names"])))
-        if found["indices"]:
-            return Indices(tuple(int(i) for i in found["indices"].split(",")))
-        if found["slice"]:
-            start, _, end = found["slice"].partition(":")
+        self.at = match.end()
+        if match["names"]:
+            return Names(tuple(_unquoted(m[0]) for m in _QUOTED.finditer(match["names"])))
+        if match["indices"]:
+            return Indices(tuple(int(i) for i in match["indices"].split(",")))
+        if match["slice"]:
+            start, _, end = match["slice"].partition(":")
             return Slice(int(start) if start.strip() else None, int(end) if end.strip() else None)
         return Wildcard()
 
     def _filter(self) -> Step:
-        found = _FILTER.match(self.text, self.at)
-        if found is None:
+        match = _FILTER.match(self.text, self.at)
+        if match is None:
             raise BadPath(
                 f"'[' is not closed, or what is in it is not known, in the path {self.text}"
             )
         try:
-            predicate = parse_predicate(found[1], self._value_of)
+            predicate = parse_predicate(match[1], self._value_of)
         except ValueError as error:
             raise BadPath(str(error)) from None
-        self.at = found.end()
+        self.at = match.end()
         return Filter(predicate)
 
     @staticmethod

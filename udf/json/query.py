@@ -59,8 +59,8 @@ def json_query_kernel(
     words = [word_of(c) for c in clauses[1:]] or ["WITHOUT", "NULL", "NULL"]
     as_array = ctx.result_type.root is Root.ARRAY
 
-    def ask(found: Found | None) -> object:
-        return None if found is None else _query(found, words[0], words[1], words[2], as_array)
+    def ask(located: Found | None) -> object:
+        return None if located is None else _query(located, words[0], words[1], words[2], as_array)
 
     return all_rows(ask, ctx, located(ctx, document, path))
 
@@ -68,9 +68,9 @@ def json_query_kernel(
 _EMPTIES: dict[str, Json] = {"NULL": None, "EMPTY ARRAY": [], "EMPTY OBJECT": {}}
 
 
-def _query(found: Found, wrapper: str, on_empty: str, on_error: str, as_array: bool) -> object:
+def _query(located: Found, wrapper: str, on_empty: str, on_error: str, as_array: bool) -> object:
     try:
-        return _shaped(_structure_at(found, wrapper), as_array)
+        return _shaped(_structure_at(located, wrapper), as_array)
     except Empty:
         if on_empty == "ERROR":
             raise RowError("JSON_QUERY: there is nothing at the path") from None
@@ -81,8 +81,8 @@ def _query(found: Found, wrapper: str, on_empty: str, on_error: str, as_array: b
         return _shaped(_EMPTIES[on_error], as_array and on_error != "EMPTY OBJECT")
 
 
-def _structure_at(found: Found, wrapper: str) -> Json:
-    value, lax = found.value()
+def _structure_at(located: Found, wrapper: str) -> Json:
+    value, lax = located.value()
     if (
         value is not None
         and wrapper != "WITHOUT"

@@ -61,14 +61,14 @@ def found_at(documents: Sequence[str], path: Path) -> list[object]:
     names, decode = _way(path)
     if decode is None:
         return [DOUBTFUL] * len(documents)
-    held = _decoded(documents, decode)
+    decoded = _decoded(documents, decode)
     for _ in names:
         try:
-            held = [v.m for v in held]  # type: ignore[attr-defined]
+            decoded = [v.m for v in decoded]  # type: ignore[attr-defined]
         except AttributeError:
-            held = [_next(v) for v in held]
+            decoded = [_next(v) for v in decoded]
     rest = Path(path.steps[len(names) :], path.lax)
-    return held if not rest.steps else [_found(rest, v) for v in held]
+    return decoded if not rest.steps else [_found(rest, v) for v in decoded]
 
 
 def _next(value: object) -> object:

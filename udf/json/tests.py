@@ -36,11 +36,11 @@ def json_exists_kernel(
     """
     word = word_of(clauses[0]) if clauses else "FALSE"
 
-    def ask(found: Found | None) -> bool | None:
-        if found is None:
+    def ask(located: Found | None) -> bool | None:
+        if located is None:
             return None
         try:
-            return found.value()[0] is not None
+            return located.value()[0] is not None
         except Failed as failure:
             if word == "ERROR":
                 raise RowError(f"JSON_EXISTS: {failure}") from None
@@ -53,11 +53,11 @@ def is_json(document: str, kind: str) -> bool:
     """IS JSON for one value; `kind` is VALUE, SCALAR, ARRAY or OBJECT."""
     try:
         fast = read_fast(document)
-        found = read_json(document) if fast is DOUBTFUL else fast
+        value = read_json(document) if fast is DOUBTFUL else fast
     except NotJson:
         return False
     shape = (
-        "ARRAY" if isinstance(found, list) else "OBJECT" if isinstance(found, dict) else "SCALAR"
+        "ARRAY" if isinstance(value, list) else "OBJECT" if isinstance(value, dict) else "SCALAR"
     )
     return kind in ("VALUE", shape)
 
@@ -73,5 +73,5 @@ def is_json_kernel(ctx: KernelContext, document: Values, kind: Values) -> Vector
     word = word_of(kind)
     if isinstance(document, pa.Scalar):
         document = pa.repeat(document, ctx.num_rows)
-    found = distinct(lambda d: is_json(d, word), ctx, document)
-    return Vector(pc.fill_null(found.values, False), found.errors)
+    tests = distinct(lambda d: is_json(d, word), ctx, document)
+    return Vector(pc.fill_null(tests.values, False), tests.errors)

@@ -32,10 +32,10 @@ _DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse)
 
 
 def _strict(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise NotJson("a key occurs twice")
-    return found
+    return members
 
 
 _STRICT = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse, object_pairs_hook=_strict)
@@ -46,14 +46,14 @@ def read_json(text: str, *, unique: bool = False) -> Json:
     twice."""
     decoder = _STRICT if unique else _DECODER
     stripped = text.lstrip(" \t\r\n")
-    found: Json
+    value: Json
     try:
-        found, end = decoder.raw_decode(stripped)
+        value, end = decoder.raw_decode(stripped)
     except (ValueError, InvalidOperation, RecursionError) as error:
         raise NotJson(f"not JSON: {error}") from None
-    if isinstance(found, int | Decimal) and stripped[end : end + 1].strip(" \t\r\n"):
+    if isinstance(value, int | Decimal) and stripped[end : end + 1].strip(" \t\r\n"):
         raise NotJson(f"not JSON: {stripped[: end + 1]} is no number")
-    return found
+    return value
 
 
 def number_text(value: int | Decimal) -> str:

@@ -29,8 +29,8 @@ from udf.signatures import Custom
 from udf.vector import Vector
 
 
-def _scalar_at(found: Found) -> Json:
-    value, lax = found.value()
+def _scalar_at(located: Found) -> Json:
+    value, lax = located.value()
     if value is None or isinstance(value, list | dict):
         if lax:
             raise Empty
@@ -118,12 +118,12 @@ def _plain_values(
     """Computes JSON_VALUE without clauses: what is no scalar is NULL."""
     mapped: list[object] = []
     failures: dict[int, str] = {}
-    for part, held, lax in pieces(document.drop_null().to_pylist(), path):
-        quick = _quick(held, ctx.result_type)
+    for part, results, lax in pieces(document.drop_null().to_pylist(), path):
+        quick = _quick(results, ctx.result_type)
         if quick is not None:
             mapped += quick
             continue
-        for given, value in zip(part, held, strict=True):
+        for given, value in zip(part, results, strict=True):
             try:
                 mapped.append(_value(Found(given, path, lax, value), convert, _NULL, _NULL))
             except RowError as error:
@@ -143,34 +143,37 @@ def _plain_values(
 _NULL = ("NULL", None)
 
 
-def _quick(held: list[object], kind: DataType) -> list[object] | None:
+def _scalar_text(value: object) -> str | None:
+    return as_text(value) if isinstance(value, bool | int | Decimal) else None
+
+
+def _quick(values: list[object], kind: DataType) -> list[object] | None:
     """Values of which none needs a second look: texts and numbers as texts, integers as INT; NULL
     for what is no scalar."""
-    types = set(map(type, held))
+    types = set(map(type, values))
     if kind.is_string:
         if types == {str}:
-            return held
-        if DOUBTFUL in held:
+            return values
+        if DOUBTFUL in values:
             return None
-        return [v if type(v) is str else as_text(v) if type(v) in _SCALARS else None for v in held]  # type: ignore[arg-type]
+        return [v if type(v) is str else _scalar_text(v) for v in values]
     if kind.root is Root.INT and types <= _INT_OR_NONE:
-        fits = all(type(v) is not int or -(2**31) <= v < 2**31 for v in held)
-        return [v if type(v) is int else None for v in held] if fits else None
+        fits = all(type(v) is not int or -(2**31) <= v < 2**31 for v in values)
+        return [v if type(v) is int else None for v in values] if fits else None
     return None
 
 
-_SCALARS = (bool, int, Decimal)
 _INT_OR_NONE = {int, list, dict, type(None), type(NOTHING)}
 
 
 def _value(
-    found: Found,
+    located: Found,
     convert: Callable[[Json], object],
     empty: tuple[str, object],
     error: tuple[str, object],
 ) -> object:
     try:
-        value = _scalar_at(found)
+        value = _scalar_at(located)
     except Empty:
         if empty[0] == "ERROR":
             raise RowError("JSON_VALUE: there is nothing at the path") from None

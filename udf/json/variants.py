@@ -75,10 +75,10 @@ def _rewritten(value: object) -> str:
 
 def _parse(document: str, duplicates: bool = False) -> str:
     try:
-        found = read_fast(document)
-        if found is DOUBTFUL or not (duplicates or has_unique_keys(document, found)):
-            found = read_json(document, unique=not duplicates)
-        return write_variant(cast(Json, found))
+        value = read_fast(document)
+        if value is DOUBTFUL or not (duplicates or has_unique_keys(document, value)):
+            value = read_json(document, unique=not duplicates)
+        return write_variant(cast(Json, value))
     except NotJson as error:
         raise RowError(str(error)) from None
 

@@ -74,9 +74,9 @@ def json_column(values: pa.Array, t: DataType) -> pa.Array:
             return _rows(values, t)
         case Root.TIMESTAMP | Root.TIMESTAMP_LTZ:
             return pa.array(_times(values, t), _STRING)
-    found = plain_column(values, t)
-    if found is not None:
-        return found
+    column = plain_column(values, t)
+    if column is not None:
+        return column
     write = _writer(t)
     if t.root is Root.DOUBLE:
         mask = plain_doubles(values) & ~np.signbit(
@@ -115,8 +115,8 @@ def _times(values: pa.Array, t: DataType) -> list[str | None]:
     """ISO 8601 with seconds, and fractions where there are some; instants in UTC."""
     zone = "Z" if t.root is Root.TIMESTAMP_LTZ else ""
     plain = values.cast(pa.timestamp(values.type.unit)) if zone else values
-    found = plain.cast(_STRING).to_pylist()
-    return [None if v is None else f'"{_without_zeros(v.replace(" ", "T"))}{zone}"' for v in found]
+    texts = plain.cast(_STRING).to_pylist()
+    return [None if v is None else f'"{_without_zeros(v.replace(" ", "T"))}{zone}"' for v in texts]
 
 
 def _without_zeros(written: str) -> str:
@@ -125,9 +125,9 @@ def _without_zeros(written: str) -> str:
 
 def _maps(values: pa.Array, t: DataType) -> pa.Array:
     items = json_column(values.items, t.children[1])
-    found = map_column(values, items)
-    if found is not None:
-        return found
+    maps = map_column(values, items)
+    if maps is not None:
+        return maps
     keys, texts = values.keys.to_pylist(), [v or "null" for v in items.to_pylist()]
     spans = zip(
         values.is_valid().to_pylist(),
@@ -344,12 +344,12 @@ class _NotEscaped(Exception):
     """The text has a sequence that JSON does not know."""
 
 
-def _unescaped(found: regex.Match[str]) -> str:
-    if found[1] is not None:
-        return chr(int(found[1], 16))
-    if found[2] not in _NAMED:
+def _unescaped(match: regex.Match[str]) -> str:
+    if match[1] is not None:
+        return chr(int(match[1], 16))
+    if match[2] not in _NAMED:
         raise _NotEscaped
-    return _NAMED[found[2]]
+    return _NAMED[match[2]]
 
 
 def _unquoted(value: str) -> str:

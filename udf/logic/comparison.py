@@ -119,8 +119,8 @@ def _equals_none(value: object, t: DataType) -> bool:
 def _plain_rows(values: Values) -> Iterable[object]:
     if isinstance(values, pa.Scalar):
         return repeat(as_plain(pa.repeat(values, 1))[0].as_py())
-    found: Iterable[object] = as_plain(values).to_pylist()
-    return found
+    rows: Iterable[object] = as_plain(values).to_pylist()
+    return rows
 
 
 def _form(value: object, t: DataType) -> object:
@@ -261,8 +261,8 @@ def is_in(args: Sequence[Vector], ctx: KernelContext) -> Vector:
     if ctx.arg_types[0].root not in NESTED and all(
         isinstance(i.values, pa.Scalar) and i.errors is None for i in items
     ):
-        found = _in_constants(value.array(ctx.num_rows), [i.values for i in items])
-        return Vector(found, value.errors)
+        fast = _in_constants(value.array(ctx.num_rows), [i.values for i in items])
+        return Vector(fast, value.errors)
     tests = [
         Vector(_equal(ctx, value.values, i.values), merge_errors([value.errors, i.errors]))
         for i in items
@@ -277,21 +277,21 @@ _lists: dict[tuple[int, ...], tuple[Sequence[pa.Scalar], pa.Array, bool]] = {}
 
 def _in_constants(value: pa.Array, items: Sequence[pa.Scalar]) -> pa.Array:
     key = tuple(map(id, items))
-    held = _lists.get(key)
-    if held is None:
+    cached = _lists.get(key)
+    if cached is None:
         if len(_lists) > 10_000:
             _lists.clear()
         known = [i for i in items if i.is_valid]
-        held = (items, pa.array(known, value.type), len(known) < len(items))
-        _lists[key] = held
-    _, members, has_null = held
+        cached = (items, pa.array(known, value.type), len(known) < len(items))
+        _lists[key] = cached
+    _, members, has_null = cached
     if 0 < len(members) <= _FEW and not pa.types.is_floating(value.type):
-        found = reduce(pc.or_, [pc.equal(value, m) for m in members])
+        equal_to_any = reduce(pc.or_, [pc.equal(value, m) for m in members])
     else:
-        found = pc.is_in(value, value_set=members)
+        equal_to_any = pc.is_in(value, value_set=members)
         if value.null_count:
-            found = pc.if_else(value.is_valid(), found, _UNKNOWN)
-    return pc.if_else(found, found, _UNKNOWN) if has_null else found
+            equal_to_any = pc.if_else(value.is_valid(), equal_to_any, _UNKNOWN)
+    return pc.if_else(equal_to_any, equal_to_any, _UNKNOWN) if has_null else equal_to_any
 
 
 # Up to so many comparisons take less time than a hash table.

@@ -116,10 +116,10 @@ def _if_types(types: Types) -> tuple[DataType, ...] | None:
     """Types of IF: as CASE, but only plain values; of two times the first decides."""
     if len(types) != 3 or any(t.root in _NOT_IN_IF for t in types[1:]):
         return None
-    found = _case_types(types)
-    if found is not None and (types[1].is_timestamp or types[1].root is Root.TIME):
-        return found[0], *[types[1].with_nullable(t.nullable) for t in types[1:]]
-    return found
+    types_of_case = _case_types(types)
+    if types_of_case is not None and (types[1].is_timestamp or types[1].root is Root.TIME):
+        return types_of_case[0], *[types[1].with_nullable(t.nullable) for t in types[1:]]
+    return types_of_case
 
 
 def _if_result(types: Types, literals: Literals) -> DataType:
@@ -222,12 +222,12 @@ def _extreme(kernel: Callable[..., Values], values: Sequence[Values]) -> Values:
     return kernel(*values, skip_nulls=False)
 
 
-def _zeros(found: Values, values: Sequence[Values], preferred: float) -> Values:
+def _zeros(extremes: Values, values: Sequence[Values], preferred: float) -> Values:
     """Replaces zeros of both signs by the preferred one: here, as in Flink, 0.0 is greater than
     -0.0."""
-    zero = pc.equal(found, pa.scalar(0, found.type))
+    zero = pc.equal(extremes, pa.scalar(0, extremes.type))
     if not pc.any(zero).as_py():
-        return found
+        return extremes
     like = [
         pc.equal(
             pc.divide(pa.scalar(1, v.type), v),
@@ -236,7 +236,7 @@ def _zeros(found: Values, values: Sequence[Values], preferred: float) -> Values:
         for v in values
     ]
     there = pc.and_kleene(zero, reduce(pc.or_kleene, like))
-    return pc.if_else(there, pa.scalar(preferred, found.type), found)
+    return pc.if_else(there, pa.scalar(preferred, extremes.type), extremes)
 
 
 def _typed_alike(types: Types) -> tuple[DataType, ...] | None:
@@ -254,12 +254,12 @@ def greatest(ctx: KernelContext, *values: Values) -> Values:
     >>> GREATEST(1, 3, 2)
     3
     """
-    found = _extreme(pc.max_element_wise, values)
-    if not pa.types.is_floating(found.type):
-        return found
+    extremes = _extreme(pc.max_element_wise, values)
+    if not pa.types.is_floating(extremes.type):
+        return extremes
     nan = reduce(pc.or_kleene, map(pc.is_nan, values))
-    found = pc.if_else(nan, pa.scalar(float("nan"), found.type), found)
-    return _zeros(found, values, 0.0)
+    extremes = pc.if_else(nan, pa.scalar(float("nan"), extremes.type), extremes)
+    return _zeros(extremes, values, 0.0)
 
 
 @function("LEAST", signature=_EXTREME)
@@ -269,5 +269,5 @@ def least(ctx: KernelContext, *values: Values) -> Values:
     >>> LEAST(2, 1, 3)
     1
     """
-    found = _extreme(pc.min_element_wise, values)
-    return _zeros(found, values, -0.0) if pa.types.is_floating(found.type) else found
+    extremes = _extreme(pc.min_element_wise, values)
+    return _zeros(extremes, values, -0.0) if pa.types.is_floating(extremes.type) else extremes

@@ -131,11 +131,11 @@ def divide(ctx: KernelContext, left: Values, right: Values) -> Values | Vector:
 
 def _decimal_quotients(ctx: KernelContext, left: Values, right: Values) -> pa.Array:
     both = [pa.repeat(v, ctx.num_rows) if isinstance(v, pa.Scalar) else v for v in (left, right)]
-    found = quotients(both[0], both[1], ctx.result_type)
+    fast = quotients(both[0], both[1], ctx.result_type)
     return (
         decimal_rows(ctx.num_rows, EXACT.divide, ctx.result_type, left, right)
-        if found is None
-        else found
+        if fast is None
+        else fast
     )
 
 
@@ -274,8 +274,8 @@ def log10(ctx: KernelContext, value: Values) -> Values:
 def _logarithms(values: pa.Array) -> pa.Array:
     """Computes logarithms to base 10 as Java does to the last digit, unlike Arrow."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.log10(values.fill_null(1.0).to_numpy(zero_copy_only=False))
-    return column_of(found, valid(values, len(values)), pa.float64())
+        logarithms = np.log10(values.fill_null(1.0).to_numpy(zero_copy_only=False))
+    return column_of(logarithms, valid(values, len(values)), pa.float64())
 
 
 @function("EXP", signature=takes(double, result=DOUBLE))

@@ -148,8 +148,8 @@ def _wide(
     sign = np.where(negative, -1, 1)
     tops = pa.array(whole * sign).cast(pa.decimal128(19, 0))
     shifted = pc.multiply(tops, pa.scalar(Decimal(10**digits), pa.decimal128(digits + 1, 0)))
-    found = pc.add(shifted, pa.array(behind * sign).cast(pa.decimal128(19, 0)))
+    total = pc.add(shifted, pa.array(behind * sign).cast(pa.decimal128(19, 0)))
     bits = None if present.all() else pa.array(present).buffers()[1]
     return pa.Array.from_buffers(
-        target.arrow, len(found), [bits, found.buffers()[1]], offset=found.offset
+        target.arrow, len(total), [bits, total.buffers()[1]], offset=total.offset
     )

@@ -53,8 +53,8 @@ def rescale(values: pa.Array, target: DataType) -> pa.Array:
             return values.cast(target.arrow)
         except pa.ArrowInvalid:  # some value does not fit: that row is NULL
             pass
-    elif (found := shortened(values, target.scale, ROUND_HALF_UP, target)) is not None:
-        return found
+    elif (fast := shortened(values, target.scale, ROUND_HALF_UP, target)) is not None:
+        return fast
     return decimal_rows(len(values), lambda v: Decimal(v), target, values)
 
 
@@ -84,9 +84,9 @@ def cut_decimals(
     hold."""
     if isinstance(value, pa.Array) and isinstance(places, pa.Scalar) and places.is_valid:
         scale = value.type.scale
-        found = shortened(value, min(places.as_py(), scale), rounding, ctx.result_type)
-        if found is not None:
-            return found
+        fast = shortened(value, min(places.as_py(), scale), rounding, ctx.result_type)
+        if fast is not None:
+            return fast
     return decimal_rows(ctx.num_rows, exact, ctx.result_type, value, places)
 
 

@@ -204,11 +204,11 @@ def sign(ctx: KernelContext, value: Values) -> Values:
         return decimal_rows(
             ctx.num_rows, lambda v: Decimal((v > 0) - (v < 0)), ctx.result_type, value
         )
-    found = pc.sign(value).cast(ctx.result_type.arrow)
+    signs = pc.sign(value).cast(ctx.result_type.arrow)
     if not pa.types.is_floating(value.type):
-        return found
+        return signs
     return pc.if_else(
-        pc.equal(value, pa.scalar(0, value.type)), value, found
+        pc.equal(value, pa.scalar(0, value.type)), value, signs
     )  # -0.0 stays what it is, as in Java
 
 

@@ -120,11 +120,11 @@ def _whole(
     if (
         ctx.result_type.root is Root.DECIMAL
     ):  # Arrow's kernels overflow silently where the result has a digit more
-        found = (
+        fast = (
             shortened(value, 0, rounding, ctx.result_type) if isinstance(value, pa.Array) else None
         )
         exact: Callable[[Decimal], Decimal] = lambda v: v.to_integral_value(rounding, context=EXACT)  # noqa: E731
-        return decimal_rows(ctx.num_rows, exact, ctx.result_type, value) if found is None else found
+        return decimal_rows(ctx.num_rows, exact, ctx.result_type, value) if fast is None else fast
     return kernel(value)
 
 

@@ -86,11 +86,11 @@ _PIECE = 1 << 16
 
 def _pairs(data: Bytes, first: int, second: int) -> npt.NDArray[np.intp]:
     """Returns the positions where one byte precedes the other."""
-    found = [np.zeros(0, np.intp)]
+    positions = [np.zeros(0, np.intp)]
     for start in range(0, len(data) - 1, _PIECE):
         piece = data[start : start + _PIECE + 1]
-        found.append(np.flatnonzero((piece[:-1] == first) & (piece[1:] == second)) + start)
-    return np.concatenate(found)
+        positions.append(np.flatnonzero((piece[:-1] == first) & (piece[1:] == second)) + start)
+    return np.concatenate(positions)
 
 
 # From so many rows on this is faster than Arrow's search.

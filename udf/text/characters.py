@@ -110,11 +110,11 @@ def overlay(ctx: KernelContext, value: Values, replacement: Values, *place: Valu
     >>> OVERLAY('xxxxxtest' PLACING 'yy' FROM 6)
     'xxxxxyyst'
     """
-    found = _constant_overlay(value, replacement, *place)
+    fast = _constant_overlay(value, replacement, *place)
     return (
         row_by_row(ctx.num_rows, _overlay, _STRING, value, replacement, *place)
-        if found is None
-        else found
+        if fast is None
+        else fast
     )
 
 
@@ -152,9 +152,9 @@ def translate(ctx: KernelContext, value: Values, search: Values, replacement: Va
     >>> TRANSLATE('abcab', 'ab', 'x')
     'xcx'
     """
-    found = _translated_bytes(value, search, replacement)
-    if found is not None:
-        return found
+    fast = _translated_bytes(value, search, replacement)
+    if fast is not None:
+        return fast
     empty = pa.scalar("")
     return map_text(
         ctx.num_rows,
@@ -207,8 +207,8 @@ _PLAIN = Custom(
 
 
 def _all(values: Values, test: object, ctx: KernelContext) -> Values:
-    found = per_distinct(test, pa.bool_(), values)  # type: ignore[arg-type]
-    return pc.fill_null(found, False)
+    tests = per_distinct(test, pa.bool_(), values)  # type: ignore[arg-type]
+    return pc.fill_null(tests, False)
 
 
 @function("IS_ALPHA", signature=_PLAIN)

@@ -128,8 +128,8 @@ def unhex(ctx: KernelContext, value: Values) -> Values:
     >>> DECODE(UNHEX('6869'), 'UTF-8')
     'hi'
     """
-    found = _unhexed(value) if isinstance(value, pa.Array) else None
-    return per_distinct(_unhex, _BINARY, value) if found is None else found
+    fast = _unhexed(value) if isinstance(value, pa.Array) else None
+    return per_distinct(_unhex, _BINARY, value) if fast is None else fast
 
 
 @function("TO_BASE64", signature=takes(text_or_binary, result=STRING))
@@ -172,11 +172,11 @@ def from_base64(ctx: KernelContext, value: Values) -> Vector:
     >>> FROM_BASE64('aGVsbG8=')
     'hello'
     """
-    found = _from_plain_base64(value) if isinstance(value, pa.Array) else None
+    fast = _from_plain_base64(value) if isinstance(value, pa.Array) else None
     return (
         Vector(*row_errors(ctx.num_rows, _from_base64, _STRING, value))
-        if found is None
-        else Vector(found)
+        if fast is None
+        else Vector(fast)
     )
 
 

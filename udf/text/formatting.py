@@ -34,10 +34,10 @@ def _parts(pattern: str) -> tuple[str | tuple[str, ...], ...]:
     """Plain texts and (index, flags, width, precision, conversion)."""
     parts: list[str | tuple[str, ...]] = []
     at = 0
-    for found in _SPECIFIER.finditer(pattern):
-        parts.append(pattern[at : found.start()])
-        parts.append(tuple(g or "" for g in found.groups()))
-        at = found.end()
+    for match in _SPECIFIER.finditer(pattern):
+        parts.append(pattern[at : match.start()])
+        parts.append(tuple(g or "" for g in match.groups()))
+        at = match.end()
     parts.append(pattern[at:])
     if any(isinstance(p, str) and "%" in p for p in parts):
         raise _Illegal(pattern)
@@ -233,9 +233,9 @@ def _internal(value: Values, kind: DataType, num_rows: int) -> Sequence[object]:
     """Values as Flink has them inside: dates as days, times of day as milliseconds."""
     column = pa.repeat(value, num_rows) if isinstance(value, pa.Scalar) else value
     if kind.root in (Root.DATE, Root.TIME):
-        held = column.cast(pa.int32()) if column.type.bit_width == 32 else column.cast(pa.int64())
-        found: Sequence[object] = held.to_pylist()
-        return found
+        units = column.cast(pa.int32()) if column.type.bit_width == 32 else column.cast(pa.int64())
+        numbers: Sequence[object] = units.to_pylist()
+        return numbers
     if kind.is_numeric or kind.is_string or kind.root is Root.BOOLEAN or kind.root is Root.NULL:
         return list(column.to_pylist())
     texts: list[str | None] = to_text(column, kind, "UTC").to_pylist()

@@ -113,9 +113,9 @@ def _container(text: str) -> Callable[[pa.Array], pa.Array]:
 
 def _where(values: pa.Array, rows: npt.NDArray[np.intp]) -> pa.Array:
     """TRUE in these rows, NULL where the values are."""
-    found = np.zeros(len(values), np.bool_)
-    found[rows] = True
-    return column_of(np.packbits(found, bitorder="little"), valid(values, len(values)), pa.bool_())
+    mask = np.zeros(len(values), np.bool_)
+    mask[rows] = True
+    return column_of(np.packbits(mask, bitorder="little"), valid(values, len(values)), pa.bool_())
 
 
 _TRUE = pa.scalar(True)

@@ -105,14 +105,14 @@ _GROUP = regex.compile(
 
 def _names_of_groups(pattern: str) -> dict[int, str]:
     """The names of the groups that have one, by their numbers."""
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     number = 0
     for part in _GROUP.finditer(pattern):
         if part[0].startswith("(") and part[2] is None:
             number += 1
             if part[1] is not None:
-                found[number] = part[1]
-    return found
+                names[number] = part[1]
+    return names
 
 
 class _Grok:
@@ -129,16 +129,16 @@ class _Grok:
         if depth > _DEEPEST:
             raise SqlError("a GROK pattern is nested too deep")
 
-        def replace(found: regex.Match[str]) -> str:
-            known = PATTERNS.get(found[1])
+        def replace(match: regex.Match[str]) -> str:
+            known = PATTERNS.get(match[1])
             if known is None:
                 raise SqlError(
-                    f"unknown GROK pattern '{found[1]}'",
+                    f"unknown GROK pattern '{match[1]}'",
                     hint="known are " + ", ".join(sorted(PATTERNS)),
                 )
-            if found[2] is None:
+            if match[2] is None:
                 return f"(?:{self._expanded(known, depth + 1)})"
-            self.names.append(found[2])
+            self.names.append(match[2])
             group = f"grok{len(self.names)}"
             return f"(?<{group}>{self._expanded(known, depth + 1)})"
 
@@ -146,14 +146,14 @@ class _Grok:
 
     def read(self, value: str) -> list[tuple[str, str]] | None:
         exact = self.compiled.exact
-        found = searched(self.compiled, value, lambda limit: exact.search(value, timeout=limit))
-        if found is None:
+        match = searched(self.compiled, value, lambda limit: exact.search(value, timeout=limit))
+        if match is None:
             return None
         pairs: dict[str, str] = {}
         for number, group in self.groups.items():
             name = self.names[int(group[4:]) - 1] if _OURS.fullmatch(group) else group
-            if found[number] is not None:
-                pairs.setdefault(name, found[number])
+            if match[number] is not None:
+                pairs.setdefault(name, match[number])
         return list(pairs.items())
 
 
@@ -202,7 +202,7 @@ def key_values(value: str, between: str = " ", inside: str = "=") -> list[tuple[
     """KEYVALUE for one value."""
     if not between or not inside:
         raise RowError("a delimiter of KEYVALUE is empty")
-    found: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     at = 0
     while at < len(value):
         if value.startswith(between, at):
@@ -210,8 +210,8 @@ def key_values(value: str, between: str = " ", inside: str = "=") -> list[tuple[
             continue
         at, key, text_ = _pair(value, at, between, inside)
         if key and text_ is not None:
-            found[key] = text_
-    return list(found.items())
+            pairs[key] = text_
+    return list(pairs.items())
 
 
 def _pair(value: str, at: int, between: str, inside: str) -> tuple[int, str, str | None]:

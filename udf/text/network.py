@@ -52,11 +52,11 @@ def cidr_contains(address: str, network: str) -> bool | None:
     known = parse_network(network)
     if known is None:
         return None
-    found = parse_address(address)
-    if found is None:
+    parsed = parse_address(address)
+    if parsed is None:
         return False
-    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
-    return (mapped if mapped is not None and known.version == 4 else found) in known
+    mapped = parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None
+    return (mapped if mapped is not None and known.version == 4 else parsed) in known
 
 
 def _cidr_result(types: Types, literals: Literals) -> DataType:
@@ -119,8 +119,8 @@ def inet_ntoa(ctx: KernelContext, value: Values) -> Values:
 
 
 def _strict_int(address: str) -> int | None:
-    found = parse_address(address)
-    return int(found) if isinstance(found, IPv4Address) else None
+    parsed = parse_address(address)
+    return int(parsed) if isinstance(parsed, IPv4Address) else None
 
 
 @function("IP_TO_INT", signature=takes(text, result=always_nullable(BIGINT)))
@@ -146,8 +146,8 @@ def int_to_ip(ctx: KernelContext, value: Values) -> Values:
 
 
 def _version(address: str) -> int | None:
-    found = parse_address(address)
-    return None if found is None else found.version
+    parsed = parse_address(address)
+    return None if parsed is None else parsed.version
 
 
 @function("IP_VERSION", signature=takes(text, result=always_nullable(INT)))
@@ -161,8 +161,8 @@ def ip_version(ctx: KernelContext, value: Values) -> Values:
 
 
 def _is_private(address: str) -> bool:
-    found = parse_address(address)
-    return found is not None and any(found in n for n in _PRIVATE[found.version])
+    parsed = parse_address(address)
+    return parsed is not None and any(parsed in n for n in _PRIVATE[parsed.version])
 
 
 _PRIVATE: dict[int, tuple[IPv4Network | IPv6Network, ...]] = {
@@ -191,15 +191,15 @@ def is_loopback_ip(ctx: KernelContext, value: Values) -> Values:
     TRUE
     """
     return per_distinct(
-        lambda v: (found := parse_address(v)) is not None and found.is_loopback, pa.bool_(), value
+        lambda v: (parsed := parse_address(v)) is not None and parsed.is_loopback, pa.bool_(), value
     )
 
 
 def _network_of(address: str, prefix: int) -> str | None:
-    found = parse_address(address)
-    if found is None or not 0 <= prefix <= found.max_prefixlen:
+    parsed = parse_address(address)
+    if parsed is None or not 0 <= prefix <= parsed.max_prefixlen:
         return None
-    return str(ip_network((found, prefix), strict=False))
+    return str(ip_network((parsed, prefix), strict=False))
 
 
 @function("IP_NETWORK", signature=takes(text, int_, result=always_nullable(STRING)))

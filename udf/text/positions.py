@@ -46,10 +46,10 @@ def _constant_position(value: pa.Array, search: Values, start: Values) -> Values
     before = max(start.as_py(), 1) - 1
     needle = search.as_py().encode()
     if not before and len(needle) > 1 and len(value) >= MANY:
-        found = np.zeros(len(value), np.int32)
+        positions = np.zeros(len(value), np.int32)
         rows, at = hits(value, needle)
-        found[rows] = at + 1
-        return column_of(found, valid(value, len(value)), pa.int32())
+        positions[rows] = at + 1
+        return column_of(positions, valid(value, len(value)), pa.int32())
     places = pc.find_substring(
         pc.utf8_slice_codeunits(value, before) if before else value, search.as_py()
     )
@@ -68,13 +68,13 @@ def position(ctx: KernelContext, search: Values, value: Values, *start: Values) 
     >>> POSITION('l' IN 'hello')
     3
     """
-    found = (
+    fast = (
         None
         if is_constant(value)
         else _constant_position(value, search, start[0] if start else pa.scalar(1))
     )
-    if found is not None:
-        return found
+    if fast is not None:
+        return fast
     swapped: Callable[..., int] = lambda v, s, *at: _position(s, v, *at)  # noqa: E731
     return map_text(ctx.num_rows, swapped, pa.int32(), value, search, *start)
 
@@ -97,11 +97,11 @@ def _nth_position(value: str, search: str, start: int, nth: int = 1) -> int:
         return int(start != 0)
     place = start - 1 if start > 0 else max(len(value) + start + 1, 0)
     for _ in range(nth):
-        found = value.find(search, place) if start > 0 else value.rfind(search, 0, place)
-        if found < 0:
+        index = value.find(search, place) if start > 0 else value.rfind(search, 0, place)
+        if index < 0:
             return 0
-        place = found + 1 if start > 0 else found + len(search) - 1
-    return found + 1
+        place = index + 1 if start > 0 else index + len(search) - 1
+    return index + 1
 
 
 @function("INSTR", signature=takes(text, text, int_, int_, optional=2, result=INT))

@@ -98,10 +98,10 @@ def _known(pattern: str) -> JavaRegex | UnsupportedError | None:
 def known(pattern: str) -> JavaRegex | None:
     """The translated pattern; None where Java refuses it. RowError for what Java has and this
     version has not."""
-    found = _known(pattern)
-    if isinstance(found, UnsupportedError):
-        raise RowError(found.message)
-    return found
+    translated = _known(pattern)
+    if isinstance(translated, UnsupportedError):
+        raise RowError(translated.message)
+    return translated
 
 
 def searched(pattern: JavaRegex, text: str, search: Callable[[float | None], T]) -> T:

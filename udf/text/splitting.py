@@ -61,15 +61,15 @@ def _java_split(value: str, delimiter: str, most: int = 0) -> list[str]:
         raise RowError(f"'{delimiter}' is not a regular expression")
     parts: list[str] = []
     start = 0
-    for found in searched(
+    for matches in searched(
         compiled, value, lambda limit: list(compiled.exact.finditer(value, timeout=limit))
     ):
-        if found.end() == 0 or (most and len(parts) == most - 1):
+        if matches.end() == 0 or (most and len(parts) == most - 1):
             continue
-        if found.start() == len(value) and found.end() == found.start() and not most:
+        if matches.start() == len(value) and matches.end() == matches.start() and not most:
             continue
-        parts.append(value[start : found.start()])
-        start = found.end()
+        parts.append(value[start : matches.start()])
+        start = matches.end()
     if not parts:
         return [value]
     parts.append(value[start:])
@@ -81,14 +81,14 @@ def _java_split(value: str, delimiter: str, most: int = 0) -> list[str]:
 def _to_map(value: str, between: str = ",", inside: str = "=") -> list[tuple[str, str | None]]:
     if not value:
         return []
-    found: dict[str, str | None] = {}
+    entries: dict[str, str | None] = {}
     pairs = _java_split(value, between)
     for pair in pairs:
         key, *rest = _java_split(pair, inside, 2)
-        found[key] = rest[0] if rest else None
+        entries[key] = rest[0] if rest else None
     # Flink makes the table for so many pairs: it is not the usual one.
     slots = len(pairs) + 1 if len(pairs) < 3 else -(-len(pairs) * 4 // 3)
-    return in_table_order(list(found.items()), java_text_hash, slots)
+    return in_table_order(list(entries.items()), java_text_hash, slots)
 
 
 def _map_types(types: Types) -> tuple[DataType, ...] | None:
@@ -161,10 +161,8 @@ def split_index(ctx: KernelContext, value: Values, separator: Values, index: Val
     ):
         at, byte = index.as_py(), _single_byte(separator.as_py())
         if byte is not None and at >= 0:
-            found = part_at(value, byte, at)
+            fast = part_at(value, byte, at)
             return (
-                found
-                if at
-                else pc.if_else(pc.equal(value, ""), pa.scalar(None, pa.string()), found)
+                fast if at else pc.if_else(pc.equal(value, ""), pa.scalar(None, pa.string()), fast)
             )
     return map_text(ctx.num_rows, _split_index, pa.string(), value, separator, index)

@@ -26,13 +26,13 @@ _AUTHORITY = re.compile(r"(?:([^@]*)@)?(\[[^\]]*\]|[^:@\[\]]*)(?::([0-9]*))?")
 def url_parts(url: str) -> dict[str, str | None] | None:
     """The parts of an address by the names that PARSE_URL has for them; None for what is no
     address."""
-    found = _URL.fullmatch(url.strip("".join(map(chr, range(33)))))
-    if found is None or found[1].lower() not in _PROTOCOLS:
+    match = _URL.fullmatch(url.strip("".join(map(chr, range(33)))))
+    if match is None or match[1].lower() not in _PROTOCOLS:
         return None
-    protocol, rest = found[1].lower(), found[2]
+    protocol, rest = match[1].lower(), match[2]
     parts: dict[str, str | None] = {
         "PROTOCOL": protocol,
-        "REF": found[3],
+        "REF": match[3],
         "HOST": "",
         "AUTHORITY": None,
     }
@@ -51,10 +51,10 @@ def _split_authority(authority: str, parts: dict[str, str | None]) -> bool:
     if authority.count("@") > 1:
         parts.update(HOST="", AUTHORITY=authority)
         return True
-    found = _AUTHORITY.fullmatch(authority)
-    if found is None:
+    match = _AUTHORITY.fullmatch(authority)
+    if match is None:
         return False
-    parts.update(USERINFO=found[1], HOST=found[2], AUTHORITY=authority)
+    parts.update(USERINFO=match[1], HOST=match[2], AUTHORITY=authority)
     return True
 
 

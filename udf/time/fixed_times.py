@@ -89,8 +89,8 @@ def _time_of_day(second: Int64s, shape: Shape) -> dict[str, Int64s]:
     small = second.astype(np.int32)
     minutes = small // 60
     hours = minutes // 60
-    found = {"s": small - minutes * 60, "m": minutes - hours * 60, "H": hours}
-    return {k: v for k, v in found.items() if k in wanted}
+    fields = {"s": small - minutes * 60, "m": minutes - hours * 60, "H": hours}
+    return {k: v for k, v in fields.items() if k in wanted}
 
 
 def _date(days: Int64s) -> dict[str, Int64s]:

@@ -77,11 +77,11 @@ def integers(values: Values, num_rows: int) -> Int64s:
     buffer = values.buffers()[1] if pa.types.is_signed_integer(values.type) else None
     if buffer is None:
         return np.asarray(values.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
-    held = np.frombuffer(buffer, values.type.to_pandas_dtype())[
+    view = np.frombuffer(buffer, values.type.to_pandas_dtype())[
         values.offset : values.offset + len(values)
     ]
     return np.asarray(
-        held if not values.null_count else np.where(valid(values, len(values)), held, 0), np.int64
+        view if not values.null_count else np.where(valid(values, len(values)), view, 0), np.int64
     )
 
 

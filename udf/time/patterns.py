@@ -80,10 +80,10 @@ def _quoted_end(pattern: str, start: int) -> tuple[int, str]:
     """The end of the quoted text that begins there, and the text. BadPattern."""
     if pattern.startswith("''", start):
         return start + 2, "'"
-    found = re.compile(r"'((?:[^']|'')*)'").match(pattern, start)
-    if found is None:
+    match = re.compile(r"'((?:[^']|'')*)'").match(pattern, start)
+    if match is None:
         raise BadPattern(f"a quote is not closed in the pattern '{pattern}'")
-    return found.end(), found[1].replace("''", "'")
+    return match.end(), match[1].replace("''", "'")
 
 
 def check_pattern(pattern: object) -> None:
@@ -251,10 +251,10 @@ def read(text: str, pattern: str, *, lenient: bool = False) -> int | None:
     pattern lacks is that of 1970-01-01 00:00:00. If `lenient`, text after the pattern is ignored
     and fields overflow into the next larger."""
     reading = _reading(pattern, lenient)
-    found = reading.pattern.match(text) if lenient else reading.pattern.fullmatch(text)
-    if found is None:
+    match = reading.pattern.match(text) if lenient else reading.pattern.fullmatch(text)
+    if match is None:
         return None
-    fields = {letter: found[i + 1] for i, letter in enumerate(reading.letters)}
+    fields = {letter: match[i + 1] for i, letter in enumerate(reading.letters)}
     year = _year(fields)
     month = _month(fields.get("M") or fields.get("L") or "1")
     day = int(fields.get("d", "1"))

@@ -78,15 +78,15 @@ _PLAIN = re.compile(
 def _overflowing(value: str) -> int | None:
     """Milliseconds of `yyyy-M-d[ H:m:s[.fraction]]`, of which days and smaller fields go on into
     the next larger one."""
-    found = _PLAIN.fullmatch(value)
-    if found is None or not 1 <= int(found[2]) <= 12 or not 1 <= int(found[3]) <= 31:
+    match = _PLAIN.fullmatch(value)
+    if match is None or not 1 <= int(match[2]) <= 12 or not 1 <= int(match[3]) <= 31:
         return None
-    first = days_of(int(found[1]), int(found[2]), 1)
+    first = days_of(int(match[1]), int(match[2]), 1)
     if first is None:
         return None
-    hour, minute, second = (int(found[i] or 0) for i in (4, 5, 6))
-    seconds = (first + int(found[3]) - 1) * 86_400 + (hour * 60 + minute) * 60 + second
-    return seconds * 1000 + int((found[7] or "").ljust(3, "0")[:3])
+    hour, minute, second = (int(match[i] or 0) for i in (4, 5, 6))
+    seconds = (first + int(match[3]) - 1) * 86_400 + (hour * 60 + minute) * 60 + second
+    return seconds * 1000 + int((match[7] or "").ljust(3, "0")[:3])
 
 
 @function(

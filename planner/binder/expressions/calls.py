@@ -254,10 +254,10 @@ def user_arguments(
 def _column_of_that_name(name: str, node: exp.Expression, place: Place) -> Scalar:
     """USER and the like, which are functions elsewhere: the column that is called so, in whatever
     case."""
-    found = [f for f in place.scope.fields if f.name.upper() == name]
-    if len(found) != 1:
+    fields = [f for f in place.scope.fields if f.name.upper() == name]
+    if len(fields) != 1:
         raise _unknown_function(node, place)
-    return found[0].column
+    return fields[0].column
 
 
 def _unknown_function(node: exp.Expression, place: Place) -> UnknownObject:

@@ -134,10 +134,10 @@ def _constructor(name: str, on_null: str, first: int) -> Callable[[exp.Expressio
 def _json_text(node: exp.Expression, place: Place) -> Scalar:
     if len(node.expressions) != 1:
         raise PlanError("JSON takes one text", position=position_of(node))
-    found = bind_scalar(node.expressions[0], place)
-    if not found.type.is_string:
-        raise PlanError(f"JSON takes a text, and not {found.type}", position=position_of(node))
-    return found
+    bound = bind_scalar(node.expressions[0], place)
+    if not bound.type.is_string:
+        raise PlanError(f"JSON takes a text, and not {bound.type}", position=position_of(node))
+    return bound
 
 
 def _json(node: exp.Expression, place: Place) -> Scalar:

@@ -101,28 +101,28 @@ def null(kind: DataType = NULL) -> Literal:
 def retyped(value: Literal, kind: DataType) -> Literal | None:
     """The literal as a literal of type `kind`, if that is as good as a cast at run time; else
     None."""
-    held, source = value.value, value.type
-    if held is None:
+    pair, source = value.value, value.type
+    if pair is None:
         return null(kind)
-    if isinstance(held, str):
+    if isinstance(pair, str):
         return (
-            pool.literal(held, kind)
+            pool.literal(pair, kind)
             if kind.root is Root.VARCHAR and kind.length >= source.length
             else None
         )
-    if isinstance(held, bool | bytes):
+    if isinstance(pair, bool | bytes):
         return None
     if kind.root is Root.DOUBLE and source.is_numeric:
-        return pool.literal(float(held), kind)
+        return pool.literal(float(pair), kind)
     if (
         source.is_integer
         and kind.is_integer
         and INTEGERS.index(source.root) <= INTEGERS.index(kind.root)
     ):
-        return pool.literal(held, kind)
+        return pool.literal(pair, kind)
     if source.root is kind.root is Root.TIMESTAMP and source.precision <= kind.precision:
         steps = _NANOSECONDS_PER[unit(source.precision)] // _NANOSECONDS_PER[unit(kind.precision)]
-        return pool.literal(int(held) * steps, kind)
+        return pool.literal(int(pair) * steps, kind)
     return None
 
 

@@ -107,11 +107,11 @@ def _around(node: exp.Expression, place: Place, *, whole: bool) -> Scalar:
         prefix, outer = OUTER, place.context.outer
         while outer is not None:
             try:
-                found = _in_reach(node, outer.scope, whole=whole)
+                resolved = _in_reach(node, outer.scope, whole=whole)
             except UnknownColumn:
                 prefix, outer = prefix + OUTER, outer.around
                 continue
-            return _prefixed(found, prefix)
+            return _prefixed(resolved, prefix)
         raise
 
 
@@ -154,9 +154,9 @@ def _field_in_reach(name: exp.Expression, scope: Scope) -> Scalar | None:
     """A name that no column has may be that of a field of one row in reach."""
     rows: list[Scalar] = [f.column for f in scope.named if f.column.type.root in RECORDS]
     while rows:
-        found = [field_of(row, name) for row in rows if name.name in row.type.names]
-        if found:
-            return found[0] if len(found) == 1 else None
+        matches = [field_of(row, name) for row in rows if name.name in row.type.names]
+        if matches:
+            return matches[0] if len(matches) == 1 else None
         below = (field_of(row, exp.to_identifier(n)) for row in rows for n in row.type.names)
         rows = [row for row in below if row.type.root in RECORDS]
     return None

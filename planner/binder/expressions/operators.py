@@ -98,9 +98,9 @@ def _operator(node: exp.Expression, place: Place) -> Scalar:
 def _quantified(node: exp.Expression, left: Scalar, right: exp.Expression, place: Place) -> Scalar:
     """x < ANY (a, b) is x < a OR x < b; ALL is AND."""
     if not isinstance(right.this, exp.Tuple):
-        found = bind_subquery(node, place)
+        value = bind_subquery(node, place)
         negated = isinstance(node, exp.NEQ) and isinstance(right, exp.All)
-        return function_call("NOT", (found,), node) if negated else found
+        return function_call("NOT", (value,), node) if negated else value
     name = _OPERATORS[type(node)]
     tests = tuple(
         [function_call(name, (left, bind_scalar(e, place)), node) for e in right.this.expressions]
@@ -121,8 +121,8 @@ def _not(node: exp.Expression, place: Place) -> Scalar:
 def _is(node: exp.Expression, place: Place, prefix: str = "IS ") -> Scalar:
     right = node.args["expression"]
     if isinstance(right, exp.Var):
-        found = _is_of_kind(node, right.name, place)
-        return found if prefix == "IS " else function_call("NOT", (found,), node)
+        test = _is_of_kind(node, right.name, place)
+        return test if prefix == "IS " else function_call("NOT", (test,), node)
     if isinstance(right, exp.Null):
         return function_call(prefix + "NULL", (bind_scalar(node.this, place),), node)
     return function_call(

@@ -42,8 +42,8 @@ def _has_aggregate(node: exp.Expression, catalog: Catalog) -> bool:
 
 def user_aggregate(node: exp.Expression, catalog: Catalog) -> Function | None:
     """The aggregate of a user that a call means; None where it means anything else."""
-    found = user_function(node, catalog)
-    return found if found is not None and found.user.kind is Kind.AGGREGATE else None
+    function = user_function(node, catalog)
+    return function if function is not None and function.user.kind is Kind.AGGREGATE else None
 
 
 def _check_batch(node: exp.Expression, place: Place) -> None:

@@ -122,7 +122,7 @@ def _kind(name: str, node: exp.Expression) -> str:
 
 def _arguments(node: exp.Anonymous) -> Mapping[str, exp.Expression]:
     function = node.name.upper()
-    found: dict[str, exp.Expression] = {}
+    arguments: dict[str, exp.Expression] = {}
     for place, argument in enumerate(node.expressions):
         named = isinstance(argument, exp.Kwarg)
         name = (
@@ -132,17 +132,17 @@ def _arguments(node: exp.Anonymous) -> Mapping[str, exp.Expression]:
             if place < len(_PARAMETERS)
             else "more"
         )
-        if name not in _PARAMETERS or name in found:
+        if name not in _PARAMETERS or name in arguments:
             what = (
                 f"{function} has no argument '{name}'"
                 if named
                 else f"{function} has too many arguments"
             )
             raise _usage(what, function, argument)
-        found[name] = argument.args["expression"] if named else argument
-    if "input" not in found:
+        arguments[name] = argument.args["expression"] if named else argument
+    if "input" not in arguments:
         raise _usage(f"{function} lacks its argument input", function, node)
-    return found
+    return arguments
 
 
 def _usage(message: str, function: str, node: exp.Expression) -> PlanError:

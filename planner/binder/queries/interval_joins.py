@@ -75,10 +75,10 @@ def _filtered(plan: Filter, join: Join) -> LogicalPlan:
             inputs[port] = Filter(side, conjunction(own), plan.salt)
             left_over = [p for p in left_over if p not in own]
     join = join.with_inputs([recognize_interval_joins(i) for i in inputs])
-    found = _as_interval(join, left_over)
-    if found is not None:
+    interval_join = _as_interval(join, left_over)
+    if interval_join is not None:
         left_over = [p for p in left_over if not _bounds(join, p)]
-    below = found or join
+    below = interval_join or join
     return replace(plan, input=below, predicate=conjunction(left_over)) if left_over else below
 
 
@@ -126,8 +126,8 @@ def _bounds(join: Join, part: Scalar) -> list[_Bound]:
         return []
     if part.function == "BETWEEN":
         value, low, high = part.args
-        found = [_bound(join, ">=", value, low), _bound(join, "<=", value, high)]
-        return [b for b in found if b is not None] if None not in found else []
+        bounds = [_bound(join, ">=", value, low), _bound(join, "<=", value, high)]
+        return [b for b in bounds if b is not None] if None not in bounds else []
     if part.function not in _MIRRORED:
         return []
     bound = _bound(join, part.function, *part.args)

@@ -25,7 +25,7 @@ def checked(node: exp.Select, relations: Sequence[str], aggregated: bool) -> Map
     `relations` are those of FROM; `aggregated`: their rows are grouped. PlanError for an unknown
     hint, for a bad duration, and for names that FROM does not have (as in Flink, only where the
     hint applies)."""
-    found: dict[str, int] = {}
+    ttls: dict[str, int] = {}
     for call in _calls(node):
         name = call.name.upper()
         if name not in _KNOWN:
@@ -43,8 +43,8 @@ def checked(node: exp.Select, relations: Sequence[str], aggregated: bool) -> Map
                 what, hint=f"FROM has {', '.join(relations)}", position=position_of(call)
             )
         if name == "STATE_TTL":
-            found |= {n: duration_ms({n: value}, n) for n, value in named.items()}
-    return found
+            ttls |= {n: duration_ms({n: value}, n) for n, value in named.items()}
+    return ttls
 
 
 def forgetting(plan: LogicalPlan, ttl_ms: int) -> LogicalPlan:

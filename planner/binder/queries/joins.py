@@ -137,10 +137,18 @@ class _Right(NamedTuple):
 
 def _with_absent(plan: LogicalPlan, name: str, value: Scalar, node: exp.Expression) -> Project:
     """Replaces NULL by the value for no rows. As in Flink the column stays nullable."""
-    found = function_call("COALESCE", (pool.column(name, plan.schema.type(name)), value), node)
+    value_or_default = function_call(
+        "COALESCE", (pool.column(name, plan.schema.type(name)), value), node
+    )
     items = dict(references(plan.schema, plan.schema.names))
     return Project(
-        plan, tuple({**items, name: replace(found, type=found.type.with_nullable(True))}.items())
+        plan,
+        tuple(
+            {
+                **items,
+                name: replace(value_or_default, type=value_or_default.type.with_nullable(True)),
+            }.items()
+        ),
     )
 
 
@@ -177,8 +185,8 @@ def _lateral(left: Relation, node: exp.Lateral, context: Context, relation: Bind
     try:
         below, conditions = pulled(plan, node, repeats=False)
     except UnsupportedError:
-        found, _, conditions = domains.over_domain(plan, (), node)
-        below = domains.within(found, left[0], lambda e: e)
+        over_domain, _, conditions = domains.over_domain(plan, (), node)
+        below = domains.within(over_domain, left[0], lambda e: e)
     right, scope = apart((below, scope), left[0])
     names = dict(zip(below.schema.names, right.schema.names, strict=True))
     absent = _of_no_rows(plan)

@@ -35,8 +35,10 @@ def table_function(
     """The user's table function of a relation, and its call; None for all other relations."""
     if not isinstance(node, exp.Lateral | exp.TableFromRows):
         return None
-    found = user_function(node.this, catalog)
-    return (found, node.this) if found is not None and found.user.kind is Kind.TABLE else None
+    function = user_function(node.this, catalog)
+    return (
+        (function, node.this) if function is not None and function.user.kind is Kind.TABLE else None
+    )
 
 
 def is_lateral_join(join: exp.Expression, catalog: Catalog) -> bool:
@@ -129,9 +131,9 @@ def _joined(
 ) -> tuple[LogicalPlan, Scope]:
     if isinstance(node, exp.Unnest):
         return _unnested(plan, scope, node, context, outer=outer)
-    found = table_function(node, context.catalog)
-    assert found is not None
-    function, called = found
+    user = table_function(node, context.catalog)
+    assert user is not None
+    function, called = user
     refusals.check_arguments(called)
     args, _, result = user_arguments(function, called, Place(context, scope, "a table function"))
     deterministic = function.user.deterministic and all(map(is_deterministic, args))

@@ -57,9 +57,9 @@ def _type(call: Call, args: tuple[Scalar, ...]) -> DataType:
         return resolve_cast(args[0].type, call.type.plain, try_cast=call.function == "TRY_CAST")
     literals = [a.value if isinstance(a, Literal) else None for a in args]
     try:
-        found = registry.bind(
+        overload = registry.bind(
             call.function, tuple(plain_time(a.type) for a in args), literals
         ).result_type
     except PlanError:
         return call.type
-    return found if found.children else call.type.with_nullable(found.nullable)
+    return overload if overload.children else call.type.with_nullable(overload.nullable)

@@ -125,10 +125,10 @@ class Ordering:
             )
         if not self.keys:
             return plan
-        found = TemporalSort(rewrite_top_n(plan), self.keys)
+        sorted_plan = TemporalSort(rewrite_top_n(plan), self.keys)
         if not self.kept:
-            _check_order(found, position_of(self.node.args["order"]))
-        return found
+            _check_order(sorted_plan, position_of(self.node.args["order"]))
+        return sorted_plan
 
     def _in_batch(self, plan: LogicalPlan, limit: int | None, offset: int) -> LogicalPlan:
         end = None if limit is None else offset + limit
@@ -184,8 +184,8 @@ def _with_selected(item: exp.Expression, node: exp.Expression) -> exp.Expression
             continue
         if not (_is_aggregated(part) and any(map(_is_aggregate, meant.find_all(exp.Anonymous)))):
             part.replace(exp.Paren(this=meant.copy()))
-    found: exp.Expression = root.this
-    return found
+    replaced_root: exp.Expression = root.this
+    return replaced_root
 
 
 def _is_aggregated(part: exp.Expression) -> bool:
@@ -232,10 +232,10 @@ def is_ordered(node: exp.Expression) -> bool:
 
 
 def _number(node: exp.Expression, clause: str) -> int | None:
-    found = node.args.get(clause)
-    if found is None:
+    clause_node = node.args.get(clause)
+    if clause_node is None:
         return None
-    value = found.args.get("expression")
+    value = clause_node.args.get("expression")
     if not isinstance(value, exp.Literal) or value.is_string or not value.name.isdigit():
-        raise PlanError(f"{clause.upper()} takes a whole number", position=position_of(found))
+        raise PlanError(f"{clause.upper()} takes a whole number", position=position_of(clause_node))
     return int(value.name)

@@ -440,27 +440,27 @@ def _table(node: exp.Table, context: Context) -> tuple[Query, tuple[str, ...]]:
     )
     hints = [h for given in node.args.get("hints") or () for h in given.expressions]
     common = context.ctes.get(name[0]) if len(name) == 1 else None
-    found = common or context.catalog.get(name)
-    if hints and isinstance(found, View | Query):
+    target = common or context.catalog.get(name)
+    if hints and isinstance(target, View | Query):
         hint = "write them behind the names of its tables"
         raise PlanError(
             "hints belong to tables, not to queries", hint=hint, position=position_of(node)
         )
-    if isinstance(found, Query):
-        return found, name
-    if isinstance(found, Table):
-        return query_of_table(hinted(found, hints, read=True), context), found.name
-    if isinstance(found, View):
-        if found.broken:
-            message = f"the query of view '{found.name[2]}' is not valid any more"
+    if isinstance(target, Query):
+        return target, name
+    if isinstance(target, Table):
+        return query_of_table(hinted(target, hints, read=True), context), target.name
+    if isinstance(target, View):
+        if target.broken:
+            message = f"the query of view '{target.name[2]}' is not valid any more"
             raise PlanError(
                 message,
-                detail=found.broken,
+                detail=target.broken,
                 hint="write ALTER VIEW … AS",
                 position=position_of(node),
             )
-        plan = resalted(ordering.of_view(found, context, position_of(node)), context)
-        return Query(plan, plan.schema.names), found.name
+        plan = resalted(ordering.of_view(target, context, position_of(node)), context)
+        return Query(plan, plan.schema.names), target.name
     raise unknown_table(name, context, node)
 
 

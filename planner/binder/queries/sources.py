@@ -43,9 +43,9 @@ def query_of_table(table: Table, context: Context) -> Query:
     salt = context.salt(e for _, e in table.computed)
     normalized = _is_normalized(table, context)
     key = (id(table), salt, normalized, context.batch)
-    held = _queries.get(key)
-    if held is not None:
-        return held[1]
+    cached = _queries.get(key)
+    if cached is not None:
+        return cached[1]
     query = Query(_build(table, salt, normalized, context.batch), table.schema.names)
     if len(_queries) >= _LIMIT:
         _queries.clear()

@@ -25,14 +25,14 @@ _OF_KINDS = ("connector", "format", "changelog-mode", "upsert")
 def hinted(table: Table, hints: Iterable[exp.Expression], *, read: bool = False) -> Table:
     """The table with the options of its hints: those of the first OPTIONS count. PlanError for a
     hint that Flink does not know. `read`: the table is one that a query reads."""
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for hint in hints:
         if hint.name == "OPTIONS":
-            found = _options(hint) | found
+            options = _options(hint) | options
             fixed = next(
                 (
                     k
-                    for k, v in found.items()
+                    for k, v in options.items()
                     if read and k in _OF_KINDS and table.options.get(k) != v
                 ),
                 None,
@@ -45,7 +45,7 @@ def hinted(table: Table, hints: Iterable[exp.Expression], *, read: bool = False)
             raise PlanError(
                 f"unknown hint '{hint.name}'", hint="OPTIONS is there", position=position_of(hint)
             )
-    return replace(table, options={**table.options, **found}) if found else table
+    return replace(table, options={**table.options, **options}) if options else table
 
 
 def _options(hint: exp.Expression) -> dict[str, str]:

@@ -31,8 +31,8 @@ from planner.settings import RELOAD_OPTION
 
 def version_of(node: exp.Join) -> exp.Expression | None:
     """The expression behind FOR SYSTEM_TIME AS OF, if the join has one."""
-    found = node.this.args.get("version")
-    return found.args["expression"] if isinstance(found, exp.Version) else None
+    version = node.this.args.get("version")
+    return version.args["expression"] if isinstance(version, exp.Version) else None
 
 
 def made(
