@@ -54,6 +54,7 @@ def split(text: str) -> list[Piece]:
         if part.lastgroup == "space":
             continue
         if part.lastgroup == "end":
+            # Inside BEGIN … END semicolons separate the inner statements.
             if start is not None and _in_block(words) and not closing:
                 fresh, end = True, part.end()
                 continue

@@ -181,7 +181,7 @@ _EPOCH_FUNCTIONS: Final = frozenset(
 )
 
 
-def is_told_by_epoch(expression: Scalar) -> bool:
+def is_deterministic_per_epoch(expression: Scalar) -> bool:
     """True if the value is the same for all jobs: nothing but the epoch makes it
     non-deterministic."""
     return is_deterministic(expression) or all(

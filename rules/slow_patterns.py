@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rules.options import Options
 from udf.java.regex import JavaRegex
-from udf.text.searches import Patience, with_limit
+from udf.text.searches import TimeBudget, with_limit
 
 
 class SlowPatterns:
@@ -17,7 +17,7 @@ class SlowPatterns:
         self.slow: set[int] = set()
         self.given_up: set[int] = set()
         self._options = options
-        self._patience: dict[int, Patience] = {}
+        self._budgets: dict[int, TimeBudget] = {}
 
     def search(self, leaf: int, pattern: JavaRegex, text: str, *, spare: bool) -> bool:
         """True if the pattern matches anywhere in the text.
@@ -31,11 +31,11 @@ class SlowPatterns:
                 raise
         if leaf in self.given_up:
             raise TimeoutError
-        patience = self._patience.setdefault(leaf, Patience(self._options.regex_budget))
+        budget = self._budgets.setdefault(leaf, TimeBudget(self._options.regex_budget))
         try:
-            return patience.watch(lambda: with_limit(pattern, text, self._options.regex_timeout))
+            return budget.run(lambda: with_limit(pattern, text, self._options.regex_timeout))
         finally:
-            if patience.is_over:
+            if budget.is_exhausted:
                 self.given_up.add(leaf)
 
     def reason(self, leaf: int, pattern: str) -> str:

@@ -45,6 +45,8 @@ class ExpressionParser(RecursiveCursor):
 
     def expression(self, minimum: int = 0) -> exp.Expression:
         """An expression of operators that bind at least as tightly as `minimum`."""
+        # Precedence climbing: an operand, then each operator that binds tightly enough, whose right
+        # operand is an expression of tighter ones.
         depth = self.depth
         self.deeper()
         left = self._followed(self._operand(), minimum)

@@ -101,8 +101,10 @@ def tokenize(text: str, origin: Position | None = None) -> list[Token]:
         token_match = match(text, offset)
         if token_match is None:
             raise _bad(text, offset, places)
+        # The pattern skips white space first: the token begins where its group does.
         kind, end = token_match.lastgroup or "", token_match.end()
         offset = token_match.start(kind)
+        # Only a word that touches a quote or begins with _ can be a prefix: all others are done.
         if kind == "word" and end < size and (text[end] in "'&" or text[offset] == "_"):
             end = _prefixed(text, offset, end, places, tokens)
         elif kind != "space":

@@ -32,7 +32,7 @@ from planner.logical import Sink
 __all__ = ["Bound", "bind", "bind_create_as"]
 
 for _module in (operators, calls, json_calls, nested, over, pattern_values, subqueries, watermarks):
-    _module.install()
+    _module.register_binders()
 
 # Plans of a query or of INSERTs, or what a CREATE statement adds to the catalog.
 Bound: TypeAlias = tuple[Sink, ...] | Table | View | Function

@@ -18,7 +18,7 @@ from planner.binder.expressions.casts import implicit_cast
 from planner.binder.expressions.scalars import bind_scalar
 from planner.binder.queries.relations import bind_query, unknown_table
 from planner.binder.queries.sources import check_connector
-from planner.binder.queries.table_hints import hinted
+from planner.binder.queries.table_hints import with_hints
 from planner.binder.scope import Context, Place, Query, Scope, did_you_mean
 from planner.binder.windows.emits import check_emitted, emitting
 from planner.catalog import Table, View
@@ -70,7 +70,7 @@ def writable(table: Table) -> tuple[Column, ...]:
 def _target(statement: Insert, context: Context) -> Table:
     target = context.catalog.get(statement.target)
     if isinstance(target, Table):
-        target = hinted(target, statement.hints)
+        target = with_hints(target, statement.hints)
         try:
             check_connector(target)
         except PlanError as error:

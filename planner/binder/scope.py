@@ -20,7 +20,7 @@ from planner.analysis.time_zones import uses_zone, zone_of
 from planner.binder import pool
 from planner.catalog import Catalog
 from planner.logical import LogicalPlan
-from planner.scalar import UTC, ColumnRef, Scalar, is_told_by_epoch
+from planner.scalar import UTC, ColumnRef, Scalar, is_deterministic_per_epoch
 from planner.settings import TIME_ZONE, is_batch
 from udf.user import UserFunction
 
@@ -175,7 +175,7 @@ class Context:
         That is nothing, the session's time zone, or, when each evaluation gives another value
         (RAND, UUID), the node's place."""
         used = tuple(expressions)
-        if not all(map(is_told_by_epoch, used)):
+        if not all(map(is_deterministic_per_epoch, used)):
             return f"{self.job}/{self.place}/{next(self._numbers)}"
         return f"zone {self.zone}" if self.zone != "UTC" and any(map(uses_zone, used)) else ""
 

@@ -25,7 +25,7 @@ from planner.scalar import (
     Scalar,
     columns_of,
     is_deterministic,
-    is_told_by_epoch,
+    is_deterministic_per_epoch,
     walk,
 )
 
@@ -60,7 +60,7 @@ def _push(node: LogicalPlan) -> LogicalPlan:
     if not isinstance(node, Filter):
         return node
     below = node.input
-    if isinstance(below, Normalize) and is_told_by_epoch(node.predicate):
+    if isinstance(below, Normalize) and is_deterministic_per_epoch(node.predicate):
         return _into_normalize(node, below)
     if isinstance(below, Stateful) and below.late is not None:
         return node  # all its late rows go to the table, also those that the filter would drop

@@ -21,7 +21,7 @@ from udf import registry
 from udf.casts.cast import convert
 from udf.casts.texts import float_text
 from udf.json.path import parse_path
-from udf.json.reading import DOUBTFUL, NOTHING, found_at
+from udf.json.reading import DOUBTFUL, NOTHING, values_at
 from udf.json.text import BadPath, NotFound, NotJson, read_json
 from udf.registry import KernelContext
 from udf.time.patterns import write
@@ -224,7 +224,7 @@ def test_paths_are_found_fast_as_in_the_whole_text(values: list[object], path: s
         '{"a":01}',
         '{"a":1} x',
     ]
-    for text, found in zip(texts, found_at(texts, parse_path(path)), strict=True):
+    for text, found in zip(texts, values_at(texts, parse_path(path)), strict=True):
         if found is DOUBTFUL:
             continue
         try:

@@ -57,7 +57,7 @@ class Buffered:
     ) -> Errors | None:
         raise NotImplementedError("what is buffered is not taken back")
 
-    def waits(self, acc: Accumulator, slots: Slots, stage: int) -> BoolArray:
+    def has_pending(self, acc: Accumulator, slots: Slots, stage: int) -> BoolArray:
         """True for each slot that has values in a stage, 0 or 1."""
         return np.array([bool(multiset) for multiset in acc[_STAGES[stage]][slots]], np.bool_)
 

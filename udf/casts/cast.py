@@ -177,6 +177,8 @@ def _decimals_of(values: pa.Array, target: DataType) -> pa.Array:
             return decimal_rows(len(rest), lambda v: Decimal(repr(v)), target, rest)
 
         return in_two_ways(values, small, lambda v: _decimals_of(v, target), exact)
+    # Below 2**40 units a double is precise enough to round by: cut to whole units, then compare
+    # with the double nearest to the half.
     floor = np.floor(size * 10.0**target.scale)
     units = (floor + (size >= (floor * 10 + 5) / 10.0 ** (target.scale + 1))).astype(np.int64)
     return fitted(np.where(numbers < 0, -units, units), valid(values, len(values)), target)
@@ -207,6 +209,7 @@ def _saturated(values: pa.Array, target: DataType) -> pa.Array:
     present = valid(values, len(values))
     if target.root is Root.INT and (np.abs(numbers) < 2.0**31).all():
         return column_of(numbers.astype(np.int32), present, pa.int32())
+    # NumPy's cast of what does not fit is undefined: cast what fits, and put the limits in after.
     whole = np.nan_to_num(np.trunc(numbers), nan=0.0)
     inside = np.where(np.abs(whole) < 2.0**wide, whole, 0.0).astype(np.int64)
     limit = np.where(whole > 0, 2**wide - 1, -(2**wide))
@@ -221,6 +224,7 @@ def _to_time(values: pa.Array, source: DataType, target: DataType, zone: str) ->
         values = local(values, zone)
     present = valid(values, len(values))
     numbers = integers(values, len(values))
+    # A finer unit may overflow 64 bits, which float arithmetic detects; a coarser one cannot.
     given, wanted = _ns_per_unit(source), _ns_per_unit(target)
     far = (
         np.abs(numbers * float(given // wanted)) >= 2.0**63
@@ -323,6 +327,7 @@ def _parse(values: pa.Array, target: DataType, zone: str) -> Vector:
     plain = _parse_plain(values, target)
     if plain is not None:
         return Vector(plain)
+    # Python parses each distinct text once.
     encoded = values.dictionary_encode()
     texts = encoded.dictionary.to_pylist()
     parsed = list(map(_parser(target), texts))

@@ -38,6 +38,8 @@ def _float_hash(value: object) -> int:
 def _decimal_hash(value: object) -> int:
     sign, digits, exponent = Decimal(str(value)).as_tuple()
     assert isinstance(exponent, int)
+    # BigDecimal.hashCode: 31 * unscaledValue.hashCode() + scale, where BigInteger hashes its
+    # 32-bit words from the highest on and the sign at last.
     code, unscaled = 0, int("".join(map(str, digits)))
     for word in range((unscaled.bit_length() + 31) // 32 - 1, -1, -1):
         code = code * 31 + (unscaled >> 32 * word & 0xFFFFFFFF)
@@ -45,6 +47,7 @@ def _decimal_hash(value: object) -> int:
 
 
 def _date_hash(value: object) -> int:
+    # LocalDate.hashCode.
     year, month, day = map(int, str(value).rsplit("-", 2))
     return (year & 0xFFFFF800 ^ (year << 11) + (month << 6) + day) & 0xFFFFFFFF
 

@@ -23,11 +23,13 @@ def in_table_order(
     size = 1
     while size < slots:
         size *= 2
+    # A HashMap doubles when it is more than three quarters full, and keeps the order in a slot.
     while len(pairs) > size * 3 // 4:
         size *= 2
 
     def slot(pair: tuple[K, V]) -> int:
         code = 0 if pair[0] is None else hash_of(pair[0])
+        # Java spreads the high bits into the low ones, which alone choose the slot.
         return (code ^ code >> 16) & (size - 1)
 
     return sorted(pairs, key=slot)

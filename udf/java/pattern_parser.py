@@ -1,10 +1,11 @@
-"""The structure of Java's patterns, every piece of which is written three times:
+"""A parser of Java's patterns, which translates every piece into three forms.
 
-exact     for `regex`: matches where Java's pattern does re2       for RE2, where the two mean the
-same; what RE2 lacks is an obstacle to the whole pattern superset  for Hyperscan, over UTF-8 bytes:
-matches at least wherever the exact one does. What it cannot say is left
-          out (look-around, `\\b`) or widened (back-references, long repeats, any non-ASCII
-          character by any other)"""
+- `exact`, for the package `regex`: matches where Java's pattern does.
+- `re2`, for RE2, where the two mean the same; what RE2 lacks is an obstacle to the whole pattern.
+- `superset`, for Hyperscan, over UTF-8 bytes: matches at least wherever the exact one does. What it
+  cannot express is left out (look-around, `\\b`) or widened (back-references, long repeats, any
+  non-ASCII character by any other).
+"""
 
 from __future__ import annotations
 
@@ -61,22 +62,25 @@ class Parser:
         self.source = source
         self.groups = 0
         self.names: dict[str, int] = {}
-        self.ahead: set[int] = set()  # back-references to groups that were not there yet
-        self.loose = 0  # repeats that are unbounded or possessive
-        self.choices = 0  # places where the search may have to try again
-        self.uneven: set[int] = (
-            set()
-        )  # groups that may take part in a match more or less often than once
+        # Back-references to groups that were not there yet.
+        self.ahead: set[int] = set()
+        # Repeats that are unbounded or possessive.
+        self.loose = 0
+        # Places where the search may have to backtrack.
+        self.choices = 0
+        # Groups that may take part in a match more or less often than once.
+        self.uneven: set[int] = set()
         self.depth = 0
-        self.re2 = True  # there is no obstacle to it
-        self.same_spans = True  # RE2 finds the same places, and not only whether there are any
-        self.ascii_only = False  # for RE2 the text must be ASCII
-        self.line_ends: set[str] = (
-            set()
-        )  # what `$` takes for a line break at the end of the text: "java", "unix"
-        self.whole_end = (
-            False  # something depends on the very end of the text, or stands behind a `$`
-        )
+        # False once there is an obstacle to RE2.
+        self.re2 = True
+        # RE2 finds the same places, and not only whether there are any.
+        self.same_spans = True
+        # For RE2 the text must be ASCII.
+        self.ascii_only = False
+        # What `$` takes for a line break at the end of the text: "java", "unix".
+        self.line_ends: set[str] = set()
+        # Something depends on the very end of the text, or stands behind a `$`.
+        self.whole_end = False
 
     def alternation(self) -> Piece:
         """Up to a closing parenthesis or the end. Flags set inside end there."""
@@ -130,6 +134,7 @@ class Parser:
 
     def _literal(self, char: str) -> Piece:
         if "i" in self.source.flags:
+            # The flag itself is not passed on: `regex` and RE2 fold other characters than Java.
             spans = with_case(char, char, everywhere="u" in self.source.flags)
             if len(spans) > 1:
                 return self._class(f"[{''.join(span(*s) for s in spans)}]")

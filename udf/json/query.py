@@ -5,10 +5,10 @@ from __future__ import annotations
 from parser.errors import PlanError
 from parser.types import STRING, DataType, Root, array
 from udf.arrays.arrays import RowError
-from udf.json.found import (
+from udf.json.lookup import (
     Empty,
     Failed,
-    Found,
+    Lookup,
     all_rows,
     as_text,
     located,
@@ -59,7 +59,7 @@ def json_query_kernel(
     words = [word_of(c) for c in clauses[1:]] or ["WITHOUT", "NULL", "NULL"]
     as_array = ctx.result_type.root is Root.ARRAY
 
-    def ask(located: Found | None) -> object:
+    def ask(located: Lookup | None) -> object:
         return None if located is None else _query(located, words[0], words[1], words[2], as_array)
 
     return all_rows(ask, ctx, located(ctx, document, path))
@@ -68,7 +68,7 @@ def json_query_kernel(
 _EMPTIES: dict[str, Json] = {"NULL": None, "EMPTY ARRAY": [], "EMPTY OBJECT": {}}
 
 
-def _query(located: Found, wrapper: str, on_empty: str, on_error: str, as_array: bool) -> object:
+def _query(located: Lookup, wrapper: str, on_empty: str, on_error: str, as_array: bool) -> object:
     try:
         return _shaped(_structure_at(located, wrapper), as_array)
     except Empty:
@@ -81,7 +81,7 @@ def _query(located: Found, wrapper: str, on_empty: str, on_error: str, as_array:
         return _shaped(_EMPTIES[on_error], as_array and on_error != "EMPTY OBJECT")
 
 
-def _structure_at(located: Found, wrapper: str) -> Json:
+def _structure_at(located: Lookup, wrapper: str) -> Json:
     value, lax = located.value()
     if (
         value is not None

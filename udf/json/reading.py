@@ -56,7 +56,7 @@ def has_unique_keys(text: str, value: object) -> bool:
     return count == text.count(":") or count == len(_COLON.findall(text))
 
 
-def found_at(documents: Sequence[str], path: Path) -> list[object]:
+def values_at(documents: Sequence[str], path: Path) -> list[object]:
     """Returns the result of `path.find` for each text, NOTHING where there is none."""
     names, decode = _way(path)
     if decode is None:

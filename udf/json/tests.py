@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from parser.types import BOOLEAN, DataType
 from udf.arrays.arrays import RowError
-from udf.json.found import Failed, Found, all_rows, distinct, located, located_types, word_of
+from udf.json.lookup import Failed, Lookup, all_rows, distinct, located, located_types, word_of
 from udf.json.reading import DOUBTFUL, read_fast
 from udf.json.text import NotJson, read_json
 from udf.registry import KernelContext, Types, Values, function
@@ -36,7 +36,7 @@ def json_exists_kernel(
     """
     word = word_of(clauses[0]) if clauses else "FALSE"
 
-    def ask(located: Found | None) -> bool | None:
+    def ask(located: Lookup | None) -> bool | None:
         if located is None:
             return None
         try:

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from parser.types import DataType, Root
 from udf.arrays.arrays import RowError, errors_of, rows_of, valid
-from udf.json.found import (
+from udf.json.lookup import (
     Empty,
     Failed,
-    Found,
+    Lookup,
     all_rows,
     as_text,
     located,
@@ -29,7 +29,7 @@ from udf.signatures import Custom
 from udf.vector import Vector
 
 
-def _scalar_at(located: Found) -> Json:
+def _scalar_at(located: Lookup) -> Json:
     value, lax = located.value()
     if value is None or isinstance(value, list | dict):
         if lax:
@@ -42,7 +42,7 @@ def json_value(document: str, path: str) -> str | None:
     """The text of a string, number or boolean at the path; None for anything else and for what is
     no JSON."""
     try:
-        return as_text(_scalar_at(Found(document, path)))
+        return as_text(_scalar_at(Lookup(document, path)))
     except (Failed, Empty):
         return None
 
@@ -125,7 +125,7 @@ def _plain_values(
             continue
         for given, value in zip(part, results, strict=True):
             try:
-                mapped.append(_value(Found(given, path, lax, value), convert, _NULL, _NULL))
+                mapped.append(_value(Lookup(given, path, lax, value), convert, _NULL, _NULL))
             except RowError as error:
                 failures[len(mapped)] = str(error)
                 mapped.append(None)
@@ -167,7 +167,7 @@ _INT_OR_NONE = {int, list, dict, type(None), type(NOTHING)}
 
 
 def _value(
-    located: Found,
+    located: Lookup,
     convert: Callable[[Json], object],
     empty: tuple[str, object],
     error: tuple[str, object],

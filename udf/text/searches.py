@@ -1,9 +1,9 @@
-"""Searching with Java's patterns, a value at a time: in linear time where RE2 can, else with a
-timeout and an account.
+"""Search with Java's patterns, one value at a time: in linear time by RE2 where it can, else with a
+timeout and a time budget.
 
-A pattern that goes back and tries again may take for ever on one value, or a little too long on
-each of thousands. Both would make everybody wait, so it is given up: the values that it is not
-asked for have no answer, which is said."""
+A backtracking pattern may take for ever on one value, or a little too long on each of thousands.
+Both would delay the whole stream, so such a pattern is given up for a while: values that are
+skipped get an error."""
 
 from __future__ import annotations
 
@@ -35,54 +35,56 @@ _PAUSE, _LONGEST_PAUSE = 1_000, 1_000_000
 
 
 @dataclass
-class Patience:
-    """The account of one pattern: each search brings in what it may take and pays what it took.
-    When it is `most_behind` seconds behind, its patience is at an end. The clock never decides what
-    an answer is, only that there is none."""
+class TimeBudget:
+    """The CPU time budget of one pattern.
 
-    most_behind: float = 0.3
-    behind: float = 0.0
+    Each search adds an allowance and spends what it takes. The budget is exhausted when the pattern
+    is `most_overdue` seconds over it. The clock never decides what an answer is, only that there is
+    none."""
+
+    most_overdue: float = 0.3
+    overdue: float = 0.0
 
     @property
-    def is_over(self) -> bool:
-        return self.behind > self.most_behind
+    def is_exhausted(self) -> bool:
+        return self.overdue > self.most_overdue
 
-    def watch(self, search: Callable[[], T]) -> T:
+    def run(self, search: Callable[[], T]) -> T:
         """Runs `search` and counts its CPU time."""
         begin = time.thread_time()
         try:
             return search()
         finally:
-            self.behind = max(0.0, self.behind + time.thread_time() - begin - _ALLOWED_S)
+            self.overdue = max(0.0, self.overdue + time.thread_time() - begin - _ALLOWED_S)
 
 
 @dataclass
-class _Account:
-    """`left_out`: searches still to leave out before the pattern is tried again. `slow`: RE2 is
-    asked where it can be."""
+class _PatternRecord:
+    """The state of one pattern. `skipped`: searches still to skip before it is tried again. `slow`:
+    RE2 is used where it can be."""
 
-    patience: Patience
+    budget: TimeBudget
     pause: int = _PAUSE
-    left_out: int = 0
+    skipped: int = 0
     slow: bool = False
 
     def search(self, pattern: str, search: Callable[[], T]) -> T:
-        if self.left_out > 0:
-            self.left_out -= 1
+        if self.skipped > 0:
+            self.skipped -= 1
             raise RowError(
                 f"regular expression '{pattern}' was given up for a while: it takes too long"
             )
         try:
-            return self.patience.watch(search)
+            return self.budget.run(search)
         finally:
-            if self.patience.is_over:
-                self.left_out, self.pause = self.pause, min(2 * self.pause, _LONGEST_PAUSE)
-                self.patience = Patience()
+            if self.budget.is_exhausted:
+                self.skipped, self.pause = self.pause, min(2 * self.pause, _LONGEST_PAUSE)
+                self.budget = TimeBudget()
 
 
 @lru_cache(maxsize=4096)
-def _account(pattern: str) -> _Account:
-    return _Account(Patience())
+def _record(pattern: str) -> _PatternRecord:
+    return _PatternRecord(TimeBudget())
 
 
 @lru_cache(maxsize=4096)
@@ -111,7 +113,7 @@ def searched(pattern: JavaRegex, text: str, search: Callable[[float | None], T])
     if is_quick(pattern, text):
         return search(None)
     try:
-        return _account(pattern.text).search(pattern.text, lambda: search(TIMEOUT_S))
+        return _record(pattern.text).search(pattern.text, lambda: search(TIMEOUT_S))
     except TimeoutError:
         raise RowError(f"regular expression took more than {TIMEOUT_S:g} s") from None
 
@@ -141,10 +143,10 @@ def found(pattern: JavaRegex, text: str) -> bool:
             searched(pattern, text, lambda limit: pattern.exact.search(text, timeout=limit))
             is not None
         )
-    account = _account(pattern.text)
-    if not account.slow:
+    record = _record(pattern.text)
+    if not record.slow:
         try:
             return with_limit(pattern, text, TIMEOUT_S, spare=True)
         except TimeoutError:
-            account.slow = True
+            record.slow = True
     return bool(pc.any(pc.match_substring_regex(pa.array(texts, pa.string()), pattern.re2)).as_py())

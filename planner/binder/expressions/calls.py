@@ -284,6 +284,6 @@ def _filtered(node: exp.Expression, place: Place) -> Scalar:
     return special
 
 
-def install() -> None:
-    """Makes `bind_scalar` know calls."""
+def register_binders() -> None:
+    """Registers the binders of calls."""
     BINDERS.update({exp.Anonymous: _call, exp.Filter: _filtered, nodes.Jdbc: _jdbc})

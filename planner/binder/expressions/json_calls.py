@@ -155,8 +155,8 @@ def _current_database(node: exp.Expression, place: Place) -> Scalar:
     return function_call("CURRENT_DATABASE", (literals.text(place.context.catalog.database),), node)
 
 
-def install() -> None:
-    """Makes calls of these functions known to `bind_scalar`."""
+def register_binders() -> None:
+    """Registers the binders of the JSON functions."""
     CALLS.update(
         {
             "JSON_VALUE": _value,

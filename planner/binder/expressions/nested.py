@@ -77,10 +77,10 @@ def fields_of(whole: Scalar, node: exp.Expression) -> list[tuple[str, Scalar]]:
     return [(name, field_of(whole, exp.to_identifier(name))) for name in whole.type.names]
 
 
-def is_in_reach(node: exp.Expression, scope: Scope) -> bool:
+def is_in_scope(node: exp.Expression, scope: Scope) -> bool:
     """True if the name is that of a column, or of a field in one."""
     try:
-        _in_reach(node, scope)
+        _in_scope(node, scope)
     except UnknownColumn:
         return False
     return True
@@ -91,7 +91,7 @@ def _column(node: exp.Expression, place: Place) -> Scalar:
     if isinstance(node.this, exp.Star):
         raise PlanError("* cannot stand in an expression", position=position_of(node))
     if place.context.outer is None:
-        return _in_reach(node, place.scope)
+        return _in_scope(node, place.scope)
     try:
         return _around(node, place, whole=True)
     except UnknownColumn:
@@ -102,12 +102,12 @@ def _around(node: exp.Expression, place: Place, *, whole: bool) -> Scalar:
     """`whole`: x.y is no field of a column x, since a table x of a query around counts more than a
     column of this one."""
     try:
-        return _in_reach(node, place.scope, whole=whole)
+        return _in_scope(node, place.scope, whole=whole)
     except UnknownColumn:
         prefix, outer = OUTER, place.context.outer
         while outer is not None:
             try:
-                resolved = _in_reach(node, outer.scope, whole=whole)
+                resolved = _in_scope(node, outer.scope, whole=whole)
             except UnknownColumn:
                 prefix, outer = prefix + OUTER, outer.around
                 continue
@@ -121,14 +121,14 @@ def _prefixed(value: Scalar, prefix: str) -> Scalar:
     )
 
 
-def _in_reach(node: exp.Expression, scope: Scope, *, whole: bool = False) -> Scalar:
+def _in_scope(node: exp.Expression, scope: Scope, *, whole: bool = False) -> Scalar:
     """table.column, or column.field.field with a table before it or, if not `whole`, none: the
     longest name of a table counts."""
     if node.args.get("table") is None:
         try:
             return scope.resolve(node.this.this, (), node)
         except UnknownColumn:
-            field = _field_in_reach(node.this, scope)
+            field = _field_in_scope(node.this, scope)
             if field is None:
                 raise
             return field
@@ -150,7 +150,7 @@ def _in_reach(node: exp.Expression, scope: Scope, *, whole: bool = False) -> Sca
     return scope.resolve(node.name, qualifiers(node), node)
 
 
-def _field_in_reach(name: exp.Expression, scope: Scope) -> Scalar | None:
+def _field_in_scope(name: exp.Expression, scope: Scope) -> Scalar | None:
     """A name that no column has may be that of a field of one row in reach."""
     rows: list[Scalar] = [f.column for f in scope.named if f.column.type.root in RECORDS]
     while rows:
@@ -263,8 +263,8 @@ def _minus(node: exp.Expression, place: Place) -> Scalar:
     return function_call("*", (months, literals.unit_of("MONTH")), node)
 
 
-def install() -> None:
-    """Makes `bind_scalar` know the nodes of this module, which itself binds what is within them."""
+def register_binders() -> None:
+    """Registers the binders of nested values, and the rewrites of comparisons of them."""
     BINDERS.update(
         {
             exp.Tuple: _tuple,

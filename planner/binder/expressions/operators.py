@@ -252,8 +252,8 @@ _OPERATORS: dict[type[exp.Expression], str] = {
 }
 
 
-def install() -> None:
-    """Makes `bind_scalar` know operators and casts."""
+def register_binders() -> None:
+    """Registers the binders of operators and casts."""
     BINDERS.update(
         {
             Plus: _plus,

@@ -1,5 +1,9 @@
-"""Scalar expressions: sqlglot trees to typed `planner.scalar` trees. What is bound how stands with
-the modules that bring it: literals here, operators in `operators`, calls in `calls`, and so on."""
+"""Binding of scalar expressions: sqlglot trees to typed `planner.scalar` trees.
+
+`BINDERS` is a registry by the class of the node. Binding is recursive (an operand may be a call, an
+argument an operator), so each module binds nested nodes by `bind_scalar` and adds its own binders
+in a function `register_binders`, which `planner.binder` calls once. So the modules do not import
+each other."""
 
 from __future__ import annotations
 

@@ -23,6 +23,6 @@ def _current_watermark(name: str, args: tuple[Scalar, ...], node: exp.Expression
     return Call(name, args, DataType(args[0].type.root, precision=3), False, position_of(node))
 
 
-def install() -> None:
-    """Makes the call known to `function_call`."""
+def register_binders() -> None:
+    """Registers the rewrite of CURRENT_WATERMARK."""
     REWRITES["CURRENT_WATERMARK"] = _current_watermark

@@ -19,7 +19,7 @@ _JOINS = frozenset({"BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP", "
 _KNOWN = (*sorted(_JOINS), "LOOKUP", "STATE_TTL")
 
 
-def checked(node: exp.Select, relations: Sequence[str], aggregated: bool) -> Mapping[str, int]:
+def state_ttls(node: exp.Select, relations: Sequence[str], aggregated: bool) -> Mapping[str, int]:
     """Returns the state retention of relations in ms, by name: STATE_TTL('t' = '1 h').
 
     `relations` are those of FROM; `aggregated`: their rows are grouped. PlanError for an unknown

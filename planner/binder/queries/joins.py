@@ -108,7 +108,7 @@ def _joined(
     return (
         window_operations.join(*plans, kind, condition)
         if time is None
-        else temporals.made(*plans, kind, condition, time, *left)
+        else temporals.temporal_join(*plans, kind, condition, time, *left)
     )
 
 
@@ -159,7 +159,7 @@ def _right(left: Relation, node: exp.Join, context: Context, relation: BindRelat
     if temporals.version_of(node) is not None:
         named = named.copy()
         named.set("version", None)
-    return _Right(apart(relation(named, context), left[0]), [])
+    return _Right(with_distinct_names(relation(named, context), left[0]), [])
 
 
 def _with_ttls(
@@ -187,7 +187,7 @@ def _lateral(left: Relation, node: exp.Lateral, context: Context, relation: Bind
     except UnsupportedError:
         over_domain, _, conditions = domains.over_domain(plan, (), node)
         below = domains.within(over_domain, left[0], lambda e: e)
-    right, scope = apart((below, scope), left[0])
+    right, scope = with_distinct_names((below, scope), left[0])
     names = dict(zip(below.schema.names, right.schema.names, strict=True))
     absent = _of_no_rows(plan)
     known = None if absent is None else (names[plan.schema.names[0]], absent)
@@ -216,7 +216,7 @@ def _of_no_rows(plan: LogicalPlan) -> Scalar | None:
     )
 
 
-def apart(relation: Relation, other: LogicalPlan) -> Relation:
+def with_distinct_names(relation: Relation, other: LogicalPlan) -> Relation:
     """The relation with none of the names of `other` in its plan."""
     plan, scope = relation
     names = plan.schema.names

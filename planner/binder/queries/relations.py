@@ -28,7 +28,7 @@ from planner.binder.queries.changelog_functions import (
     is_changelog_function,
 )
 from planner.binder.queries.sources import query_of_table, resalted
-from planner.binder.queries.table_hints import hinted
+from planner.binder.queries.table_hints import with_hints
 from planner.binder.scope import (
     Context,
     Field,
@@ -266,7 +266,7 @@ def _from(node: exp.Select, context: Context, grouped: bool) -> tuple[LogicalPla
     if source is None:
         return _NOTHING, Scope(), 0
     relations = [n.alias_or_name for n in (source.this, *(j.this for j in joined))]
-    ttls = join_hints.checked(node, relations, grouped or bool(node.args.get("distinct")))
+    ttls = join_hints.state_ttls(node, relations, grouped or bool(node.args.get("distinct")))
     kept_ms = ttls.get(relations[0], 0) if len(relations) == 1 else 0
     return *_joined(source.this, joined, context, ttls), kept_ms
 
@@ -449,7 +449,7 @@ def _table(node: exp.Table, context: Context) -> tuple[Query, tuple[str, ...]]:
     if isinstance(target, Query):
         return target, name
     if isinstance(target, Table):
-        return query_of_table(hinted(target, hints, read=True), context), target.name
+        return query_of_table(with_hints(target, hints, read=True), context), target.name
     if isinstance(target, View):
         if target.broken:
             message = f"the query of view '{target.name[2]}' is not valid any more"

@@ -58,7 +58,7 @@ def _starred(node: exp.Expression, place: Place) -> list[tuple[str, Scalar]] | N
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
         named = qualifiers(node)
         row = _before_star(node)
-        if place.scope.has_relation(named) or not nested.is_in_reach(row, place.scope):
+        if place.scope.has_relation(named) or not nested.is_in_scope(row, place.scope):
             return _told_apart(place.scope.of_relation(named, node), node)
         return nested.fields_of(bind_scalar(row, place), node)
     if (

@@ -22,7 +22,7 @@ _WITHOUT_EFFECT = frozenset(
 _OF_KINDS = ("connector", "format", "changelog-mode", "upsert")
 
 
-def hinted(table: Table, hints: Iterable[exp.Expression], *, read: bool = False) -> Table:
+def with_hints(table: Table, hints: Iterable[exp.Expression], *, read: bool = False) -> Table:
     """The table with the options of its hints: those of the first OPTIONS count. PlanError for a
     hint that Flink does not know. `read`: the table is one that a query reads."""
     options: dict[str, str] = {}

@@ -35,7 +35,7 @@ def version_of(node: exp.Join) -> exp.Expression | None:
     return version.args["expression"] if isinstance(version, exp.Version) else None
 
 
-def made(
+def temporal_join(
     left: LogicalPlan,
     right: LogicalPlan,
     kind: JoinKind,
@@ -154,6 +154,6 @@ def _dimension(plan: LogicalPlan) -> tuple[Table | None, dict[str, str]]:
             return _dimension(plan.input)
         case Project():
             table, names = _dimension(plan.input)
-            made = {e.name: n for n, e in plan.items if isinstance(e, ColumnRef)}
-            return table, {own: made[below] for own, below in names.items() if below in made}
+            columns = {e.name: n for n, e in plan.items if isinstance(e, ColumnRef)}
+            return table, {own: columns[below] for own, below in names.items() if below in columns}
     return None, {}

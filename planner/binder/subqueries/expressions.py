@@ -376,6 +376,6 @@ def _operands(node: exp.Expression, place: Place) -> list[Scalar]:
     ]
 
 
-def install() -> None:
+def register_binders() -> None:
     """Makes `bind_scalar` know subqueries."""
     BINDERS.update({exp.Subquery: bind_subquery, exp.Exists: bind_subquery})

@@ -390,7 +390,7 @@ def has_over(nodes: Iterable[exp.Expression]) -> bool:
     return False
 
 
-def install() -> None:
+def register_binders() -> None:
     """Makes `bind_scalar` know OVER."""
     BINDERS[exp.Window] = in_window
 

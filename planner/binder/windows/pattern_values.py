@@ -349,6 +349,6 @@ def _modified(node: exp.Expression, place: Place) -> Scalar:
     return found
 
 
-def install() -> None:
+def register_binders() -> None:
     """Makes `bind_scalar` know RUNNING and FINAL."""
     BINDERS[nodes.Modified] = _modified

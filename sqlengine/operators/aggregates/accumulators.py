@@ -126,12 +126,12 @@ class Accumulators:
         """True if a call buffers values until `hand_on`."""
         return any(isinstance(b, Buffered) for b in self._bound)
 
-    def waits(self, slots: IntArray, stage: int) -> BoolArray:
+    def has_pending(self, slots: IntArray, stage: int) -> BoolArray:
         """Returns True where values are buffered in a stage (`Buffered`)."""
         pending = np.zeros(len(slots), np.bool_)
         for i, bound in enumerate(self._bound):
             if isinstance(bound, Buffered):
-                pending |= bound.waits(self._accumulator(i), slots, stage)
+                pending |= bound.has_pending(self._accumulator(i), slots, stage)
         return pending
 
     def hand_on(self, slots: IntArray, stage: int) -> None:

@@ -103,7 +103,7 @@ class LocalBuffer:
             self._flush_stage(stage, slots)
 
     def _flush_stage(self, stage: int, among: IntArray) -> IntArray:
-        slots: IntArray = among[self._accumulators.waits(among, stage)]
+        slots: IntArray = among[self._accumulators.has_pending(among, stage)]
         self._accumulators.hand_on(slots, stage)
         self._table.mark(slots)
         return slots

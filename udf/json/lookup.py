@@ -18,7 +18,7 @@ from parser.grammar.datatypes import parse_type
 from parser.types import STRING, DataType, Root
 from udf.arrays.arrays import RowError, errors_of, rows_of
 from udf.json.path import parse_path
-from udf.json.reading import DOUBTFUL, NOTHING, found_at
+from udf.json.reading import DOUBTFUL, NOTHING, values_at
 from udf.json.text import BadPath, Json, NotFound, NotJson, number_text, read_json
 from udf.registry import KernelContext, Types, Values
 from udf.vector import Vector
@@ -76,7 +76,7 @@ class _Missing(Failed):
 
 
 @dataclass(slots=True)
-class Found:
+class Lookup:
     """The value at a path of a text, where it is known already."""
 
     document: str
@@ -95,10 +95,10 @@ class Found:
         return cast(Json, self.held), self.lax
 
 
-def _all_found(documents: Sequence[str], path: str) -> Iterator[Found]:
+def _all_found(documents: Sequence[str], path: str) -> Iterator[Lookup]:
     for part, values, lax in pieces(documents, path):
         for document, value in zip(part, values, strict=True):
-            yield Found(document, path, lax, value)
+            yield Lookup(document, path, lax, value)
 
 
 def pieces(
@@ -113,13 +113,13 @@ def pieces(
         return
     for start in range(0, len(documents), _TOGETHER):
         part = documents[start : start + _TOGETHER]
-        yield part, found_at(part, parsed), parsed.lax
+        yield part, values_at(part, parsed), parsed.lax
 
 
 _TOGETHER = 256
 
 
-def located(ctx: KernelContext, document: Values, path: Values) -> Iterator[Found | None]:
+def located(ctx: KernelContext, document: Values, path: Values) -> Iterator[Lookup | None]:
     """Yields the value at the path for each row, None where an argument is NULL."""
     if isinstance(path, pa.Scalar) and path.is_valid and isinstance(document, pa.Array):
         located_values = _all_found(document.drop_null().to_pylist(), path.as_py())
@@ -129,7 +129,7 @@ def located(ctx: KernelContext, document: Values, path: Values) -> Iterator[Foun
             next(located_values) if present else None for present in document.is_valid().to_pylist()
         )
     pairs = zip(range(ctx.num_rows), rows_of(document), rows_of(path), strict=False)
-    return (None if d is None or p is None else Found(str(d), str(p)) for _, d, p in pairs)
+    return (None if d is None or p is None else Lookup(str(d), str(p)) for _, d, p in pairs)
 
 
 def word_of(values: Values) -> str:
