@@ -87,8 +87,8 @@ def object_of(ctx: KernelContext, class_name: Values, *pairs: Values) -> Values:
     signature=Custom(_update_types, _updated, "an object, then names of fields and their values,"),
 )
 def object_update(ctx: KernelContext, subject: Values, *pairs: Values) -> Values:
-    """OBJECT_UPDATE(object, name, value, …): the object with other values in these fields, which
-    take the values' types.
+    """OBJECT_UPDATE(object, name, value, …): the object with new values in these fields, which take
+    the values' types.
 
     >>> OBJECT_UPDATE(OBJECT_OF('User', 'name', 'Bob', 'age', 42), 'age', 43).age
     43

@@ -39,7 +39,7 @@ def _with_one(ctx: KernelContext, value: Values, element: Values, *, first: bool
     signature=Custom(array_and_element, grown, "an array and an element of its type"),
 )
 def array_append(ctx: KernelContext, value: Values, element: Values) -> Values:
-    """ARRAY_APPEND(array, element): the array with one more element at its end, which may be NULL.
+    """ARRAY_APPEND(array, element): the array with an element added at its end, which may be NULL.
 
     >>> ARRAY_APPEND(ARRAY[1, 2], 3)
     [1, 2, 3]
@@ -52,7 +52,7 @@ def array_append(ctx: KernelContext, value: Values, element: Values) -> Values:
     signature=Custom(array_and_element, grown, "an array and an element of its type"),
 )
 def array_prepend(ctx: KernelContext, value: Values, element: Values) -> Values:
-    """ARRAY_PREPEND(array, element): the array with one more element at its beginning, which may be
+    """ARRAY_PREPEND(array, element): the array with an element added at its beginning, which may be
     NULL.
 
     >>> ARRAY_PREPEND(ARRAY[1, 2], 3)
@@ -84,7 +84,7 @@ def _hits(
     ),
 )
 def array_contains(ctx: KernelContext, value: Values, needle: Values) -> Values:
-    """ARRAY_CONTAINS(array, element): whether the element, which may be NULL, is in the array.
+    """ARRAY_CONTAINS(array, element): TRUE if the element, which may be NULL, is in the array.
 
     >>> ARRAY_CONTAINS(ARRAY[1, 2], 2)
     TRUE
@@ -104,8 +104,8 @@ def array_contains(ctx: KernelContext, value: Values, needle: Values) -> Values:
     ),
 )
 def array_position(ctx: KernelContext, value: Values, needle: Values) -> Values:
-    """ARRAY_POSITION(array, element): where the element is first in the array, from 1; 0 where it
-    is not. NULL if one is NULL.
+    """ARRAY_POSITION(array, element): the position of the first such element in the array, from 1;
+    0 if there is none. NULL if one is NULL.
 
     >>> ARRAY_POSITION(ARRAY['a', 'b'], 'b')
     2
@@ -122,7 +122,7 @@ def array_position(ctx: KernelContext, value: Values, needle: Values) -> Values:
     signature=Custom(array_and_element, as_array, "an array and an element of its type"),
 )
 def array_remove(ctx: KernelContext, value: Values, needle: Values) -> Values:
-    """ARRAY_REMOVE(array, element): the array without all elements that equal this one, which may
+    """ARRAY_REMOVE(array, element): the array without the elements that equal this one, which may
     be NULL.
 
     >>> ARRAY_REMOVE(ARRAY[1, 2, 1], 1)
@@ -193,8 +193,8 @@ def _join_types(types: Types) -> tuple[DataType, ...] | None:
 def array_join(
     ctx: KernelContext, value: Values, delimiter: Values, missing: Values | None = None
 ) -> Values:
-    """ARRAY_JOIN(array, delimiter [, text for NULL]): the elements joined; NULL elements are left
-    out unless there is a text for them. NULL if one is NULL.
+    """ARRAY_JOIN(array, delimiter [, text for NULL]): the elements joined by the delimiter; NULL
+    elements are left out unless there is a replacement for them. NULL if one is NULL.
 
     >>> ARRAY_JOIN(ARRAY['a', NULL, 'b'], ',', '-')
     'a,-,b'

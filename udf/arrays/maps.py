@@ -90,8 +90,8 @@ def _from_arrays_result(types: Types, literals: Literals) -> DataType:
     signature=Custom(_array_types, _from_arrays_result, "an array of keys and one of values"),
 )
 def map_from_arrays(ctx: KernelContext, keys: Values, values: Values) -> Vector:
-    """MAP_FROM_ARRAYS(keys, values): the map of both arrays; of equal keys the last one counts.
-    NULL if one is NULL. Error: arrays of different lengths, a NULL key.
+    """MAP_FROM_ARRAYS(keys, values): a map of an array of keys and one of values; of equal keys the
+    last one counts. NULL if one is NULL. Error: arrays of different lengths, a NULL key.
 
     >>> MAP_FROM_ARRAYS(ARRAY['a', 'b'], ARRAY[1, 2])
     {'a': 1, 'b': 2}

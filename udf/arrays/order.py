@@ -57,9 +57,9 @@ def _sort_types(types: Types) -> tuple[DataType, ...] | None:
 def array_sort(
     ctx: KernelContext, value: Values, ascending: Values | None = None, first: Values | None = None
 ) -> Values:
-    """ARRAY_SORT(array [, ascending [, nulls first]]): the elements in order; NULL comes first in
-    ascending order and last in descending order, unless the third argument says otherwise. NULL if
-    one is NULL.
+    """ARRAY_SORT(array [, ascending [, nulls first]]): the elements sorted; NULL comes first in
+    ascending order and last in descending order, unless the third argument says otherwise. NULL
+    if one is NULL.
 
     >>> ARRAY_SORT(ARRAY[3, NULL, 1])
     [NULL, 1, 3]

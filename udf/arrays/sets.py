@@ -69,8 +69,8 @@ def array_union(ctx: KernelContext, left: Values, right: Values) -> Values:
     signature=Custom(_common_arrays(2, 2), _union_result, "two arrays of one common type"),
 )
 def array_intersect(ctx: KernelContext, left: Values, right: Values) -> Values:
-    """ARRAY_INTERSECT(array, array): the elements of the first that are in the second, every one
-    once.
+    """ARRAY_INTERSECT(array, array): the distinct elements of the first array that are in the
+    second.
 
     >>> ARRAY_INTERSECT(ARRAY[1, 2, 1], ARRAY[1])
     [1]
@@ -84,8 +84,8 @@ def array_intersect(ctx: KernelContext, left: Values, right: Values) -> Values:
     signature=Custom(_common_arrays(2, 2), _union_result, "two arrays of one common type"),
 )
 def array_except(ctx: KernelContext, left: Values, right: Values) -> Values:
-    """ARRAY_EXCEPT(array, array): the elements of the first that are not in the second, every one
-    once.
+    """ARRAY_EXCEPT(array, array): the distinct elements of the first array that are not in the
+    second.
 
     >>> ARRAY_EXCEPT(ARRAY[1, 2, 1], ARRAY[2])
     [1]
@@ -111,8 +111,7 @@ def _compared(ctx: KernelContext, left: Values, right: Values, *, common: bool) 
     signature=Custom(_common_arrays(1, 1 << 16), _union_result, "arrays of one common type"),
 )
 def array_concat(ctx: KernelContext, *values: Values) -> Values:
-    """ARRAY_CONCAT(array, …): the elements of all arrays, one array after the other; NULL if one is
-    NULL.
+    """ARRAY_CONCAT(array, …): the elements of all arrays, concatenated; NULL if one is NULL.
 
     >>> ARRAY_CONCAT(ARRAY[1], ARRAY[2, 3])
     [1, 2, 3]

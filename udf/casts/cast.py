@@ -71,8 +71,9 @@ _SIGNATURE = Custom(_bound_by_planner, _no_rule, "one value")
 
 @function("CAST", signature=_SIGNATURE)
 def cast(ctx: KernelContext, value: Values) -> Vector:
-    """CAST(value AS type): the value as one of another type. Error: a text that is no value of the
-    type. Integers wrap around, floating point numbers saturate, decimals that do not fit are NULL.
+    """CAST(value AS type): the value converted to another type. Error: a text that is no value of
+    the type. Integers wrap around, floating point numbers saturate, decimals that do not fit are
+    NULL.
 
     >>> CAST('42' AS INT)
     42

@@ -46,10 +46,11 @@ def json_query_kernel(
     ctx: KernelContext, document: Values, path: Values, *clauses: Values
 ) -> Vector:
     """JSON_QUERY(text, path [RETURNING type] [WITHOUT | WITH [CONDITIONAL | UNCONDITIONAL] [ARRAY]
-    WRAPPER] [NULL | EMPTY ARRAY | EMPTY OBJECT | ERROR ON EMPTY] [… ON ERROR]): the object or array
-    at the path as JSON, or as ARRAY<STRING>. A wrapper puts what is found into an array: WITH
-    UNCONDITIONAL (or plain WITH) everything, WITH CONDITIONAL what is no array yet. Without one a
-    scalar is an error; both cases give NULL by default. Error: ERROR.
+    WRAPPER] [NULL | EMPTY ARRAY | EMPTY OBJECT | ERROR ON EMPTY] [… ON ERROR]): the object or
+    array at the path as JSON, or as ARRAY<STRING>. A wrapper puts the result into an array: WITH
+    UNCONDITIONAL (or plain WITH) always, WITH CONDITIONAL unless it is an array. Without a
+    wrapper a scalar is an error; no value and an error give NULL by default. Error: ERROR ON
+    EMPTY or ON ERROR.
 
     >>> JSON_QUERY('{"a": {"b": 1}}', '$.a')
     '{"b":1}'

@@ -27,9 +27,9 @@ def _exists_types(types: Types) -> tuple[DataType, ...] | None:
 def json_exists_kernel(
     ctx: KernelContext, document: Values, path: Values, *clauses: Values
 ) -> Vector:
-    """JSON_EXISTS(text, path [TRUE | FALSE | UNKNOWN | ERROR ON ERROR]): whether there is something
-    other than null at the path. A text that is no JSON, and nothing at a strict path, are errors:
-    FALSE by default. Error: ERROR.
+    """JSON_EXISTS(text, path [TRUE | FALSE | UNKNOWN | ERROR ON ERROR]): TRUE if there is a value
+    other than null at the path. Invalid JSON, and no value at a strict path, are errors: FALSE
+    by default. Error: ERROR ON ERROR.
 
     >>> JSON_EXISTS('{"a": 1}', '$.a')
     TRUE
@@ -64,7 +64,7 @@ def is_json(document: str, kind: str) -> bool:
 
 @function("IS JSON", signature=takes(text, text, result=never_null(BOOLEAN)))
 def is_json_kernel(ctx: KernelContext, document: Values, kind: Values) -> Vector:
-    """text IS [NOT] JSON [VALUE | SCALAR | ARRAY | OBJECT]: whether a text is JSON, and of this
+    """text IS [NOT] JSON [VALUE | SCALAR | ARRAY | OBJECT]: TRUE if the text is JSON, and of this
     kind. FALSE for NULL.
 
     >>> '{"a": 1}' IS JSON OBJECT

@@ -87,10 +87,10 @@ def json_value_kernel(
     ctx: KernelContext, document: Values, path: Values, *clauses: Values
 ) -> Vector:
     """JSON_VALUE(text, path [RETURNING type] [NULL | ERROR | DEFAULT value ON EMPTY] [NULL | ERROR
-    | DEFAULT value ON ERROR]): the string, number or boolean at the path, as STRING or as the type,
-    which may be STRING, BOOLEAN, INT or DOUBLE. A path is `strict` (nothing at it is an error)
-    unless it begins with `lax` (nothing at it is emptiness); both give NULL by default. Error:
-    ERROR, or a value that is not of the type.
+    | DEFAULT value ON ERROR]): the string, number or boolean at the path, as STRING or as the
+    type, which may be STRING, BOOLEAN, INT or DOUBLE. No value at the path is an error if the
+    path is `strict`, the default, and an empty result if it begins with `lax`; both give NULL by
+    default. Error: ERROR ON EMPTY or ON ERROR, or a value that is not of the type.
 
     >>> JSON_VALUE('{"a": {"b": [1, 2]}}', '$.a.b[1]')
     '2'

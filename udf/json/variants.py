@@ -116,7 +116,7 @@ def parse_json(ctx: KernelContext, document: Values, *duplicates: Values) -> Vec
     "TRY_PARSE_JSON", signature=Custom(_types, lambda t, _: VARIANT, "a JSON text and a BOOLEAN")
 )
 def try_parse_json(ctx: KernelContext, document: Values, *duplicates: Values) -> Values:
-    """TRY_PARSE_JSON(text [, duplicates]): PARSE_JSON with NULL where that is an error.
+    """TRY_PARSE_JSON(text [, duplicates]): As PARSE_JSON, but NULL in place of an error.
 
     >>> TRY_PARSE_JSON('bad')
     NULL

@@ -244,9 +244,9 @@ def json_object_kernel(
     ctx: KernelContext, on_null: Values, raw: Values, *members: Values
 ) -> Vector:
     """JSON_OBJECT([KEY] key VALUE value, … [NULL | ABSENT ON NULL]): an object of these members,
-    keys in order; NULL values stay (NULL ON NULL, the default) or are left out. What JSON_OBJECT,
-    JSON_ARRAY and JSON(text) give stands there as it is, and not as a string. Error: JSON(text) of
-    a text that is none.
+    keys in order; NULL values stay (NULL ON NULL, the default) or are left out. Results of
+    JSON_OBJECT, JSON_ARRAY and JSON(text) are nested as JSON, not as strings. Error: JSON(text)
+    of an invalid text.
 
     >>> JSON_OBJECT('k' VALUE 1, 'a' VALUE 'x')
     '{"a":"x","k":1}'
@@ -293,8 +293,8 @@ def json_array_kernel(
     ctx: KernelContext, on_null: Values, raw: Values, *elements: Values
 ) -> Vector:
     """JSON_ARRAY(value, … [NULL | ABSENT ON NULL]): an array of these values; NULL values are left
-    out (ABSENT ON NULL, the default) or stay. What JSON_OBJECT, JSON_ARRAY and JSON(text) give
-    stands there as it is. Error: JSON(text) of a text that is none.
+    out (ABSENT ON NULL, the default) or stay. Results of JSON_OBJECT, JSON_ARRAY and JSON(text)
+    are nested as JSON. Error: JSON(text) of an invalid text.
 
     >>> JSON_ARRAY(1, 'a', JSON_ARRAY(2))
     '[1,"a",[2]]'

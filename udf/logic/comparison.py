@@ -321,7 +321,7 @@ def is_not_null(ctx: KernelContext, value: Values) -> Values:
 
 @function("IS NOT DISTINCT FROM", signature=IDENTITY)
 def is_not_distinct(ctx: KernelContext, left: Values, right: Values) -> Values:
-    """a IS NOT DISTINCT FROM b: whether both are equal; NULL is equal to NULL. Never NULL.
+    """a IS NOT DISTINCT FROM b: TRUE if both are equal, where NULL equals NULL. Never NULL.
 
     >>> CAST(NULL AS INT) IS NOT DISTINCT FROM CAST(NULL AS INT)
     TRUE
@@ -344,7 +344,7 @@ def _read(ctx: KernelContext, text: Values, target: DataType) -> pa.Array:
 
 @function("IS DISTINCT FROM", signature=IDENTITY)
 def is_distinct(ctx: KernelContext, left: Values, right: Values) -> Values:
-    """a IS DISTINCT FROM b: whether both differ; NULL is equal to NULL. Never NULL.
+    """a IS DISTINCT FROM b: TRUE if both differ, where NULL equals NULL. Never NULL.
 
     >>> 1 IS DISTINCT FROM 2
     TRUE

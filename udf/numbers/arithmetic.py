@@ -111,7 +111,7 @@ def multiply(ctx: KernelContext, left: Values, right: Values) -> Values:
 
 @function("/", signature=_operands(quotient_type, "/"))
 def divide(ctx: KernelContext, left: Values, right: Values) -> Values | Vector:
-    """a / b: the quotient; that of integers is cut to an integer. Error: division by zero (exact
+    """a / b: the quotient; of integers, truncated to an integer. Error: division by zero (exact
     numbers).
 
     >>> 7 / 2

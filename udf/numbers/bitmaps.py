@@ -48,7 +48,7 @@ def _numbers_of(types: Types) -> tuple[DataType, ...] | None:
 
 @function("BITMAP_BUILD", signature=Custom(_numbers_of, gives(BITMAP), "an array of INT"))
 def bitmap_build(ctx: KernelContext, value: Values) -> Values:
-    """BITMAP_BUILD(array): the set of the numbers, which count as unsigned; NULL elements are left
+    """BITMAP_BUILD(array): a bitmap of the numbers, which count as unsigned; NULL elements are left
     out.
 
     >>> BITMAP_TO_STRING(BITMAP_BUILD(ARRAY[3, 1, -1, 3]))
@@ -143,7 +143,7 @@ def bitmap_xor(ctx: KernelContext, left: Values, right: Values) -> Values:
 
 @function("BITMAP_ANDNOT", signature=_PAIR)
 def bitmap_andnot(ctx: KernelContext, left: Values, right: Values) -> Values:
-    """BITMAP_ANDNOT(bitmap, bitmap): the numbers of the first that are not in the second.
+    """BITMAP_ANDNOT(bitmap, bitmap): the numbers of the first bitmap that are not in the second.
 
     >>> BITMAP_TO_STRING(BITMAP_ANDNOT(BITMAP_BUILD(ARRAY[1, 2]), BITMAP_BUILD(ARRAY[2, 3])))
     '{1}'
@@ -234,7 +234,7 @@ def bitmap_to_bytes(ctx: KernelContext, value: Values) -> Values:
 
 @function("BITMAP_FROM_BYTES", signature=takes(binary_or_null, result=BITMAP))
 def bitmap_from_bytes(ctx: KernelContext, value: Values) -> Vector:
-    """BITMAP_FROM_BYTES(bytes): the bitmap of its portable form. Error: bytes that are none.
+    """BITMAP_FROM_BYTES(bytes): the bitmap of bytes in the portable format. Error: invalid bytes.
 
     >>> BITMAP_TO_STRING(BITMAP_FROM_BYTES(BITMAP_TO_BYTES(BITMAP_BUILD(ARRAY[5]))))
     '{5}'

@@ -64,7 +64,7 @@ def cot(ctx: KernelContext, value: Values) -> Values:
 
 @function("ASIN", signature=_NUMBER)
 def asin(ctx: KernelContext, value: Values) -> Values:
-    """ASIN(number): the angle in radians with this sine; NaN below -1 and above 1.
+    """ASIN(number): the arc sine in radians; NaN below -1 and above 1.
 
     >>> ASIN(1)
     1.5707963267948966
@@ -74,7 +74,7 @@ def asin(ctx: KernelContext, value: Values) -> Values:
 
 @function("ACOS", signature=_NUMBER)
 def acos(ctx: KernelContext, value: Values) -> Values:
-    """ACOS(number): the angle in radians with this cosine; NaN below -1 and above 1.
+    """ACOS(number): the arc cosine in radians; NaN below -1 and above 1.
 
     >>> ACOS(1)
     0.0
@@ -84,7 +84,7 @@ def acos(ctx: KernelContext, value: Values) -> Values:
 
 @function("ATAN", signature=_NUMBER)
 def atan(ctx: KernelContext, value: Values) -> Values:
-    """ATAN(number): the angle in radians with this tangent.
+    """ATAN(number): the arc tangent in radians.
 
     >>> ATAN(1)
     0.7853981633974483
@@ -154,8 +154,8 @@ def radians(ctx: KernelContext, value: Values) -> Values:
 
 @function("LOG", signature=takes(double, double, optional=1, result=DOUBLE))
 def log(ctx: KernelContext, first: Values, second: Values | None = None) -> Values:
-    """LOG(number): the natural logarithm; LOG(base, number): the one to a base. Minus infinity for
-    0, NaN below.
+    """LOG(number): the natural logarithm; LOG(base, number): the logarithm to a base. Minus
+    infinity for 0, NaN below.
 
     >>> LOG(2, 8)
     3.0
@@ -239,8 +239,8 @@ _WIDE.prec = 800
 
 @function("TRUNCATE", signature=Custom(_cut_types, _cut_result, "a number and a number of digits"))
 def truncate(ctx: KernelContext, value: Values, digits: Values | None = None) -> Values:
-    """TRUNCATE(number [, digits]): digits behind these places cut off, by the decimal text;
-    negative digits make places before the point 0.
+    """TRUNCATE(number [, digits]): the number without the digits behind these places, by its
+    decimal text; negative digits set places before the point to 0.
 
     >>> TRUNCATE(42.329, 2)
     42.32

@@ -55,8 +55,8 @@ _RAND = takes(
 
 @function("RAND", signature=_RAND, deterministic=False)
 def rand(ctx: KernelContext, seed: Values | None = None) -> Values:
-    """RAND(), RAND(seed): a random DOUBLE from 0 to 1 (exclusive) for every row; other ones for
-    other seeds.
+    """RAND(), RAND(seed): a random DOUBLE from 0 to 1 (exclusive) for every row; another seed gives
+    others.
 
     >>> RAND() < 1
     TRUE

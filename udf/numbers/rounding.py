@@ -38,8 +38,8 @@ def _round_types(types: Types) -> tuple[DataType, ...] | None:
 
 @function("ROUND", signature=Custom(_round_types, _round_result, "a number and a number of digits"))
 def round_(ctx: KernelContext, value: Values, digits: Values | None = None) -> Values:
-    """ROUND(number [, digits]): half up, away from zero, by the decimal text; negative digits round
-    before the point.
+    """ROUND(number [, digits]): the number rounded half up (away from zero), by its decimal text;
+    negative digits round before the point.
 
     >>> ROUND(-2.5)
     -3
@@ -142,8 +142,8 @@ _FLOOR = Custom(_floor_types, _whole_result, "a number, or a date or time and a 
 
 @function("FLOOR", signature=_FLOOR)
 def floor(ctx: KernelContext, value: Values, unit: Values | None = None) -> Values:
-    """FLOOR(number), FLOOR(time TO unit): the whole number at or below; the beginning of the unit
-    that a time is in.
+    """FLOOR(number), FLOOR(time TO unit): the greatest whole number at or below; for a time, the
+    beginning of its unit.
 
     >>> FLOOR(TIMESTAMP '2020-05-17 12:44:31' TO HOUR)
     2020-05-17T12:00
@@ -155,8 +155,8 @@ def floor(ctx: KernelContext, value: Values, unit: Values | None = None) -> Valu
 
 @function("CEIL", "CEILING", signature=_FLOOR)
 def ceil(ctx: KernelContext, value: Values, unit: Values | None = None) -> Values:
-    """CEIL(number), CEIL(time TO unit): the whole number at or above; the beginning of the unit at
-    or behind a time.
+    """CEIL(number), CEIL(time TO unit): the least whole number at or above; for a time, the next
+    beginning of the unit, or the time itself if it is one.
 
     >>> CEIL(1.2)
     2

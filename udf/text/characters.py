@@ -37,8 +37,8 @@ def _first_byte(value: str) -> int:
 
 @function("ASCII", signature=takes(text, result=INT))
 def ascii_(ctx: KernelContext, value: Values) -> Values:
-    """ASCII(text): the code of the first character; beyond ASCII that of its first byte in UTF-8,
-    less 256; 0 for an empty text.
+    """ASCII(text): the code of the first character; beyond ASCII the first byte of its UTF-8, less
+    256; 0 for an empty text.
 
     >>> ASCII('abc')
     97
@@ -145,9 +145,9 @@ def _as_first(types: Types, literals: Literals) -> DataType:
 
 @function("TRANSLATE", signature=takes(text, text, text, result=_as_first))
 def translate(ctx: KernelContext, value: Values, search: Values, replacement: Values) -> Values:
-    """TRANSLATE(text, from, to): every character that is in `from` replaced by the one at its place
-    in `to`, and removed where `to` is shorter. A NULL `from` changes nothing, a NULL `to` is an
-    empty one.
+    """TRANSLATE(text, from, to): the text with each character of `from` replaced by the one at its
+    place in `to`, or removed where `to` is shorter. A NULL `from` changes nothing, a NULL `to`
+    is empty.
 
     >>> TRANSLATE('abcab', 'ab', 'x')
     'xcx'
@@ -213,7 +213,7 @@ def _all(values: Values, test: object, ctx: KernelContext) -> Values:
 
 @function("IS_ALPHA", signature=_PLAIN)
 def is_alpha(ctx: KernelContext, value: Values) -> Values:
-    """IS_ALPHA(text): whether there are letters only, and one at least. FALSE for NULL and for a
+    """IS_ALPHA(text): TRUE if the text has letters only, and at least one. FALSE for NULL and for a
     number.
 
     >>> IS_ALPHA('abc')
@@ -226,8 +226,8 @@ def is_alpha(ctx: KernelContext, value: Values) -> Values:
 
 @function("IS_DIGIT", signature=_PLAIN)
 def is_digit(ctx: KernelContext, value: Values) -> Values:
-    """IS_DIGIT(text): whether there are digits only, and one at least. FALSE for NULL; for a
-    number, whether it is an integer.
+    """IS_DIGIT(text): TRUE if the text has digits only, and at least one. FALSE for NULL; of a
+    number, TRUE if it is an integer.
 
     >>> IS_DIGIT('12a')
     FALSE
@@ -249,7 +249,7 @@ def _is_decimal(value: str) -> bool:
 
 @function("IS_DECIMAL", signature=_PLAIN)
 def is_decimal(ctx: KernelContext, value: Values) -> Values:
-    """IS_DECIMAL(text): whether the text is a number, with a point and an exponent or without.
+    """IS_DECIMAL(text): TRUE if the text is a number, with or without a point and an exponent.
     FALSE for NULL, and as in Flink for a DECIMAL.
 
     >>> IS_DECIMAL('-1.5e3')

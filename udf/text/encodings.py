@@ -67,7 +67,7 @@ def _written(value: Values, num_rows: int, bits: int) -> pa.Array:
 
 @function("BIN", signature=takes(integer, result=STRING))
 def bin_(ctx: KernelContext, value: Values) -> Values:
-    """BIN(integer): the binary digits; a negative number as BIGINT in two's complement.
+    """BIN(integer): the binary digits; of a negative number, its two's complement as BIGINT.
 
     >>> BIN(12)
     '1100'
@@ -122,8 +122,8 @@ def _unhex(value: str) -> bytes | None:
 
 @function("UNHEX", signature=takes(text_or_null, result=always_nullable(BYTES)))
 def unhex(ctx: KernelContext, value: Values) -> Values:
-    """UNHEX(text): the bytes that hexadecimal digits stand for; of an odd number of them the first
-    one is lost, and a zero stands there, as in Flink. NULL for a text with anything else.
+    """UNHEX(text): the bytes of hexadecimal digits; of an odd number of digits the first is
+    replaced by a zero, as in Flink. NULL for any other text.
 
     >>> DECODE(UNHEX('6869'), 'UTF-8')
     'hi'
@@ -166,8 +166,8 @@ def _from_base64(value: str | bytes) -> str:
 
 @function("FROM_BASE64", signature=takes(text_or_binary, result=STRING))
 def from_base64(ctx: KernelContext, value: Values) -> Vector:
-    """FROM_BASE64(text): the text in UTF-8 that base 64 stands for; bytes that are no character
-    become U+FFFD. Error: a text that is not base 64.
+    """FROM_BASE64(text): the text that Base64 encodes, in UTF-8; invalid bytes become U+FFFD.
+    Error: a text that is not Base64.
 
     >>> FROM_BASE64('aGVsbG8=')
     'hello'
@@ -232,8 +232,8 @@ def encode(ctx: KernelContext, value: Values, charset: Values) -> Vector:
 
 @function("DECODE", signature=takes(binary, text, result=STRING))
 def decode(ctx: KernelContext, value: Values, charset: Values) -> Vector:
-    """DECODE(bytes, charset): the text of bytes in a character set; what is no character becomes
-    U+FFFD. Error: an unknown character set.
+    """DECODE(bytes, charset): the text of bytes in a character set; invalid bytes become U+FFFD.
+    Error: an unknown character set.
 
     >>> DECODE(x'6869', 'UTF-8')
     'hi'

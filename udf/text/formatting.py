@@ -255,9 +255,9 @@ def _java_time(text: str) -> str:
 @function("PRINTF", signature=Custom(_types, always_nullable(STRING), "a format string and values"))
 def printf_kernel(ctx: KernelContext, pattern: Values, *arguments: Values) -> Values:
     """PRINTF(format, value, …): the values written by Java's format string: '%s' any value, '%d' an
-    integer, '%.2f' a number with a point, '%x' hexadecimal, '%05d' with zeros, '%-5s' to the left,
-    '%2$s' the second value. NULL where the format is none, or a value is not of the kind that it
-    asks for; a NULL value is written as null.
+    integer, '%.2f' a number with a point, '%x' hexadecimal, '%05d' with zeros, '%-5s' to the
+    left, '%2$s' the second value. NULL for an invalid format, or a value that does not fit it; a
+    NULL value is written as null.
 
     >>> PRINTF('%s-%05d', 'a', 42)
     'a-00042'

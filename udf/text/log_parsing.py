@@ -185,12 +185,12 @@ def _grok_result(types: Types, literals: Literals) -> DataType:
 
 @function("GROK", signature=takes(text, text, result=_grok_result))
 def grok_kernel(ctx: KernelContext, value: Values, pattern: Values) -> Vector:
-    """GROK(text, pattern): what a pattern such as '%{IP:client} %{WORD:verb}' finds in a line, as a
-    map from name to text; NULL where it is not found. Between the names stands a regular expression
-    (Java's); names known are those of log tools (INT, NUMBER, WORD, IP, HOSTNAME,
+    """GROK(text, pattern): the fields that a pattern such as '%{IP:client} %{WORD:verb}' extracts
+    from a line, as a map from name to text; NULL without a match. The rest of the pattern is a
+    Java regular expression; known names are those of log tools (INT, NUMBER, WORD, IP, HOSTNAME,
     TIMESTAMP_ISO8601, HTTPDATE, LOGLEVEL, DATA, GREEDYDATA, COMMONAPACHELOG, …); named groups of
-    its own are taken too. Error: an unknown name (when submitted, if the pattern is a literal). An
-    extension.
+    its own are taken too. Error: an unknown name (when submitted, if the pattern is a literal).
+    An extension.
 
     >>> GROK('10.0.0.1 GET /index.html', '%{IP:client} %{WORD:verb} %{NOTSPACE:path}')['path']
     '/index.html'
@@ -233,9 +233,9 @@ def _pair(value: str, at: int, between: str, inside: str) -> tuple[int, str, str
 @function("KEYVALUE", signature=takes(text, text, text, optional=2, result=always_nullable(_MAP)))
 def keyvalue(ctx: KernelContext, value: Values, *delimiters: Values) -> Vector:
     """KEYVALUE(text [, between pairs [, inside a pair]]): the pairs of a line such as `user=ann
-    action="log in"` as a map; the delimiters are ' ' and '=' by default, and stand as they are. A
-    value in quotes may have delimiters in it; what is no pair is left out; of equal keys the last
-    one counts. Error: an empty delimiter. An extension.
+    action="log in"` as a map; the delimiters are ' ' and '=' by default, and are literal. A
+    quoted value may contain delimiters; what is no pair is left out; of equal keys the last one
+    counts. Error: an empty delimiter. An extension.
 
     >>> KEYVALUE('user=ann action="log in" x')['action']
     'log in'

@@ -70,9 +70,9 @@ def _cidr_result(types: Types, literals: Literals) -> DataType:
 
 @function("CIDR_MATCH", signature=takes(text, text, result=_cidr_result))
 def cidr_match(ctx: KernelContext, address: Values, network: Values) -> Values:
-    """CIDR_MATCH(address, network): whether an IPv4 or IPv6 address is in a network such as
-    '10.0.0.0/8'; FALSE for a text that is no address, NULL for one that is no network. An
-    extension: Flink has no such function.
+    """CIDR_MATCH(address, network): TRUE if an IPv4 or IPv6 address is in a network such as
+    '10.0.0.0/8'; FALSE for an invalid address, NULL for an invalid network. An extension: Flink
+    has no such function.
 
     >>> CIDR_MATCH('10.1.2.3', '10.0.0.0/8')
     TRUE
@@ -99,7 +99,7 @@ def int_to_address(number: int) -> str | None:
 
 @function("INET_ATON", signature=takes(text_or_null, result=always_nullable(BIGINT)))
 def inet_aton(ctx: KernelContext, value: Values) -> Values:
-    """INET_ATON(text): the number of an IPv4 address; NULL for what is none. With fewer than four
+    """INET_ATON(text): the number of an IPv4 address; NULL for an invalid one. With fewer than four
     parts the last one fills the rest: '127.1' is 127.0.0.1.
 
     >>> INET_ATON('10.0.0.1')
@@ -152,7 +152,8 @@ def _version(address: str) -> int | None:
 
 @function("IP_VERSION", signature=takes(text, result=always_nullable(INT)))
 def ip_version(ctx: KernelContext, value: Values) -> Values:
-    """IP_VERSION(address): 4 or 6; NULL for a text that is no address. An extension.
+    """IP_VERSION(address): The version of an IP address, 4 or 6; NULL for an invalid address. An
+    extension.
 
     >>> IP_VERSION('::1')
     6
@@ -173,8 +174,8 @@ _PRIVATE: dict[int, tuple[IPv4Network | IPv6Network, ...]] = {
 
 @function("IS_PRIVATE_IP", signature=takes(text, result=BOOLEAN))
 def is_private_ip(ctx: KernelContext, value: Values) -> Values:
-    """IS_PRIVATE_IP(address): whether an address is of a private network: 10.0.0.0/8,
-    172.16.0.0/12, 192.168.0.0/16 or fc00::/7; FALSE for a text that is no address. An extension.
+    """IS_PRIVATE_IP(address): TRUE if an address is in a private network: 10.0.0.0/8,
+    172.16.0.0/12, 192.168.0.0/16 or fc00::/7; FALSE for an invalid address. An extension.
 
     >>> IS_PRIVATE_IP('192.168.1.1')
     TRUE
@@ -184,8 +185,8 @@ def is_private_ip(ctx: KernelContext, value: Values) -> Values:
 
 @function("IS_LOOPBACK_IP", signature=takes(text, result=BOOLEAN))
 def is_loopback_ip(ctx: KernelContext, value: Values) -> Values:
-    """IS_LOOPBACK_IP(address): whether an address is of 127.0.0.0/8, or ::1; FALSE for a text that
-    is no address. An extension.
+    """IS_LOOPBACK_IP(address): TRUE if an address is in 127.0.0.0/8, or is ::1; FALSE for an
+    invalid address. An extension.
 
     >>> IS_LOOPBACK_IP('127.0.0.1')
     TRUE
@@ -204,8 +205,8 @@ def _network_of(address: str, prefix: int) -> str | None:
 
 @function("IP_NETWORK", signature=takes(text, int_, result=always_nullable(STRING)))
 def ip_network_kernel(ctx: KernelContext, address: Values, prefix: Values) -> Values:
-    """IP_NETWORK(address, prefix): the network of so many bits that an address is in, to group by
-    it; NULL for a text that is no address or a prefix that its kind has not. An extension.
+    """IP_NETWORK(address, prefix): the network that an address is in, by the length of its prefix
+    in bits, to group by it; NULL for an invalid address or prefix. An extension.
 
     >>> IP_NETWORK('10.1.2.3', 16)
     '10.1.0.0/16'

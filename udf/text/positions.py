@@ -62,8 +62,8 @@ def _constant_position(value: pa.Array, search: Values, start: Values) -> Values
 
 @function("POSITION", signature=takes(text, text, int_, optional=1, result=INT))
 def position(ctx: KernelContext, search: Values, value: Values, *start: Values) -> Values:
-    """POSITION(search IN text [FROM start]): where `search` first occurs in the text, 0 if it does
-    not; 1 for an empty one.
+    """POSITION(search IN text [FROM start]): the position of the first occurrence of `search` in
+    the text; 0 if there is none; 1 for an empty `search`.
 
     >>> POSITION('l' IN 'hello')
     3
@@ -81,8 +81,8 @@ def position(ctx: KernelContext, search: Values, value: Values, *start: Values) 
 
 @function("LOCATE", signature=takes(text, text, int_, optional=1, result=INT))
 def locate(ctx: KernelContext, search: Values, value: Values, *start: Values) -> Values:
-    """LOCATE(search, text [, start]): where `search` first occurs in the text, from `start` on; 0
-    if it does not; 1 for an empty one.
+    """LOCATE(search, text [, start]): the position of the first occurrence of `search` in the text,
+    from `start` on; 0 if there is none; 1 for an empty `search`.
 
     >>> LOCATE('l', 'hello', 4)
     4
@@ -106,9 +106,9 @@ def _nth_position(value: str, search: str, start: int, nth: int = 1) -> int:
 
 @function("INSTR", signature=takes(text, text, int_, int_, optional=2, result=INT))
 def instr(ctx: KernelContext, value: Values, search: Values, *places: Values) -> Values | Vector:
-    """INSTR(text, search [, start [, n]]): where `search` occurs for the n-th time (the first) in
-    the text from `start` on, 0 if it does not. From a negative start the search goes towards the
-    beginning. Error: n below 1.
+    """INSTR(text, search [, start [, n]]): the position of the n-th (by default the first)
+    occurrence of `search` in the text from `start` on; 0 if there is none. From a negative start
+    the search goes towards the beginning. Error: n below 1.
 
     >>> INSTR('hello', 'l')
     3
@@ -131,7 +131,7 @@ _END = Custom(_end_types, gives(BOOLEAN), "two strings or two binary values")
 
 @function("STARTSWITH", signature=_END)
 def startswith(ctx: KernelContext, value: Values, prefix: Values) -> Values:
-    """STARTSWITH(text, prefix): whether the text (or the bytes) begins with the prefix.
+    """STARTSWITH(text, prefix): TRUE if the text (or the bytes) begins with the prefix.
 
     >>> STARTSWITH('abc', 'ab')
     TRUE
@@ -143,7 +143,7 @@ def startswith(ctx: KernelContext, value: Values, prefix: Values) -> Values:
 
 @function("ENDSWITH", signature=_END)
 def endswith(ctx: KernelContext, value: Values, suffix: Values) -> Values:
-    """ENDSWITH(text, suffix): whether the text (or the bytes) ends with the suffix.
+    """ENDSWITH(text, suffix): TRUE if the text (or the bytes) ends with the suffix.
 
     >>> ENDSWITH('abc', 'bc')
     TRUE

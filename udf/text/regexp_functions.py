@@ -85,7 +85,7 @@ def _by_rows(
 
 @function("REGEXP_COUNT", signature=takes(text_or_null, text_or_null, result=always_nullable(INT)))
 def regexp_count_kernel(ctx: KernelContext, value: Values, pattern: Values) -> Values | Vector:
-    """REGEXP_COUNT(text, pattern): how often the pattern is found. Error: it takes too long.
+    """REGEXP_COUNT(text, pattern): the number of matches. Error: the search takes too long.
 
     >>> REGEXP_COUNT('hello123world45', '[0-9]+')
     2
@@ -108,7 +108,7 @@ def regexp_extract_all_kernel(
 ) -> Vector:
     """REGEXP_EXTRACT_ALL(text, pattern [, group]): the group (1 by default, 0 is all) of every
     match; an element is NULL where the group took no part. NULL for a group that does not exist.
-    Error: it takes too long.
+    Error: the search takes too long.
 
     >>> REGEXP_EXTRACT_ALL('a1b22', '([a-z])([0-9]+)', 2)
     ['1', '22']
@@ -118,8 +118,8 @@ def regexp_extract_all_kernel(
 
 @function("REGEXP_INSTR", signature=takes(text_or_null, text_or_null, result=always_nullable(INT)))
 def regexp_instr_kernel(ctx: KernelContext, value: Values, pattern: Values) -> Vector:
-    """REGEXP_INSTR(text, pattern): where the first match begins, from 1; 0 if there is none. Error:
-    it takes too long.
+    """REGEXP_INSTR(text, pattern): the position of the first match, from 1; 0 if there is none.
+    Error: the search takes too long.
 
     >>> REGEXP_INSTR('hello', 'l+')
     3
@@ -135,8 +135,8 @@ def regexp_instr_kernel(ctx: KernelContext, value: Values, pattern: Values) -> V
     "REGEXP_SUBSTR", signature=takes(text_or_null, text_or_null, result=always_nullable(STRING))
 )
 def regexp_substr_kernel(ctx: KernelContext, value: Values, pattern: Values) -> Vector:
-    """REGEXP_SUBSTR(text, pattern): the first match; NULL if there is none. Error: it takes too
-    long.
+    """REGEXP_SUBSTR(text, pattern): the first match; NULL if there is none. Error: the search takes
+    too long.
 
     >>> REGEXP_SUBSTR('hello', 'l+')
     'll'

@@ -113,8 +113,8 @@ def _checked(result: ResultRule) -> ResultRule:
 
 @function("REGEXP", signature=takes(text, text, result=_checked(gives(BOOLEAN))))
 def regexp(ctx: KernelContext, value: Values, pattern: Values) -> Values | Vector:
-    """REGEXP(text, pattern): whether the pattern (Java's) is found somewhere in the text; FALSE for
-    an empty or invalid one. Error: it takes too long.
+    """REGEXP(text, pattern): TRUE if Java's regular expression matches somewhere in the text; FALSE
+    for an empty or invalid one. Error: the search takes too long.
 
     >>> REGEXP('abc123', '[0-9]+$')
     TRUE
@@ -165,8 +165,8 @@ def regexp_extract_kernel(
 def regexp_replace_kernel(
     ctx: KernelContext, value: Values, pattern: Values, replacement: Values
 ) -> Values | Vector:
-    """REGEXP_REPLACE(text, pattern, replacement): all matches replaced by the replacement as it
-    stands (no `$1`); NULL for an invalid pattern.
+    """REGEXP_REPLACE(text, pattern, replacement): the text with all matches replaced by the literal
+    replacement (no `$1`); NULL for an invalid pattern.
 
     >>> REGEXP_REPLACE('foobar', 'oo|ar', '')
     'fb'

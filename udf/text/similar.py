@@ -91,9 +91,9 @@ def _result(types: Types, literals: Literals) -> DataType:
 
 @function("SIMILAR TO", signature=takes(text, text, text, optional=1, result=_result))
 def similar_to(ctx: KernelContext, value: Values, pattern: Values, *escape: Values) -> Vector:
-    """value SIMILAR TO pattern [ESCAPE character]: whether the whole text matches: '%' is any text,
+    """value SIMILAR TO pattern [ESCAPE character]: TRUE if the whole text matches: '%' is any text,
     '_' any character, and `|`, `*`, `+`, `?`, `{n}`, `( )`, `[ ]` are as in regular expressions.
-    Error: a pattern that is none.
+    Error: an invalid pattern.
 
     >>> 'abc' SIMILAR TO '(a|b)%'
     TRUE

@@ -123,8 +123,8 @@ def concat(ctx: KernelContext, *values: Values) -> Values:
     signature=Positional((text, text), lambda t, _: STRING.with_nullable(nullable(t)), 1, True),
 )
 def concat_ws(ctx: KernelContext, separator: Values, *values: Values) -> Values:
-    """CONCAT_WS(separator, text, …): the texts joined, those that are NULL left out; NULL if the
-    separator is NULL.
+    """CONCAT_WS(separator, text, …): the texts joined by the separator, without those that are
+    NULL; NULL if the separator is NULL.
 
     >>> CONCAT_WS(',', 'a', CAST(NULL AS STRING), 'b')
     'a,b'
@@ -230,8 +230,8 @@ def right(ctx: KernelContext, value: Values, length: Values) -> Values:
 
 @function("REPLACE", signature=takes(text, text, text, result=STRING))
 def replace(ctx: KernelContext, value: Values, search: Values, replacement: Values) -> Values:
-    """REPLACE(text, search, replacement): every occurrence of `search` replaced; an empty `search`
-    is found before, between and after all characters.
+    """REPLACE(text, search, replacement): the text with every occurrence of `search` replaced; an
+    empty `search` occurs before, between and after all characters.
 
     >>> REPLACE('hello world', 'world', 'there')
     'hello there'

@@ -67,8 +67,8 @@ def _cut(value: pa.Array, length: Values) -> pa.Array:
 
 @function("LPAD", signature=takes(text, int_, text, result=STRING))
 def lpad(ctx: KernelContext, value: Values, length: Values, pad: Values) -> Vector:
-    """LPAD(text, length, filling): the text filled at its left to `length`, or cut to it; NULL for
-    a negative length or an empty filling. Error: more than 16,777,216 characters.
+    """LPAD(text, length, filling): the text padded at its left to `length`, or cut to it; NULL for
+    a negative length or an empty padding. Error: more than 16,777,216 characters.
 
     >>> LPAD('hi', 4, '?')
     '??hi'
@@ -80,8 +80,8 @@ def lpad(ctx: KernelContext, value: Values, length: Values, pad: Values) -> Vect
 
 @function("RPAD", signature=takes(text, int_, text, result=STRING))
 def rpad(ctx: KernelContext, value: Values, length: Values, pad: Values) -> Vector:
-    """RPAD(text, length, filling): the text filled at its right to `length`, or cut to it; NULL for
-    a negative length or an empty filling. Error: more than 16,777,216 characters.
+    """RPAD(text, length, filling): the text padded at its right to `length`, or cut to it; NULL for
+    a negative length or an empty padding. Error: more than 16,777,216 characters.
 
     >>> RPAD('hi', 4, '?')
     'hi??'
@@ -132,8 +132,8 @@ def _trimmed(num_rows: int, mode: str, value: Values, characters: Values | None)
     signature=Custom(_trim_types, _trim_result, "a string, or a mode, characters and a string"),
 )
 def trim(ctx: KernelContext, *args: Values) -> Values:
-    """TRIM([BOTH | LEADING | TRAILING] [characters] FROM text), TRIM(text): without spaces, or any
-    of the characters, at the ends.
+    """TRIM([BOTH | LEADING | TRAILING] [characters] FROM text), TRIM(text): the text without
+    spaces, or any of the characters, at the ends.
 
     >>> TRIM(LEADING 'ab' FROM 'abac')
     'c'
@@ -146,7 +146,7 @@ def trim(ctx: KernelContext, *args: Values) -> Values:
 
 @function("LTRIM", signature=takes(text, text, optional=1, result=varying_as_first))
 def ltrim(ctx: KernelContext, value: Values, characters: Values | None = None) -> Values:
-    """LTRIM(text [, characters]): without spaces, or any of the characters, at the left.
+    """LTRIM(text [, characters]): the text without spaces, or any of the characters, at the left.
 
     >>> LTRIM('  a ')
     'a '
@@ -156,7 +156,7 @@ def ltrim(ctx: KernelContext, value: Values, characters: Values | None = None) -
 
 @function("RTRIM", signature=takes(text, text, optional=1, result=varying_as_first))
 def rtrim(ctx: KernelContext, value: Values, characters: Values | None = None) -> Values:
-    """RTRIM(text [, characters]): without spaces, or any of the characters, at the right.
+    """RTRIM(text [, characters]): the text without spaces, or any of the characters, at the right.
 
     >>> RTRIM('  a ')
     '  a'
@@ -166,7 +166,7 @@ def rtrim(ctx: KernelContext, value: Values, characters: Values | None = None) -
 
 @function("BTRIM", signature=takes(text_or_null, text_or_null, optional=1, result=STRING))
 def btrim(ctx: KernelContext, value: Values, characters: Values | None = None) -> Values:
-    """BTRIM(text [, characters]): without spaces, or any of the characters, at both ends.
+    """BTRIM(text [, characters]): the text without spaces, or any of the characters, at both ends.
 
     >>> BTRIM('xyax', 'xy')
     'a'

@@ -79,9 +79,9 @@ def parse_url(url: str, part: str, key: str | None = None) -> str | None:
     "PARSE_URL", signature=takes(text, text, text, optional=1, result=always_nullable(STRING))
 )
 def parse_url_kernel(ctx: KernelContext, url: Values, part: Values, *key: Values) -> Values:
-    """PARSE_URL(url, part [, key]): a part of an address, as it stands there: 'PROTOCOL',
-    'AUTHORITY', 'USERINFO', 'HOST', 'FILE', 'PATH', 'QUERY' or 'REF'; with 'QUERY' and a key the
-    value of the first parameter of this name. NULL where there is none, or the text is no address.
+    """PARSE_URL(url, part [, key]): a part of a URL, as it stands there: 'PROTOCOL', 'AUTHORITY',
+    'USERINFO', 'HOST', 'FILE', 'PATH', 'QUERY' or 'REF'; with 'QUERY' and a key the value of the
+    first parameter of this name. NULL where there is none, or the text is not a URL.
 
     >>> PARSE_URL('http://example.org/p?k=v#top', 'HOST')
     'example.org'
@@ -197,8 +197,8 @@ _DIGITS = np.array(
 
 @function("URL_DECODE", signature=takes(text_or_null, result=always_nullable(STRING)))
 def url_decode(ctx: KernelContext, value: Values) -> Values:
-    """URL_DECODE(text): the text that URL_ENCODE wrote; NULL for one with a '%' without two
-    hexadecimal digits.
+    """URL_DECODE(text): the decoded text, the reverse of URL_ENCODE; NULL for a text with a '%'
+    without two hexadecimal digits.
 
     >>> URL_DECODE('a+b%26')
     'a b&'

@@ -46,8 +46,8 @@ def _diff_result(types: Types, literals: Literals) -> DataType:
     "TIMESTAMPDIFF", signature=Custom(_diff_types, _diff_result, "a unit and two dates or times")
 )
 def timestampdiff(ctx: KernelContext, unit: Values, start: Values, end: Values) -> Values:
-    """TIMESTAMPDIFF(unit, start, end): whole units from start to end, negative if the end is before
-    the start.
+    """TIMESTAMPDIFF(unit, start, end): the number of whole units from start to end, negative if the
+    end is before the start.
 
     >>> TIMESTAMPDIFF(DAY, DATE '2020-01-01', DATE '2020-01-31')
     30

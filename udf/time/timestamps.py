@@ -94,7 +94,7 @@ def _overflowing(value: str) -> int | None:
     signature=Custom(texts(1, 2), lambda t, _: timestamp(3), "a string and a pattern"),
 )
 def to_timestamp(ctx: KernelContext, value: Values, *pattern: Values) -> Values:
-    """TO_TIMESTAMP(text [, pattern]): the timestamp, NULL where the text is none; `yyyy-MM-dd
+    """TO_TIMESTAMP(text [, pattern]): the timestamp; NULL for an invalid text; `yyyy-MM-dd
     HH:mm:ss` with a fraction or without by default.
 
     >>> TO_TIMESTAMP('2020-01-02 03:04:05')
@@ -147,9 +147,9 @@ def _date_result(types: Types, literals: Literals) -> DataType:
 
 @function("TO_DATE", signature=Custom(texts(1, 2), _date_result, "a string and a pattern"))
 def to_date(ctx: KernelContext, value: Values, *pattern: Values) -> Vector:
-    """TO_DATE(text [, pattern]): the date, NULL where the text is none; `yyyy-MM-dd` by default. By
-    a pattern days and months that are too large go on into the next. Error: a pattern with an
-    unknown letter.
+    """TO_DATE(text [, pattern]): the date; NULL for an invalid text; `yyyy-MM-dd` by default. With
+    a pattern, excess days and months overflow into the next. Error: a pattern with an unknown
+    letter.
 
     >>> TO_DATE('2020-01-02')
     2020-01-02
@@ -197,9 +197,10 @@ def _is_zone(name: str) -> bool:
     signature=Custom(_ltz_types, _ltz_result, "a number and a precision, or a string"),
 )
 def to_timestamp_ltz(ctx: KernelContext, value: Values, *rest: Values) -> Values | Vector:
-    """TO_TIMESTAMP_LTZ(number [, precision]), TO_TIMESTAMP_LTZ(text [, pattern [, zone]]): so many
-    seconds (0), milliseconds (3, the default), … since 1970-01-01; or a text read in the zone
-    (UTC). NULL where there is no such time. Error: without a pattern, a text that is no timestamp.
+    """TO_TIMESTAMP_LTZ(number [, precision]), TO_TIMESTAMP_LTZ(text [, pattern [, zone]]): the
+    instant that many seconds (precision 0), milliseconds (3, the default), … after 1970-01-01;
+    or that of a text read in the zone (UTC). NULL where there is no such time. Error: without a
+    pattern, a text that is no timestamp.
 
     >>> TO_TIMESTAMP_LTZ(1577836800, 0)
     2020-01-01T00:00:00Z
@@ -277,8 +278,8 @@ def _format_types(types: Types) -> tuple[DataType, ...] | None:
     signature=Custom(_format_types, _checked(STRING), "a timestamp or string and a pattern"),
 )
 def date_format(ctx: KernelContext, value: Values, pattern: Values) -> Values | Vector:
-    """DATE_FORMAT(timestamp, pattern): the text by Java's pattern; a string is read as a timestamp
-    first.
+    """DATE_FORMAT(timestamp, pattern): the text of a time by Java's pattern; a string is read as a
+    timestamp first.
 
     >>> DATE_FORMAT(TIMESTAMP '2020-01-02 03:04:05', 'dd.MM.yyyy HH:mm')
     '02.01.2020 03:04'

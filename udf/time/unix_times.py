@@ -48,8 +48,8 @@ def unix_timestamp(
     ctx: KernelContext, value: Values | None = None, pattern: Values | None = None
 ) -> Values | Vector:
     """UNIX_TIMESTAMP(): seconds since 1970-01-01 of the epoch's processing time;
-    UNIX_TIMESTAMP(text [, pattern]): those of a text, which is read in the session's zone unless it
-    names one (pattern letters z, Z, X); the smallest BIGINT for a text that does not fit. Error: a
+    UNIX_TIMESTAMP(text [, pattern]): those of a text, read in the session's zone unless it names
+    one (pattern letters z, Z, X); the smallest BIGINT for a text that does not fit. Error: a
     pattern with an unknown letter.
 
     >>> UNIX_TIMESTAMP('1970-01-01 00:01:00')
@@ -162,8 +162,8 @@ def _convert_zone(value: str, source: str, target: str) -> str | None:
 @function("CONVERT_TZ", signature=takes(text, text, text, result=always_nullable(STRING)))
 def convert_tz(ctx: KernelContext, value: Values, source: Values, target: Values) -> Values:
     """CONVERT_TZ(text, zone, zone): a time `yyyy-MM-dd HH:mm:ss` of the first zone as the clock of
-    the second one shows it; NULL for another text. Zones are names ('Europe/Berlin'), abbreviations
-    ('PST') or offsets ('GMT-08:00'); any other is UTC.
+    the second one shows it; NULL for an invalid text. Zones are names ('Europe/Berlin'),
+    abbreviations ('PST') or offsets ('GMT-08:00'); any other is UTC.
 
     >>> CONVERT_TZ('1970-01-01 00:00:00', 'UTC', 'America/Los_Angeles')
     '1969-12-31 16:00:00'
