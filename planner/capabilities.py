@@ -6,10 +6,12 @@ The names follow Flink's ability interfaces of `DynamicTableSource` and `Dynamic
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final
+from typing import Final, TypeAlias
 
+from planner.catalog import Table
 from planner.logical.change_kinds import INSERT_ONLY, ChangelogMode
 
 # Stands for the changelog mode of the table's format until `Capabilities.with_format` fills it in.
@@ -17,14 +19,14 @@ OF_FORMAT: Final = ChangelogMode(frozenset())
 
 
 class DeliveryGuarantee(Enum):
-    """How often a row is visible in a sink's table after a crash."""
+    """How often a row becomes visible in a sink's table if there is a crash."""
 
     EXACTLY_ONCE = "exactly-once"
     AT_LEAST_ONCE = "at-least-once"
 
 
 class Boundedness(Enum):
-    """When a source ends."""
+    """The end of a source: always, never, or as its options say."""
 
     BOUNDED = "bounded"
     UNBOUNDED = "unbounded"
@@ -32,8 +34,10 @@ class Boundedness(Enum):
 
 
 class Lookup(Enum):
-    """How a source serves a lookup join: `SCANNED` is read as any other input, and rows are looked
-    up among those read so far; `RELOADED` can also be read again periodically, as a whole (Flink's
+    """The ways in which a source serves a lookup join.
+
+    `SCANNED` is read as any other input, and rows are looked up among those read so far;
+    `RELOADED` can also be read again periodically, as a whole (Flink's
     `FullCachingLookupProvider`)."""
 
     SCANNED = "rows read so far"
@@ -41,7 +45,7 @@ class Lookup(Enum):
 
 
 class Overwrite(Enum):
-    """In which runtime modes INSERT OVERWRITE replaces the rows of a table."""
+    """The runtime modes in which INSERT OVERWRITE replaces the rows of a table."""
 
     UNSUPPORTED = "no"
     BATCH = "in batch mode"
@@ -49,8 +53,8 @@ class Overwrite(Enum):
 
 
 class FormatUse(Enum):
-    """The formats that a connector reads and writes: none, those of records, or also those of whole
-    files (Flink's bulk formats)."""
+    """The formats that a connector reads and writes: none, those of records, or also bulk
+    formats of whole files."""
 
     NONE = "none"
     RECORDS = "records"
@@ -59,12 +63,12 @@ class FormatUse(Enum):
 
 @dataclass(frozen=True)
 class SourceCapabilities:
-    """What a table can do as a source.
+    """The capabilities of a table as a source.
 
-    `replayable`: records that were read once can be read again with equal bytes; `seekable`: a new
-    job may begin elsewhere than at the first record; `expires`: records may be removed while a
-    savepoint still refers to them; `partition_push_down`: it reads only partitions that fulfil a
-    condition."""
+    `replayable`: records that were read once can be read again with equal bytes; `seekable`: a
+    new job may begin elsewhere than at the first record; `expires`: records may be removed while
+    a savepoint still refers to them; `partition_push_down`: it reads only partitions that fulfil
+    a condition; `parallel`: subtasks may share out its shards."""
 
     changelog: ChangelogMode = INSERT_ONLY
     boundedness: Boundedness = Boundedness.UNBOUNDED
@@ -73,15 +77,16 @@ class SourceCapabilities:
     expires: bool = False
     partition_push_down: bool = False
     lookup: Lookup = Lookup.SCANNED
+    parallel: bool = False
 
 
 @dataclass(frozen=True)
 class SinkCapabilities:
-    """What a table can do as a sink.
+    """The capabilities of a table as a sink.
 
     `condition`: what the guarantee rests on, for people; `isolated_jobs`: each job has a sink of
     its own, since the table may refuse the rows of one job; `rolling`: committed rows become
-    visible later, in files that are complete then."""
+    visible later, in files that are complete then; `parallel`: several subtasks may write to it."""
 
     changelog: ChangelogMode = INSERT_ONLY
     guarantee: DeliveryGuarantee = DeliveryGuarantee.EXACTLY_ONCE
@@ -89,24 +94,30 @@ class SinkCapabilities:
     overwrite: Overwrite = Overwrite.UNSUPPORTED
     isolated_jobs: bool = False
     rolling: bool = False
+    parallel: bool = False
 
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a connector can do. `source` or `sink` is None where its tables cannot be read or
-    written; `partitioning`: tables may be PARTITIONED BY columns that are not in the records;
-    `keeps_rows`: rows are kept as they are, so metadata may have any key, and tables partitions."""
+    """The capabilities of a connector, or of one of its tables.
+
+    `source` or `sink` is None where tables cannot be read or written; `partitioning`: tables may
+    be PARTITIONED BY columns that are not in the records; `keeps_rows`: rows are kept as they
+    are, so metadata may have any key, and tables partitions; `on_broker`: tables are topics of
+    the server's broker, so offsets count records, and space and loss of power are the broker's
+    concern."""
 
     source: SourceCapabilities | None = None
     sink: SinkCapabilities | None = None
     format: FormatUse = FormatUse.NONE
     partitioning: bool = False
     keeps_rows: bool = False
+    on_broker: bool = False
 
     def with_changelog(
         self, *, source: ChangelogMode | None = None, sink: ChangelogMode | None = None
     ) -> Capabilities:
-        """The same with other changelog modes, where they are given."""
+        """Returns a copy with other changelog modes, where they are given."""
         changed = self
         if self.source is not None and source is not None:
             changed = replace(changed, source=replace(self.source, changelog=source))
@@ -115,7 +126,11 @@ class Capabilities:
         return changed
 
     def with_format(self, mode: ChangelogMode) -> Capabilities:
-        """The same where the changelog mode of the table's format is `mode`."""
+        """Returns a copy in which OF_FORMAT is replaced by `mode`, that of the table's format."""
         reads = self.source is not None and self.source.changelog is OF_FORMAT
         writes = self.sink is not None and self.sink.changelog is OF_FORMAT
         return self.with_changelog(source=mode if reads else None, sink=mode if writes else None)
+
+
+# What the connector of a table declares.
+CapabilitiesOf: TypeAlias = Callable[[Table], Capabilities]

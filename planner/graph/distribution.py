@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from parser.types import Schema
+from planner.capabilities import CapabilitiesOf
 from planner.graph.physical import Edge, PhysicalNode, PhysicalPlan
 from planner.graph.rule_sets import RulesPlan
 from planner.logical import (
@@ -37,8 +38,6 @@ INCOMING: Final = "shuffle:in"
 OUTGOING: Final = "shuffle:out"
 WATERMARK: Final = "CURRENT_WATERMARK"
 _INPUT_PREFIX: Final = "in:"
-_DISTRIBUTABLE_SOURCES: Final = frozenset({"topic"})
-_DISTRIBUTABLE_SINKS: Final = frozenset({"topic", "blackhole"})
 
 
 @dataclass(frozen=True)
@@ -90,31 +89,35 @@ def exchange_inputs(nodes: Iterable[str]) -> dict[str, tuple[str, int]]:
     return {n: (node, int(port)) for n, (node, port) in targets.items()}
 
 
-def why_not_distributed(sink: Sink) -> str | None:
+def why_not_distributed(sink: Sink, capabilities_of: CapabilitiesOf) -> str | None:
     """Returns why a statement cannot run in subtasks, as the end of a sentence; None if it can."""
     pending: list[LogicalPlan] = [sink]
     while pending:
         node = pending.pop()
-        if (why := _obstacle(node)) is not None:
+        if (why := _obstacle(node, capabilities_of)) is not None:
             return why
         pending += node.inputs
     return None
 
 
-def _obstacle(node: LogicalPlan) -> str | None:
+def _obstacle(node: LogicalPlan, capabilities_of: CapabilitiesOf) -> str | None:
     match node:
         case Sink(table=None):
             return "its rows go to whoever asks"
-        case Sink(table=table) if table is not None and table.connector not in _DISTRIBUTABLE_SINKS:
-            return (
-                f"table '{table.display}' is written by connector '{table.connector}', and only"
-                " topics take rows of parts"
-            )
-        case Scan(table=table) if table.connector not in _DISTRIBUTABLE_SOURCES:
-            return (
-                f"table '{table.display}' is read by connector '{table.connector}', and only topics"
-                " have shards to share"
-            )
+        case Sink(table=table) if table is not None:
+            sink = capabilities_of(table).sink
+            if sink is None or not sink.parallel:
+                return (
+                    f"table '{table.display}' is written by connector '{table.connector}', and only"
+                    " topics take rows of parts"
+                )
+        case Scan(table=table):
+            source = capabilities_of(table).source
+            if source is None or not source.parallel:
+                return (
+                    f"table '{table.display}' is read by connector '{table.connector}', and only"
+                    " topics have shards to share"
+                )
         case LookupJoin():
             return "it looks rows up in a table, which every part would have to read whole"
     return None

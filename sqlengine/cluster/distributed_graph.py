@@ -40,6 +40,7 @@ from sqlengine.cluster.subtask_log import create_subtasks
 from sqlengine.cluster.subtask_stores import check_stores, remove_stores
 from sqlengine.cluster.worker_reports import WorkerReports
 from sqlengine.connectors.base import Source
+from sqlengine.connectors.registry import declared_capabilities
 from sqlengine.connectors.shuffle import shuffle_topic
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import LoggedChange
@@ -343,7 +344,8 @@ class DistributedGraph:
 
     def why_unsupported(self, plans: Iterable[Sink]) -> str | None:
         """Returns why the statements cannot run in subtasks; None if they can."""
-        return next(filter(None, map(why_not_distributed, plans)), None)
+        reasons = (why_not_distributed(plan, declared_capabilities) for plan in plans)
+        return next(filter(None, reasons), None)
 
     def read_positions(self, scan: str) -> Mapping[str, int] | None:
         """Returns the offsets in the last reports, at most about a second old."""

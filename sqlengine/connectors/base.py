@@ -35,13 +35,13 @@ from sqlengine.system.disk import MACHINE, Disk
 
 @dataclass(frozen=True)
 class Chunk:
-    """Consecutive records of one shard: offsets from `start` (included) to `end` (excluded; the
-    next read's start).
+    """Consecutive records of one shard, from offset `start` (included) to `end` (excluded; the next
+    read's start).
 
     Either `records` (bytes as they came, to be decoded by the table's format) or `columns` (rows
-    made by the connector itself, such as datagen's, by column name). `kinds`: what the connector
-    says of their kinds, None where it says nothing. `metadata` holds columns by metadata key
-    ('timestamp', 'offset', …)."""
+    made by the connector itself, such as datagen's, by column name). `kinds`: a RowKind per row,
+    None where the connector gives none. `metadata` holds columns by metadata key ('timestamp',
+    'offset', …)."""
 
     shard: str
     start: int
@@ -68,15 +68,15 @@ class FullCache(ABC):
 
     @abstractmethod
     def lines_at(self, offset: int) -> pa.Array:
-        """The lines that a reader has that has read up to `offset`: binary, each line as often as
-        it occurs, in any order."""
+        """Returns the lines of a reader that has read up to `offset`: binary, each line as often
+        as it occurs, in any order."""
 
     @abstractmethod
     def restore(self, lines: pa.Array, *, exclusive: bool) -> int | None:
-        """The offset at which a reader goes on that has these lines from another topic.
+        """Returns the offset at which a reader goes on that has these lines from another topic.
 
-        None where the last version differs and other sources read this topic. A reader that has the
-        topic to itself (`exclusive`) gets its lines as a new version instead."""
+        None where the last version differs and other sources read this topic. A reader that has
+        the topic to itself (`exclusive`) gets its lines as a new version instead."""
 
     @abstractmethod
     def discard_before(self, offset: int) -> None:
@@ -104,11 +104,12 @@ class Source(ABC):
 
     @abstractmethod
     def start(self, shard: str) -> int:
-        """The offset at which a new job begins, by the table's startup mode."""
+        """Returns the offset at which a new job begins, by the table's startup mode."""
 
     @abstractmethod
     def end(self, shard: str) -> int | None:
-        """The offset after the last record that exists now. None when the source cannot know."""
+        """Returns the offset after the last record that exists now; None when the source cannot
+        know."""
 
     @abstractmethod
     def read(
@@ -121,12 +122,12 @@ class Source(ABC):
         read once come again with equal bytes."""
 
     def notify_checkpoint(self, positions: Mapping[str, int]) -> None:  # noqa: B027
-        """Tells after a checkpoint, now and then, which offset each shard has reached: for
-        consumers outside. The graph itself goes on from its checkpoint."""
+        """Publishes the offset that each shard has reached, for consumers outside. Called now
+        and then, after a checkpoint; the graph itself goes on from that."""
 
     def expired(self, shard: str, offset: int) -> str | None:
-        """Why records from `offset` on are no longer complete (capability `expires`); None where
-        they are."""
+        """Returns why records from `offset` on are no longer complete (capability `expires`), or
+        None."""
         return None
 
     def apply_partitions(self, where: Scalar) -> None:
@@ -149,7 +150,8 @@ class Sink(ABC):
 
     @abstractmethod
     def last_epoch(self) -> int | None:
-        """The last epoch that this writer committed, over restarts; None when there is none."""
+        """Returns the last epoch that this writer committed, over restarts; None when there is
+        none."""
 
     @abstractmethod
     def write(self, batch: Batch) -> None:

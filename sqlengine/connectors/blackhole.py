@@ -16,7 +16,7 @@ class BlackholeConnector(Connector):
 
     name: ClassVar[str] = "blackhole"
     capabilities: ClassVar[Capabilities] = Capabilities(
-        sink=SinkCapabilities(changelog=UPSERT, condition="no row is kept")
+        sink=SinkCapabilities(changelog=UPSERT, condition="no row is kept", parallel=True)
     )
 
     def sink(self, table: Table, environment: Environment) -> Sink:

@@ -68,8 +68,8 @@ class PythonConnector(Connector):
         return self.capabilities.with_changelog(sink=mode)
 
     def sink(self, table: Table, environment: Environment) -> Sink:
-        """OptionError where neither or both of 'function' and 'callable' are given; PlanError where
-        what they name is not there."""
+        """See `Connector`. OptionError where neither or both of 'function' and 'callable' are
+        given; PlanError where the one given does not exist."""
         _check(table)
         name = table.options.get(_CALLABLE)
         if name is None:
@@ -132,7 +132,7 @@ def with_function(table: Table, catalog: Catalog) -> tuple[Table, Function | Non
 
 
 class PythonSink(Sink):
-    """Delivers the rows of an epoch together, at its end."""
+    """Delivers the rows of an epoch together, at its commit."""
 
     def __init__(self, deliver: Deliver) -> None:
         self._deliver = deliver
@@ -158,7 +158,7 @@ class PythonSink(Sink):
 
 
 def _to_function(table: Table) -> Deliver:
-    """Calls the table's function, in its process."""
+    """Returns the call of the table's function, in its process."""
     changes = [STRING] if _CHANGES in table.options else []
     function = SinkFunction(table.options[_FUNCTION], [*changes, *(c.type for c in table.physical)])
 
@@ -172,7 +172,7 @@ def _to_function(table: Table) -> Deliver:
 
 
 def _to_callable(table: Table, name: str, target: Callable[[pa.RecordBatch], object]) -> Deliver:
-    """Calls what a program has given."""
+    """Returns the call of an embedding program's callable, in the graph's thread."""
     schema = pa.schema(
         [pa.field(_OP, pa.string()), *(pa.field(c.name, c.type.arrow) for c in table.physical)]
     )

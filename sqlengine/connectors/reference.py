@@ -1,4 +1,4 @@
-"""The reference page of connectors and formats, all of it from what they declare.
+"""The reference page of connectors and formats, generated from what they declare.
 
     python -m sqlengine.connectors.reference docs/connectors.md
 
@@ -33,12 +33,13 @@ _SOURCES = """## Sources
 
 A *replayable* source gives records that were read once again with equal bytes. In a *seekable* one
 a new job may begin elsewhere than at the first record. Records of one that *expires* may be removed
-while a savepoint still refers to them. *Lookup* says how a lookup join sees the table."""
+while a savepoint still refers to them. *Lookup* says how a lookup join sees the table. Subtasks
+share out the shards of a *parallel* one (`sql serve --instances`)."""
 _SINKS = """## Sinks
 
 *Exactly-once* rests on what the last column says; with `sql serve --delivery at-least-once` every
 sink is at-least-once. A sink with *isolated jobs* may refuse the rows of one job without stopping
-others."""
+others. Several subtasks may write to a *parallel* one."""
 _FORMATS = """## Formats
 
 A format is one of records, or one of whole files (Flink's bulk formats). [Types and
@@ -106,6 +107,7 @@ def _source_row(name: str, all_: Capabilities, source: SourceCapabilities) -> Ma
         "expires": _yes(source.expires),
         "partitions": "yes, pruned" if source.partition_push_down else _partitions(all_),
         "lookup": source.lookup.value,
+        "parallel": _yes(source.parallel),
     }
 
 
@@ -118,6 +120,7 @@ def _sink_row(name: str, all_: Capabilities, sink: SinkCapabilities) -> Mapping[
         "partitions": _partitions(all_),
         "INSERT OVERWRITE": sink.overwrite.value,
         "isolated jobs": _yes(sink.isolated_jobs),
+        "parallel": _yes(sink.parallel),
         "rests on": sink.condition,
     }
 
@@ -132,7 +135,7 @@ def _format_row(format_: Format) -> Mapping[str, str]:
 
 
 def _users(format_: Format) -> Iterator[str]:
-    """The connectors that use a format."""
+    """Yields the connectors that use a format."""
     for name in connector_names():
         connector = get_connector(name)
         assert connector is not None
@@ -160,7 +163,7 @@ def _partitions(capabilities: Capabilities) -> str:
 def _section(
     title: str, options: Mapping[str, Option], metadata: Mapping[str, object], prefix: str = ""
 ) -> str:
-    """The options of one connector or format, and its metadata columns."""
+    """Returns the section of one connector or format: its options and metadata columns."""
     lines = [f"## {title}"]
     if options:
         lines += ["", _table(_option_row(prefix + name, o) for name, o in options.items())]
@@ -176,7 +179,7 @@ def _option_row(name: str, option: Option) -> Mapping[str, str]:
 
 
 def _table(rows: Iterable[Mapping[str, str]]) -> str:
-    """Rows by column as a table in Markdown."""
+    """Formats rows by column as a table in Markdown."""
     all_rows = list(rows)
     head = list(all_rows[0])
     return "\n".join(

@@ -1,5 +1,5 @@
-"""The connectors by name, the check of a table's WITH options against what connector and format
-declare, and the opening of tables.
+"""The registry of connectors: by name, with the check of a table's WITH options against what
+connector and format declare, and the opening of tables.
 
 Each connector is found by its entry point in the group 'sqlengine.connectors'."""
 
@@ -47,7 +47,7 @@ def connector_names() -> list[str]:
 
 
 def get_connector(name: str) -> Connector | None:
-    """Returns the connector of that name, if there is one."""
+    """Returns the connector of that name; None where there is none."""
     return _connectors.get(name)
 
 
@@ -77,6 +77,12 @@ def capabilities_of(table: Table) -> Capabilities:
     if any(end is not None and end.changelog is OF_FORMAT for end in ends):
         return capabilities.with_format(changelog_mode_of(table))
     return capabilities
+
+
+def declared_capabilities(table: Table) -> Capabilities:
+    """Returns the most that the table's connector can do; nothing where it is unknown."""
+    connector = get_connector(table.options.get("connector", ""))
+    return Capabilities() if connector is None else connector.capabilities
 
 
 def validate(table: Table) -> None:
@@ -157,7 +163,7 @@ def open_source(table: Table, environment: Environment) -> Source:
 
 
 def open_scan(scan: Scan, environment: Environment) -> Source:
-    """Opens what a scan reads."""
+    """Opens the source of a scan: its partitions only, or as a cache that is reloaded."""
     connector = connector_of(scan.table)
     source = connector.capabilities.source
     if scan.reloaded and source is not None and source.lookup is Lookup.RELOADED:
@@ -209,7 +215,7 @@ def _with_partition_metadata(table: Table) -> Table:
 
 
 def _cannot_open(table: Table, what: str, error: OSError) -> PlanError:
-    """Files and folders that the statement names and the system refuses."""
+    """Returns the error for a file or folder that a statement names and the system refuses."""
     return PlanError(
         f"table '{table.display}' cannot be {what}",
         detail=f"{error.filename}: {error.strerror}" if error.filename else str(error),

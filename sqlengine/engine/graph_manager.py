@@ -22,7 +22,7 @@ from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.cluster.instance_groups import InstanceGroups
 from sqlengine.cluster.subtask_log import subtask_count
 from sqlengine.connectors.base import Environment
-from sqlengine.connectors.registry import open_scan, open_source
+from sqlengine.connectors.registry import declared_capabilities, open_scan, open_source
 from sqlengine.executors.epochs import EPOCHS, TopicEpochLog
 from sqlengine.graphs.host import Faults, GraphHost, PlanOf
 from sqlengine.graphs.managed import ManagedGraph
@@ -172,7 +172,8 @@ class GraphManager:
         key = job.name, job.version
         if key not in self._divisible:
             self._divisible[key] = all(
-                why_not_distributed(sink) is None for sink in self.sinks(job.name)
+                why_not_distributed(sink, declared_capabilities) is None
+                for sink in self.sinks(job.name)
             )
         return self._divisible[key]
 

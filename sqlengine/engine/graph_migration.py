@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from parser.errors import TryAgain
+from sqlengine.connectors.registry import declared_capabilities
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.sources import Positions, RunningSource
 from sqlengine.graphs.host import NotAligned
@@ -86,7 +87,8 @@ def aligned_offsets(
 
 def tolerance_of(source: RunningSource) -> int:
     """Returns how far two graphs may be apart in a shard of the source: records or bytes."""
-    return MAX_RECORDS if source.scan.table.connector == "topic" else MAX_BYTES
+    on_broker = declared_capabilities(source.scan.table).on_broker
+    return MAX_RECORDS if on_broker else MAX_BYTES
 
 
 def _align_source(migration: JobMigration) -> Positions:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from parser.errors import JobError, ServiceError, SqlError
 from planner.settings import AGG_PHASES
 from sqlengine.cluster.distributed_graph import DistributedGraph
+from sqlengine.connectors.registry import declared_capabilities
 from sqlengine.engine.cluster_migration import (
     MigrationRequest,
     detach_from_parts,
@@ -295,7 +296,7 @@ def _is_close(source: RunningSource, reached: Mapping[str, int] | None) -> bool:
     does not read it: then about to the end of a topic."""
     positions, most = dict(source.positions), tolerance_of(source)
     if reached is None:
-        if source.scan.table.connector != "topic":
+        if not declared_capabilities(source.scan.table).on_broker:
             return True
         reached = {shard: source.source.end(shard) or 0 for shard in positions}
     return all(abs(reached.get(shard, 0) - at) <= most for shard, at in positions.items())

@@ -11,7 +11,7 @@ from planner.graph.distribution import INCOMING
 from planner.graph.physical import PhysicalPlan
 from planner.logical import LookupJoin, Scan, ShuffleScan, Values
 from sqlengine.connectors.base import Chunk, Environment, Source
-from sqlengine.connectors.registry import open_scan
+from sqlengine.connectors.registry import declared_capabilities, open_scan
 from sqlengine.executors.epochs import OffsetRange
 from sqlengine.executors.failures import UnavailableSource
 from sqlengine.executors.sources import Positions, RunningSource
@@ -220,8 +220,9 @@ class Inputs:
 def _end(running: RunningSource, shard: str) -> int:
     """The end offset of a topic's shard. A power loss takes records of the broker alone, so other
     sources have an end that limits nothing."""
-    in_broker = running.scan.table.connector in ("topic", "shuffle")
-    if in_broker and not isinstance(running.source, UnavailableSource):
+    scan = running.scan
+    on_broker = isinstance(scan, ShuffleScan) or declared_capabilities(scan.table).on_broker
+    if on_broker and not isinstance(running.source, UnavailableSource):
         return running.source.end(shard) or 0
     return sys.maxsize
 

@@ -57,7 +57,7 @@ class Decoded:
 
 @dataclass(frozen=True)
 class FormatCapabilities:
-    """What a format can do.
+    """The capabilities of a format.
 
     `changelog`: the kinds of rows that its records bring, and that can be written; `bulk`: it is
     one of whole files and not of records (Flink's `BulkDecodingFormat`); `line_separated`: its

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from sqlengine.broker.errors import TopicFull
+from sqlengine.connectors.registry import declared_capabilities
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.jobs.isolation_settings import IsolationLimits
 from sqlengine.jobs.job import Cause
@@ -83,7 +84,7 @@ class LoadMonitor:
         for name, error in self.graph.runner.outputs.sinks_without_space().items():
             table = sinks[name].sink.table if name in sinks else None
             own_space = table is not None and (
-                table.connector != "topic" or isinstance(error, TopicFull)
+                not declared_capabilities(table).on_broker or isinstance(error, TopicFull)
             )
             if table is not None and own_space and len(sinks[name].jobs) == 1:
                 (job,) = sinks[name].jobs

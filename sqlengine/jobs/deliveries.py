@@ -1,5 +1,5 @@
-"""How a job's rows are delivered: the capabilities of the tables that it writes to, for EXPLAIN and
-for the dry run of a job."""
+"""The delivery of a job's rows: the capabilities of the tables that it writes to, for EXPLAIN
+and for the dry run of a job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlengine.connectors.registry import capabilities_of
 
 @dataclass(frozen=True)
 class Delivery:
-    """A table that is written to, and what it can do as a sink."""
+    """A table that is written to, with its capabilities as a sink."""
 
     table: Table
     sink: SinkCapabilities
@@ -33,7 +33,7 @@ class Delivery:
         )
 
     def as_json(self) -> dict[str, object]:
-        """The same for programs."""
+        """Returns the fields as JSON objects have them."""
         return {
             "table": self.table.display,
             "connector": self.table.connector,
@@ -44,8 +44,9 @@ class Delivery:
 
 
 def deliveries_of(plans: Iterable[LogicalPlan], *, once: bool = True) -> tuple[Delivery, ...]:
-    """Returns the tables that these statements write to, by name; each once. Where the server does
-    not deliver `once`, no sink does."""
+    """Returns the tables that these statements write to, by name; each once.
+
+    Where the server does not deliver `once`, every sink is at-least-once."""
     tables = {p.table.name: p.table for p in plans if isinstance(p, Sink) and p.table is not None}
     sinks = ((table, capabilities_of(table).sink) for _, table in sorted(tables.items()))
     return tuple(
@@ -56,6 +57,6 @@ def deliveries_of(plans: Iterable[LogicalPlan], *, once: bool = True) -> tuple[D
 
 
 def _repeating(sink: SinkCapabilities) -> SinkCapabilities:
-    """The sink of a server that processes rows again after a crash."""
+    """Returns the capabilities in a server that processes rows again after a crash."""
     condition = "the server runs with --delivery at-least-once"
     return replace(sink, guarantee=DeliveryGuarantee.AT_LEAST_ONCE, condition=condition)

@@ -16,6 +16,7 @@ from parser.errors import SqlError
 from planner.graph.distribution import WATERMARK, why_not_distributed
 from planner.logical import Sink
 from sqlengine.batch import Batch
+from sqlengine.connectors.registry import declared_capabilities
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.session.session import Runner
 from tests.pages import Report
@@ -100,7 +101,9 @@ class DistributedRunner:
         with self.report.failing(f"{shards} shards"), broker_in(place) as broker:
             try:
                 sinks = Topics(broker, shards).over(statement.sinks)
-                if why := _first(lambda sink: why_not_distributed(sink) or "", sinks):
+                if why := _first(
+                    lambda sink: why_not_distributed(sink, declared_capabilities) or "", sinks
+                ):
                     self._leave_out("not distributed", why)
                 else:
                     expected = _results(

@@ -1,9 +1,9 @@
-"""The connector 'datagen': rows made up by rule, by Flink's options.
+"""The connector 'datagen': generated rows, by Flink's options.
 
-Row `n` depends on `n` and the option 'seed' only, so that a replay gives equal rows. How many rows
-there are at a time is the clock's business: 'rows-per-second' of them since the table was opened.
-Random timestamps do not read the clock either (Flink's do): they go on from 'timestamps.start' at
-the rate of the rows, less up to 'max-past'."""
+Row `n` depends on `n` and the option 'seed' only, so that a replay gives equal rows. The clock
+decides how many rows there are at a time: 'rows-per-second' of them since the table was opened.
+Random timestamps do not read the clock either (Flink's do): they go on from 'timestamps.start'
+at the rate of the rows, less up to 'max-past'."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def instant(text: str) -> int:
 
 
 class DatagenConnector(Connector):
-    """`scan.parallelism` is accepted without effect: there is one shard."""
+    """Opens sources of generated rows. `scan.parallelism` has no effect: there is one shard."""
 
     name: ClassVar[str] = "datagen"
     options: ClassVar[Mapping[str, Option]] = {
@@ -72,7 +72,7 @@ class DatagenConnector(Connector):
     )
 
     def source(self, table: Table, environment: Environment) -> Source:
-        """PlanError where an option does not suit a column's type."""
+        """See `Connector`. PlanError where an option does not suit a column's type."""
         return DatagenSource(table, options_of(table), environment.clock)
 
 

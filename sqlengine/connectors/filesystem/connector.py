@@ -6,8 +6,8 @@
 Reads the files that are there when the job begins and ends, unless 'source.monitor-interval' looks
 for new files or 'source.follow' = 'true' waits for lines that are written later. Files and folders
 whose name begins with . or _ are left out. Writes into the folder `path`, exactly once: lines into
-one file per writer that grows (see filesystem_sink), or, with 'sink.rolling-policy.…' and for
-'format' = 'parquet', files that show when they are complete (see filesystem_rolling)."""
+one file per writer that grows (see `sink`), or, with 'sink.rolling-policy.…' and for
+'format' = 'parquet', files that show when they are complete (see `rolling`)."""
 
 from __future__ import annotations
 

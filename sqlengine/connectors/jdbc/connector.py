@@ -5,7 +5,7 @@
 
 The table must be there. It is written exactly once: with a primary key rows replace those of their
 key, without one they are added. Read, or looked up in, it is taken as it is when the job begins:
-see jdbc_source."""
+see `source`."""
 
 from __future__ import annotations
 

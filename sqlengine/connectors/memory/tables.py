@@ -1,4 +1,4 @@
-"""Tables that a process holds, with the kinds of their rows."""
+"""The tables of a process, with the kinds of their rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class MemoryTable:
     overwritten: str | None = None
 
     def append(self, rows: Batch) -> None:
-        """More rows, of the same columns."""
+        """Adds rows of the same columns."""
         self.rows = rows if self.rows is None else concat([self.rows, rows])
 
     @property
@@ -30,7 +30,7 @@ class MemoryTable:
 
 @dataclass
 class Memory:
-    """Tables by name; one that is not there yet is empty."""
+    """Tables by name; a missing one is empty."""
 
     tables: dict[str, MemoryTable] = field(default_factory=dict)
 

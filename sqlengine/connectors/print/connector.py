@@ -17,8 +17,8 @@ from sqlengine.formats.options import at_least, boolean
 
 
 class PrintConnector(Connector):
-    """`standard-error` and `sink.parallelism` are Flink's options, accepted without effect: where
-    the lines go is the environment's business."""
+    """Opens sinks that print. `standard-error` and `sink.parallelism` are Flink's options,
+    without effect: the environment decides where the lines go."""
 
     name: ClassVar[str] = "print"
     options: ClassVar[Mapping[str, Option]] = {
@@ -40,7 +40,7 @@ class PrintConnector(Connector):
 
 
 class PrintSink(Sink):
-    """Prints at the commit, so that a crash before it prints nothing; after a crash lines may come
+    """Prints rows at the commit: a crash before it prints nothing, one after it may print lines
     again."""
 
     def __init__(self, table: Table, prefix: str, print_line: Callable[[str], None]) -> None:

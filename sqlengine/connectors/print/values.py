@@ -39,8 +39,8 @@ def _time(kind: DataType, column: pa.Array) -> list[str]:
 
 
 def _java_time(text: str, *, instant: bool = False) -> str:
-    """The fraction has three, six or nine digits; LocalTime leaves out seconds that are zero,
-    Instant does not."""
+    """Formats a time: the fraction has three, six or nine digits; LocalTime leaves out seconds
+    that are zero, Instant does not."""
     whole, _, fraction = text.partition(".")
     if fraction:
         return f"{whole}.{fraction.ljust(-len(fraction) // 3 * -3, '0')}"
@@ -48,7 +48,7 @@ def _java_time(text: str, *, instant: bool = False) -> str:
 
 
 def _many(kind: DataType, column: pa.Array) -> list[str]:
-    """[1, 2] and {k=1}: the elements of all rows are printed together."""
+    """Formats [1, 2] and {k=1}: the elements of all rows are printed together."""
     ends = column.offsets.to_pylist()
     if kind.root is Root.ARRAY:
         items = printer(kind.children[0])(column.values)
@@ -76,7 +76,7 @@ def _row(kind: DataType, column: pa.Array) -> list[str]:
 
 
 def _bytes(column: pa.Array) -> list[str]:
-    """Signed, as Java's are."""
+    """Formats bytes as signed numbers, as Java's are."""
     return [
         "null" if v is None else str(np.frombuffer(v, np.int8).tolist()) for v in column.to_pylist()
     ]

@@ -7,7 +7,7 @@ leave as one append per shard, exactly once. With 'key.fields' a row's shard is 
 as for state) of those columns in canonical form, which is also the record's key; without, an
 epoch's rows go to one shard together, the next epoch's to the next.
 
-With 'upsert' = 'true' the topic holds the last row of each primary key (see topic_upserts), and is
+With 'upsert' = 'true' the topic holds the last row of each primary key (see `upserts`), and is
 read from its beginning unless 'scan.startup.mode' says otherwise."""
 
 from __future__ import annotations
@@ -90,11 +90,15 @@ class TopicConnector(Connector):
             boundedness=Boundedness.BY_OPTIONS,
             seekable=True,
             expires=True,
+            parallel=True,
         ),
         sink=SinkCapabilities(
-            changelog=OF_FORMAT, condition="each shard remembers the last epoch of each writer"
+            changelog=OF_FORMAT,
+            condition="each shard remembers the last epoch of each writer",
+            parallel=True,
         ),
         format=FormatUse.RECORDS,
+        on_broker=True,
     )
 
     def capabilities_of(self, table: Table) -> Capabilities:
@@ -102,15 +106,15 @@ class TopicConnector(Connector):
         return self.capabilities.with_format(UPSERT) if is_upsert(table) else self.capabilities
 
     def source(self, table: Table, environment: Environment) -> Source:
-        """Reads the topic. BrokerError where it is missing, PlanError for options that contradict
-        each other."""
+        """See `Connector`. BrokerError where the topic is missing, PlanError for options that
+        contradict each other."""
         options = options_of(table)
         broker = _broker(environment)
         _find(broker, table, create=options["topic.auto-create"] is True)
         return TopicSource(broker, table, options, environment.assignment)
 
     def sink(self, table: Table, environment: Environment) -> Sink:
-        """Appends to the topic, which is made, with one shard, unless 'topic.auto-create' forbids
+        """See `Connector`. Creates the topic, with one shard, unless 'topic.auto-create' forbids
         it."""
         options = options_of(table)
         name = table.options["topic"]
@@ -145,8 +149,8 @@ def _broker(environment: Environment) -> Broker:
 
 
 def _find(broker: Broker, table: Table, *, create: bool, compacted: bool = False) -> int:
-    """The number of the topic's shards. A topic that is made is `compacted` where only the last
-    record of a key counts."""
+    """Returns the number of the topic's shards. A topic that is created is `compacted` where
+    only the last record of a key counts."""
     name = table.options["topic"]
     check_topic_name(name)
     if create and not is_system(name):
@@ -163,14 +167,14 @@ def _find(broker: Broker, table: Table, *, create: bool, compacted: bool = False
 
 @dataclass(frozen=True)
 class _Key:
-    """A metadata column that somebody declared: its key and the type to give it."""
+    """A declared metadata column: its key and its type."""
 
     key: str
     type: DataType
 
 
 class TopicSource(Source):
-    """A shard is the broker's, by number as text; an offset counts records. A subtask without a
+    """Reads the shards of a topic, by number as text; an offset counts records. A subtask without a
     shard has a source that ends before it begins."""
 
     bounded = False  # unless the options or the assignment of the subtask say otherwise
@@ -303,7 +307,7 @@ def _start_at(broker: Broker, table: Table, options: Mapping[str, object]) -> Ca
 
 
 def _metadata(key: _Key, records: Records) -> pa.Array:
-    """A metadata column in the type that the table declares."""
+    """Returns a metadata column in the type that the table declares."""
     match key.key:
         case "timestamp":
             values = pa.array(records.timestamps).view(pa.timestamp("ms", "UTC"))

@@ -1,5 +1,5 @@
-"""Writing into a topic, exactly once: an epoch's rows leave as one append per shard, with the epoch
-and its writer."""
+"""The sink of topics, exactly once: an epoch's rows leave as one append per shard, with the
+epoch and its writer."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class TopicSink(Sink):
         return written
 
     def _split(self, epoch: int, keys: list[bytes] | None, count: int) -> list[IntArray]:
-        """The rows of each shard."""
+        """Returns the rows of each shard."""
         if keys is None:
             chosen = epoch % self._shards
             return [
@@ -125,7 +125,7 @@ class TopicSink(Sink):
 
 
 def _key_schema(table: Table) -> Schema | None:
-    """The columns of 'key.fields'; PlanError for one that is not in the records."""
+    """Returns the columns of 'key.fields'; PlanError for one that is not in the records."""
     text = table.options.get("key.fields")
     if text is None:
         return None

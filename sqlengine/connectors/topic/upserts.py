@@ -1,5 +1,5 @@
-"""Topics that hold the last row of each key: a record is the row, one without a value says that the
-row is gone.
+"""Upsert topics: a record is the last row of its key, one without a value (a tombstone) says that
+the row is deleted.
 
 The record's key is a JSON object of the primary key's columns, so that a deletion can be read
 without its row."""
@@ -51,7 +51,7 @@ def is_upsert(table: Table) -> bool:
 
 
 class Upserts:
-    """Writes rows as upserts: the records, and their keys."""
+    """Writes rows as upserts: records and their keys."""
 
     def __init__(self, table: Table) -> None:
         self._keys = table.physical.select(table.primary_key)
@@ -63,7 +63,7 @@ class Upserts:
         )
 
     def values(self, records: pa.Array, batch: Batch) -> pa.Array:
-        """The records, NULL for rows that go."""
+        """Returns the records, NULL (a tombstone) for rows that are deleted."""
         if batch.kinds is None:
             return records
         deleted = (batch.kinds == RowKind.DELETE) | (batch.kinds == RowKind.UPDATE_BEFORE)
