@@ -1,4 +1,4 @@
-"""Scalar expressions, compiled once to closures over batches."""
+"""Evaluates scalar expressions: each is compiled once to a closure over batches."""
 
 from __future__ import annotations
 
@@ -18,31 +18,33 @@ from udf.vector import Vector
 
 Evaluator: TypeAlias = Callable[[Batch], Vector]
 
-# Proof that values were reused within a batch, and the switch that turns it off
-# ('optimizer.expression-memo').
+# Counts values computed and reused within a batch. `memo_enabled` is the switch of
+# 'optimizer.expression-memo'.
 counters: Counter[str] = Counter()
 memo_enabled = True
 
 
 def evaluate(expression: Scalar, batch: Batch) -> Vector:
-    """The expression's value for every row, and the rows where it has none. Deterministic calls are
-    computed once per batch, whoever asks."""
+    """Computes the expression's value for every row, and which rows are in error.
+
+    A deterministic call is computed once per batch, however many expressions contain it."""
     return compile_expression(expression)(batch)
 
 
 _compiled: dict[str, Evaluator] = {}
-_COMPILED_MOST = 65536
+_MAX_COMPILED = 65536
 
 
 def compile_expression(expression: Scalar) -> Evaluator:
-    """A closure that evaluates `expression`; expressions of one digest share it (0.0 and -0.0 are
-    equal, but not one)."""
-    found = _compiled.get(expression.digest)
-    if found is None:
-        if len(_compiled) >= _COMPILED_MOST:
+    """Returns a closure that evaluates the expression. PlanError for an unknown function.
+
+    Expressions with the same digest share it. (Equality would not do: 0.0 equals -0.0.)"""
+    evaluator = _compiled.get(expression.digest)
+    if evaluator is None:
+        if len(_compiled) >= _MAX_COMPILED:
             _compiled.clear()
-        found = _compiled[expression.digest] = _compile(expression)
-    return found
+        evaluator = _compiled[expression.digest] = _compile(expression)
+    return evaluator
 
 
 def _compile(expression: Scalar) -> Evaluator:
@@ -57,8 +59,7 @@ def _compile(expression: Scalar) -> Evaluator:
 
 
 def to_scalar(literal: Literal) -> pa.Scalar:
-    """The literal as an Arrow scalar of its type; integers stand for dates and times in their Arrow
-    unit."""
+    """Converts a literal to an Arrow scalar. Dates and times are integers in their Arrow unit."""
     kind = literal.type.arrow
     if literal.value is not None and pa.types.is_temporal(kind):
         storage = pa.int32() if kind.bit_width == 32 else pa.int64()
@@ -73,7 +74,7 @@ def _compile_call(expression: Call) -> Evaluator:
     arguments = [compile_expression(a) for a in expression.args]
     types = tuple(a.type for a in expression.args)
     compute = _kernel(definition, arguments, types, expression)
-    return _remembered(expression.digest, compute) if expression.deterministic else compute
+    return _memoized(expression.digest, compute) if expression.deterministic else compute
 
 
 def _kernel(
@@ -99,23 +100,23 @@ def _kernel(
     return compute
 
 
-def _remembered(digest: str, compute: Evaluator) -> Evaluator:
+def _memoized(digest: str, compute: Evaluator) -> Evaluator:
     def reuse(batch: Batch) -> Vector:
         if not memo_enabled:
             return compute(batch)
-        held = batch.memo.get(digest)
-        if held is None:
-            held = batch.memo[digest] = compute(batch)
+        value = batch.memo.get(digest)
+        if value is None:
+            value = batch.memo[digest] = compute(batch)
             counters["expressions_computed"] += 1
         else:
             counters["expressions_reused"] += 1
-        return cast(Vector, held)
+        return cast(Vector, value)
 
     return reuse
 
 
 def truth(vector: Vector, num_rows: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Where a BOOLEAN vector is TRUE: not FALSE, not NULL, not in error."""
+    """Returns a mask of the rows where a BOOLEAN is TRUE: not FALSE, not NULL, not in error."""
     values = vector.array(num_rows)
     result = np.asarray(values.fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
     return result if vector.errors is None else result & ~vector.errors.mask

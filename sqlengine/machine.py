@@ -29,10 +29,12 @@ def wall_clock() -> int:
 
 @dataclass(frozen=True)
 class Machine:
-    """`clock` in ms; `stores` gives the checkpoint stores of a folder; `planner` what plans texts;
-    `caches`: whether the data folder keeps, past the disk, what can be made anew (compiled
-    patterns); `door` is where instances reach the broker, `spawn` starts their processes; `usage`:
-    what this process takes."""
+    """Everything outside the engine that it depends on.
+
+    `clock` in ms. `stores` opens the checkpoint stores of a folder. `planner` plans texts of jobs.
+    `caches`: the data folder keeps what can be computed again (compiled patterns), not through
+    `disk`. `door` opens the socket on which instances reach the broker; `spawn` starts their
+    processes. `usage` measures this process."""
 
     clock: Clock = wall_clock
     disk: Disk = MACHINE

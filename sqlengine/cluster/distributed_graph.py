@@ -83,7 +83,7 @@ class DistributedGraph:
         self.parallelism = parallelism
         self.control = ControlLog(host.broker, name)
         self._host, self._broker, self._threads = host, host.broker, host.machine.threads
-        self.worker_reports = WorkerReports(self._threads.promise)
+        self.worker_reports = WorkerReports(self._threads.future)
         self._barrier = PrepareBarrier(name, self.worker_reports, self.members, self._threads.now)
         self._reports = ReportTopic(host.broker, name)
         self._lags_control_log = False

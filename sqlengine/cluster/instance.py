@@ -75,7 +75,7 @@ class Instance:
         self._clock, self._now, self._usage = machine.clock, machine.threads.now, machine.usage
         self._registry = Registry(broker, config, machine)
         self._report_topic = ReportTopic(broker, place.graph)
-        self._executor = machine.threads.line("changes")
+        self._executor = machine.threads.serial_executor("changes")
         snapshots = MigrationStore(broker, machine.clock, sync=config.fsync == "interval")
         self._host = GraphHost(
             config,

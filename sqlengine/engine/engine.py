@@ -80,7 +80,7 @@ class Engine:
 
     def _open(self, config: Config, machine: Machine) -> None:
         self._clock, self._threads = machine.clock, machine.threads
-        self._thread = machine.threads.line("changes")
+        self._thread = machine.threads.serial_executor("changes")
         self._failing: set[str] = set()
         self._closed = threading.Event()
         self._registry = Registry(self.broker, config, machine)

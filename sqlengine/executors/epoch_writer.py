@@ -6,10 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from sqlengine.executors.epochs import EpochLog, EpochRecord, LoggedChange, OffsetRange, Replay
-
-# Spreads consecutive epochs over all seeds (the golden ratio of 2^64, as splitmix64 does).
-_SEED_STEP = 0x9E3779B97F4A7C15
-_SEED_MASK = 0x7FFFFFFFFFFFFFFF
+from sqlengine.executors.seeds import spread_seed
 
 
 class EpochWriter:
@@ -38,7 +35,7 @@ class EpochWriter:
         """The record of the next epoch at the graph's `version`, not written yet. Its processing
         time is now; its seed depends on its number alone."""
         epoch, now = self.last + 1, self._clock()
-        seed = epoch * _SEED_STEP & _SEED_MASK
+        seed = spread_seed(epoch)
         return EpochRecord(
             self.graph, epoch, version, now, seed, ranges, opened, ended, change, replay, tick
         )

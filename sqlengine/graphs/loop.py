@@ -86,7 +86,7 @@ class GraphLoop:
 
         If the loop does not run, `work` runs in the calling thread. ServiceError if it did not
         begin within `timeout` s: then it never does."""
-        future = cast("Future[T]", self._threads.promise())
+        future = cast("Future[T]", self._threads.future())
 
         def run() -> None:
             if not future.set_running_or_notify_cancel():

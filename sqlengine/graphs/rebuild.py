@@ -41,7 +41,7 @@ class Rebuilder:
         self._executor = executor
         self._threads = threads
         self._later = later
-        self._pool = threads.line("rebuild")
+        self._pool = threads.serial_executor("rebuild")
         self._busy: set[str] = set()
         self._quiet_s = QUIET_S
         self._quiet_at = 0.0

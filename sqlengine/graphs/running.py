@@ -80,7 +80,7 @@ class RunningGraph:
         config, threads = host.config, host.machine.threads
         self.executor = EmbeddedExecutor(host.factory)
         self.store = host.stores.open(name) if subtask is None else subtask.store
-        self._writer = threads.line("checkpoint")
+        self._writer = threads.serial_executor("checkpoint")
         self._syncs_late = config.fsync == "interval"
         self.checkpoints = Checkpoints(
             self.store,

@@ -1,6 +1,6 @@
-"""Files, as the parts see them that keep something durable. They are given a disk, so that a
-simulated one can stand in the place of the machine's: one that knows what was synced, and loses
-what was not."""
+"""The disk as everything durable sees it.
+
+A simulation has a disk that knows what was synced, and loses what was not."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ Data: TypeAlias = bytes | memoryview
 
 
 class Disk(Protocol):
-    """A file that is open is a number. All raise OSError where and as the functions of `os` do."""
+    """The file operations of durable code. Open files are descriptors; errors are the OSErrors of
+    the functions of `os`."""
 
     def open(
         self, path: Path, *, make: bool = False, empty: bool = False, mode: int = 0o600
     ) -> int:
-        """Opens for reading and writing. `make`: a file that is not there comes into being;
-        `empty`: one that is there loses its content."""
+        """Opens a file for reading and writing. `make` creates it if it is missing; `empty`
+        truncates it."""
 
     def close(self, file: int) -> None: ...
 
@@ -36,51 +37,50 @@ class Disk(Protocol):
     def pread(self, file: int, size: int, position: int) -> bytes: ...
 
     def pwrite(self, file: int, data: Data, position: int) -> int:
-        """The number of bytes that were written, which may be fewer."""
+        """Writes at `position` and returns the number of bytes written, which may be fewer."""
 
     def pwritev(self, file: int, parts: Sequence[bytes], position: int) -> int:
-        """Writes the parts one behind the other, as one `pwrite`."""
+        """Writes the parts one after the other, as one `pwrite`."""
 
     def truncate(self, file: int, size: int) -> None: ...
 
     def sync(self, file: int) -> None:
-        """Returns when the content of the file is on disk. Its name may not be: see
-        `sync_folder`."""
+        """Returns when the file's content is on disk. Its name may not be: see `sync_folder`."""
 
     def sync_folder(self, folder: Path) -> None:
         """Returns when the names in the folder are on disk."""
 
     def lock(self, file: int) -> bool:
-        """Keeps others from locking the file until it is closed; False when another holds it."""
+        """Locks the file until it is closed; returns False if another process has locked it."""
 
     def read(self, path: Path, size: int = -1) -> bytes:
-        """The first `size` bytes of a file, or all."""
+        """Reads the first `size` bytes of a file, or all."""
 
     def map(self, path: Path) -> mmap.mmap | bytes:
-        """The content of a file that is not empty; what a file had when it was mapped stays valid
-        when it goes."""
+        """Maps a file that is not empty. The content stays valid when the file is removed."""
 
     def names(self, folder: Path) -> list[str]:
-        """What is in a folder, in order; nothing when there is no folder."""
+        """Lists the names in a folder, sorted; none if there is no folder."""
 
     def exists(self, path: Path) -> bool: ...
 
     def is_folder(self, path: Path) -> bool: ...
 
     def make_folder(self, path: Path, *, parents: bool = False, mode: int = 0o777) -> None:
-        """FileExistsError when there is one, unless `parents` are wanted, too."""
+        """Creates a folder, with `parents` also those above it. FileExistsError if it exists,
+        unless `parents` is set."""
 
     def rename(self, old: Path, new: Path) -> None:
-        """At once; a file that is at `new` goes."""
+        """Renames a file atomically; replaces a file at `new`."""
 
     def remove(self, path: Path) -> None:
-        """Removes a file, if it is there."""
+        """Removes a file, if it exists."""
 
     def remove_folder(self, path: Path) -> None:
-        """Removes a folder with all that is in it, as far as it can."""
+        """Removes a folder with its content; ignores what cannot be removed."""
 
     def random(self, size: int) -> bytes:
-        """Bytes that nobody has had before: for names and marks that must not be met twice."""
+        """Returns unique random bytes, for names and marks."""
 
 
 class MachineDisk:
@@ -160,7 +160,7 @@ MACHINE = MachineDisk()
 
 
 def write_file(disk: Disk, path: Path, data: Data) -> None:
-    """A file with this content, which is on disk when this returns. Its name may not be."""
+    """Writes a file and syncs its content. Its name may not be on disk: see `Disk.sync_folder`."""
     file, rest = disk.open(path, make=True, empty=True, mode=0o666), memoryview(data)
     try:
         while rest:
@@ -174,13 +174,14 @@ def write_file(disk: Disk, path: Path, data: Data) -> None:
 
 
 def make_folders(disk: Disk, path: Path, *, lasting: bool, mode: int = 0o777) -> None:
-    """A folder with those above it, if they are not there. With `lasting` their names are on disk
-    when this returns, and those of folders that are there: the process before may have died between
-    making one and syncing it."""
+    """Creates a folder with those above it, if they are missing.
+
+    With `lasting` all their names are on disk when this returns, also of folders that existed: a
+    former process may have died between creating one and syncing it."""
     disk.make_folder(path, parents=True, mode=mode)
     if not lasting:
         return
     disk.sync_folder(path.parent)
     for folder in path.parent.parents:
-        with suppress(OSError):  # what this user may not open he has not made
+        with suppress(OSError):  # a folder that this user may not open was not created here
             disk.sync_folder(folder)

@@ -1,5 +1,5 @@
-"""Whatever is kept carries the number of its format. Under another number nothing more is read: all
-else may be otherwise."""
+"""Checks format numbers: everything stored carries one, and nothing else of a record is read if it
+is another than the one that this version knows."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ class _Numbered(msgspec.Struct):
 
 
 def check_number(
-    found: object, known: int, what: str, number: str = "format", hint: str = _HINT
+    number_read: object, known: int, what: str, number: str = "format", hint: str = _HINT
 ) -> None:
-    """ServiceError where `what` carries another number than the one that is known."""
-    if found != known:
-        raise ServiceError(f"{what} has {number} {found}, this version reads {known}", hint=hint)
+    """Raises ServiceError if `what` carries another number than the one that is known."""
+    if number_read != known:
+        message = f"{what} has {number} {number_read}, this version reads {known}"
+        raise ServiceError(message, hint=hint)
 
 
 def check_record(value: bytes, known: int, what: str) -> None:
-    """The same for a record in JSON."""
+    """Raises ServiceError if a JSON record carries another format number than the one known."""
     check_number(msgspec.json.decode(value, type=_Numbered).format, known, what)

@@ -1,5 +1,4 @@
-"""What a small process does without: a library that it never uses, memory that is free but not
-given back, and memory that is given back to be asked for again at once."""
+"""Keeps processes small: imports, the cyclic collector, and what malloc keeps or returns."""
 
 from __future__ import annotations
 
@@ -32,9 +31,10 @@ class _NoPandas(importlib.abc.MetaPathFinder):
 
 
 def forget_pandas() -> None:
-    """Keeps Arrow from loading pandas (35 MB, 0.2 s), which it does wherever it is installed when
-    the first value is converted, only to recognise its objects. It looks once; `to_pandas` finds it
-    all the same."""
+    """Keeps Arrow from importing pandas (35 MB, 0.2 s).
+
+    Arrow imports it, if it is installed, when the first value is converted, only to recognise its
+    objects. It tries that once; `to_pandas` still finds it later."""
     if "pandas" in sys.modules:
         return
     finder = _NoPandas()
@@ -47,8 +47,8 @@ def forget_pandas() -> None:
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """For imports that are for good: the cyclic collector, which finds nothing there, neither runs
-    meanwhile (a fifth of their time) nor looks at what came of them afterwards."""
+    """Runs imports without the cyclic collector, which finds nothing there and takes a fifth of
+    their time. Afterwards it ignores the imported objects for good."""
     gc.disable()
     try:
         yield
@@ -58,10 +58,11 @@ def importing() -> Iterator[None]:
 
 
 def keep_for_reuse() -> None:
-    """Lets malloc keep up to 32 MB that are free. A batch needs the same few megabytes as the one
-    before; glibc gives them back to the system each time, and the system clears their pages again:
-    a third of the time of reading JSON. Who sets `MALLOC_TRIM_THRESHOLD_` or
-    `MALLOC_MMAP_THRESHOLD_` keeps what they say."""
+    """Lets malloc keep up to 32 MB of free memory.
+
+    Each batch needs the same few megabytes. glibc would return them to the system after each, which
+    then clears their pages again: a third of the time of reading JSON. Does nothing if
+    `MALLOC_TRIM_THRESHOLD_` or `MALLOC_MMAP_THRESHOLD_` is set."""
     if sys.platform != "linux" or any(name in os.environ for name in _SET_OUTSIDE):
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc alone has it
@@ -71,8 +72,8 @@ def keep_for_reuse() -> None:
 
 
 def give_back() -> None:
-    """Returns to the system what compiling rules has used and freed. A few ms per 100 MB, so not
-    for small changes."""
+    """Returns free memory to the system, after large rule sets were compiled. Takes a few ms per
+    100 MB, so it is not for small changes."""
     gc.collect()
     pa.default_memory_pool().release_unused()
     if sys.platform == "linux":
@@ -83,7 +84,7 @@ def give_back() -> None:
 
 @dataclass(frozen=True)
 class Usage:
-    """What a process takes: resident memory, and seconds of CPU since it began."""
+    """Resources of a process: resident memory, and CPU time (s) since its start."""
 
     pid: int
     memory_bytes: int
@@ -91,11 +92,11 @@ class Usage:
 
 
 def usage() -> Usage:
-    """Of this process."""
+    """Measures this process."""
     return Usage(os.getpid(), resident_bytes(), time.process_time())
 
 
 def resident_bytes() -> int:
-    """Resident memory of this process."""
+    """Returns the resident memory of this process in bytes."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

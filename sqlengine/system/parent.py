@@ -1,4 +1,4 @@
-"""Children of a server end with it, however it ends."""
+"""Ends the child processes of a server with it, however it ends (Linux PR_SET_PDEATHSIG)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent(parent: int) -> None:
-    """From now on this process is killed when the thread that started it ends; it ends here if
-    `parent` is gone already. Also what hangs in C, or is stopped, ends so."""
+    """Lets the kernel kill this process when the thread that started it ends, even if this process
+    hangs in C or is stopped. Exits at once if `parent` is gone already."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         sys.exit(0)

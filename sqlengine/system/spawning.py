@@ -1,5 +1,4 @@
-"""Processes that a server starts for its instances: what they are sent, and how they come to
-run."""
+"""Starts the instance processes of a server, and defines what they are sent."""
 
 from __future__ import annotations
 
@@ -16,8 +15,8 @@ from sqlengine.config import Config
 
 @dataclass(frozen=True)
 class Place:
-    """What an instance is told when it is made: its name, which is its own among the instances of
-    `graph`, and how long it may be silent."""
+    """The identity of an instance: its name, unique among those of `graph`, and the session timeout
+    after which it counts as dead (ms)."""
 
     name: str
     graph: str
@@ -26,8 +25,8 @@ class Place:
 
 @dataclass(frozen=True)
 class Work:
-    """What the child is sent. `socket`: where the server's broker answers; `parent`: the server's
-    process."""
+    """The message to a new process. `socket`: the address of the server's broker; `parent`: the id
+    of the server's process."""
 
     place: Place
     config: Config
@@ -36,14 +35,15 @@ class Work:
 
 
 class Process(Protocol):
-    """See `subprocess.Popen`."""
+    """A child process, as `subprocess.Popen`."""
 
     pid: int
 
     def poll(self) -> int | None: ...
 
     def wait(self, timeout: float | None = None) -> int:
-        """subprocess.TimeoutExpired when it does not end in time."""
+        """Waits for its end and returns the exit code. subprocess.TimeoutExpired after `timeout`
+        seconds."""
 
     def terminate(self) -> None: ...
 
@@ -51,7 +51,7 @@ class Process(Protocol):
 
 
 class Door(Protocol):
-    """Where the server's broker answers its processes, at `path`, until `close`."""
+    """The socket at `path` on which the server's broker answers its processes, until `close`."""
 
     path: Path
 
@@ -59,8 +59,8 @@ class Door(Protocol):
 
 
 def spawn(work: Work) -> Process:
-    """An interpreter of its own, killed when the thread that called this ends. What it logs goes
-    where the server's log goes."""
+    """Starts an interpreter that runs an instance; its log goes where the server's goes. It is
+    killed when the thread that called this ends."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)}
     program = (
         "from sqlengine.system.memory import forget_pandas, importing\n"
@@ -76,6 +76,6 @@ def spawn(work: Work) -> Process:
     try:
         with process.stdin as stdin:
             stdin.write(pickle.dumps(work))
-    except BrokenPipeError:  # it died at once: whoever looks finds that out
+    except BrokenPipeError:  # it died at once, which `Process.poll` shows
         pass
     return process

@@ -1,5 +1,7 @@
-"""What runs beside what: lines of work, threads that go on and on, work at a time. They are asked
-for here, so that a simulation can do all of it in one thread, in an order of its own."""
+"""Threads, timers and single-threaded executors of an engine.
+
+All of them come from one `Threads` value, so that a simulation can run everything in one thread, in
+an order of its own."""
 
 from __future__ import annotations
 
@@ -14,20 +16,21 @@ Work: TypeAlias = Callable[[], object]
 
 
 class Turning(Protocol):
-    """What a thread of its own does, again and again."""
+    """The body of a thread that repeats one step."""
 
     def turn(self) -> bool:
-        """One turn, which does not wait. False when there was nothing to do."""
+        """Runs one step without waiting; returns False if there was nothing to do."""
 
     def run(self) -> None:
-        """Turns until it is told to stop, with rests where there is nothing to do; then `shut`."""
+        """Repeats `turn` until it is told to stop, waiting while there is nothing to do; then calls
+        `shut`."""
 
     def shut(self) -> None:
-        """What is left to do after the last turn."""
+        """Does what is left after the last step."""
 
 
 class Running(Protocol):
-    """A thread. It ends when what it runs is told to."""
+    """A thread, as `threading.Thread`. It ends when its body is told to."""
 
     def start(self) -> None: ...
 
@@ -37,42 +40,43 @@ class Running(Protocol):
 
 
 class Repeated(Protocol):
-    """What is done now and then."""
+    """Work that is repeated at an interval."""
 
     def stop(self) -> None:
-        """Returns when it is not done any more."""
+        """Ends the repetition; returns when no run is in progress."""
 
 
 class Timer(Protocol):
-    """What is done once, later."""
+    """Work that runs once, later."""
 
     def cancel(self) -> None: ...
 
 
 class Threads(Protocol):
-    """`name` is what a thread is called."""
+    """Makes threads, timers and executors. `name` is the name of the thread."""
 
-    def line(self, name: str) -> Executor:
-        """Does what it is given one after the other, beside all else."""
+    def serial_executor(self, name: str) -> Executor:
+        """Returns an executor with one thread: it runs tasks one after the other."""
 
-    def promise(self) -> Future[object]:
-        """For a result of another thread."""
+    def future(self) -> Future[object]:
+        """Returns a future that another thread completes."""
 
     def thread(self, name: str, turning: Turning) -> Running:
-        """A thread for `turning.run`, not started."""
+        """Returns a thread that will run `turning.run`; it is not started."""
 
     def every(self, name: str, seconds: float, work: Work) -> Repeated:
-        """Does it every so often, from now on. It must not raise."""
+        """Runs `work` at this interval from now on. It must not raise."""
 
-    def later(self, seconds: float, work: Work) -> Timer: ...
+    def later(self, seconds: float, work: Work) -> Timer:
+        """Runs `work` once, after this delay."""
 
     def now(self) -> float:
-        """Seconds that only grow."""
+        """Returns the monotonic time in seconds."""
 
 
 class Background(ABC):
-    """A thread beside the engine, which `_run` leaves when `_stopping` is set. `patience_s`: how
-    long `stop` waits for it."""
+    """A background thread of an engine: `_run` returns when `_stopping` is set. `stop` waits
+    `patience_s` seconds for it at most."""
 
     patience_s: ClassVar[float | None] = 60
 
@@ -84,7 +88,7 @@ class Background(ABC):
         self._thread.start()
 
     def stop(self) -> None:
-        """May be called twice, and of what was never started."""
+        """Stops the thread. May be called twice, and before `start`."""
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join(self.patience_s)
@@ -98,10 +102,10 @@ class MachineThreads:
 
     now = staticmethod(time.monotonic)
 
-    def line(self, name: str) -> Executor:
+    def serial_executor(self, name: str) -> Executor:
         return ThreadPoolExecutor(1, thread_name_prefix=name)
 
-    def promise(self) -> Future[object]:
+    def future(self) -> Future[object]:
         return Future()
 
     def thread(self, name: str, turning: Turning) -> Running:

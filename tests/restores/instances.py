@@ -22,8 +22,8 @@ from sqlengine.executors.spark import keyed as spark_keyed
 from sqlengine.executors.spark import sources as spark_sources
 from sqlengine.executors.spark.plan import CutPlan, cut_plan
 from sqlengine.executors.spark.runner import SparkRunner
-from sqlengine.executors.spark.script_runner import Outlet, planned
-from sqlengine.executors.spark.sources import DriverSources, Work, to_table
+from sqlengine.executors.spark.script_runner import ResultWriter, build_spark_plan
+from sqlengine.executors.spark.sources import DriverSources, InputSplit, splits_to_table
 from sqlengine.formats.results import Row
 from tests.restores.lives import START, Outcome, Rows, Statement, files_in
 from tests.spark.staged import Staged
@@ -75,21 +75,27 @@ def _run(
             table = sink.sink.table
             sinks[name] = Rows(told) if table is None else open_sink(table, environment)
             stack.callback(sinks[name].close)
-        outlet = Outlet(plan, cut.sinks, sinks, statement.fails, first_epoch=1)
+        outlet = ResultWriter(plan, cut.sinks, sinks, statement.fails, first_epoch=1)
         ((works, _),) = sources.batches()
         parts = _parts(works)
-        plans = {1: planned(cut, sources.places, str(folder), folder / "patterns", rows_per_read)}
+        plans = {
+            1: build_spark_plan(
+                cut, sources.shard_names, str(folder), folder / "patterns", rows_per_read
+            )
+        }
         for number, part in enumerate(parts):
             instances, state = INSTANCES[number % len(INSTANCES)], (folder / "state").as_uri()
             staged = Staged(2)
             runner = SparkRunner(
                 staged, plans, 1, state, outlet.deliver, instances, clock=lambda: START
             )
-            runner.run(staged.createDataFrame(to_table(part)), number, end=number == len(parts) - 1)
+            runner.run(
+                staged.createDataFrame(splits_to_table(part)), number, end=number == len(parts) - 1
+            )
             counts["batches"] += 1
 
 
-def _parts(works: list[Work]) -> list[list[Work]]:
+def _parts(works: list[InputSplit]) -> list[list[InputSplit]]:
     """Works in order, in so many batches that buckets move several times."""
     size = max(1, -(-len(works) // BATCHES))
     return [works[start : start + size] for start in range(0, len(works), size)] or [[]]

@@ -30,7 +30,7 @@ def test_the_last_checkpoint_is_made_although_the_one_before_found_no_space() ->
     world = World(0)
     disk, line = (
         SimulatedDisk(world, "a", lambda: False),
-        SimulatedThreads(world).line("checkpoint"),
+        SimulatedThreads(world).serial_executor("checkpoint"),
     )
     broker = EmbeddedBroker(Path("/data"), clock=world.clock, disk=disk)
     stores = TopicStores(broker, world.clock)

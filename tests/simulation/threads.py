@@ -152,12 +152,12 @@ class SimulatedThreads:
     timers: list[Timer] = field(default_factory=list)
     dead: bool = False
 
-    def line(self, name: str) -> Executor:
+    def serial_executor(self, name: str) -> Executor:
         line = Line(self, name)
         self.lines.append(line)
         return line
 
-    def promise(self) -> Future[object]:
+    def future(self) -> Future[object]:
         return Promise(self.beside, self.now)
 
     def thread(self, name: str, turning: Turning) -> Thread:

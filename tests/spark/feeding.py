@@ -23,8 +23,8 @@ from sqlengine.batch import MAX_WATERMARK, Batch, empty
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.spark.plan import cut_plan
-from sqlengine.executors.spark.script_runner import planned
-from sqlengine.executors.spark.sources import Work
+from sqlengine.executors.spark.script_runner import build_spark_plan
+from sqlengine.executors.spark.sources import InputSplit
 from sqlengine.executors.spark.worker import SparkPlan
 from sqlengine.executors.wire import encode_batch
 from sqlengine.formats.results import rows_of
@@ -119,16 +119,16 @@ class Told:
 
 
 def spark_plan(case: Fed, name: str, patterns: Path) -> SparkPlan:
-    return planned(cut_plan(case.plan), _places(case), name, patterns, rows_per_turn=100)
+    return build_spark_plan(cut_plan(case.plan), _places(case), name, patterns, rows_per_turn=100)
 
 
-def works(case: Fed, turns: Iterable[int]) -> list[Work]:
+def works(case: Fed, turns: Iterable[int]) -> list[InputSplit]:
     places, found = _places(case), []
     for n in turns:
         for name, chunk in case.turns[n]:
             batch, place = raw(chunk), places[name][chunk.shard]
             found.append(
-                Work(name, chunk.shard, place, n * 100, chunk.offset, 0, encode_batch(batch))
+                InputSplit(name, chunk.shard, place, n * 100, chunk.offset, 0, encode_batch(batch))
             )
     return found
 

@@ -20,7 +20,7 @@ from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.spark.fragment import Fragment, FragmentOperator
 from sqlengine.executors.spark.lines import LineStage
 from sqlengine.executors.spark.runner import SparkRunner, read_segments
-from sqlengine.executors.spark.worker import Exchange, SparkPlan, buckets_in
+from sqlengine.executors.spark.worker import Exchange, SparkPlan, bucket_range
 from sqlengine.executors.wire import (
     StateFile,
     decode_batch,
@@ -159,14 +159,14 @@ def test_state_file_holds_buckets_apart() -> None:
     assert is_whole(data)
     assert not is_whole(data[:-1])
     for partitions in (1, 3, 128):
-        parts = [decode_state(data, buckets_in(p, partitions)) for p in range(partitions)]
+        parts = [decode_state(data, bucket_range(p, partitions)) for p in range(partitions)]
         assert sum(p.tables["windows"].num_rows for p in parts) == len(table)
         assert all(p.shared["times"].num_rows == len(times) for p in parts)
-        assert [b for p in range(partitions) for b in buckets_in(p, partitions)] == list(
+        assert [b for p in range(partitions) for b in bucket_range(p, partitions)] == list(
             range(BUCKETS)
         )
         for p, part in enumerate(parts):
-            kept = table.dump(buckets_in(p, partitions))
+            kept = table.dump(bucket_range(p, partitions))
             assert part.tables["windows"].sort_by("#sequence").equals(kept.sort_by("#sequence"))
 
 

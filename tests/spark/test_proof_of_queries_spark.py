@@ -15,7 +15,7 @@ from sqlengine.batch import Batch
 from sqlengine.executors.spark import keyed as spark_keyed
 from sqlengine.executors.spark.plan import cut_plan
 from sqlengine.executors.spark.runner import SparkRunner
-from sqlengine.executors.spark.sources import to_table
+from sqlengine.executors.spark.sources import splits_to_table
 from sqlengine.executors.wire import encode_batch
 from tests.spark.feeding import Told, fed, in_one_process, spark_plan, works
 from tests.spark.staged import Staged
@@ -106,7 +106,9 @@ def prove(session: Any, folder: Path, name: str) -> None:
     def run(batch: int, turns: Sequence[int], partitions: int) -> None:
         plans = {1: spark_plan(case, name, folder)}
         runner = SparkRunner(session, plans, 1, state, sink.deliver, partitions, clock=lambda: 0)
-        runner.run(session.createDataFrame(to_table(works(case, turns))), batch, end=batch == 2)
+        runner.run(
+            session.createDataFrame(splits_to_table(works(case, turns))), batch, end=batch == 2
+        )
 
     run(0, range(3), 2)
     for batch, turns, partitions in ((1, range(3, 5), 2), (2, range(5, 9), 3)):

@@ -12,7 +12,7 @@ import pytest
 from sqlengine.batch import Batch
 from sqlengine.executors.spark.plan import cut_plan
 from sqlengine.executors.spark.runner import SparkRunner
-from sqlengine.executors.spark.sources import to_table
+from sqlengine.executors.spark.sources import splits_to_table
 from tests.spark.feeding import Told, fed, in_one_process, spark_plan, works
 from tests.spark.staged import Staged
 
@@ -69,7 +69,7 @@ def staged(query: str, folder: Path, phases: str) -> Counter[str]:
         clock=lambda: 0,
     )
     for batch, turns in enumerate((range(4), range(4, 6))):
-        frame = Staged().createDataFrame(to_table(works(case, turns)))
+        frame = Staged().createDataFrame(splits_to_table(works(case, turns)))
         runner.run(frame, batch, end=batch == 1)
     return told.left()
 

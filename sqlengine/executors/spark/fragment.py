@@ -1,4 +1,4 @@
-"""A part of a physical plan as one operator, so that a stage of Spark runs any number of nodes."""
+"""A fragment of a physical plan as one operator: all nodes of one stage of Spark."""
 
 from __future__ import annotations
 
@@ -22,44 +22,46 @@ from sqlengine.operators.base import (
 )
 from sqlengine.state.table import KeyedTable
 
-# An input of a node: its id and the port.
-Input = tuple[str, int]
+# An input of a node: the node's id and the port.
+NodeInput = tuple[str, int]
 
 
 @dataclass(frozen=True)
 class Fragment:
-    """`nodes` in order, producers before consumers. Batches of input port i go to `inputs[i]`;
-    edges that lead out of the fragment end in `outputs`, by port. `elsewhere` are inputs of its
-    nodes that nothing in it feeds: other fragments do, and time does not wait for them here.
-    `single` are nodes that have all their rows in one bucket."""
+    """The nodes of one stage, producers before consumers.
+
+    Batches of input port i go to `inputs[i]`. Edges out of the fragment end at the ports of
+    `outputs`. `fed_elsewhere`: inputs that other fragments feed, so that watermarks do not wait for
+    them here. `single`: nodes without keys, whose rows are all in bucket 0."""
 
     nodes: tuple[PhysicalNode, ...]
-    inputs: Mapping[int, Input]
-    outputs: Mapping[Input, int]
-    elsewhere: tuple[Input, ...] = ()
+    inputs: Mapping[int, NodeInput]
+    outputs: Mapping[NodeInput, int]
+    fed_elsewhere: tuple[NodeInput, ...] = ()
     single: frozenset[str] = frozenset()
 
 
 class _Scoped:
-    """One node's view of the fragment's context."""
+    """The fragment's context as one node sees it: its tables have a prefix of their own."""
 
     def __init__(self, node: str, context: Context) -> None:
         self.counters: Counter[str] = context.counters
-        self.keeps = False
+        self.stateful = False
         self._node = node
         self._context = context
 
     def table(
         self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...] | None
     ) -> KeyedTable:
-        self.keeps = True
+        self.stateful = True
         return self._context.table(f"{self._node}/{name}", keys, values, exchange)
 
 
 class FragmentOperator:
-    """Pushes batches through the nodes in topological order; dead letters of all of them leave by
-    the ports of errors. Only the instance that holds bucket 0 (`first`) has rows of `single` nodes,
-    in all others time alone passes them."""
+    """Pushes batches through the nodes of a fragment in topological order.
+
+    Rows in error of all nodes leave by the error ports. Only the partition with bucket 0 (`first`)
+    has rows of `single` nodes; in all others they only forward watermarks."""
 
     def __init__(self, fragment: Fragment, factory: OperatorFactory, first: bool = True) -> None:
         self._fragment = fragment
@@ -69,42 +71,42 @@ class FragmentOperator:
         self._operators: dict[str, Operator] = {
             n.id: factory.build(n, None) for n in fragment.nodes
         }
-        self._keeping: list[str] = []
-        self._idle = frozenset() if first else fragment.single
+        self._stateful: list[str] = []
+        self._watermarks_only = frozenset() if first else fragment.single
 
     def open(self, context: Context) -> None:
         for name in self._operators:
             self._open(name, context)
 
     @property
-    def waits(self) -> bool:
-        """Whether one of its operators may wait for processing time."""
+    def has_timers(self) -> bool:
+        """True if one of the operators may wait for a processing time."""
         return any(isinstance(o, Timed) for o in self._operators.values())
 
-    def renew(self, context: Context) -> None:
-        """As if nothing had come yet: operators that keep something are built again, over tables of
-        `context`."""
-        keeping, self._keeping = self._keeping, []
-        for name in keeping:
+    def reset(self, context: Context) -> None:
+        """Makes the fragment as if it had seen nothing: builds operators with state again, over the
+        tables of `context`."""
+        stateful, self._stateful = self._stateful, []
+        for name in stateful:
             self._operators[name].close()
             self._operators[name] = self._factory.build(self._nodes[name], None)
             self._open(name, context)
-        for name, port in self._fragment.elsewhere:
+        for name, port in self._fragment.fed_elsewhere:
             plan = self._nodes[name].plan
             list(self._operators[name].process(port, empty(plan.schema, watermark=MAX_WATERMARK)))  # type: ignore[union-attr]
 
     def _open(self, name: str, context: Context) -> None:
         scoped = _Scoped(name, context)
         self._operators[name].open(scoped)
-        if scoped.keeps:
-            self._keeping.append(name)
+        if scoped.stateful:
+            self._stateful.append(name)
 
     def process(self, port: int, batch: Batch) -> Output:
         return self.push([(port, batch)])
 
     def push(self, inputs: Sequence[tuple[int, Batch]]) -> Output:
-        """Takes batches of several ports as one step: each node sees all that comes to it, as in
-        one process."""
+        """Processes the batches of several ports as one step: each node sees all its input at once,
+        as in one process."""
         waiting: dict[str, list[tuple[int, Batch]]] = {}
         queue: list[tuple[int, str]] = []
         for port, batch in inputs:
@@ -122,7 +124,7 @@ class FragmentOperator:
 
     def _process(self, name: str, parts: Sequence[tuple[int, Batch]]) -> Output:
         output = [made for stream in outputs(self._operators[name], parts) for made in stream]
-        if name not in self._idle:
+        if name not in self._watermarks_only:
             return output
         return [
             (to, made.tick(made.schema))
@@ -146,7 +148,7 @@ class FragmentOperator:
 
     def _enqueue(
         self,
-        at: Input,
+        at: NodeInput,
         batch: Batch,
         waiting: dict[str, list[tuple[int, Batch]]],
         queue: list[tuple[int, str]],

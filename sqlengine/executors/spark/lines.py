@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from parser.types import BIGINT, BYTES, Schema
 from sqlengine.batch import Batch
-from sqlengine.executors.spark.worker import Piece, Place, Step, TaskContext
+from sqlengine.executors.spark.worker import ChunkOutput, ChunkPosition, Step, TaskContext
 from sqlengine.operators.base import Operator, Output
 from sqlengine.operators.scan import OFFSET, RECORD
 from sqlengine.state.keys import BUCKETS
@@ -19,9 +19,10 @@ _RAW = Schema.of(**{RECORD: BYTES, OFFSET: BIGINT})
 
 
 class LineStage:
-    """Operators that stand one behind the other; the first takes batches of `record` and `offset`
-    (`raw_schema`), only the last may have several output ports. Their tables begin empty with every
-    chunk of a shard."""
+    """A chain of operators as a stateless stage: their tables are empty at each chunk of a shard.
+
+    The first operator takes batches of `record` and `offset` (`raw_schema`). Only the last may have
+    several output ports."""
 
     def __init__(self, operators: Sequence[Operator]) -> None:
         self._operators = operators
@@ -30,14 +31,14 @@ class LineStage:
             self._context.prefix = f"{i}/"
             operator.open(self._context)
 
-    def run(self, step: Step, records: pa.RecordBatch) -> Iterator[Piece]:
-        """Records (`shard`, `offset`, `sequence`, `record`) are in order within a shard."""
+    def run(self, step: Step, records: pa.RecordBatch) -> Iterator[ChunkOutput]:
+        """Processes records (`shard`, `offset`, `sequence`, `record`), in order within a shard."""
         for chunk, sequence in _chunks(records, step):
-            place = Place(chunk.origin, chunk.column(OFFSET)[0].as_py(), sequence)
-            yield Piece(place, chunk.num_rows, self._process(chunk))
+            position = ChunkPosition(chunk.origin, chunk.column(OFFSET)[0].as_py(), sequence)
+            yield ChunkOutput(position, chunk.num_rows, self._process(chunk))
 
     def _process(self, chunk: Batch) -> Output:
-        """Output of the last operator, and what left by the error ports of those before it."""
+        """Returns the output of the last operator and the rows in error of all."""
         output: Output = [(0, chunk)]
         for operator in self._operators:
             aside = [(port, b) for port, b in output if port != 0]
@@ -48,8 +49,8 @@ class LineStage:
 
 
 def _chunks(records: pa.RecordBatch, step: Step) -> Iterator[tuple[Batch, int]]:
-    """Runs of rows of one shard and file, as a scan takes them, with the sequence number of the
-    first."""
+    """Yields runs of rows of one shard and file, as input of a scan, with the sequence number of
+    their first row."""
     names = ("shard", "offset")
     changes = [pc.run_end_encode(records.column(n)).run_ends.to_numpy() for n in names]
     ends = np.union1d(*changes)

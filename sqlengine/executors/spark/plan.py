@@ -1,5 +1,5 @@
-"""Cuts a physical plan for Spark: what a task can do with the records of one source, and behind
-each exchange what needs the rows of a key together. Pure."""
+"""Cuts a physical plan into stages for Spark: one per source before the first exchange, and one
+behind each exchange. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from planner.graph.distribution import WATERMARK, functions_of, is_single_bucket
 from planner.graph.physical import PhysicalNode, PhysicalPlan
 from planner.logical import LogicalPlan, Scan, Stateful, Union, Values
-from sqlengine.executors.spark.fragment import Fragment, Input
+from sqlengine.executors.spark.fragment import Fragment, NodeInput
 from sqlengine.executors.spark.worker import STATELESS, Exchange
 
 _FIRST: Final = 1
@@ -18,10 +18,12 @@ _FIRST: Final = 1
 
 @dataclass(frozen=True)
 class CutPlan:
-    """`sources`: by id of a scan or of VALUES, all that is done with its rows before the first
-    exchange; `keyed`: the stages behind it, whose input ports are those of `exchange`. `reach`: by
-    port, the sources whose rows come there without another exchange. `sinks`: by output port of all
-    fragments alike, what is written where."""
+    """A plan in stages.
+
+    `sources`: the fragment before the first exchange, by the id of its scan or VALUES. `keyed`: the
+    stages behind it, in order; their input ports are those of `exchange`. `reach`: the sources
+    whose rows come to a port without another exchange. `sinks`: the sink of each output port, the
+    same for all fragments."""
 
     sources: Mapping[str, Fragment]
     keyed: tuple[Fragment, ...]
@@ -31,7 +33,7 @@ class CutPlan:
 
 
 def cut_plan(plan: PhysicalPlan) -> CutPlan:
-    """Each operation that needs rows of a key together begins a stage above all that feed it."""
+    """Starts a new stage at each operation that needs the rows of a key together."""
     stages = _stages(plan)
     crossings = _crossings(plan, stages)
     sinks = {len(crossings) + i: sink for i, sink in enumerate(sorted(plan.sinks))}
@@ -54,9 +56,10 @@ def cut_plan(plan: PhysicalPlan) -> CutPlan:
 
 
 def _stages(plan: PhysicalPlan) -> dict[str, int]:
-    """The stage of each node: that of what feeds it, and one more where its rows are exchanged. A
-    task that reads a part of a source knows the watermark of that part alone: who asks for it
-    stands behind an exchange, too."""
+    """The stage of each node: the highest of its inputs, plus one where its rows are exchanged.
+
+    A task that reads a part of a source knows the watermark of that part alone. So a node that
+    calls CURRENT_WATERMARK is behind an exchange, too."""
     stages: dict[str, int] = {}
     fed: dict[str, int] = {}
     for node in plan.in_order:
@@ -67,14 +70,14 @@ def _stages(plan: PhysicalPlan) -> dict[str, int]:
     return stages
 
 
-def _crossings(plan: PhysicalPlan, stages: Mapping[str, int]) -> dict[Input, PhysicalNode]:
-    """Inputs that another stage feeds, and which node there, in the order of those."""
+def _crossings(plan: PhysicalPlan, stages: Mapping[str, int]) -> dict[NodeInput, PhysicalNode]:
+    """The inputs that a node of another stage feeds, with that node, in plan order of these."""
     edges = ((n, e) for n in plan.in_order for e in n.outgoing if e.target in plan.nodes)
     return {(e.target, e.target_port): n for n, e in edges if stages[e.target] != stages[n.id]}
 
 
 def _source(
-    source: PhysicalNode, stateless: Iterable[PhysicalNode], outputs: Mapping[Input, int]
+    source: PhysicalNode, stateless: Iterable[PhysicalNode], outputs: Mapping[NodeInput, int]
 ) -> Fragment:
     reached = {source.id}
     nodes = []
@@ -95,8 +98,8 @@ def _keyed(
     plan: PhysicalPlan,
     stages: Mapping[str, int],
     number: int,
-    crossings: Iterable[Input],
-    outputs: Mapping[Input, int],
+    crossings: Iterable[NodeInput],
+    outputs: Mapping[NodeInput, int],
 ) -> Fragment:
     nodes = tuple(n for n in plan.in_order if stages[n.id] == number)
     inputs = {port: at for port, at in enumerate(crossings) if stages[at[0]] == number}
@@ -105,12 +108,12 @@ def _keyed(
     )
 
 
-def _feeds(fragment: Fragment, at: Input) -> bool:
+def _feeds(fragment: Fragment, at: NodeInput) -> bool:
     return any((e.target, e.target_port) == at for n in fragment.nodes for e in n.outgoing)
 
 
 def _exchange(
-    plan: PhysicalPlan, at: Input, source: PhysicalNode, stages: Mapping[str, int]
+    plan: PhysicalPlan, at: NodeInput, source: PhysicalNode, stages: Mapping[str, int]
 ) -> Exchange:
     target, port = plan.nodes[at[0]].plan, at[1]
     if isinstance(target, LogicalPlan):

@@ -1,14 +1,13 @@
-"""Runs plans on Spark: it reads, partitions, shuffles, schedules, retries and keeps the offsets;
-the operators are ours.
+"""Runs plans on Spark: Spark reads, partitions, shuffles, schedules, retries and keeps offsets; the
+operators are those of the embedded executor.
 
     records -> mapInArrow(stateless stage) -> repartitionById -> mapInArrow(keyed stage 1) ->
     repartitionById -> …
             -> one collected result a batch
 
-What is a result already, or goes to a later stage, passes by those between. One job a batch: of a
-stream in `foreachBatch`, of bounded input as its reader cuts it (`spark_runner`). Watermarks,
-lateness and order of rows are decided by the data within a batch as the embedded executor decides
-them."""
+Results, and rows for a later stage, pass the stages between unchanged. Each micro-batch is one job:
+of a stream in `foreachBatch`, of a script as its reader cuts the input (`script_runner.py`).
+Watermarks, lateness and the order of rows follow from the data, as in the embedded executor."""
 
 from __future__ import annotations
 
@@ -23,14 +22,15 @@ from pyarrow import fs
 
 from parser.errors import ServiceError
 from sqlengine.batch import Batch
+from sqlengine.executors.seeds import MAX_SEED, spread_seed
 from sqlengine.executors.spark.keyed import run_keyed
 from sqlengine.executors.spark.worker import (
-    PLACE,
+    FRAME_ORDER,
     READ,
     Batches,
     SparkPlan,
     Step,
-    on_its_way,
+    bound_for,
     run_stateless,
     to_frames,
 )
@@ -47,17 +47,19 @@ _DDL: Final = (
 )
 STEP_FORMAT: Final = 2
 
-# Rows by (stage, port), in order; stage 0 is the stateless one. Called once a batch, and again with
-# equal rows when a batch is repeated: what it writes must be found under the batch's number.
+# Takes the number of a batch and its results in order, as (stage, port, rows); stage 0 is the
+# stateless one. Called once per batch, and again with equal rows if the batch is repeated, so
+# writes must be idempotent by the batch's number.
 Deliver = Callable[[int, list[tuple[int, int, Batch]]], None]
 
 
 def read_segments(
     spark: SparkSession, name: str, folder: str, *, files_per_batch: int = 1000
 ) -> DataFrame:
-    """A stream of the lines of the files in a folder, oldest file first. Files are named
-    SHARD.OFFSET.ANYTHING: pieces of the shards' logs, ordered by offset, each complete when it
-    appears."""
+    """Streams the lines of the files in a folder, oldest file first.
+
+    Files are segments of the shards' logs, named SHARD.OFFSET.ANYTHING, ordered by offset, and
+    complete when they appear."""
     stream = (
         spark.readStream.name(name).format("text").option("maxFilesPerTrigger", files_per_batch)
     )
@@ -65,8 +67,8 @@ def read_segments(
 
 
 def _numbered(lines: DataFrame) -> DataFrame:
-    """Lines with their places, by the files' names; a sequence number grows with the lines of a
-    file."""
+    """Adds to each line its shard and offset from the file's name, and a sequence number that
+    grows within a file."""
     return lines.selectExpr(
         "split_part(file, '.', 1) AS shard",
         "cast(split_part(file, '.', 2) AS bigint) AS offset",
@@ -76,12 +78,11 @@ def _numbered(lines: DataFrame) -> DataFrame:
 
 
 class SparkRunner:
-    """Runs one graph's plans. `folder` (a URI) keeps what was fixed for each batch and the state;
-    `plans` by version of the graph: that of a batch which is repeated may be older than `version`,
-    the one for new batches.
+    """Runs the plans of one graph, batch by batch.
 
-    `partitions` may differ from what it was in an earlier run: the buckets move. `rows_read` counts
-    the records of all batches that this runner ran."""
+    `plans` by version of the graph: new batches run at `version`, a repeated one may be older.
+    `folder` (a URI) keeps the steps and the state. `partitions` may differ from an earlier run:
+    buckets move. `clock` in ms. `rows_read` counts the records of all batches of this runner."""
 
     def __init__(
         self,
@@ -107,15 +108,15 @@ class SparkRunner:
         self._system.create_dir(f"{self._path}/steps", recursive=True)
 
     def start(self, stream: DataFrame, checkpoint: str) -> StreamingQuery:
-        """Reads all that `read_segments` has now, in batches, and stops."""
+        """Starts a query that reads all that `read_segments` has now, in batches, and stops."""
         query = stream.writeStream.foreachBatch(
             lambda lines, batch: self.run(_numbered(lines), batch)
         )
         return query.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
 
     def run(self, records: DataFrame, batch: int, *, end: bool = False) -> None:
-        """One batch of `records`, as the plan's stateless stage takes them; with `end`, the last of
-        bounded input. May be called again for the last batch: it then gives the same rows."""
+        """Runs one batch of `records`, in the form that the plan's stateless stage takes; with
+        `end` the last one. The last batch may be repeated: it gives the same rows."""
         step = self._fix(batch, end=end)
         if step.end and not end:
             raise ServiceError(
@@ -124,7 +125,7 @@ class SparkRunner:
         self._execute(records, step)
 
     def finish(self) -> None:
-        """The end of a stream's input: all that is open comes out."""
+        """Ends the input of a stream: open windows and timers fire."""
         last = self._last_step(2**62)
         if last is None or not last.end:
             last = self._fix(-1 if last is None else last.batch + 1, end=True)
@@ -153,28 +154,28 @@ class SparkRunner:
         self._deliver(step.batch, _results(table.filter(pc.invert(is_read))))
 
     def _ticks(self, step: Step, stages: int) -> DataFrame:
-        """A frame without a batch for each partition of each stage: all of them run, whether they
-        have rows or not."""
+        """Makes an empty frame for each partition of each stage, so that all of them run even
+        without rows."""
         frames = [
-            (p, on_its_way(stage), 0, "", 0, 0, 0, 0, 0, None)
+            (p, bound_for(stage), 0, "", 0, 0, 0, 0, 0, None)
             for stage in range(1, stages + 1)
             for p in range(step.partitions)
         ]
         return self._spark.createDataFrame(pa.Table.from_batches([to_frames(frames)]))
 
     def _fix(self, batch: int, *, end: bool) -> Step:
-        """What the batch depends on besides its rows: as an earlier attempt wrote it down, or as it
-        is now."""
+        """Fixes what a batch depends on besides its rows: reads what an earlier attempt has stored,
+        or stores what holds now."""
         path = f"{self._path}/steps/{batch:012}.json"
-        held = self._read_step(path)
-        if held is not None:
-            return held
+        stored = self._read_step(path)
+        if stored is not None:
+            return stored
         last = self._last_step(batch)
         step = Step(
             batch=batch,
             version=self._version,
             proctime=self._clock(),
-            seed=(self._seed + (batch + 1) * 0x9E3779B97F4A7C15) & 0x7FFFFFFFFFFFFFFF,
+            seed=(self._seed + spread_seed(batch + 1)) & MAX_SEED,
             partitions=self._partitions,
             previous=-1 if last is None else last.batch,
             previous_partitions=0 if last is None else last.partitions,
@@ -187,13 +188,13 @@ class SparkRunner:
         return step
 
     def _last_step(self, before: int) -> Step | None:
-        """The newest batch below `before` that was begun."""
+        """The newest batch below `before` that has begun; None if there is none."""
         files = self._system.get_file_info(fs.FileSelector(f"{self._path}/steps"))
         older = [f for f in files if int(f.base_name.removesuffix(".json")) < before]
         return self._read_step(max(older, key=lambda f: str(f.base_name)).path) if older else None
 
     def _read_step(self, path: str) -> Step | None:
-        """None where there is none, or only a part of one: then nothing has begun with it."""
+        """Reads a stored step; None if it is missing, or incomplete and so never used."""
         if self._system.get_file_info(path).type is not fs.FileType.File:
             return None
         with self._system.open_input_stream(path) as stream:
@@ -207,8 +208,8 @@ class SparkRunner:
         return step
 
     def _forget(self, previous: int) -> None:
-        """Drops what no attempt can ask for any more: a batch that begins means that the one before
-        is committed."""
+        """Deletes the state before batch `previous`: since a new batch begins, that one is
+        committed, and no attempt needs older state."""
         old = self._last_step(previous)
         if old is not None:
             path = f"{self._path}/state/{old.batch:012}"
@@ -222,7 +223,7 @@ def _stage(plan: SparkPlan, stage: int, step: Step, folder: str) -> Callable[[Ba
 
 
 def _results(frames: pa.Table) -> list[tuple[int, int, Batch]]:
-    """Decoded, in an order that does not depend on how the tasks ran."""
-    ordered = frames.sort_by([(n, "ascending") for n in ("stage", *PLACE)])
+    """Decodes results, in an order that does not depend on how the tasks ran."""
+    ordered = frames.sort_by([(n, "ascending") for n in ("stage", *FRAME_ORDER)])
     columns = zip(*(ordered[n].to_pylist() for n in ("stage", "port", "batch")), strict=True)
     return [(stage, port, decode_batch(data)) for stage, port, data in columns]

@@ -1,11 +1,11 @@
 """Runs the statements of a script on Spark: `sql run FILE --on spark`.
 
-    works of the driver -> one job a batch (read, decode, filter, project | exchange | join | …) ->
+    splits of the driver -> one job a batch (read, decode, filter, project | exchange | join | …) ->
     sinks in the driver
 
-All statements of a set are merged as everywhere. Only results come back to the driver, which writes
-them through the same sinks as the embedded executor, a batch of Spark being their epoch. See
-`spark_sources` for who reads what."""
+All statements of a set are merged to one graph. Only results come back to the driver, which writes
+them to the same sinks as the embedded executor; a batch of Spark is an epoch of theirs. See
+`sources.py` for what the driver reads and what the tasks read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from sqlengine.executors.spark.fragment import Fragment, FragmentOperator
 from sqlengine.executors.spark.plan import CutPlan, cut_plan
 from sqlengine.executors.spark.runner import SparkRunner
 from sqlengine.executors.spark.session import OwnSpark, Spark, require_spark
-from sqlengine.executors.spark.sources import DriverSources, to_table
+from sqlengine.executors.spark.sources import DriverSources, splits_to_table
 from sqlengine.executors.spark.stage import SourceStage, factory_for
 from sqlengine.executors.spark.worker import SparkPlan
 from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT
@@ -46,13 +46,13 @@ from udf.user import is_user
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# How often operators that wait for processing time are told of it, while nothing else comes.
+# Interval at which operators that wait for processing time get a tick, without input (s).
 TICK_S: Final = 1.0
 
 
 @contextmanager
 def spark_runner(data: Path, rows_per_turn: int = 4096) -> Iterator[ScriptRunner]:
-    """A runner on Spark whose topics live in `data`. ServiceError where Spark or Java is
+    """Opens a runner on Spark with its topics in `data`. ServiceError where Spark or Java is
     missing."""
     require_spark()
     with script_runner(data, rows_per_turn, OwnSpark()) as runner:
@@ -61,7 +61,7 @@ def spark_runner(data: Path, rows_per_turn: int = 4096) -> Iterator[ScriptRunner
 
 @contextmanager
 def script_runner(data: Path, rows_per_turn: int, spark: Spark) -> Iterator[ScriptRunner]:
-    """A runner whose topics live in `data`, as do state and compiled patterns while it runs."""
+    """Opens a runner with its topics in `data`, and state and compiled patterns while it runs."""
     clock = lambda: time.time_ns() // 1_000_000  # noqa: E731
     with closing(EmbeddedBroker(data, fsync="none", clock=clock)) as broker:
         environment = Environment(broker, clock, f"script-{time.time_ns()}", memory=Memory())
@@ -74,9 +74,10 @@ def script_runner(data: Path, rows_per_turn: int, spark: Spark) -> Iterator[Scri
 
 
 class ScriptRunner:
-    """Runs one statement or statement set after the other, without recovery: a killed script begins
-    anew. The rows are those of the embedded executor; where a result depends on how shards
-    interleave, shards take turns of `rows_per_turn` here as there."""
+    """Runs statements and statement sets one after the other, without recovery.
+
+    Gives the rows that the embedded executor gives. Where a result depends on how shards
+    interleave, they are read in turns of `rows_per_turn` here as there."""
 
     def __init__(
         self, environment: Environment, folder: Path, rows_per_turn: int, spark: Spark
@@ -92,47 +93,44 @@ class ScriptRunner:
     def run(
         self, sinks: Sequence[SinkPlan], settings: Mapping[str, str], emit: Callable[[Batch], None]
     ) -> int:
-        """Runs until all sources are read to their end, if they have one; gives the number of rows
-        read. UnsupportedError for what Spark cannot run, RowsFailed for a row in error unless
-        'job.on-error' sets it aside."""
-        _refuse_users(sinks)
-        if any(s.overwrite for s in sinks):
-            raise UnsupportedError(
-                "INSERT OVERWRITE is not supported on Spark", hint="leave out --on spark"
-            )
-        _refuse_reloaded(sinks)
+        """Runs until all sources are read to their end, for ever if one has none; returns the
+        number of rows read.
+
+        UnsupportedError for what Spark cannot run, RowsFailed for a row in error unless
+        'job.on-error' is 'dead-letter'."""
+        _check_supported(sinks)
         split = [in_two_phases(s, settings) for s in sinks]
         plan = lower(merge(Graph(), {sinks[0].job: split}))
         cut = cut_plan(plan)
-        tick_s = TICK_S if _waits(cut, self._patterns) else None
+        tick_s = TICK_S if _has_timers(cut, self._patterns) else None
         fails = settings.get("job.on-error", "fail") != "dead-letter"
         with ExitStack() as stack:
             opened = DriverSources(
                 plan, self._environment, self._rows_per_turn, ends=is_batch(settings)
             )
             sources = stack.enter_context(closing(opened))
-            if not sources.end:
-                _refuse_clocks(plan)
-            outlet = Outlet(
+            if not sources.bounded:
+                _check_watermarks(plan)
+            writer = ResultWriter(
                 plan, cut.sinks, self._open(plan, emit, stack), fails, first_epoch=self._epoch + 1
             )
             spark = self._spark.session()
-            runner = self._runner(spark, cut, sources, outlet)
+            runner = self._runner(spark, cut, sources, writer)
             with self._spark.errors():
-                for batch, (works, end) in enumerate(sources.batches(tick_s)):
+                for batch, (splits, end) in enumerate(sources.batches(tick_s)):
                     self._epoch += 1
-                    runner.run(spark.createDataFrame(to_table(works)), batch, end=end)
+                    runner.run(spark.createDataFrame(splits_to_table(splits)), batch, end=end)
             return runner.rows_read
 
     def _runner(
-        self, spark: SparkSession, cut: CutPlan, sources: DriverSources, outlet: Outlet
+        self, spark: SparkSession, cut: CutPlan, sources: DriverSources, writer: ResultWriter
     ) -> SparkRunner:
         self._runs += 1
         name = f"{self._folder.name}-{self._runs}"
-        plan = planned(cut, sources.places, name, self._patterns, self._rows_per_turn)
+        plan = build_spark_plan(cut, sources.shard_names, name, self._patterns, self._rows_per_turn)
         folder = (self._folder / f"run-{self._runs}").as_uri()
         cores, clock = spark.sparkContext.defaultParallelism, self._environment.clock
-        return SparkRunner(spark, {1: plan}, 1, folder, outlet.deliver, cores, clock=clock)
+        return SparkRunner(spark, {1: plan}, 1, folder, writer.deliver, cores, clock=clock)
 
     @property
     def _patterns(self) -> Path:
@@ -151,16 +149,16 @@ class ScriptRunner:
         return opened
 
 
-def planned(
+def build_spark_plan(
     cut: CutPlan,
-    places: Mapping[str, Mapping[str, str]],
+    shard_names: Mapping[str, Mapping[str, str]],
     name: str,
     patterns: Path,
     rows_per_turn: int,
 ) -> SparkPlan:
-    """What workers run. `places` are the shards' names on the way, by source."""
+    """Builds the plan that workers run. `shard_names`: see `DriverSources`."""
     shards = {
-        port: tuple(p for s in reach for p in places[s].values())
+        port: tuple(p for s in reach for p in shard_names[s].values())
         for port, reach in cut.reach.items()
     }
     return SparkPlan(
@@ -178,43 +176,49 @@ def _keyed(fragment: Fragment, patterns: Path, first: bool) -> FragmentOperator:
     return FragmentOperator(fragment, factory_for(patterns), first)
 
 
-def _waits(cut: CutPlan, patterns: Path) -> bool:
-    """Whether an operator waits for processing time. Builds each of them once here, so that what
-    cannot be built is said as the embedded executor says it."""
+def _has_timers(cut: CutPlan, patterns: Path) -> bool:
+    """True if an operator waits for processing time.
+
+    Builds each operator once in the driver, so that an error in that reads as it does without
+    Spark."""
     operators = [
         FragmentOperator(f, factory_for(patterns)) for f in [*cut.sources.values(), *cut.keyed]
     ]
-    return any(o.waits for o in operators)
+    return any(o.has_timers for o in operators)
 
 
-def _refuse_users(sinks: Sequence[SinkPlan]) -> None:
-    """A function of a user runs beside the process that it was loaded in."""
-    waiting: list[LogicalPlan] = list(sinks)
-    while waiting:
-        node = waiting.pop()
+def _check_supported(sinks: Sequence[SinkPlan]) -> None:
+    """Raises UnsupportedError for functions of users, whose workers belong to one process, for
+    INSERT OVERWRITE, and for lookup tables that are reloaded."""
+    nodes = [node for sink in sinks for node in _nodes(sink)]
+    for node in nodes:
         called = next((name for name in sorted(node.functions) if is_user(name)), None)
         if called is not None:
             raise UnsupportedError(
                 f"the function {called.partition('@')[0]} of a user cannot be called on Spark yet",
                 hint="leave out --on spark: the embedded executor runs it",
             )
-        waiting += node.inputs
-
-
-def _refuse_reloaded(sinks: Sequence[SinkPlan]) -> None:
-    waiting: list[LogicalPlan] = list(sinks)
-    while waiting:
-        node = waiting.pop()
+    if any(sink.overwrite for sink in sinks):
+        raise UnsupportedError(
+            "INSERT OVERWRITE is not supported on Spark", hint="leave out --on spark"
+        )
+    for node in nodes:
         if isinstance(node, Scan) and node.reloaded:
-            hint = f"leave out '{RELOAD_OPTION}', or --on spark"
             raise UnsupportedError(
-                f"table '{node.table.display}' cannot be read again on Spark", hint=hint
+                f"table '{node.table.display}' cannot be read again on Spark",
+                hint=f"leave out '{RELOAD_OPTION}', or --on spark",
             )
-        waiting += node.inputs
 
 
-def _refuse_clocks(plan: PhysicalPlan) -> None:
-    """Who is silent, and what waits, shows on input without an end only."""
+def _nodes(plan: LogicalPlan) -> Iterator[LogicalPlan]:
+    yield plan
+    for source in plan.inputs:
+        yield from _nodes(source)
+
+
+def _check_watermarks(plan: PhysicalPlan) -> None:
+    """Raises UnsupportedError for idle timeouts and watermark intervals, which only matter for
+    unbounded input."""
     for node in plan.in_order:
         if isinstance(node.plan, AssignWatermark) and (node.plan.idle_ms or node.plan.interval_ms):
             raise UnsupportedError(
@@ -229,8 +233,11 @@ def _refuse_clocks(plan: PhysicalPlan) -> None:
 
 
 @dataclass
-class Outlet:
-    """Where results go. Nothing of a batch with a row that fails is written."""
+class ResultWriter:
+    """Writes the results of batches to the sinks, in the driver.
+
+    `names`: the sink of each output port. With `fails` a row in error raises before anything of its
+    batch is written."""
 
     plan: PhysicalPlan
     names: Mapping[int, str]
@@ -250,14 +257,15 @@ class Outlet:
             if port != ERROR_PORT:
                 name = self.names[port]
                 used[name] = self.sinks[name]
-                with self._blamed(name):
+                with self._attributed_to(name):
                     used[name].write(rows)
         for name, sink in used.items():
-            with self._blamed(name):
+            with self._attributed_to(name):
                 sink.commit(self.first_epoch + batch)
 
     @contextmanager
-    def _blamed(self, name: str) -> Iterator[None]:
+    def _attributed_to(self, name: str) -> Iterator[None]:
+        """Turns an SqlError of the body into SinkFailed for the jobs of that sink."""
         try:
             yield
         except SqlError as error:

@@ -1,4 +1,4 @@
-"""Starting Spark in this process, quietly: nothing of it reaches standard output."""
+"""Starts Spark in this process. Nothing that it prints reaches standard output."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STDERR: Final = 2
 
 
 def require_spark() -> None:
-    """ServiceError that says what to install where Spark or Java is missing."""
+    """Raises ServiceError, with what to install, if Spark or Java is missing."""
     if find_spec("pyspark") is None:
         raise ServiceError("Spark is not installed", hint="install sqlengine[spark]")
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
@@ -33,12 +33,13 @@ def require_spark() -> None:
 
 
 def spark_session(app: str, cores: int = 2, memory: str = "1g", **options: str) -> SparkSession:
-    """A small local session whose Python workers can import what this process can. `options` are
-    Spark's, with `__` for the dots."""
+    """Starts a small local session. Its Python workers can import what this process can.
+
+    `options`: settings of Spark, with `__` for the dots."""
     require_spark()
     from pyspark.sql import SparkSession
 
-    # Says in kilobytes of JSON what its exceptions say anyway.
+    # It logs kilobytes of JSON with what the exceptions say.
     logging.getLogger("SQLQueryContextLogger").disabled = True
     root = str(Path(__file__).resolve().parents[3])
     paths = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
@@ -72,8 +73,8 @@ def spark_session(app: str, cores: int = 2, memory: str = "1g", **options: str) 
 
 @contextmanager
 def _stdout_to_stderr() -> Iterator[None]:
-    """Processes that are started meanwhile (the JVM and, from it, the workers) keep standard error
-    as their output."""
+    """Redirects standard output to standard error. Processes that are started meanwhile (the JVM
+    and its workers) keep that."""
     sys.stdout.flush()
     kept = os.dup(_STDOUT)
     os.dup2(_STDERR, _STDOUT)
@@ -85,19 +86,19 @@ def _stdout_to_stderr() -> Iterator[None]:
 
 
 class Spark(Protocol):
-    """What a script runs on."""
+    """A Spark session for scripts."""
 
     def session(self) -> SparkSession: ...
 
     def errors(self) -> AbstractContextManager[None]:
-        """Where tasks run: what one raised comes as an SqlError."""
+        """Turns errors of tasks that run in the body into SqlErrors."""
 
     def close(self) -> None: ...
 
 
 class OwnSpark:
-    """The session that is active, else one on all cores of this machine, which starts with the
-    first statement that needs it and stops with the script."""
+    """The active session, or else one on all cores of this machine: it starts with the first
+    statement and stops with the script."""
 
     def __init__(self) -> None:
         self._own: SparkSession | None = None
@@ -126,7 +127,7 @@ class OwnSpark:
 
 
 def _cause(trace: str) -> str:
-    """The last line that Python wrote, and of our own errors their text alone."""
+    """The last line of a Python traceback; the text alone of the engine's own errors."""
     lines = [
         line.strip() for line in trace.splitlines() if line.strip() and not line.startswith("\tat ")
     ]

@@ -1,10 +1,11 @@
-"""What Spark's tasks read. The driver looks which shards there are and cuts them into *works*; a
-task does a work (`spark_stage`): it reads the rows, decodes them and runs all that is stateless
-over them.
+"""The input of Spark's tasks.
 
-Files are read by the tasks themselves, and datagen's rows are made there. All other connectors,
-topics above all, are read by the driver, since the embedded broker's folder belongs to one process:
-their records travel to the tasks as they came and are decoded there."""
+The driver lists shards and cuts them into splits. A task (`stage.py`) reads a split, decodes it and
+runs all that is stateless over it.
+
+Tasks read files, and make the rows of datagen, themselves. The driver reads all other connectors,
+topics above all, because the folder of the embedded broker belongs to one process: their records
+travel to the tasks undecoded."""
 
 from __future__ import annotations
 
@@ -25,29 +26,27 @@ from sqlengine.executors.inputs import lookup_scans
 from sqlengine.executors.sources import RunningSource, require_bounded
 from sqlengine.executors.wire import encode_batch
 
-# The connectors that tasks read: how much of a shard is one work, in their offsets, and about how
-# many bytes one is.
+# The connectors that tasks read: the length of a split in offsets, and the bytes per offset, about.
 _READ_BY_TASKS: Final = {"filesystem": (16 << 20, 1), "datagen": (1 << 16, 256)}
-# No work has more batches: the turns of a shard's works do not overlap.
+# More turns than one split takes, so that the turns of a shard's splits do not overlap.
 _TURNS: Final = 1 << 20
-# A batch takes works until it has so many bytes: what a keyed stage has to hold at once.
+# Splits are added to a batch up to this size, which a keyed stage must hold in memory.
 BYTES_PER_BATCH: Final = 256 << 20
-# A batch of input without an end is over after so many turns, that its rows do not wait.
+# A batch of unbounded input takes this many turns at most, so that rows do not wait long.
 _TURNS_PER_BATCH: Final = 16
 _IDLE_S: Final = 0.005
-# Tables that are looked up are read before all others: their turns come first.
+# Added to the turns of other tables: lookup tables are read before them.
 _OTHERS: Final = 1 << 56
 
 
 @dataclass(frozen=True)
-class Work:
-    """Rows of one source and shard, of about `size` bytes: those from `start` to `end`, which the
-    task reads, or a `batch` of records. Batches are taken in the order of their turns, those of one
-    turn in the order of `place`."""
+class InputSplit:
+    """Rows of one shard, about `size` bytes: the task reads offsets [`start`, `end`), or decodes a
+    `batch` of records. Splits are processed in the order of `turn`, then of `shard_name`."""
 
     source: str
     shard: str
-    place: str
+    shard_name: str
     turn: int = 0
     start: int = 0
     end: int = 0
@@ -55,11 +54,11 @@ class Work:
     size: int = 0
 
 
-WORK: Final = pa.schema(
+SPLIT_SCHEMA: Final = pa.schema(
     [
         ("source", pa.string()),
         ("shard", pa.string()),
-        ("place", pa.string()),
+        ("shard_name", pa.string()),
         ("turn", pa.int64()),
         ("start", pa.int64()),
         ("end", pa.int64()),
@@ -68,23 +67,26 @@ WORK: Final = pa.schema(
 )
 
 
-def to_table(works: Sequence[Work]) -> pa.Table:
-    columns = [pa.array([getattr(w, f.name) for w in works], f.type) for f in WORK]
-    return pa.Table.from_arrays(columns, schema=WORK)
+def splits_to_table(splits: Sequence[InputSplit]) -> pa.Table:
+    """Converts splits to a table, from which Spark makes a DataFrame."""
+    columns = [pa.array([getattr(s, f.name) for s in splits], f.type) for f in SPLIT_SCHEMA]
+    return pa.Table.from_arrays(columns, schema=SPLIT_SCHEMA)
 
 
 class DriverSources:
-    """The sources of a plan, open in the driver. `places` are the shards' names on the way, by
-    source: they sort as the embedded executor takes its turns. With `ends` all of them must have an
-    end (PlanError)."""
+    """The sources of a plan, open in the driver.
+
+    `shard_names`: by source, names of shards that are unique in the plan and sort as the embedded
+    executor reads them. PlanError if a source is unbounded although `ends` asks for bounded
+    ones."""
 
     def __init__(
         self, plan: PhysicalPlan, environment: Environment, rows_per_turn: int, ends: bool = False
     ) -> None:
         self._rows_per_turn = rows_per_turn
         self._running: dict[str, RunningSource] = {}
-        self._given: set[str] = set()  # what has told its end
-        self.places: dict[str, dict[str, str]] = {}
+        self._ended: set[str] = set()
+        self.shard_names: dict[str, dict[str, str]] = {}
         scans = {n.id: n.plan for n in plan.in_order if isinstance(n.plan, Scan)}
         self._first = lookup_scans(plan, plan.graph.nodes)
         try:
@@ -101,51 +103,52 @@ class DriverSources:
                 self._name(node.id, ("",))
 
     def _name(self, source: str, shards: Iterable[str]) -> None:
-        first = sum(map(len, self.places.values()))
+        first = sum(map(len, self.shard_names.values()))
         named = {shard: f"{i:08}" for i, shard in enumerate(shards, first)}
-        self.places[source] = {**self.places.get(source, {}), **named}
+        self.shard_names[source] = {**self.shard_names.get(source, {}), **named}
 
     @property
-    def end(self) -> bool:
-        """Whether all sources have one."""
+    def bounded(self) -> bool:
+        """True if all sources are bounded."""
         return all(s.source.bounded for s in self._running.values())
 
-    def batches(self, tick_s: float | None = None) -> Iterator[tuple[list[Work], bool]]:
-        """Works by batches, in order, and whether each is the last: there is one at least. Without
-        an end, what there is by now is a batch, and `tick_s` is how long to wait for it at most
-        (None: for ever)."""
-        return _in_batches(self._works_by_turns()) if self.end else self._polled(tick_s)
+    def batches(self, tick_s: float | None = None) -> Iterator[tuple[list[InputSplit], bool]]:
+        """Yields the splits of each batch in order, with True for the last; there is at least one.
 
-    # ---- input that ends -------------------------------------------------------------------------
+        Of unbounded input a batch is what is there by now, or nothing after `tick_s` seconds (None:
+        waits for ever)."""
+        return _in_batches(self._splits_by_turns()) if self.bounded else self._polled(tick_s)
 
-    def _works_by_turns(self) -> Iterator[Work]:
-        """All there is to do, by turns; tables that are looked up first."""
-        yield from self._by_turns(name for name in self.places if name in self._first)
-        for work in self._by_turns(name for name in self.places if name not in self._first):
-            yield replace(work, turn=work.turn + (_OTHERS if self._first else 0))
+    # ---- bounded input ---------------------------------------------------------------------------
 
-    def _by_turns(self, names: Iterable[str]) -> Iterator[Work]:
-        return heapq.merge(*(self._works(name) for name in names), key=lambda w: w.turn)
+    def _splits_by_turns(self) -> Iterator[InputSplit]:
+        """Yields all splits by turns, those of lookup tables first."""
+        yield from self._by_turns(name for name in self.shard_names if name in self._first)
+        for split in self._by_turns(name for name in self.shard_names if name not in self._first):
+            yield replace(split, turn=split.turn + (_OTHERS if self._first else 0))
 
-    def _works(self, name: str) -> Iterator[Work]:
+    def _by_turns(self, names: Iterable[str]) -> Iterator[InputSplit]:
+        return heapq.merge(*(self._splits(name) for name in names), key=lambda s: s.turn)
+
+    def _splits(self, name: str) -> Iterator[InputSplit]:
         running = self._running.get(name)
         if running is None:
-            return iter([Work(name, "", self.places[name][""])])
+            return iter([InputSplit(name, "", self.shard_names[name][""])])
         if running.scan.table.connector not in _READ_BY_TASKS:
             return self._read(name, running)
         return self._cut(name, running)
 
-    def _cut(self, name: str, running: RunningSource) -> Iterator[Work]:
-        """Parts that tasks read."""
+    def _cut(self, name: str, running: RunningSource) -> Iterator[InputSplit]:
+        """Yields the splits of a source that tasks read."""
         turn = 0
         shards = (self._ranges(name, running, shard) for shard in running.positions)
-        for work in heapq.merge(*shards, key=lambda w: w.turn):
-            turn = work.turn
-            yield work
+        for split in heapq.merge(*shards, key=lambda s: s.turn):
+            turn = split.turn
+            yield split
         yield from self._over(name, running, turn + _TURNS - 1)
 
-    def _ranges(self, name: str, running: RunningSource, shard: str) -> Iterator[Work]:
-        """Parts of a shard that end with a record."""
+    def _ranges(self, name: str, running: RunningSource, shard: str) -> Iterator[InputSplit]:
+        """Yields splits of a shard; each ends at the end of a record."""
         source, start = running.source, running.positions[shard]
         step, width = _READ_BY_TASKS[running.scan.table.connector]
         end, turn = source.end(shard) or 0, 0
@@ -155,10 +158,10 @@ class DriverSources:
                 record = source.read(shard, until, max_rows=1)
                 until = until if record is None else record.end
             until = min(until, end)
-            yield Work(
+            yield InputSplit(
                 name,
                 shard,
-                self.places[name][shard],
+                self.shard_names[name][shard],
                 turn,
                 start,
                 until,
@@ -166,97 +169,103 @@ class DriverSources:
             )
             start, turn = until, turn + _TURNS
 
-    def _read(self, name: str, running: RunningSource) -> Iterator[Work]:
-        """Records read here."""
+    def _read(self, name: str, running: RunningSource) -> Iterator[InputSplit]:
+        """Reads a source in the driver and yields its splits."""
         turn = 0
         while not running.exhausted():
-            works = self._read_turn(name, running, turn)
-            yield from works
+            splits = self._read_turn(name, running, turn)
+            yield from splits
             turn += 1
-            if not works:
+            if not splits:
                 time.sleep(_IDLE_S)
         yield from self._over(name, running, turn)
 
-    def _read_turn(self, name: str, running: RunningSource, turn: int) -> list[Work]:
-        works = []
+    def _read_turn(self, name: str, running: RunningSource, turn: int) -> list[InputSplit]:
+        splits = []
         for chunk in running.poll(self._rows_per_turn):
             running.positions[chunk.shard] = chunk.end
-            place = self.places[name][chunk.shard]
+            shard_name = self.shard_names[name][chunk.shard]
             batch = encode_batch(running.batch(chunk, proctime=0, seed=0))
-            works.append(
-                Work(name, chunk.shard, place, turn, chunk.start, chunk.end, batch, len(batch))
+            splits.append(
+                InputSplit(
+                    name, chunk.shard, shard_name, turn, chunk.start, chunk.end, batch, len(batch)
+                )
             )
-        return works
+        return splits
 
-    def _over(self, name: str, running: RunningSource, turn: int) -> list[Work]:
-        """The end of a source: time waits for none of its shards any more."""
+    def _over(self, name: str, running: RunningSource, turn: int) -> list[InputSplit]:
+        """The end of a source: a tick with MAX_WATERMARK for each of its shards."""
         return [
-            Work(
-                name, shard, place, turn, batch=encode_batch(running.tick(shard, 0, MAX_WATERMARK))
+            InputSplit(
+                name,
+                shard,
+                shard_name,
+                turn,
+                batch=encode_batch(running.tick(shard, 0, MAX_WATERMARK)),
             )
-            for shard, place in self.places[name].items()
+            for shard, shard_name in self.shard_names[name].items()
         ]
 
-    # ---- input without an end --------------------------------------------------------------------
+    # ---- unbounded input -------------------------------------------------------------------------
 
-    def _polled(self, tick_s: float | None) -> Iterator[tuple[list[Work], bool]]:
+    def _polled(self, tick_s: float | None) -> Iterator[tuple[list[InputSplit], bool]]:
         turn, since = 0, time.monotonic()
         while True:
-            works: list[Work] = []
+            splits: list[InputSplit] = []
             while (
-                sum(w.size for w in works) < BYTES_PER_BATCH
+                sum(s.size for s in splits) < BYTES_PER_BATCH
                 and turn % _TURNS_PER_BATCH < _TURNS_PER_BATCH - 1
             ):
-                found = self._poll(turn)
-                if not found:
+                new = self._poll(turn)
+                if not new:
                     break
-                works += found
+                splits += new
                 turn += 1
             turn = (turn // _TURNS_PER_BATCH + 1) * _TURNS_PER_BATCH
-            if works or (tick_s is not None and time.monotonic() - since > tick_s):
-                yield works, False
+            if splits or (tick_s is not None and time.monotonic() - since > tick_s):
+                yield splits, False
                 since = time.monotonic()
             else:
                 time.sleep(_IDLE_S)
 
-    def _poll(self, turn: int) -> list[Work]:
-        """What there is now, of tables that are looked up until they have nothing more to give for
-        the first time."""
+    def _poll(self, turn: int) -> list[InputSplit]:
+        """Reads what there is now; of lookup tables alone until they are read for the first
+        time."""
         if self._first:
-            found = [w for name in sorted(self._first) for w in self._poll_source(name, turn)]
-            if found:
-                return found
+            splits = [s for name in sorted(self._first) for s in self._poll_source(name, turn)]
+            if splits:
+                return splits
             self._first.clear()
-        return [w for name in self.places for w in self._poll_source(name, turn)]
+        return [s for name in self.shard_names for s in self._poll_source(name, turn)]
 
-    def _poll_source(self, name: str, turn: int) -> list[Work]:
-        if name in self._given:
+    def _poll_source(self, name: str, turn: int) -> list[InputSplit]:
+        if name in self._ended:
             return []
         running = self._running.get(name)
         if running is None:
-            self._given.add(name)
-            return [Work(name, "", self.places[name][""], turn)]
+            self._ended.add(name)
+            return [InputSplit(name, "", self.shard_names[name][""], turn)]
         shards = running.new_shards()
         running.positions |= dict.fromkeys(shards, 0)
         self._name(name, shards)
-        works = self._read_turn(name, running, turn)
-        if not works and running.exhausted():
-            self._given.add(name)
+        splits = self._read_turn(name, running, turn)
+        if not splits and running.exhausted():
+            self._ended.add(name)
             return self._over(name, running, turn)
-        return works
+        return splits
 
     def close(self) -> None:
         for running in self._running.values():
             running.source.close()
 
 
-def _in_batches(works: Iterable[Work]) -> Iterator[tuple[list[Work], bool]]:
-    held: list[Work] = []
+def _in_batches(splits: Iterable[InputSplit]) -> Iterator[tuple[list[InputSplit], bool]]:
+    batch: list[InputSplit] = []
     size = 0
-    for work in works:
+    for split in splits:
         if size >= BYTES_PER_BATCH:
-            yield held, False
-            held, size = [], 0
-        held.append(work)
-        size += work.size
-    yield held, True
+            yield batch, False
+            batch, size = [], 0
+        batch.append(split)
+        size += split.size
+    yield batch, True

@@ -1,4 +1,4 @@
-"""The stateless stage of a script, in Spark's Python workers. This module knows no Spark."""
+"""The stateless stage of a script, in Spark's Python workers. Does not import Spark."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from sqlengine.connectors.registry import open_scan
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark.fragment import Fragment, FragmentOperator
-from sqlengine.executors.spark.sources import Work
-from sqlengine.executors.spark.worker import Piece, Place, Step, TaskContext
+from sqlengine.executors.spark.sources import InputSplit
+from sqlengine.executors.spark.worker import ChunkOutput, ChunkPosition, Step, TaskContext
 from sqlengine.executors.wire import decode_batch
 
 
 def factory_for(patterns: Path) -> OperatorFactory:
-    """Builds operators; what compiles slowly is kept in the folder `patterns`, if it can be."""
+    """A factory of operators that caches compiled patterns in a folder."""
     return OperatorFactory(Options(folder=patterns))
 
 
 class SourceStage:
-    """The stateless stage of a script, in a worker. Each work begins anew: the keyed stage knows
-    the times before it."""
+    """Runs the stateless fragments of a script over input splits, each from an empty state. The
+    keyed stage knows the watermarks before a split."""
 
     def __init__(
         self, fragments: Mapping[str, Fragment], patterns: Path, rows_per_turn: int
@@ -42,22 +42,22 @@ class SourceStage:
         for operator in self._operators.values():
             operator.open(TaskContext())
 
-    def run(self, step: Step, records: pa.RecordBatch) -> Iterator[Piece]:
+    def run(self, step: Step, records: pa.RecordBatch) -> Iterator[ChunkOutput]:
         for row in records.to_pylist():
-            work = Work(**row)
-            operator = self._operators[work.source]
-            operator.renew(TaskContext())
-            for n, batch in enumerate(self._batches(work, step)):
-                rows = 0 if isinstance(self._nodes[work.source].plan, Values) else batch.num_rows
-                place = Place(work.place, work.start, n, work.turn + n)
-                yield Piece(place, rows, operator.process(0, batch))
+            split = InputSplit(**row)
+            operator = self._operators[split.source]
+            operator.reset(TaskContext())
+            for n, batch in enumerate(self._batches(split, step)):
+                rows = 0 if isinstance(self._nodes[split.source].plan, Values) else batch.num_rows
+                position = ChunkPosition(split.shard_name, split.start, n, split.turn + n)
+                yield ChunkOutput(position, rows, operator.process(0, batch))
 
-    def _batches(self, work: Work, step: Step) -> Iterator[Batch]:
-        plan = self._nodes[work.source].plan
+    def _batches(self, split: InputSplit, step: Step) -> Iterator[Batch]:
+        plan = self._nodes[split.source].plan
         if isinstance(plan, Values):
             yield replace(empty(plan.schema, proctime=step.proctime), seed=step.seed)
             return
-        batch = self._read(work, step) if work.batch is None else decode_batch(work.batch)
+        batch = self._read(split, step) if split.batch is None else decode_batch(split.batch)
         seed = batch.seed ^ step.seed
         if not batch.num_rows:
             yield replace(batch, proctime=step.proctime, seed=seed)
@@ -65,11 +65,11 @@ class SourceStage:
             part = batch.slice(start, min(self._rows_per_turn, batch.num_rows - start))
             yield replace(part, proctime=step.proctime, seed=seed ^ start)
 
-    def _read(self, work: Work, step: Step) -> Batch:
-        running = self._source(work.source, step)
-        rows = work.end - work.start
-        chunk = running.source.read(work.shard, work.start, max_rows=rows, until=work.end)
-        assert chunk is not None, "what the driver saw can be read again"
+    def _read(self, split: InputSplit, step: Step) -> Batch:
+        running = self._source(split.source, step)
+        rows = split.end - split.start
+        chunk = running.source.read(split.shard, split.start, max_rows=rows, until=split.end)
+        assert chunk is not None, "a split that the driver made can be read"
         return running.batch(chunk, step.proctime, seed=0)
 
     def _source(self, name: str, step: Step) -> RunningSource:

@@ -1,9 +1,10 @@
-"""What runs in Spark's Python workers: the stateless stage of a plan, and what all stages share.
-The operators are those of every other way of running. This module knows no Spark. It is imported by
-name in each worker, so that what it keeps there lasts from task to task.
+"""The stateless stage in Spark's Python workers, and what all stages share.
 
-Rows travel as frames: a batch in bytes with where it belongs. Spark moves frames and never looks
-into one."""
+Operators are those of the embedded executor. This module does not import Spark. It is imported by
+name in each worker, so that its caches last from task to task.
+
+Rows travel as frames: an encoded batch with its destination. Spark moves frames and never decodes
+one."""
 
 from __future__ import annotations
 
@@ -24,9 +25,9 @@ from sqlengine.state.columns import IntArray
 from sqlengine.state.keys import BUCKETS, buckets_of
 from sqlengine.state.table import KeyedTable
 
-# `stage`: whose output the frame is, `on_its_way` for what still goes to one. `sender`: the
-# partition of that stage. A frame of READ holds no batch: its `part` is the number of rows that a
-# task has read.
+# `partition`: the destination. `stage`: the stage that produced a result, or `bound_for` the stage
+# that is to read the frame. `sender`: the partition that produced it. A frame of READ holds no
+# batch: its `part` is the number of rows that a task has read.
 FRAME: Final = pa.schema(
     [
         ("partition", pa.int32()),
@@ -43,27 +44,28 @@ FRAME: Final = pa.schema(
 )
 STATELESS: Final = 0
 READ: Final = 2**31 - 1
-# What tells the chunks apart from which frames came, and the order of frames wherever there is one.
-CHUNK: Final = ("turn", "shard", "offset", "sequence")
-PLACE: Final = (*CHUNK, "sender", "part")
-At: TypeAlias = tuple[int, str, int, int]
-# Behind all chunks of a batch.
-AT_THE_END: Final[At] = (2**62, "", 0, 0)
+# The columns that identify the chunk of a frame, and those by which frames are ordered.
+CHUNK_COLUMNS: Final = ("turn", "shard", "offset", "sequence")
+FRAME_ORDER: Final = (*CHUNK_COLUMNS, "sender", "part")
+ChunkKey: TypeAlias = tuple[int, str, int, int]
+# Sorts after all chunks of a batch.
+END_OF_BATCH: Final[ChunkKey] = (2**62, "", 0, 0)
 
 Batches: TypeAlias = Iterator[pa.RecordBatch]
 # The columns of FRAME, in their order.
 Frame: TypeAlias = tuple[int, int, int, str, int, int, int, int, int, bytes | None]
 
 
-def on_its_way(stage: int) -> int:
-    """What `stage` says of a frame that goes to this keyed stage."""
+def bound_for(stage: int) -> int:
+    """The `stage` of a frame that this keyed stage is to read."""
     return -stage
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a chunk of records stands: rows are processed in the order of these fields. `turn` is 0
-    where the shards are read one after the other; a shard's later chunks have later turns."""
+class ChunkPosition:
+    """The position of a chunk in the order of processing: by turn, shard, offset and sequence.
+
+    `turn` is 0 if shards are read one after the other; later chunks of a shard have later turns."""
 
     shard: str
     offset: int
@@ -72,36 +74,36 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Piece:
-    """What came of one chunk of `num_rows` records."""
+class ChunkOutput:
+    """The output of a stateless stage for one chunk of `num_rows` records."""
 
-    place: Place
+    position: ChunkPosition
     num_rows: int
     output: Output
 
 
 class Stateless(Protocol):
-    """A stateless stage in a worker. Nothing that it keeps from one chunk to the next may show in
-    its output, except within the records of one call and one shard."""
+    """A stateless stage in a worker. Its output for a chunk depends on that chunk alone, and on
+    earlier records of the same call and shard."""
 
-    def run(self, step: Step, records: pa.RecordBatch) -> Iterator[Piece]: ...
+    def run(self, step: Step, records: pa.RecordBatch) -> Iterator[ChunkOutput]: ...
 
 
 class Keyed(Protocol):
-    """What a keyed stage runs: an operator of several nodes."""
+    """The operator that a keyed stage runs, of several nodes."""
 
     def open(self, context: Context) -> None: ...
 
     def push(self, inputs: Sequence[tuple[int, Batch]]) -> Output:
-        """Takes all that came of one chunk, by input port, as one step."""
+        """Processes all batches of one chunk, with their input ports, as one step."""
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """How rows of a port reach a keyed stage: by the bucket of their `keys` (none: all to bucket 0;
-    None: they stay in their partition), with the columns of `schema`. It leads from stage `source`
-    (0: the stateless one) to stage `target`. `shards` are those that are known before the first row
-    of any."""
+    """The exchange of a port's rows, from stage `source` (0: the stateless one) to stage `target`.
+
+    Rows go to the bucket of their `keys`, to bucket 0 if there are none, or stay in their partition
+    if `keys` is None. `schema`: their columns. `shards`: those known before the first row."""
 
     keys: tuple[str, ...] | None
     schema: Schema
@@ -112,13 +114,13 @@ class Exchange:
 
 @dataclass(frozen=True)
 class SparkPlan:
-    """One stateless stage (0) and, each behind an exchange, keyed ones, counted from 1: rows go
-    from lower ones to higher ones. The makers are called in the workers, once for each `name` and
-    `version` (that of the graph); that of a keyed stage is told whether it is for the partition
-    that holds bucket 0.
+    """A stateless stage (0) and keyed stages, each behind an exchange, counted from 1. Rows go from
+    lower stages to higher ones.
 
-    `exchange` names the output ports that go on to a keyed stage, to its input port of the same
-    number; all others are results."""
+    `stateless` and `keyed` are factories, called in the workers, once for each `name` and `version`
+    (of the graph). Those of keyed stages get True for the partition with bucket 0. `exchange`: the
+    output ports that lead to the input port of the same number of a keyed stage. All other ports
+    are results."""
 
     name: str
     version: int
@@ -127,14 +129,16 @@ class SparkPlan:
     keyed: Sequence[Callable[[bool], Keyed]] = ()
 
     def ports(self, stage: int) -> list[tuple[int, Exchange]]:
-        """The input ports of a keyed stage."""
+        """The input ports of a keyed stage, in order."""
         return [(port, e) for port, e in sorted(self.exchange.items()) if e.target == stage]
 
 
 class Step(msgspec.Struct, frozen=True):
-    """What the driver fixed for one batch before its first attempt: every later attempt finds the
-    same. `previous` is the batch before (-1: none), whose state lies in `previous_partitions`
-    files; `end`: the input is over with this batch."""
+    """One micro-batch, as the driver fixed it before the first attempt, and stored it for later
+    ones.
+
+    `proctime` in ms. `previous`: the batch before (-1: none), whose state is in
+    `previous_partitions` files. `end`: the input ends with this batch."""
 
     batch: int
     version: int
@@ -149,7 +153,8 @@ class Step(msgspec.Struct, frozen=True):
 
 @dataclass
 class TaskContext:
-    """Tables of one task, filled from `restored`."""
+    """The context of operators in a task: tables, filled from `restored` by their full names.
+    `prefix` stands before the names of tables that are opened from now on."""
 
     restored: Mapping[str, pa.Table] = field(default_factory=dict)
     tables: dict[str, KeyedTable] = field(default_factory=dict)
@@ -166,22 +171,24 @@ class TaskContext:
         return table
 
 
-# The stages that ran last in this worker: compiling their patterns may have taken seconds.
+# The stages that ran last in this worker, cached since compiling patterns may take seconds.
 _STAGES_KEPT: Final = 8
 _stages: dict[tuple[str, int], Stateless] = {}
 
 
 def run_stateless(plan: SparkPlan, step: Step, batches: Batches) -> Batches:
-    """From records to frames. Which columns records have is between the stage and who reads for
-    it."""
+    """Processes records to frames. Their columns are those that the plan's stateless stage
+    expects."""
     stage, rows = _stage(plan), 0
     for records in batches:
-        for piece in stage.run(step, records):
-            rows += piece.num_rows
-            place = piece.place
-            at = (place.turn, place.shard, place.offset, place.sequence)
+        for chunk in stage.run(step, records):
+            rows += chunk.num_rows
+            position = chunk.position
+            at = (position.turn, position.shard, position.offset, position.sequence)
             yield to_frames(
-                frames_of(plan, step, STATELESS, place.sequence % step.partitions, at, piece.output)
+                frames_of(
+                    plan, step, STATELESS, position.sequence % step.partitions, at, chunk.output
+                )
             )
     yield to_frames([(0, READ, 0, "", 0, 0, 0, rows, 0, None)])
 
@@ -196,11 +203,13 @@ def _stage(plan: SparkPlan) -> Stateless:
 
 
 def frames_of(
-    plan: SparkPlan, step: Step, stage: int, sender: int, at: At, output: Output
+    plan: SparkPlan, step: Step, stage: int, sender: int, at: ChunkKey, output: Output
 ) -> Iterator[Frame]:
-    """The frames of what came of a chunk in a partition of a stage. Each partition gets its rows,
-    and the time of all: a chunk without rows for it is a tick. All partitions of a keyed stage see
-    the same time, so one tells it for all."""
+    """Yields the frames of a stage's output for a chunk, from partition `sender`.
+
+    Each partition gets its rows and the watermarks of all, so that a chunk without rows for it is a
+    tick. All partitions of a keyed stage see the same watermarks, so partition 0 alone sends ticks
+    to the others."""
     for i, (port, batch) in enumerate(output):
         exchange = plan.exchange.get(port)
         if exchange is None:
@@ -209,11 +218,8 @@ def frames_of(
             continue
         origin = at[1] if stage == STATELESS else ""
         partition = _partitions(batch, exchange.keys, step.partitions, sender)
-        told = [
-            batch.steps,
-            None if batch.row_watermarks is None else np.unique(batch.row_watermarks),
-        ]
-        steps = joined_steps(told)
+        of_rows = None if batch.row_watermarks is None else np.unique(batch.row_watermarks)
+        steps = joined_steps([batch.steps, of_rows])
         for p in range(step.partitions):
             rows = np.flatnonzero(partition == p)
             if len(rows) or stage == STATELESS or sender == 0 or steps is not None:
@@ -221,7 +227,7 @@ def frames_of(
                 part = replace(
                     batch.take(rows), watermark=batch.watermark, origin=origin, steps=known
                 )
-                yield p, on_its_way(exchange.target), *at, sender, i, port, encode_batch(part)
+                yield p, bound_for(exchange.target), *at, sender, i, port, encode_batch(part)
 
 
 def _partitions(batch: Batch, keys: Sequence[str] | None, count: int, own: int) -> IntArray:
@@ -233,13 +239,14 @@ def _partitions(batch: Batch, keys: Sequence[str] | None, count: int, own: int) 
     return buckets.astype(np.int64) * count // BUCKETS
 
 
-def buckets_in(partition: int, count: int) -> range:
-    """The contiguous range of buckets that a partition holds."""
+def bucket_range(partition: int, count: int) -> range:
+    """The range of buckets that a partition holds, of `count` partitions."""
     bounds = [-(-p * BUCKETS // count) for p in (partition, partition + 1)]
     return range(*bounds)
 
 
 def to_frames(frames: Iterable[Frame]) -> pa.RecordBatch:
+    """Packs frames into a record batch of FRAME."""
     columns = list(zip(*frames, strict=True)) or [()] * len(FRAME)
     return pa.RecordBatch.from_arrays(
         [pa.array(c, f.type) for c, f in zip(columns, FRAME, strict=True)], schema=FRAME
