@@ -45,7 +45,7 @@ def in_instances(
             patch.setattr(
                 spark_sources, "_READ_BY_TASKS", {}
             )  # whoever reads: in turns of so many rows as elsewhere
-            patch.setattr(spark_keyed, "_keep", lambda held, key: None)  # nothing lasts but files
+            patch.setattr(spark_keyed, "_cache", lambda instance, key: None)  # only files last
             _run(statement, plan, cut, folder, rows_per_read, outcome, counts)
     except SqlError as error:
         outcome.error = str(error)

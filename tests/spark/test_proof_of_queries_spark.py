@@ -123,7 +123,7 @@ def prove(session: Any, folder: Path, name: str) -> None:
 @pytest.mark.parametrize("name", QUERIES)
 def test_same_rows_in_stages(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of it but Spark itself; workers remember nothing."""
-    monkeypatch.setattr(spark_keyed, "_keep", lambda held, key: None)
+    monkeypatch.setattr(spark_keyed, "_cache", lambda instance, key: None)
     prove(Staged(), tmp_path, name)
 
 

@@ -23,8 +23,9 @@ from parser.errors import SqlError, UnsupportedError
 from planner.graph.merge import Graph, merge
 from planner.graph.physical import PhysicalPlan, lower
 from planner.graph.two_phases import in_two_phases
-from planner.logical import AssignWatermark, LogicalPlan, Scan
+from planner.logical import AssignWatermark, Scan
 from planner.logical import Sink as SinkPlan
+from planner.rewrite import nodes as plan_nodes
 from planner.settings import IDLE_OPTION, RELOAD_OPTION, SOURCE_IDLE, WATERMARK_INTERVAL, is_batch
 from sqlengine.batch import Batch
 from sqlengine.broker.embedded import EmbeddedBroker
@@ -190,7 +191,7 @@ def _has_timers(cut: CutPlan, patterns: Path) -> bool:
 def _check_supported(sinks: Sequence[SinkPlan]) -> None:
     """Raises UnsupportedError for functions of users, whose workers belong to one process, for
     INSERT OVERWRITE, and for lookup tables that are reloaded."""
-    nodes = [node for sink in sinks for node in _nodes(sink)]
+    nodes = [node for sink in sinks for node in plan_nodes(sink)]
     for node in nodes:
         called = next((name for name in sorted(node.functions) if is_user(name)), None)
         if called is not None:
@@ -208,12 +209,6 @@ def _check_supported(sinks: Sequence[SinkPlan]) -> None:
                 f"table '{node.table.display}' cannot be read again on Spark",
                 hint=f"leave out '{RELOAD_OPTION}', or --on spark",
             )
-
-
-def _nodes(plan: LogicalPlan) -> Iterator[LogicalPlan]:
-    yield plan
-    for source in plan.inputs:
-        yield from _nodes(source)
 
 
 def _check_watermarks(plan: PhysicalPlan) -> None:

@@ -185,11 +185,8 @@ def run_stateless(plan: SparkPlan, step: Step, batches: Batches) -> Batches:
             rows += chunk.num_rows
             position = chunk.position
             at = (position.turn, position.shard, position.offset, position.sequence)
-            yield to_frames(
-                frames_of(
-                    plan, step, STATELESS, position.sequence % step.partitions, at, chunk.output
-                )
-            )
+            sender = position.sequence % step.partitions
+            yield to_frames(frames_of(plan, step, STATELESS, sender, at, chunk.output))
     yield to_frames([(0, READ, 0, "", 0, 0, 0, rows, 0, None)])
 
 
