@@ -1,4 +1,4 @@
-"""From a physical node to its operator: the one table of what implements what."""
+"""Builds the operator of a physical node: the one table of which operator implements which node."""
 
 from __future__ import annotations
 
@@ -102,14 +102,13 @@ P = TypeVar("P", bound=LogicalPlan)
 
 
 class OperatorFactory:
-    """Builds operators. `options` are the switches of the rules; `folder` keeps compiled pattern
-    databases."""
+    """Builds operators. `options` are those of rule sets; `folder` caches compiled patterns."""
 
     def __init__(self, options: Options | None = None, folder: Path | None = None) -> None:
         self._options = options or Options(folder=folder)
 
     def reusable(self, old: PhysicalNode, new: PhysicalNode) -> bool:
-        """Whether the running operator of `old` does for `new`: only where it goes may differ."""
+        """True if the running operator of `old` can serve `new`, which may differ in its edges."""
         if isinstance(new.plan, RulesPlan | ShuffleScan | ShuffleOut | ShuffleIn):
             return old.plan == new.plan
         return (
@@ -118,8 +117,8 @@ class OperatorFactory:
         )
 
     def build(self, node: PhysicalNode, previous: Operator | None) -> Operator:
-        """A new operator. A set of rules is made from the one that runs, so that only the
-        difference is compiled."""
+        """Builds a new operator. A rule set is derived from that of the `previous` operator, so
+        that only the difference is compiled. UnsupportedError for a node without an operator."""
         plan = node.plan
         if isinstance(plan, RulesPlan):
             return RulesOperator(self._compile(plan, previous))
@@ -131,20 +130,20 @@ class OperatorFactory:
         return ForwardWatermarksOperator(operator) if node.absent else operator
 
     def _compile(self, plan: RulesPlan, previous: Operator | None) -> CompiledRules:
-        held = previous.compiled if isinstance(previous, RulesOperator) else None
-        return compile_rules(plan, RuleSet.empty(self._options), held)
+        compiled = previous.compiled if isinstance(previous, RulesOperator) else None
+        return compile_rules(plan, RuleSet.empty(self._options), compiled)
 
 
 def _owner(node: PhysicalNode) -> str:
-    """The job that a row in error belongs to; rows that several jobs share belong to the table."""
+    """The job that owns a row in error, or '' if several jobs share the node."""
     return next(iter(node.jobs)) if len(node.jobs) == 1 else ""
 
 
 def _scan(plan: Scan, node: PhysicalNode) -> Operator:
     names = set(node.columns)
     columns = tuple(c for c in plan.table.physical if c.name in names)
-    told = tuple(m for m in value_metadata(plan.table) if m.column.name in names)
-    return ScanOperator(plan.table, node.columns, decoder_for(plan.table, columns, told))
+    metadata = tuple(m for m in value_metadata(plan.table) if m.column.name in names)
+    return ScanOperator(plan.table, node.columns, decoder_for(plan.table, columns, metadata))
 
 
 def _union(plan: Union, node: PhysicalNode) -> Operator:
@@ -156,7 +155,7 @@ def _interval_join(plan: IntervalJoin, node: PhysicalNode) -> Operator:
 
 
 def _aligned(plan: LogicalPlan) -> bool:
-    """Whether all inputs come from one source, batch for batch."""
+    """True if all inputs come from one source, batch for batch."""
     return len({time_origin(i) for i in plan.inputs}) == 1
 
 
@@ -191,7 +190,7 @@ def _entry(
     return kind, build
 
 
-# One line for each operation.
+# One entry for each kind of node.
 _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
     (
         _entry(Scan, _scan),

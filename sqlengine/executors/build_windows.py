@@ -1,4 +1,4 @@
-"""From a node of windows to its operator."""
+"""Builds the operators of windowed nodes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Windowed: TypeAlias = WindowAssign | SessionAssign | WindowAggregate | WindowRan
 
 
 def window_operator(plan: Windowed, owner: str) -> Operator:
-    """The operator of `plan`, whose rows in error are `owner`'s."""
+    """Builds the operator of `plan`; its rows in error belong to the job `owner`."""
     match plan:
         case WindowAssign():
             return WindowAssignOperator(plan)
@@ -52,8 +52,9 @@ def window_operator(plan: Windowed, owner: str) -> Operator:
 
 
 def _take_turns(plan: WindowJoin) -> bool:
-    """Whether rows of one source reach both sides in its order. In Flink sides go on one by one: so
-    they do where none of the left side's rows, or the same ones of both, are filtered out."""
+    """True if rows of one source reach both sides in its order, so that the sides fire in turn.
+
+    As in Flink, that holds where nothing selects rows on the left side, or the same on both."""
     (left, origin), (right, other) = map(_way, plan.inputs)
     return origin == other and left in ((), right)
 

@@ -73,7 +73,7 @@ class Replay:
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """One entry of the log.
+    """An entry of the log.
 
     `ranges` are in reading order. `opened`: shards that appeared, with their source. `ended`:
     sources whose bounded input is read to its end. `proctime`: the epoch's processing time (ms);

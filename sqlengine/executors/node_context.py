@@ -1,4 +1,4 @@
-"""What an operator is given when it opens: its counters and its tables."""
+"""The context with which an operator opens: its counters and its tables."""
 
 from __future__ import annotations
 

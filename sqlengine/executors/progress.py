@@ -17,7 +17,7 @@ class SlowCommit:
 
 @dataclass
 class Progress:
-    """What a runner has done since it was made. Written by the graph's thread, read by any.
+    """Counts of a runner since its start. Written by the graph's thread, read by any.
 
     `rows_out` by sink; `letters`: dead letters by job; `commits`: the last slow ones."""
 

@@ -1,4 +1,4 @@
-"""What a graph runner is given: the durable stores of its graph, and how it runs."""
+"""Parameters of a graph runner: the durable stores of its graph, and its options."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _fail(job: str) -> bool:
 
 @dataclass(frozen=True)
 class RunnerOptions:
-    """How a graph runs.
+    """Options of a runner.
 
     `fails_on_error`: True for a job that fails on a row in error, which is a dead letter otherwise.
     `rows_per_read`: rows that one epoch reads from one shard, at most. `memory`: fails jobs with

@@ -134,8 +134,7 @@ class SparkPlan:
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One micro-batch, as the driver fixed it before the first attempt, and stored it for later
-    ones.
+    """A micro-batch, as the driver fixed it before the first attempt and stored it for later ones.
 
     `proctime` in ms. `previous`: the batch before (-1: none), whose state is in
     `previous_partitions` files. `end`: the input ends with this batch."""
