@@ -1,6 +1,7 @@
-"""The analysis: a list of steps in the order in which they run, between the binder and the
-optimiser. They give a bound plan its meaning over streams, or in batch mode; the passes of the
-optimiser come after them and keep it."""
+"""The analysis: ANALYSIS in the order in which its steps run, between binder and optimiser.
+
+Its steps give a bound plan its meaning over streams, or in batch mode. The passes of the optimiser
+come after them and keep that meaning."""
 
 from __future__ import annotations
 

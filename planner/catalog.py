@@ -1,5 +1,5 @@
-"""Names and what they stand for: tables, views and functions, per job (temporary) and for all
-(permanent)."""
+"""The catalog: tables, views, functions, databases and catalogs by name, those of one job
+(temporary) and those of all (permanent)."""
 
 from __future__ import annotations
 
@@ -30,17 +30,18 @@ __all__ = [
 
 DEFAULT_CATALOG = "default_catalog"
 DEFAULT_DATABASE = "default_database"
-# Where functions are that belong to no database: temporary system functions, and those that
-# packages bring.
+# The database of functions that belong to none: temporary system functions, and those of installed
+# packages.
 SYSTEM = ("", "")
 
 
 @dataclass(frozen=True)
 class View:
-    """A named query, already bound. `home` are the catalog and the database in which it was
-    written; `broken`: why the query is not valid any more, since what it names was altered or
-    dropped. `ordered`: the query ends in an ORDER BY of what it shows, and the top of the plan is
-    that."""
+    """A named query, already bound.
+
+    `home`: the catalog and the database in which its names are resolved; `broken`: why the query is
+    no longer valid, after an object that it names was altered or dropped; `ordered`: the query ends
+    in an ORDER BY of columns that it has, which is the root of the plan."""
 
     name: Identifier
     plan: LogicalPlan
@@ -53,9 +54,9 @@ class View:
 
 @dataclass(frozen=True)
 class Function:
-    """A user's function by name: `user` is what CREATE FUNCTION named, as its module was at that
-    moment. Functions have names of their own beside tables: the last part of the identifier is
-    lowercase and ends with `()`."""
+    """A user's function by name. `user`: the function in its module as the module was at CREATE
+    FUNCTION. Functions have a namespace of their own beside tables: the last part of the identifier
+    is lowercase and ends with `()`."""
 
     name: Identifier
     class_name: str
@@ -70,8 +71,8 @@ class Function:
 
 @dataclass(frozen=True)
 class Container:
-    """A database (`name` ends with an empty part) or a catalog (with two) that a statement made. A
-    catalog's options say its type and its default database."""
+    """A database (`name` ends with an empty part) or a catalog (with two) that a statement created.
+    A catalog's options have its type and its default database."""
 
     name: Identifier
     options: Mapping[str, str] = field(default_factory=dict)
@@ -101,10 +102,10 @@ class Catalog:
 
     @property
     def databases(self) -> frozenset[tuple[str, str]]:
-        """Catalog and name of each database."""
-        made = (o for o in self.objects.values() if isinstance(o, Container))
-        names = {(o.name[0], o.name[1] or o.default_database) for o in made}
-        return frozenset({(DEFAULT_CATALOG, DEFAULT_DATABASE), *names})
+        """The catalog and the name of each database."""
+        containers = (o for o in self.objects.values() if isinstance(o, Container))
+        created = {(o.name[0], o.name[1] or o.default_database) for o in containers}
+        return frozenset({(DEFAULT_CATALOG, DEFAULT_DATABASE), *created})
 
     def resolve(self, name: tuple[str, ...]) -> Identifier:
         """The full identifier of a name of one to three parts."""
@@ -118,9 +119,9 @@ class Catalog:
         return (catalog, database, f"{name[-1].lower()}()")
 
     def function(self, name: tuple[str, ...], *, built_in: bool = False) -> Function | None:
-        """The user's function that a call of `name` means, in Flink's order: temporary system
-        functions, those that are built in (then None), system functions, temporary ones, permanent
-        ones. A name with a database is in that."""
+        """The user's function that a call of `name` refers to, by Flink's resolution order:
+        temporary system functions, built-in ones (then None), system functions, temporary ones,
+        permanent ones. A name with a database is looked up there alone."""
         system = self.resolve_function(name, system=True)
         own = self.resolve_function(name)
         places = [] if len(name) > 1 else [self.temporary.get(system)]
@@ -134,7 +135,7 @@ class Catalog:
         return self.temporary.get(identifier) or self.objects.get(identifier)
 
     def permanent(self, name: tuple[str, ...]) -> CatalogObject | None:
-        """The object of that name, unless a temporary one hides it."""
+        """The permanent object of that name; None where a temporary one hides it."""
         identifier = self.resolve(name)
         return None if identifier in self.temporary else self.objects.get(identifier)
 
@@ -181,7 +182,7 @@ class Catalog:
     def names(
         self, kind: type[Table | View | Function], database: tuple[str, str] | None = None
     ) -> list[str]:
-        """Names of that kind in a database, the current one unless given, sorted."""
+        """The sorted names of objects of a kind in a database, by default the current one."""
         here = database or (self.catalog, self.database)
         objects = {**self.objects, **self.temporary}
         if kind is Function:
@@ -196,7 +197,7 @@ class Catalog:
 
 
 def same_definition(a: CatalogObject, b: CatalogObject) -> bool:
-    """Equal in all that a query can notice; the text of a view does not count, its plan does."""
+    """True if no query can tell the two apart: of a view the plan counts, not its text."""
     if isinstance(a, View) and isinstance(b, View):
         return a.plan.digest == b.plan.digest
     return a == b

@@ -1,4 +1,4 @@
-"""Plans for people (text) and for programs (JSON), derived from what every node tells of itself."""
+"""Plans as text for people and as JSON for programs, derived from the properties of nodes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Json = dict[str, "Json"] | list["Json"] | str
 
 
 def explain(plan: LogicalPlan, *, schema: bool = False) -> str:
-    """One line a node, inputs indented below: operation, label, and in brackets what settings make
-    of it. With `schema`, each line ends with the columns that the node gives."""
+    """The plan as text: a line for each node with its inputs indented below, with operation, label
+    and, in brackets, the effect of settings. With `schema` lines end with the node's columns."""
     lines: list[str] = []
     stack = [(plan, 0)]
     while stack:
@@ -27,7 +27,7 @@ def explain(plan: LogicalPlan, *, schema: bool = False) -> str:
 
 
 def explain_json(plan: LogicalPlan) -> Json:
-    """The plan as nested dictionaries: operation, label, notes (what settings make of it), schema
+    """The plan as nested dictionaries: operation, label, notes (the effect of settings), schema
     (name and type of each column), inputs."""
     return {
         "operation": type(plan).__name__,
@@ -39,7 +39,7 @@ def explain_json(plan: LogicalPlan) -> Json:
 
 
 def _notes(node: LogicalPlan) -> Iterator[str]:
-    """What settings make of a node, as far as its label does not have it."""
+    """Yields the effects of settings on a node that its label does not have."""
     if isinstance(node, Stateful):
         if node.row_by_row:
             yield "row by row"

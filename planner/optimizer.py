@@ -1,4 +1,4 @@
-"""The optimiser: a list of passes in the order in which they run."""
+"""The optimiser: PASSES in the order in which they run."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def disabled_passes(settings: Mapping[str, str]) -> frozenset[str]:
 
 
 def _switch(key: str, value: str) -> tuple[str, bool]:
-    """The pass of a setting, which is written with hyphens, and whether it is on."""
+    """The pass that a setting names with hyphens, and True if the setting switches it on."""
     names = [p.__name__ for p in PASSES]
     name = key.removeprefix(PREFIX).replace("-", "_")
     if name not in names:

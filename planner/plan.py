@@ -1,4 +1,4 @@
-"""The way of one statement through the planner."""
+"""The way of one statement through the planner: bind, analyse, optimise, deliver late rows."""
 
 from __future__ import annotations
 

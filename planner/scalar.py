@@ -1,6 +1,7 @@
-"""Typed scalar expressions: three node classes, all frozen. Everything that computes is a `Call` of
-a function that `udf` defines; AND and OR are n-ary, so that a rule of a thousand operands is one
-node deep."""
+"""Typed scalar expressions in three frozen classes: `Literal`, `ColumnRef` and `Call`.
+
+Whatever computes is a `Call` of a function that `udf` defines. AND and OR are n-ary, so that a
+condition of a thousand operands is one node deep."""
 
 from __future__ import annotations
 
@@ -153,8 +154,8 @@ def conjuncts_of(condition: Scalar) -> Iterator[Scalar]:
 
 
 def same_values(expression: Scalar) -> str | None:
-    """The column whose values the expression tells apart as the column does itself: it alone, also
-    as a longer text or a wider integer; None for all others."""
+    """The column that the expression maps one to one: the column itself, also cast to a longer
+    string or a wider integer; None for any other expression."""
     while isinstance(expression, Call) and expression.function in ("CAST", "CHECK NOT NULL"):
         inner, kind = expression.args[0], expression.type
         given = inner.type
@@ -201,5 +202,5 @@ def _nondeterministic(expression: Scalar) -> Iterator[Call]:
 
 
 def find_position(expression: Scalar) -> Position | None:
-    """The first place known in the text for the expression."""
+    """The first known position in the script of the expression or a part of it."""
     return next((n.position for n in walk(expression) if n.position is not None), None)

@@ -1,4 +1,4 @@
-"""Settings that stateful operations of a statement take on."""
+"""The keys of settings that the planner reads, and their values: SET 'key' = 'value'."""
 
 from __future__ import annotations
 

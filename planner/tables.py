@@ -16,8 +16,8 @@ Identifier = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Watermark:
-    """Rows of `column` are late once the greatest value of `expression` so far has passed them;
-    `text` is its SQL."""
+    """A table's watermark: the greatest value of `expression` so far, behind which rows are late by
+    their `column`. `text`: the expression as SQL."""
 
     column: str
     expression: Scalar
@@ -26,23 +26,25 @@ class Watermark:
 
 @dataclass(frozen=True)
 class MetadataColumn:
-    """A column whose value the connector gives under `key`; `virtual` ones are not written."""
+    """A column that the connector fills by its metadata `key`; a `virtual` one is not written."""
 
     column: Column
     key: str
     virtual: bool
 
 
-# Before the name of a partition column whose values stand beside the records: its key of metadata.
+# Prefix of the metadata key of a partition column, whose values are in paths and not in records.
 PARTITION: Final = "partition."
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table as CREATE TABLE made it. `schema` is what a query sees, in the order of the
-    declaration; `physical` the columns that stand in the records; `computed` pairs of name and
-    expression over physical and metadata columns, whose SQL is in `texts`. `definition`: the whole
-    statement as SQL, with full types and without LIKE, for those that say LIKE or ALTER."""
+    """A table as CREATE TABLE declares it.
+
+    `schema`: the columns that a query sees, in the order of the declaration; `physical`: the
+    columns of the records; `computed`: pairs of name and expression over physical and metadata
+    columns, with their SQL in `texts`; `changes`: the changes that its rows may be; `definition`:
+    the whole statement as SQL, with full types and without LIKE, for LIKE and ALTER."""
 
     name: Identifier
     schema: Schema

@@ -1,4 +1,4 @@
-"""EXPLAIN: the plan after every arrow, and what of it is shared with whom."""
+"""EXPLAIN: the plan after every arrow, and the jobs with which it is shared."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from planner.graph.rule_sets import RulesPlan
 from planner.graph.two_phases import split_aggregates
 from planner.logical import LogicalPlan, Sink
 from planner.plan import Trace
-from planner.scalar import Call, walk
+from planner.rewrite import nodes
+from planner.scalar import Call, Scalar, walk
 from sqlengine.jobs.deliveries import deliveries_of
 from udf.user import is_user
 
@@ -43,9 +44,9 @@ def explain_sinks(
     *,
     once: bool = True,
 ) -> str:
-    """All arrows as text: the plan as it was bound, after each step and pass that changed it,
-    merged into `graph`, what each sink guarantees, and the operators that run; then why rows may
-    come a second time, where the server does not deliver them `once`."""
+    """The plan as text after every arrow: bound, after each step and pass that changed it, merged
+    into `graph`, with the guarantee of each sink, and as operators that run; then why rows may be
+    processed twice, where the server does not deliver them `once`."""
     merged = merge(graph or Graph(), {job: sinks})
     sections = [f"== {name} ==\n{explain(plan)}" for trace in traces for name, plan in trace]
     sections.append(
@@ -58,7 +59,7 @@ def explain_sinks(
 
 
 def _phases(sinks: Sequence[Sink], settings: Mapping[str, str]) -> Iterator[str]:
-    """The aggregates that have two phases where rows are exchanged."""
+    """Yields a section on the aggregates that have two phases where rows are exchanged."""
     labels = dict.fromkeys(n.label for s in sinks for n in split_aggregates(s, settings))
     if labels:
         lines = "\n".join(f"GroupAggregate {label}" for label in labels)
@@ -66,6 +67,7 @@ def _phases(sinks: Sequence[Sink], settings: Mapping[str, str]) -> Iterator[str]
 
 
 def _values(sinks: Sequence[Sink], *, once: bool) -> Iterator[str]:
+    """Yields sections on values that are logged, or that may vary after a crash."""
     varying = ", ".join(varying_functions(sinks))
     if varying and once:
         yield f"== values that are kept ==\n{_LOGGED.format(varying)}"
@@ -77,7 +79,7 @@ def _values(sinks: Sequence[Sink], *, once: bool) -> Iterator[str]:
 def explain_sinks_json(
     sinks: Sequence[Sink], traces: Sequence[Trace], graph: Graph | None = None, job: str = ""
 ) -> Json:
-    """The arrows of `explain_sinks` for programs."""
+    """The arrows of `explain_sinks` as JSON."""
     merged = merge(graph or Graph(), {job: sinks})
     nodes = (merged.nodes[i] for i in merged.jobs.get(job, ()))
     deliveries = deliveries_of(sinks)
@@ -102,48 +104,36 @@ def explain_sinks_json(
 
 
 def varying_functions(plans: Sequence[LogicalPlan]) -> list[str]:
-    """The users' functions ('module.name') in these plans that may give another value when a row is
-    computed again."""
-    found, stack = set[str](), list(plans)
-    while stack:
-        node = stack.pop()
-        stack.extend(node.inputs)
-        for expression in node.expressions:
-            varying = [
-                n
-                for n in walk(expression)
-                if isinstance(n, Call) and is_user(n.function) and not n.deterministic
-            ]
-            # A call is not deterministic also because of one below it: that one is to be named.
-            found.update(
-                c.function.partition("@")[0]
-                for c in varying
-                if not any(c is not n for n in _within(c, varying))
-            )
-    return sorted(found)
+    """The users' functions ('module.name') in these plans that may return another value when a row
+    is processed again."""
+    expressions = (e for plan in plans for node in nodes(plan) for e in node.expressions)
+    return sorted({name for expression in expressions for name in _varying(expression)})
 
 
-def _within(call: Call, calls: list[Call]) -> list[Call]:
-    below = [n for n in walk(call) if isinstance(n, Call)]
-    return [c for c in calls if any(c is n for n in below)]
+def _varying(expression: Scalar) -> Iterator[str]:
+    calls = [n for n in walk(expression) if isinstance(n, Call) and is_user(n.function)]
+    varying = [c for c in calls if not c.deterministic]
+    for call in varying:
+        # A call with a nondeterministic argument is so, too; the innermost one is the cause.
+        below = {id(n) for argument in call.args for n in walk(argument)}
+        if not any(id(other) in below for other in varying):
+            yield call.function.partition("@")[0]
 
 
 def _graph_text(graph: Graph, job: str) -> str:
+    """A line for each node of a job: the start of its id, its operation, and who else uses it."""
     lines = []
     for name in graph.jobs[job]:
         node = graph.nodes[name]
+        line = f"{name[:8]} {type(node.plan).__name__} {node.plan.label}".rstrip()
         others = sorted(node.jobs - {job})
-        shared = ""
-        if others:
-            shown = ", ".join(others[:3]) + (
-                f" and {len(others) - 3} more" if len(others) > 3 else ""
-            )
-            shared = f"  [shared with {shown}]"
-        lines.append(f"{name[:8]} {type(node.plan).__name__} {node.plan.label}".rstrip() + shared)
+        more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+        lines.append(f"{line}  [shared with {', '.join(others[:3])}{more}]" if others else line)
     return "\n".join(lines)
 
 
 def _physical_text(plan: PhysicalPlan, job: str) -> str:
+    """A line for each operator of a job, with the columns that are read of it."""
     lines = []
     for node in plan.in_order:
         if job not in node.jobs:

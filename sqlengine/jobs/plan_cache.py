@@ -1,9 +1,8 @@
-"""Plans of texts planned before, on disk: ten thousand rules are planned once and read at every
-later start.
+"""A cache of plans on disk: ten thousand rules are planned once and read at every later start.
 
-An entry holds for one text under the settings and the code that planned it, while the tables and
-views that it names are what they were. Only plans are kept, never errors; what cannot be read is
-planned again."""
+An entry is valid for one text under the settings and the code that planned it, while the tables and
+views that it names stay the same. Only plans are kept, never errors; an entry that cannot be read
+is planned again."""
 
 from __future__ import annotations
 
@@ -22,6 +21,7 @@ from typing import Self, cast
 import msgspec
 
 from parser.types import DataType
+from planner import plan
 from planner.catalog import Catalog, CatalogObject, Function, Identifier
 from planner.codec import Decoder, Encoder
 from planner.logical import Sink
@@ -40,8 +40,8 @@ _MAKE = "CREATE TABLE IF NOT EXISTS plans (key BLOB PRIMARY KEY, entry BLOB NOT 
 
 
 class _Entry(msgspec.Struct, array_like=True):
-    """`needs`: what the plan was made over, each with its digest (None: there was nothing of that
-    name)."""
+    """The plan of a job. `needs`: the objects that it was planned over, each with its digest (None:
+    there was no object of that name)."""
 
     needs: list[tuple[Identifier, bytes | None]]
     uses: list[Identifier]
@@ -50,8 +50,8 @@ class _Entry(msgspec.Struct, array_like=True):
 
 
 class PlanCache:
-    """Open from `with` to its end, in one thread. `counters`: hits, misses. A file that is no cache
-    is made anew."""
+    """A context manager for one thread; `counters`: hits, misses. A file that is no cache is
+    replaced."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -71,17 +71,17 @@ class PlanCache:
         return self
 
     def _open(self) -> None:
-        self._held = sqlite3.connect(self._path)
-        self._held.execute("PRAGMA synchronous = OFF")  # a torn cache is made anew
-        self._held.execute(_MAKE)
+        self._file = sqlite3.connect(self._path)
+        self._file.execute("PRAGMA synchronous = OFF")  # a torn cache is made anew
+        self._file.execute(_MAKE)
 
     def __exit__(self, *_: object) -> None:
         with suppress(sqlite3.Error):  # a full disk, a busy file: nothing is kept
-            first, last = self._held.execute("SELECT min(rowid), max(rowid) FROM plans").fetchone()
+            first, last = self._file.execute("SELECT min(rowid), max(rowid) FROM plans").fetchone()
             if last is not None and last - first >= MOST:
-                self._held.execute("DELETE FROM plans WHERE rowid < ?", ((first + last) // 2,))
-            self._held.commit()
-        self._held.close()
+                self._file.execute("DELETE FROM plans WHERE rowid < ?", ((first + last) // 2,))
+            self._file.commit()
+        self._file.close()
 
     def plan(
         self,
@@ -90,14 +90,14 @@ class PlanCache:
         settings: Mapping[str, str],
         library: Library | None = None,
     ) -> PlannedJob:
-        """As `plan_job`, from the cache where it can be: not for jobs with functions of users."""
+        """`plan_job` with a cache, which has no jobs with functions of users."""
         if job.modules:
             return plan_job(job, catalog, settings, library)
         key = _key(job, catalog, settings, self._functions(catalog))
-        held = self._get(key, job.name, catalog)
-        self.counters["misses" if held is None else "hits"] += 1
-        if held is not None:
-            return held
+        cached = self._get(key, job.name, catalog)
+        self.counters["misses" if cached is None else "hits"] += 1
+        if cached is not None:
+            return cached
         planned = plan_job(job, catalog, settings, library)
         if planned.sinks and not planned.objects and not planned.functions:
             self._put(key, planned, catalog)
@@ -105,7 +105,7 @@ class PlanCache:
 
     def _get(self, key: bytes, name: str, catalog: Catalog) -> PlannedJob | None:
         try:
-            row = self._held.execute("SELECT entry FROM plans WHERE key = ?", (key,)).fetchone()
+            row = self._file.execute("SELECT entry FROM plans WHERE key = ?", (key,)).fetchone()
             if row is None:
                 return None
             entry = msgspec.msgpack.decode(row[0], type=_Entry)
@@ -129,12 +129,12 @@ class PlanCache:
         ]
         entry = _Entry(needs, sorted(planned.uses), dict(planned.settings), sinks)
         with suppress(sqlite3.Error):  # a full disk, a busy file: it is planned again next time
-            self._held.execute(
+            self._file.execute(
                 "INSERT OR REPLACE INTO plans VALUES (?, ?)", (key, msgspec.msgpack.encode(entry))
             )
 
     def _functions(self, catalog: Catalog) -> Sequence[str]:
-        """The names of all functions of users: a new one may be what a text means."""
+        """The names of all functions of users: a text may refer to a new one."""
         if self._objects is not catalog.objects:
             self._objects = catalog.objects
             self._names = sorted(
@@ -146,15 +146,16 @@ class PlanCache:
         item = catalog.get(name)
         if item is None:
             return None
-        held = self._digests.get(id(item))
-        if held is None:
-            held = self._digests[id(item)] = (item, _digest(item))
-        return held[1]
+        known = self._digests.get(id(item))
+        if known is None:
+            # With the object itself, so that no other one gets its id.
+            known = self._digests[id(item)] = (item, _digest(item))
+        return known[1]
 
 
 def _digest(item: CatalogObject) -> bytes:
-    """Of all that a definition says. Nothing in it is named only: it is encoded over an empty
-    catalog."""
+    """A digest of a whole definition. It is encoded over an empty catalog, so that the tables in it
+    are written out."""
     return blake2b(
         type(item).__name__.encode() + Encoder(Catalog()).encode(_parts(item)), digest_size=16
     ).digest()
@@ -192,9 +193,14 @@ def _hash(parts: Iterable[str]) -> bytes:
 
 @cache
 def _code() -> str:
-    """A hash of the code that plans: another version plans anew."""
-    folders = {Path(inspect.getfile(part)).parent for part in (DataType, Sink, Definition)}
-    files = sorted(f for folder in folders for f in folder.rglob("*.py"))
-    here = (Path(inspect.getfile(part)) for part in (JobText, Script, check_place))
-    texts = (f.read_text(encoding="utf-8") for f in [*files, *here])
+    """A hash of the code that plans: another version plans again."""
+    texts = (f.read_text(encoding="utf-8") for f in code_files())
     return _hash([version("sqlglot"), *texts]).hex()
+
+
+def code_files() -> list[Path]:
+    """The files whose change makes cached plans invalid: parser, planner, functions, and what a
+    job's statements do."""
+    folders = {Path(inspect.getfile(part)).parent for part in (DataType, plan, Definition)}
+    own = (Path(inspect.getfile(part)) for part in (JobText, Script, check_place))
+    return [*sorted(f for folder in folders for f in folder.rglob("*.py")), *own]

@@ -1,5 +1,6 @@
-"""From a job's text to its optimised plans and the objects that it defines. Pure, and everything
-here pickles: large changes are planned in a child process."""
+"""Plans jobs: from a text to optimised plans and the objects that the job defines.
+
+Pure, and all values pickle: large changes are planned in a child process."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from udf.user import UserFunction
 
 log = logging.getLogger("sqlengine")
 
-# A definition that others can name.
+# A text that may define objects which other jobs refer to.
 _DEFINES = re.compile(
     r"\b(CREATE|REPLACE)\s+(TABLE|VIEW|FUNCTION|DATABASE|CATALOG)\b", re.IGNORECASE
 )
@@ -33,9 +34,9 @@ _DEFINES = re.compile(
 
 @dataclass(frozen=True)
 class JobText:
-    """What somebody submitted under a name. `modules`: the contents of users' modules that it
-    means, by what its CREATE FUNCTION say; those that are not there are taken from `uploads`
-    (sources by file name), or as their files are now."""
+    """The text of a job as it was submitted. `modules`: the contents of users' modules, by their
+    names in CREATE FUNCTION; other modules are taken from `uploads` (sources by file name), or from
+    their files as they are now."""
 
     name: str
     sql: str
@@ -46,9 +47,12 @@ class JobText:
 
 @dataclass(frozen=True)
 class PlannedJob:
-    """`sinks`: one optimised plan an INSERT; `objects`: what it defines for all; `uses`: what it
-    names of others; `modules`: the contents of the modules that its own functions come from;
-    `functions`: all that it calls or defines."""
+    """A job that can be merged into a graph.
+
+    `sinks`: the optimised plans of its INSERTs, and of their late rows; `objects`: permanent
+    objects that it defines; `uses`: objects of other jobs that it refers to; `modules`: the
+    contents of the modules of its functions; `functions`: all functions of users that it calls or
+    defines; `traces`: how the plans came about, where EXPLAIN asked for it."""
 
     name: str
     sinks: tuple[Sink, ...]
@@ -68,8 +72,8 @@ def plan_job(
     *,
     traced: bool = False,
 ) -> PlannedJob:
-    """Parses and plans one job; with `traced`, for EXPLAIN, it says how each plan came about.
-    SqlError names the file and the place."""
+    """Parses and plans one job, for EXPLAIN with the `traces` of its plans. SqlError with the file
+    and the position."""
     script = _run(job, catalog, settings, library, traced)
     defined = {o.name for o in script.objects}
     return PlannedJob(
@@ -110,7 +114,7 @@ def _run(
     return script
 
 
-# `plan_job`, or what remembers its answers.
+# `plan_job`, or a cache in front of it.
 PlanJob: TypeAlias = Callable[[JobText, Catalog, Mapping[str, str], Library | None], PlannedJob]
 
 
@@ -121,8 +125,8 @@ def plan_jobs(
     library: Library | None = None,
     plan: PlanJob = plan_job,
 ) -> list[PlannedJob | SqlError]:
-    """Plans many jobs in the order of their dependencies; results in the order given. A job whose
-    table is missing is tried again after others have defined theirs."""
+    """Plans many jobs in the order of their dependencies, and returns results in the order given.
+    A job whose table is missing is planned again after others have defined theirs."""
     results: dict[int, PlannedJob | SqlError] = {}
     waiting = sorted(range(len(jobs)), key=lambda i: (not _DEFINES.search(jobs[i].sql), i))
     while waiting:
@@ -140,27 +144,26 @@ def plan_jobs(
 
 
 def with_entry_points(catalog: Catalog, library: Library) -> Catalog:
-    """The catalog with the functions that installed packages offer. One that cannot be used is left
-    out, and logged."""
-    found = dict(library.entry_points())
-    for name, error in found.items():
-        if isinstance(error, SqlError):
-            log.error("function %s of an installed package cannot be used: %s", name, error)
-    return with_functions(
-        catalog, ((n, f) for n, f in found.items() if isinstance(f, UserFunction))
-    )
+    """The catalog with the functions of installed packages. One that cannot be used is left out,
+    and logged."""
+    functions: dict[str, UserFunction] = {}
+    for name, function in dict(library.entry_points()).items():
+        if isinstance(function, UserFunction):
+            functions[name] = function
+        else:
+            log.error("function %s of an installed package cannot be used: %s", name, function)
+    return with_functions(catalog, functions.items())
 
 
 def with_functions(catalog: Catalog, functions: Iterable[tuple[str, UserFunction]]) -> Catalog:
-    """The catalog with system functions by name, in the place of those of these names."""
+    """The catalog with these system functions, which replace those of the same names."""
     system = {catalog.resolve_function((n,), system=True): f for n, f in functions}
     objects = {i: Function(i, f.place, "PYTHON", f) for i, f in system.items()}
     return replace(catalog, objects={**catalog.objects, **objects}) if objects else catalog
 
 
 def with_objects(catalog: Catalog, job: PlannedJob) -> Catalog:
-    """The catalog with what the job defines (it was planned against this catalog, so nothing
-    clashes)."""
+    """The catalog with the objects of a job that was planned against it, so that none clashes."""
     for item in job.objects:
         catalog = catalog.put(item)
     return catalog

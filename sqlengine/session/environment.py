@@ -1,4 +1,4 @@
-"""What a script runs on: a broker of its own and the embedded executor, or Spark."""
+"""The environment of a script: a broker of its own and the embedded executor, or Spark."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from sqlengine.system.memory import keep_for_reuse
 
 
 def wall_clock() -> int:
-    """ms since 1970."""
+    """The wall clock in ms since 1970."""
     return time.time_ns() // 1_000_000
 
 
 @contextmanager
 def open_runner(data: Path, rows_per_read: int = 4096, where: str = "embedded") -> Iterator[Runner]:
-    """Opens `data` (topics live there) for the length of a script."""
+    """Opens the folder `data`, which has the topics, while a script runs."""
     keep_for_reuse()
     if where == "spark":
         from sqlengine.executors.spark.script_runner import spark_runner
@@ -42,8 +42,8 @@ def open_runner(data: Path, rows_per_read: int = 4096, where: str = "embedded") 
 
 @contextmanager
 def script_library(data: Path, file: str | None) -> Iterator[Library]:
-    """Where a script's functions come from: beside it, from where it is started, and from what is
-    installed. Their workers end with it."""
+    """The library of a script's functions: modules beside it, in the working directory, and
+    installed ones. Their workers end with the script."""
     beside = (Path(file).resolve().parent,) if file else ()
     yield Library(data / "modules", tuple(dict.fromkeys((*beside, Path.cwd()))), anywhere=True)
     POOL.stop()

@@ -1,5 +1,4 @@
-"""The three ways in which `sql run` shows results: a table to read, JSON rows, and the oracle's
-events."""
+"""Outputs of `sql run`: tables for people, rows as JSON, and events for tests."""
 
 from __future__ import annotations
 
@@ -15,13 +14,13 @@ from parser.types import Schema
 from sqlengine.batch import Batch
 from sqlengine.formats.results import event, rows_of, schema_event
 
-# A table is drawn after so many rows, and again for the next ones: an endless result must not wait
-# for its end.
+# A table is drawn for this number of rows, and the next one for as many more: a result without an
+# end must be shown, too.
 ROWS_PER_TABLE = 200
 
 
 class EventOutput:
-    """JSON lines, one for each schema, row and error, with the number of the statement."""
+    """Writes a JSON line for each schema, row and error, with the number of the statement."""
 
     def __init__(self, out: TextIO | None = None) -> None:
         self._out = out or sys.stdout
@@ -45,7 +44,7 @@ class EventOutput:
 
 
 class JsonOutput:
-    """One JSON object a row, by column name; the row's kind under `op` where it is not +I."""
+    """Writes each row as a JSON object by column name, with its kind under `op` if it is not +I."""
 
     def __init__(self, text: str, out: TextIO | None = None) -> None:
         self._text = text
@@ -70,7 +69,7 @@ class JsonOutput:
 
 
 class TableOutput:
-    """Tables for people; messages and errors on standard error."""
+    """Draws tables for people; messages and errors go to standard error."""
 
     def __init__(self, text: str, console: Console | None = None) -> None:
         self._text = text

@@ -3,6 +3,7 @@ at first."""
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,17 +11,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from parser import parse
 from parser.errors import SqlError
 from parser.types import BIGINT, BOOLEAN, STRING, decimal
+from planner.analysis.deliver import deliver
+from planner.binder import bind
 from planner.catalog import Catalog
 from planner.codec import Decoder, Encoder
+from planner.graph.merge import merge
+from planner.passes.simplify import simplify
 from planner.scalar import Call, ColumnRef, Literal, Scalar
 from sqlengine.config import Config
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Request
 from sqlengine.jobs.job import JobState, Origin
-from sqlengine.jobs.plan_cache import PlanCache
+from sqlengine.jobs.plan_cache import PlanCache, code_files
 from sqlengine.jobs.planning import JobText, plan_job, with_objects
+from udf.registry import lookup
 
 TABLES = """
 CREATE TABLE src (a BIGINT, b STRING, d DECIMAL(10, 2), o TIMESTAMP_LTZ(3) METADATA FROM 'timestamp',
@@ -147,3 +154,9 @@ def test_a_second_start_reads_its_plans(tmp_path: Path) -> None:
         seen.append(dict(engine.planned()))
         engine.close()
     assert seen == [{"misses": 23}, {"hits": 22, "misses": 1}, {}]
+
+
+def test_other_code_plans_again() -> None:
+    files = code_files()
+    for part in (parse, bind, deliver, simplify, merge, lookup):
+        assert Path(inspect.getfile(part)) in files
