@@ -1,7 +1,6 @@
 """The analysis: ANALYSIS in the order in which its steps run, between binder and optimiser.
 
-Its steps give a bound plan its meaning over streams, or in batch mode. The passes of the optimiser
-come after them and keep that meaning."""
+They give a bound plan its meaning over streams, or in batch mode; the optimiser keeps it."""
 
 from __future__ import annotations
 
