@@ -65,7 +65,7 @@ class Batch:
         return np.full(self.num_rows, self.watermark, np.int64)
 
     def watermarks_before(self, instants: IntArray) -> IntArray:
-        """For each instant, the last watermark before the first one at or past it (ms).
+        """Returns, for each instant, the last watermark before the first one at or past it (ms).
 
         Results of a timer are emitted at that watermark, before the one that fires it: an operator
         downstream still accepts rows of the window that the new watermark closes."""

@@ -17,10 +17,10 @@ from sqlengine.connectors.registry import capabilities_of
 from sqlengine.executors.epochs import Replay
 from sqlengine.executors.failures import SinkFailed, UnavailableSink
 from sqlengine.executors.nondeterministic_calls import NondeterministicCallLog
-from sqlengine.executors.pending_commits import PendingCommit, RecoveredCommit
 from sqlengine.executors.progress import Progress, SlowCommit
-from sqlengine.executors.row_errors import RowErrors
-from sqlengine.executors.sink_opener import SinkOpener, sink_name
+from sqlengine.executors.sinks.opener import SinkOpener, sink_name
+from sqlengine.executors.sinks.pending_commits import PendingCommit, RecoveredCommit
+from sqlengine.executors.sinks.row_errors import RowErrors
 from sqlengine.executors.wire import encode_batch
 from sqlengine.operators.base import Output
 

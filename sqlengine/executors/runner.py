@@ -23,9 +23,9 @@ from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.inputs import Inputs
 from sqlengine.executors.nondeterministic_calls import NondeterministicCallLog
 from sqlengine.executors.outputs import Outputs
-from sqlengine.executors.pending_commits import PendingCommit
 from sqlengine.executors.pipeline import Pipeline
-from sqlengine.executors.row_errors import RowErrors
+from sqlengine.executors.sinks.pending_commits import PendingCommit
+from sqlengine.executors.sinks.row_errors import RowErrors
 from sqlengine.executors.sources import DEFAULT_STARTS, Positions
 from sqlengine.executors.storage import GraphStorage, RunnerOptions
 from sqlengine.executors.subtask import SubtaskContext

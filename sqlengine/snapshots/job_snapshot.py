@@ -20,8 +20,8 @@ from planner.graph.physical import lower
 from planner.graph.takeover import name_of
 from planner.logical import Scan, Values
 from sqlengine.executors.graph_change import RestoredJob
-from sqlengine.executors.pending_commits import PendingCommit
 from sqlengine.executors.runner import GraphRunner
+from sqlengine.executors.sinks.pending_commits import PendingCommit
 from sqlengine.executors.sources import RunningSource
 from sqlengine.operators.ports import WATERMARKS
 from sqlengine.state.table import BUCKET, SEQUENCE, KeyedTable

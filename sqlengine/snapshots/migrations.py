@@ -14,7 +14,7 @@ import pyarrow as pa
 from msgspec import field
 
 from sqlengine.broker.base import Broker
-from sqlengine.executors.pending_commits import PendingCommit
+from sqlengine.executors.sinks.pending_commits import PendingCommit
 from sqlengine.snapshots.job_snapshot import JobSnapshot, SourcePosition
 from sqlengine.state.table import BUCKET, SEQUENCE, TableDelta
 from sqlengine.state.topic_store import TopicStores

@@ -26,7 +26,7 @@ class Turning(Protocol):
         `shut`."""
 
     def shut(self) -> None:
-        """Does what is left after the last step."""
+        """Ends the work after the last step."""
 
 
 class Running(Protocol):

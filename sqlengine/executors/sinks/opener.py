@@ -14,8 +14,8 @@ from planner.graph.physical import PhysicalPlan
 from sqlengine.connectors.base import Environment, Sink
 from sqlengine.connectors.registry import open_sink
 from sqlengine.executors.failures import UnavailableSink
-from sqlengine.executors.pending_commits import PendingCommit, RecoveredCommit
-from sqlengine.executors.waiting_sink import WaitingSink
+from sqlengine.executors.sinks.pending_commits import PendingCommit, RecoveredCommit
+from sqlengine.executors.sinks.waiting import WaitingSink
 
 log = logging.getLogger("sqlengine")
 
