@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from enum import Enum
 from inspect import cleandoc
 from typing import Protocol, TypeAlias
 
@@ -65,6 +66,28 @@ class Signature(Protocol):
         """The type of the result, with nullability, from the types after `coerce`."""
 
 
+class Total(Enum):
+    """Where a function has a value, or NULL, for every row, and never an error. The planner may
+    compute it for rows that the statement does not ask it of."""
+
+    NEVER = "not known to have one"
+    ALWAYS = "for all arguments"
+    WITH_CONSTANTS = "where the arguments behind the first are literals"
+    OF_INTEGERS = "for integers, which wrap around"
+    BY_CAST = "for a cast that loses nothing"
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What the planner may rely on. `total`: where the function cannot fail. `strict`: it is NULL
+    where an argument is NULL. `rejects_null`: it is never TRUE where an argument is NULL, which is
+    so for all that is strict."""
+
+    total: Total = Total.NEVER
+    strict: bool = False
+    rejects_null: bool = False
+
+
 @dataclass(frozen=True)
 class Definition:
     """A function. `coerce` gives the argument types after implicit casts, `resolve` the result's
@@ -85,6 +108,7 @@ class Definition:
     lazy: bool
     external: bool = False
     topic: str = ""
+    traits: Traits = Traits()
 
 
 @dataclass(frozen=True)
@@ -104,11 +128,17 @@ PlainKernel: TypeAlias = Callable[..., Values | Vector]
 
 
 def function(
-    *names: str, signature: Signature, deterministic: bool = True
+    *names: str,
+    signature: Signature,
+    deterministic: bool = True,
+    total: Total = Total.NEVER,
+    strict: bool = False,
+    rejects_null: bool = False,
 ) -> Callable[[PlainKernel], PlainKernel]:
-    """Declares a function under `names`. The kernel is called with the context and the values of
-    the arguments, of which one at least is an array of `num_rows` if there are any, and gives
-    values or a Vector with errors."""
+    """Declares a function under `names`; `total`, `strict` and `rejects_null` are its `Traits`. The
+    kernel is called with the context and the values of the arguments, of which one at least is an
+    array of `num_rows` if there are any, and gives values or a Vector with errors."""
+    traits = Traits(total, strict, strict or rejects_null)
 
     def register(kernel: PlainKernel) -> PlainKernel:
         def of_vectors(args: Sequence[Vector], ctx: KernelContext) -> Vector:
@@ -116,24 +146,38 @@ def function(
             return result if isinstance(result, Vector) else Vector(result)
 
         of_vectors.__doc__, of_vectors.__module__ = kernel.__doc__, kernel.__module__
-        _register(names, signature, of_vectors, deterministic=deterministic, lazy=False)
+        _register(names, signature, of_vectors, traits, deterministic=deterministic, lazy=False)
         return kernel
 
     return register
 
 
-def lazy_function(*names: str, signature: Signature) -> Callable[[Kernel], Kernel]:
-    """Declares a function whose kernel gets vectors with their errors."""
+def lazy_function(
+    *names: str,
+    signature: Signature,
+    total: Total = Total.NEVER,
+    strict: bool = False,
+    rejects_null: bool = False,
+) -> Callable[[Kernel], Kernel]:
+    """Declares a function whose kernel gets vectors with their errors; `total`, `strict` and
+    `rejects_null` are its `Traits`."""
+    traits = Traits(total, strict, strict or rejects_null)
 
     def register(kernel: Kernel) -> Kernel:
-        _register(names, signature, kernel, deterministic=True, lazy=True)
+        _register(names, signature, kernel, traits, deterministic=True, lazy=True)
         return kernel
 
     return register
 
 
 def _register(
-    names: Sequence[str], signature: Signature, kernel: Kernel, *, deterministic: bool, lazy: bool
+    names: Sequence[str],
+    signature: Signature,
+    kernel: Kernel,
+    traits: Traits,
+    *,
+    deterministic: bool,
+    lazy: bool,
 ) -> None:
     for name in names:
         if name in _DEFINITIONS:
@@ -153,7 +197,7 @@ def _register(
 
         doc, topic = cleandoc(kernel.__doc__ or ""), _topic_of(kernel)
         _DEFINITIONS[name] = Definition(
-            name, coerce, resolve, kernel, deterministic, doc, lazy, topic=topic
+            name, coerce, resolve, kernel, deterministic, doc, lazy, topic=topic, traits=traits
         )
 
 
@@ -173,6 +217,16 @@ def lookup(name: str) -> Definition | None:
     """The definition of a function or operator by its name in upper case, or of a user's function
     by its identity."""
     return _DEFINITIONS.get(name) or _USERS.get(name)
+
+
+_NO_TRAITS = Traits()
+
+
+def traits_of(name: str) -> Traits:
+    """What the planner may rely on of a function, by the name that `lookup` takes; nothing of one
+    that is not known."""
+    definition = lookup(name)
+    return _NO_TRAITS if definition is None else definition.traits
 
 
 def register_user(definition: Definition) -> None:

@@ -14,15 +14,13 @@ from parser.types import Root
 from planner.passes.constant_folding import folded
 from planner.passes.simplify import NEGATED
 from planner.rewrite import conjuncts
-from planner.scalar import MIRRORED, Call, Literal, Scalar
+from planner.scalar import COMPARISONS, MIRRORED, Call, Literal, Scalar
+from udf.registry import traits_of
 
 _Value: TypeAlias = int | Decimal | float | str
 # A bound, and whether it is excluded itself; None where there is none.
 _Bound: TypeAlias = tuple[_Value, bool] | None
 
-_STRICT = frozenset({"=", "<>", "<", "<=", ">", ">="})
-# Calls that are NULL where an argument is.
-_STRONG = _STRICT | {"LIKE", "IN", "NOT", "+", "-", "*", "/", "%", "NEG", "CAST"}
 # Combinations of the alternatives of OR, at most, that are looked at beside the other conditions.
 _FEW = 64
 
@@ -80,7 +78,7 @@ def _is_false(part: Scalar) -> bool:
             return all(map(_is_false, (*part.args[1::2], part.args[-1])))
         case "COALESCE" if not part.args[0].type.nullable:
             return _is_false(part.args[0])
-    if part.function in _STRICT and any(
+    if part.function in COMPARISONS and any(
         isinstance(a, Literal) and a.value is None for a in part.args
     ):
         return True
@@ -108,7 +106,7 @@ def _in_branches(part: Call) -> list[Scalar]:
         for a in (*part.args, *results)
         if isinstance(a, Literal) and a.type.is_string and a.value
     }
-    if part.function in _STRICT and len(lengths) > 1:
+    if part.function in COMPARISONS and len(lengths) > 1:
         return []
     before, behind = part.args[: cases[-1]], part.args[cases[-1] + 1 :]
     return [folded(replace(part, args=(*before, result, *behind))) for result in results]
@@ -188,11 +186,13 @@ def _narrow(found: dict[str, _Values], part: Call) -> None:
 
 
 def _present(part: Scalar) -> Iterator[Scalar]:
-    """What is not NULL where the condition is TRUE; of IN, the value that is looked for."""
-    if isinstance(part, Call) and part.function in _STRONG:
-        for arg in part.args[:1] if part.function == "IN" else part.args:
-            yield arg
-            yield from _present(arg)
+    """The expressions that are not NULL where the condition is TRUE; of IN, the value alone."""
+    if not isinstance(part, Call):
+        return
+    strict = part.args if traits_of(part.function).strict else ()
+    for arg in part.args[:1] if part.function == "IN" else strict:
+        yield arg
+        yield from _present(arg)
 
 
 def _keep(held: _Values, function: str, literals: Sequence[_Value]) -> None:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from parser.types import INT, DataType, char
-from planner.analysis.totality import TOTAL
+from planner.analysis.totality import is_never_refused
 from planner.scalar import Call, ColumnRef, Literal, Scalar
 from udf.vector import LiteralValue
 
@@ -46,7 +46,7 @@ def literal(value: LiteralValue, kind: DataType) -> Literal:
 def is_pooled(function: str) -> bool:
     """Calls that cannot be refused later or fail at run time need no position, and so can be one
     object."""
-    return function in TOTAL
+    return is_never_refused(function)
 
 
 def known_call(function: str, args: tuple[Scalar, ...]) -> Call | None:

@@ -19,13 +19,10 @@ from planner.scalar import (
     conjuncts_of,
     is_deterministic,
 )
+from udf.registry import traits_of
 
 Push = Callable[[LogicalPlan], LogicalPlan]
 
-# NULL in an argument makes these NULL, or FALSE: then a condition on them is not TRUE.
-_STRICT: Final = frozenset("= <> < <= > >= LIKE BETWEEN + - * LOWER UPPER".split()) | {
-    "IS NOT NULL"
-}
 # The kind of a join that no longer pads the rows of the other side with NULL on this side.
 _WITHOUT_PADDING: Final = {
     (JoinKind.LEFT, 1): JoinKind.INNER,
@@ -134,12 +131,19 @@ def _stricter(join: BinaryJoin, part: Scalar) -> JoinKind:
 
 def _required(part: Scalar) -> frozenset[str]:
     """Columns that are not NULL where `part` is TRUE."""
-    if isinstance(part, ColumnRef):
-        return frozenset((part.name,))
-    if isinstance(part, Call) and part.function in _STRICT:
-        return frozenset[str]().union(*(_required(a) for a in part.args))
     if isinstance(part, Call) and part.function == "AND":
         return frozenset[str]().union(*(_required(a) for a in part.args))
     if isinstance(part, Call) and part.function == "OR":
         return frozenset.intersection(*(_required(a) for a in part.args))
+    if isinstance(part, Call) and traits_of(part.function).rejects_null:
+        return frozenset[str]().union(*(_read_strictly(a) for a in part.args))
+    return _read_strictly(part)
+
+
+def _read_strictly(value: Scalar) -> frozenset[str]:
+    """Columns that are not NULL where the value is not NULL: AND and OR may have one without."""
+    if isinstance(value, ColumnRef):
+        return frozenset((value.name,))
+    if isinstance(value, Call) and traits_of(value.function).strict:
+        return frozenset[str]().union(*(_read_strictly(a) for a in value.args))
     return frozenset()

@@ -28,7 +28,7 @@ from udf.casts.parsing import (
 from udf.casts.texts import instants, local, to_text
 from udf.numbers.decimal_units import MOST, divided, doubles, fitted, units_of
 from udf.numbers.decimals import decimal_rows, rescale, zero_of
-from udf.registry import KernelContext, Types, Values, function
+from udf.registry import KernelContext, Total, Types, Values, function
 from udf.signatures import Custom
 from udf.time.intervals import Int64s, from_integers, integers, units_per_ms
 from udf.vector import BoolArray, Errors, Vector
@@ -69,7 +69,7 @@ def _no_rule(types: Types, literals: object) -> DataType:
 _SIGNATURE = Custom(_bound_by_planner, _no_rule, "one value")
 
 
-@function("CAST", signature=_SIGNATURE)
+@function("CAST", signature=_SIGNATURE, total=Total.BY_CAST, strict=True)
 def cast(ctx: KernelContext, value: Values) -> Vector:
     """CAST(value AS type): the value converted to another type. Error: a text that is no value of
     the type. Integers wrap around, floating point numbers saturate, decimals that do not fit are

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from udf.arrays.arrays import bools, null_where
-from udf.registry import KernelContext, Values, function, lazy_function
+from udf.registry import KernelContext, Total, Values, function, lazy_function
 from udf.signatures import FACT, PREDICATE, boolean, takes
 from udf.vector import Vector, merge_errors
 
@@ -36,7 +36,7 @@ def kleene(args: Sequence[Vector], num_rows: int, *, decisive: bool) -> Vector:
     return Vector(result, errors.restrict(~decided))
 
 
-@lazy_function("AND", signature=OPERANDS)
+@lazy_function("AND", signature=OPERANDS, total=Total.ALWAYS)
 def and_(args: Sequence[Vector], ctx: KernelContext) -> Vector:
     """a AND b: FALSE if an operand is FALSE, else NULL if one is NULL, else TRUE.
 
@@ -46,7 +46,7 @@ def and_(args: Sequence[Vector], ctx: KernelContext) -> Vector:
     return kleene(args, ctx.num_rows, decisive=False)
 
 
-@lazy_function("OR", signature=OPERANDS)
+@lazy_function("OR", signature=OPERANDS, total=Total.ALWAYS)
 def or_(args: Sequence[Vector], ctx: KernelContext) -> Vector:
     """a OR b: TRUE if an operand is TRUE, else NULL if one is NULL, else FALSE.
 
@@ -56,7 +56,7 @@ def or_(args: Sequence[Vector], ctx: KernelContext) -> Vector:
     return kleene(args, ctx.num_rows, decisive=True)
 
 
-@function("NOT", signature=takes(boolean, result=PREDICATE))
+@function("NOT", signature=takes(boolean, result=PREDICATE), total=Total.ALWAYS, strict=True)
 def not_(ctx: KernelContext, value: Values) -> Values:
     """NOT a: TRUE for FALSE, FALSE for TRUE, NULL for NULL.
 
@@ -66,7 +66,7 @@ def not_(ctx: KernelContext, value: Values) -> Values:
     return pc.invert(value)
 
 
-@function("IS TRUE", signature=takes(boolean, result=FACT))
+@function("IS TRUE", signature=takes(boolean, result=FACT), total=Total.ALWAYS)
 def is_true(ctx: KernelContext, value: Values) -> Values:
     """a IS TRUE: TRUE for TRUE, FALSE for FALSE and NULL.
 
@@ -76,7 +76,7 @@ def is_true(ctx: KernelContext, value: Values) -> Values:
     return pc.coalesce(value, _FALSE)
 
 
-@function("IS NOT TRUE", signature=takes(boolean, result=FACT))
+@function("IS NOT TRUE", signature=takes(boolean, result=FACT), total=Total.ALWAYS)
 def is_not_true(ctx: KernelContext, value: Values) -> Values:
     """a IS NOT TRUE: FALSE for TRUE, TRUE for FALSE and NULL.
 
@@ -86,7 +86,7 @@ def is_not_true(ctx: KernelContext, value: Values) -> Values:
     return pc.invert(pc.coalesce(value, _FALSE))
 
 
-@function("IS FALSE", signature=takes(boolean, result=FACT))
+@function("IS FALSE", signature=takes(boolean, result=FACT), total=Total.ALWAYS)
 def is_false(ctx: KernelContext, value: Values) -> Values:
     """a IS FALSE: TRUE for FALSE, FALSE for TRUE and NULL.
 
@@ -96,7 +96,7 @@ def is_false(ctx: KernelContext, value: Values) -> Values:
     return pc.invert(pc.coalesce(value, _TRUE))
 
 
-@function("IS NOT FALSE", signature=takes(boolean, result=FACT))
+@function("IS NOT FALSE", signature=takes(boolean, result=FACT), total=Total.ALWAYS)
 def is_not_false(ctx: KernelContext, value: Values) -> Values:
     """a IS NOT FALSE: FALSE for FALSE, TRUE for TRUE and NULL.
 
@@ -106,7 +106,7 @@ def is_not_false(ctx: KernelContext, value: Values) -> Values:
     return pc.coalesce(value, _TRUE)
 
 
-@function("IS UNKNOWN", signature=takes(boolean, result=FACT))
+@function("IS UNKNOWN", signature=takes(boolean, result=FACT), total=Total.ALWAYS)
 def is_unknown(ctx: KernelContext, value: Values) -> Values:
     """a IS UNKNOWN: TRUE for NULL, FALSE else.
 
@@ -116,7 +116,7 @@ def is_unknown(ctx: KernelContext, value: Values) -> Values:
     return pc.is_null(value)
 
 
-@function("IS NOT UNKNOWN", signature=takes(boolean, result=FACT))
+@function("IS NOT UNKNOWN", signature=takes(boolean, result=FACT), total=Total.ALWAYS)
 def is_not_unknown(ctx: KernelContext, value: Values) -> Values:
     """a IS NOT UNKNOWN: FALSE for NULL, TRUE else.
 

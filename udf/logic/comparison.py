@@ -17,7 +17,7 @@ from udf.casts.cast import convert
 from udf.casts.coercion import comparison_types, in_types, merged_type
 from udf.casts.nested import NESTED, parts_of
 from udf.logic.boolean import kleene
-from udf.registry import KernelContext, Literals, Types, Values, function, lazy_function
+from udf.registry import KernelContext, Literals, Total, Types, Values, function, lazy_function
 from udf.signatures import FACT, PREDICATE, Custom, anything, takes
 from udf.time.intervals import INTERVALS
 from udf.time.plain import as_plain
@@ -139,7 +139,7 @@ def _form(value: object, t: DataType) -> object:
     return value
 
 
-@function("=", signature=EQUALITY)
+@function("=", signature=EQUALITY, total=Total.ALWAYS, strict=True)
 def equal(ctx: KernelContext, left: Values, right: Values) -> Values:
     """a = b: TRUE if both are equal; NULL if one is NULL. Strings compare byte by byte, without
     padding. An array with a NULL element, or a map with a NULL value, equals only itself.
@@ -150,7 +150,7 @@ def equal(ctx: KernelContext, left: Values, right: Values) -> Values:
     return _equal(ctx, left, right)
 
 
-@function("<>", signature=EQUALITY)
+@function("<>", signature=EQUALITY, total=Total.ALWAYS, strict=True)
 def not_equal(ctx: KernelContext, left: Values, right: Values) -> Values:
     """a <> b: TRUE if both differ; NULL if one is NULL.
 
@@ -166,7 +166,7 @@ def _ordered(compare: Callable[..., Values], left: Values, right: Values) -> Val
     return compare(*_alike(left, right))
 
 
-@function("<", signature=ORDER)
+@function("<", signature=ORDER, total=Total.ALWAYS, strict=True)
 def less(ctx: KernelContext, left: Values, right: Values) -> Values:
     """a < b: TRUE if `a` comes before `b`; NULL if one is NULL.
 
@@ -176,7 +176,7 @@ def less(ctx: KernelContext, left: Values, right: Values) -> Values:
     return _ordered(pc.less, left, right)
 
 
-@function("<=", signature=ORDER)
+@function("<=", signature=ORDER, total=Total.ALWAYS, strict=True)
 def less_equal(ctx: KernelContext, left: Values, right: Values) -> Values:
     """a <= b: TRUE if `a` does not come after `b`; NULL if one is NULL.
 
@@ -186,7 +186,7 @@ def less_equal(ctx: KernelContext, left: Values, right: Values) -> Values:
     return _ordered(pc.less_equal, left, right)
 
 
-@function(">", signature=ORDER)
+@function(">", signature=ORDER, total=Total.ALWAYS, strict=True)
 def greater(ctx: KernelContext, left: Values, right: Values) -> Values:
     """a > b: TRUE if `a` comes after `b`; NULL if one is NULL.
 
@@ -196,7 +196,7 @@ def greater(ctx: KernelContext, left: Values, right: Values) -> Values:
     return _ordered(pc.greater, left, right)
 
 
-@function(">=", signature=ORDER)
+@function(">=", signature=ORDER, total=Total.ALWAYS, strict=True)
 def greater_equal(ctx: KernelContext, left: Values, right: Values) -> Values:
     """a >= b: TRUE if `a` does not come before `b`; NULL if one is NULL.
 
@@ -224,6 +224,8 @@ def _between_types(types: Types) -> tuple[DataType, ...] | None:
 @lazy_function(
     "BETWEEN",
     signature=Custom(_between_types, PREDICATE, "a value and two bounds that can be compared"),
+    total=Total.ALWAYS,
+    rejects_null=True,
 )
 def between(args: Sequence[Vector], ctx: KernelContext) -> Vector:
     """value BETWEEN [ASYMMETRIC | SYMMETRIC] low AND high: `value >= low AND value <= high`;
@@ -249,6 +251,7 @@ def between(args: Sequence[Vector], ctx: KernelContext) -> Vector:
     signature=Custom(
         lambda t: in_types(t) if len(t) > 1 else None, _of_parts, "values of one type"
     ),
+    total=Total.ALWAYS,
 )
 def is_in(args: Sequence[Vector], ctx: KernelContext) -> Vector:
     """value [NOT] IN (value, …): TRUE if the value equals one of the list; else NULL if the value
@@ -299,7 +302,7 @@ _FEW = 5
 _UNKNOWN = pa.scalar(None, pa.bool_())
 
 
-@function("IS NULL", signature=takes(anything, result=FACT))
+@function("IS NULL", signature=takes(anything, result=FACT), total=Total.ALWAYS)
 def is_null(ctx: KernelContext, value: Values) -> Values:
     """a IS NULL: TRUE if the value is NULL, FALSE else.
 
@@ -309,7 +312,9 @@ def is_null(ctx: KernelContext, value: Values) -> Values:
     return pc.is_null(value)
 
 
-@function("IS NOT NULL", signature=takes(anything, result=FACT))
+@function(
+    "IS NOT NULL", signature=takes(anything, result=FACT), total=Total.ALWAYS, rejects_null=True
+)
 def is_not_null(ctx: KernelContext, value: Values) -> Values:
     """a IS NOT NULL: FALSE if the value is NULL, TRUE else.
 
@@ -319,7 +324,7 @@ def is_not_null(ctx: KernelContext, value: Values) -> Values:
     return pc.is_valid(value)
 
 
-@function("IS NOT DISTINCT FROM", signature=IDENTITY)
+@function("IS NOT DISTINCT FROM", signature=IDENTITY, total=Total.ALWAYS)
 def is_not_distinct(ctx: KernelContext, left: Values, right: Values) -> Values:
     """a IS NOT DISTINCT FROM b: TRUE if both are equal, where NULL equals NULL. Never NULL.
 
@@ -342,7 +347,7 @@ def _read(ctx: KernelContext, text: Values, target: DataType) -> pa.Array:
     return convert(column, STRING, target, ctx.zone).values
 
 
-@function("IS DISTINCT FROM", signature=IDENTITY)
+@function("IS DISTINCT FROM", signature=IDENTITY, total=Total.ALWAYS)
 def is_distinct(ctx: KernelContext, left: Values, right: Values) -> Values:
     """a IS DISTINCT FROM b: TRUE if both differ, where NULL equals NULL. Never NULL.
 

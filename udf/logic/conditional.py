@@ -14,7 +14,7 @@ from parser.types import DataType, Root
 from udf.arrays.arrays import bools, null_where, valid
 from udf.casts.coercion import common_type, comparison_types, merged_type
 from udf.logic.comparison import equal
-from udf.registry import KernelContext, Literals, Types, Values, function, lazy_function
+from udf.registry import KernelContext, Literals, Total, Types, Values, function, lazy_function
 from udf.signatures import Custom, all_to
 from udf.vector import BoolArray, Errors, Vector, merge_errors
 
@@ -45,7 +45,7 @@ def _case_result(types: Types, literals: Literals) -> DataType:
 CASE = Custom(_case_types, _case_result, "conditions, branches of one common type and an ELSE")
 
 
-@lazy_function("CASE", signature=CASE)
+@lazy_function("CASE", signature=CASE, total=Total.ALWAYS)
 def case(args: Sequence[Vector], ctx: KernelContext) -> Vector:
     """CASE WHEN condition THEN value … [ELSE value] END, CASE x WHEN y THEN value … END: the value
     of the first condition that is TRUE, or of the first `y` that equals `x`; without an ELSE, NULL.
@@ -129,6 +129,7 @@ def _if_result(types: Types, literals: Literals) -> DataType:
 @lazy_function(
     "IF",
     signature=Custom(_if_types, _if_result, "a condition and two plain values of one common type"),
+    total=Total.ALWAYS,
 )
 def if_(args: Sequence[Vector], ctx: KernelContext) -> Vector:
     """IF(condition, value, else): the value if the condition is TRUE, else the other one.
@@ -143,7 +144,7 @@ def _first_not_null(types: Types, literals: Literals) -> DataType:
     return types[0].with_nullable(all(t.nullable for t in types))
 
 
-@lazy_function("COALESCE", signature=all_to(merged_type, _first_not_null))
+@lazy_function("COALESCE", signature=all_to(merged_type, _first_not_null), total=Total.ALWAYS)
 def coalesce(args: Sequence[Vector], ctx: KernelContext) -> Vector:
     """COALESCE(value, …): the first value that is not NULL.
 
@@ -172,7 +173,9 @@ def _ifnull_types(types: Types) -> tuple[DataType, ...] | None:
 
 
 @lazy_function(
-    "IFNULL", signature=Custom(_ifnull_types, _first_not_null, "two values of one common type")
+    "IFNULL",
+    signature=Custom(_ifnull_types, _first_not_null, "two values of one common type"),
+    total=Total.ALWAYS,
 )
 def ifnull(args: Sequence[Vector], ctx: KernelContext) -> Vector:
     """IFNULL(value, replacement): COALESCE of two.
@@ -197,6 +200,7 @@ def _nullif_types(types: Types) -> tuple[DataType, ...] | None:
 @function(
     "NULLIF",
     signature=Custom(_nullif_types, lambda t, _: t[0].plain, "two values that can be compared"),
+    total=Total.ALWAYS,
 )
 def nullif(ctx: KernelContext, value: Values, other: Values) -> Values:
     """NULLIF(value, value): NULL if both are equal, else the first.

@@ -17,7 +17,7 @@ from udf.arrays.arrays import column_of, null_where, valid
 from udf.casts.coercion import as_decimal, modulus_type, product_type, quotient_type, sum_type
 from udf.numbers.decimal_units import quotients
 from udf.numbers.decimals import EXACT, combine, decimal_rows, zero_of
-from udf.registry import KernelContext, Literals, Types, Values, function
+from udf.registry import KernelContext, Literals, Total, Types, Values, function
 from udf.signatures import Custom, double, nullable, same_as_first, takes
 from udf.time.intervals import (
     add_interval,
@@ -66,7 +66,7 @@ def _is_decimal(ctx: KernelContext) -> bool:
     return ctx.result_type.root is Root.DECIMAL
 
 
-@function("+", signature=_operands(sum_type, "+"))
+@function("+", signature=_operands(sum_type, "+"), total=Total.OF_INTEGERS, strict=True)
 def add(ctx: KernelContext, left: Values, right: Values) -> Values | Vector:
     """a + b: the sum; integers wrap around; of a date or time and an interval, the later time.
 
@@ -80,7 +80,7 @@ def add(ctx: KernelContext, left: Values, right: Values) -> Values | Vector:
     return pc.add(left, right)
 
 
-@function("-", signature=_operands(sum_type, "-"))
+@function("-", signature=_operands(sum_type, "-"), total=Total.OF_INTEGERS, strict=True)
 def subtract(ctx: KernelContext, left: Values, right: Values) -> Values | Vector:
     """a - b: the difference; integers wrap around; of a date or time and an interval, the earlier
     time.
@@ -95,7 +95,7 @@ def subtract(ctx: KernelContext, left: Values, right: Values) -> Values | Vector
     return pc.subtract(left, right)
 
 
-@function("*", signature=_operands(product_type, "*"))
+@function("*", signature=_operands(product_type, "*"), total=Total.OF_INTEGERS, strict=True)
 def multiply(ctx: KernelContext, left: Values, right: Values) -> Values:
     """a * b: the product; integers wrap around; of an interval and an integer, the longer interval.
 
@@ -109,7 +109,7 @@ def multiply(ctx: KernelContext, left: Values, right: Values) -> Values:
     return pc.multiply(left, right)
 
 
-@function("/", signature=_operands(quotient_type, "/"))
+@function("/", signature=_operands(quotient_type, "/"), strict=True)
 def divide(ctx: KernelContext, left: Values, right: Values) -> Values | Vector:
     """a / b: the quotient; of integers, truncated to an integer. Error: division by zero (exact
     numbers).
@@ -139,7 +139,7 @@ def _decimal_quotients(ctx: KernelContext, left: Values, right: Values) -> pa.Ar
     )
 
 
-@function("%", "MOD", signature=_operands(modulus_type, "%"))
+@function("%", "MOD", signature=_operands(modulus_type, "%"), strict=True)
 def modulo(ctx: KernelContext, left: Values, right: Values) -> Values | Vector:
     """a % b, MOD(a, b): the remainder of a division, with the dividend's sign. Error: division by
     zero.
@@ -200,7 +200,12 @@ def _negated_types(types: Types) -> tuple[DataType, ...] | None:
     )
 
 
-@function("NEG", signature=Custom(_negated_types, same_as_first, "a number or an interval"))
+@function(
+    "NEG",
+    signature=Custom(_negated_types, same_as_first, "a number or an interval"),
+    total=Total.OF_INTEGERS,
+    strict=True,
+)
 def negate(ctx: KernelContext, value: Values) -> Values:
     """-a: unary minus; the smallest integer stays itself.
 

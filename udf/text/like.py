@@ -16,7 +16,7 @@ from parser.errors import PlanError
 from parser.types import BOOLEAN, DataType
 from udf.arrays.arrays import RowError, column_of, errors_of, is_constant, rows_of, valid
 from udf.java.pattern_text import quote_re2
-from udf.registry import KernelContext, Literals, Types, Values, function
+from udf.registry import KernelContext, Literals, Total, Types, Values, function
 from udf.signatures import Positional, nullable, text
 from udf.text.bytes import MANY, hits
 from udf.vector import Vector
@@ -131,7 +131,12 @@ def _like_result(types: Types, literals: Literals) -> DataType:
     return BOOLEAN.with_nullable(nullable(types))
 
 
-@function("LIKE", signature=Positional((text, text, text), _like_result, 1))
+@function(
+    "LIKE",
+    signature=Positional((text, text, text), _like_result, 1),
+    total=Total.WITH_CONSTANTS,
+    strict=True,
+)
 def like(
     ctx: KernelContext, value: Values, pattern: Values, escape: Values | None = None
 ) -> Values | Vector:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from parser.types import INT, STRING, DataType
 from udf.arrays.arrays import is_ascii, is_constant, map_text, per_distinct, rows_of, valid
 from udf.casts.coercion import concat_type
-from udf.registry import KernelContext, Literals, Types, Values, function
+from udf.registry import KernelContext, Literals, Total, Types, Values, function
 from udf.signatures import (
     Custom,
     Positional,
@@ -35,7 +35,7 @@ def _cased(
     return ascii_kernel(values) if is_ascii(values) else per_distinct(full, _STRING, values)
 
 
-@function("LOWER", signature=takes(text, result=same_as_first))
+@function("LOWER", signature=takes(text, result=same_as_first), total=Total.ALWAYS, strict=True)
 def lower(ctx: KernelContext, value: Values) -> Values:
     """LOWER(text): the text in lower case.
 
@@ -45,7 +45,7 @@ def lower(ctx: KernelContext, value: Values) -> Values:
     return _cased(value, pc.ascii_lower, str.lower)
 
 
-@function("UPPER", signature=takes(text, result=same_as_first))
+@function("UPPER", signature=takes(text, result=same_as_first), total=Total.ALWAYS, strict=True)
 def upper(ctx: KernelContext, value: Values) -> Values:
     """UPPER(text): the text in upper case; `ß` becomes `SS`.
 
@@ -79,7 +79,7 @@ def initcap(ctx: KernelContext, value: Values) -> Values:
     return with_bytes(value, small - 32 * first.astype(np.uint8))
 
 
-@function("CHAR_LENGTH", "CHARACTER_LENGTH", signature=takes(text, result=INT))
+@function("CHAR_LENGTH", "CHARACTER_LENGTH", signature=takes(text, result=INT), total=Total.ALWAYS)
 def char_length(ctx: KernelContext, value: Values) -> Values:
     """CHAR_LENGTH(text): the number of characters.
 
@@ -98,7 +98,7 @@ def _concat_result(types: Types, literals: Literals) -> DataType:
     return concat_type(types[0], types[1]).with_nullable(nullable(types))
 
 
-@function("||", signature=Custom(_concat_types, _concat_result, "two strings"))
+@function("||", signature=Custom(_concat_types, _concat_result, "two strings"), total=Total.ALWAYS)
 def concat_operator(ctx: KernelContext, left: Values, right: Values) -> Values:
     """a || b: both texts joined; NULL if one is NULL.
 
@@ -108,7 +108,7 @@ def concat_operator(ctx: KernelContext, left: Values, right: Values) -> Values:
     return pc.binary_join_element_wise(left, right, _EMPTY)
 
 
-@function("CONCAT", signature=takes(text, result=STRING, variadic=True))
+@function("CONCAT", signature=takes(text, result=STRING, variadic=True), total=Total.ALWAYS)
 def concat(ctx: KernelContext, *values: Values) -> Values:
     """CONCAT(text, …): all texts joined; NULL if one is NULL.
 

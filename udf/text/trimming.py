@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from parser.types import STRING, DataType
 from udf.arrays.arrays import RowError, is_constant, row_by_row, row_errors, rows_of
-from udf.registry import KernelContext, Literals, Types, Values, function
+from udf.registry import KernelContext, Literals, Total, Types, Values, function
 from udf.signatures import (
     Custom,
     int_,
@@ -130,6 +130,7 @@ def _trimmed(num_rows: int, mode: str, value: Values, characters: Values | None)
 @function(
     "TRIM",
     signature=Custom(_trim_types, _trim_result, "a string, or a mode, characters and a string"),
+    total=Total.ALWAYS,
 )
 def trim(ctx: KernelContext, *args: Values) -> Values:
     """TRIM([BOTH | LEADING | TRAILING] [characters] FROM text), TRIM(text): the text without
@@ -144,7 +145,9 @@ def trim(ctx: KernelContext, *args: Values) -> Values:
     return _trimmed(ctx.num_rows, str(mode), args[2], args[1])
 
 
-@function("LTRIM", signature=takes(text, text, optional=1, result=varying_as_first))
+@function(
+    "LTRIM", signature=takes(text, text, optional=1, result=varying_as_first), total=Total.ALWAYS
+)
 def ltrim(ctx: KernelContext, value: Values, characters: Values | None = None) -> Values:
     """LTRIM(text [, characters]): the text without spaces, or any of the characters, at the left.
 
@@ -154,7 +157,9 @@ def ltrim(ctx: KernelContext, value: Values, characters: Values | None = None) -
     return _trimmed(ctx.num_rows, "LEADING", value, characters)
 
 
-@function("RTRIM", signature=takes(text, text, optional=1, result=varying_as_first))
+@function(
+    "RTRIM", signature=takes(text, text, optional=1, result=varying_as_first), total=Total.ALWAYS
+)
 def rtrim(ctx: KernelContext, value: Values, characters: Values | None = None) -> Values:
     """RTRIM(text [, characters]): the text without spaces, or any of the characters, at the right.
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from parser.types import INT, DataType, Root, timestamp
 from udf.arrays.arrays import column_of, rows_of, valid
-from udf.registry import KernelContext, Literals, Types, Values, function
+from udf.registry import KernelContext, Literals, Total, Types, Values, function
 from udf.signatures import Custom, nullable
 from udf.time.intervals import (
     DAY_MS,
@@ -99,7 +99,9 @@ def _add_result(types: Types, literals: Literals) -> DataType:
 
 
 @function(
-    "TIMESTAMPADD", signature=Custom(_add_types, _add_result, "a unit, a number and a date or time")
+    "TIMESTAMPADD",
+    signature=Custom(_add_types, _add_result, "a unit, a number and a date or time"),
+    total=Total.ALWAYS,
 )
 def timestampadd(ctx: KernelContext, unit: Values, amount: Values, value: Values) -> Values:
     """TIMESTAMPADD(unit, number, time): the time moved by so many units.

@@ -6,3 +6,6 @@ SELECT t.a, u.b FROM t FULL JOIN u ON t.a = u.a WHERE u.s IS NULL;
 SELECT t.a, u.b FROM t FULL JOIN u ON t.a = u.a WHERE t.s <> '';
 -- what can fail sees no other rows than before
 SELECT t.a, u.b FROM t JOIN u ON t.a = u.a WHERE CAST(t.s AS INT) = 1 AND u.a > 1;
+-- FALSE is equal to FALSE also where u.a is NULL, but no sum with it is more than 1
+SELECT t.a, u.b FROM t LEFT JOIN u ON t.a = u.a WHERE (t.a = 1 AND u.a = 2) = FALSE;
+SELECT t.a, u.b FROM t LEFT JOIN u ON t.a = u.a WHERE NOT (t.a + u.a > 1);
