@@ -1,5 +1,4 @@
-"""Conditions that are TRUE for no row, as far as their text says so: what Flink's planner knows of
-them."""
+"""Conditions that are TRUE for no row, as far as Flink's planner sees it in their text."""
 
 from __future__ import annotations
 
@@ -21,16 +20,24 @@ _Value: TypeAlias = int | Decimal | float | str
 # A bound, and whether it is excluded itself; None where there is none.
 _Bound: TypeAlias = tuple[_Value, bool] | None
 
-# Combinations of the alternatives of OR, at most, that are looked at beside the other conditions.
+# The most combinations of alternatives of ORs that are looked at beside the other conditions.
 _FEW = 64
 
 
 def is_unsatisfiable(predicates: Iterable[Scalar]) -> bool:
-    """Whether they are never TRUE together: one of them is not, or what two of them say of a value
-    is not possible."""
+    """Returns True if the predicates are never TRUE together.
+
+    One of them never is, or two of them contradict each other about an expression's values."""
     parts = [p for predicate in predicates for part in conjuncts(predicate) for p in _bounds(part)]
     if any(map(_is_false, parts)) or _exclude(parts) or any(v.is_empty for v in _values(parts)):
         return True
+    return _no_alternative_fits(parts)
+
+
+def _no_alternative_fits(parts: Sequence[Scalar]) -> bool:
+    """Returns True if the first OR among the conditions has no operand that fits the others.
+
+    False without an OR, and where there are too many combinations to look at."""
     choices = [p for p in parts if isinstance(p, Call) and p.function == "OR"]
     if not choices or prod(len(c.args) for c in choices) > _FEW:
         return False
@@ -39,8 +46,8 @@ def is_unsatisfiable(predicates: Iterable[Scalar]) -> bool:
 
 
 def _bounds(part: Scalar) -> Iterator[Scalar]:
-    """[NOT] BETWEEN as its two comparisons, and NOT of what is combined as what it means for each
-    part."""
+    """Yields [NOT] BETWEEN as its two comparisons, and NOT of AND and OR as conditions on their
+    operands."""
     match part:
         case Call("NOT", (Call("NOT", (inner,)),)):
             yield from (p for each in conjuncts(inner) for p in _bounds(each))
@@ -64,7 +71,7 @@ def _bounds(part: Scalar) -> Iterator[Scalar]:
 
 
 def _is_false(part: Scalar) -> bool:
-    """Whether it is FALSE or NULL for every row."""
+    """Returns True if the condition is FALSE or NULL for every row."""
     if isinstance(part, Literal):
         return part.value is not True
     if not isinstance(part, Call):
@@ -93,8 +100,10 @@ def _is_false(part: Scalar) -> bool:
 
 
 def _in_branches(part: Call) -> list[Scalar]:
-    """What a condition that asks something of a CASE is in each of its branches; none for another
-    one, and where texts of several lengths are compared, between which Flink has a cast."""
+    """Returns the condition on each result of the CASE that it reads.
+
+    Empty where it reads none, and where texts of several lengths are compared, between which Flink
+    has a cast."""
     cases = [n for n, a in enumerate(part.args) if isinstance(a, Call) and a.function == "CASE"]
     if not cases:
         return []
@@ -113,7 +122,7 @@ def _in_branches(part: Call) -> list[Scalar]:
 
 
 def _exclude(parts: Sequence[Scalar]) -> bool:
-    """Whether one is the opposite of another."""
+    """Returns True if one condition is the opposite of another."""
     known = {p.digest for p in parts}
     calls = [p for p in parts if isinstance(p, Call) and p.deterministic]
     opposite = (
@@ -126,7 +135,7 @@ def _exclude(parts: Sequence[Scalar]) -> bool:
 
 @dataclass
 class _Values:
-    """What conditions leave of an expression's values."""
+    """The values of an expression that conditions leave."""
 
     low: _Bound = None
     high: _Bound = None
@@ -160,7 +169,7 @@ def _between(value: _Value, low: _Bound, high: _Bound) -> bool:
 
 
 def _values(parts: Iterable[Scalar]) -> Iterable[_Values]:
-    """What comparisons with literals leave of each expression."""
+    """Returns, for each expression, the values that comparisons with literals leave."""
     found: dict[str, _Values] = defaultdict(_Values)
     for part in parts:
         if isinstance(part, Call) and part.deterministic:

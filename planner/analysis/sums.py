@@ -1,4 +1,4 @@
-"""Which averages and sums Flink makes of one sum and one count."""
+"""Averages and sums that Flink makes of one sum and one count (AggregateReduceFunctionsRule)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ _Part: TypeAlias = tuple[str, str | None, str | None]
 
 
 def kind_of(call: AggregateCall) -> str:
-    """The function without DISTINCT."""
+    """Returns the function without DISTINCT."""
     return call.function.partition(" ")[0]
 
 
 def made_of_sums(calls: Sequence[AggregateCall], below: Schema, keys: Collection[str] = ()) -> bool:
-    """Whether Flink makes all averages and sums among the calls of others: always beside a
-    variance, else where that leaves fewer of them. AVG, MIN and MAX of `keys` are these, and no
-    calls then."""
+    """Returns True if Flink makes all averages and sums among the calls of other calls.
+
+    It always does beside a variance, else where that leaves fewer of them. AVG, MIN and MAX of
+    `keys` are these, and no calls then."""
     if any(kind_of(c).startswith(("VAR", "STDDEV")) for c in calls):
         return True
     parts = {part for c in calls if not _is_its_key(c, keys) for part in _parts(c, below)}
@@ -28,9 +29,11 @@ def made_of_sums(calls: Sequence[AggregateCall], below: Schema, keys: Collection
 
 
 def begin_at_zero(calls: Sequence[AggregateCall], below: Schema) -> bool:
-    """Whether the sums that averages are made of begin with 0, and not with their first value,
-    where they are `made_of_sums`: where a SUM is of the same, since all are made alike once more if
-    that leaves fewer."""
+    """Returns True if the sums that averages are made of begin with 0, and not with their first
+    value.
+
+    They do where a SUM is of the same argument, since all calls that are `made_of_sums` are made
+    alike once more if that leaves fewer."""
     totals = {_part(c.function, c, below) for c in calls if kind_of(c) == "SUM"}
     return any(_parts(c, below)[0] in totals for c in calls if kind_of(c) == "AVG")
 

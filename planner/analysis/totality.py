@@ -1,5 +1,6 @@
-"""Which expressions have a value for every row: the passes may move those without making an error.
-Functions declare it of themselves (`udf.registry.Total`)."""
+"""Expressions that have a value for every row: passes may move those without causing an error.
+
+Functions declare it themselves (`udf.registry.Total`)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Which state of a job's old version its new version takes up. One decision for a dry run, for a
-change of what runs, for its repetition after a crash, and for a start from a savepoint.
+"""Decides which state of a job's old version its new version takes over.
 
-State is kept where nothing has changed from the sources up to the operation that keeps it.
-`job.state = keep` keeps it also where only what is below has changed; `reset` keeps none."""
+It is one decision for a dry run, for a change of a running job, for its repetition after a crash,
+and for a start from a savepoint. State is kept where nothing has changed from the sources up to the
+operation that keeps it. `job.state = keep` keeps it also where only what is below has changed;
+`reset` keeps none."""
 
 from __future__ import annotations
 
@@ -26,8 +27,7 @@ class Policy(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What becomes of an operation's state. DROPPED is that of an operation that the new version
-    has not."""
+    """The outcome for an operation's state. DROPPED: the new version has no such operation."""
 
     KEPT = "kept"
     RESET = "reset"
@@ -37,10 +37,11 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation that keeps state, as far as the decision asks; all of it can be written down.
-    `id` tells it from the others of its job; `identity` is equal where it and everything below it
-    is. `meaning` is equal where it says the same of other input. `below`: the operations below it,
-    sources first, digest to name."""
+    """A stateful operation, as far as the decision needs it; it can be serialised.
+
+    `id` distinguishes it from the others of its job; `identity` is equal where it and everything
+    below it is. `meaning` is equal where it computes the same of other input. `below`: the
+    operations below it, sources first, digest to name."""
 
     id: str
     identity: str
@@ -52,8 +53,8 @@ class Operation:
 
 @dataclass(frozen=True)
 class Decision:
-    """What becomes of the state of `operation`, and why; `source` is the old operation whose state
-    it takes up, or whose state is given up for it."""
+    """The outcome for `operation`, and the reason. `source` is the old operation whose state it
+    takes over, or whose state is given up for it."""
 
     operation: Operation
     outcome: Outcome
@@ -66,7 +67,7 @@ Obstacle = Callable[[Operation, Operation], str | None]
 
 
 def policy_of(settings: Mapping[str, str]) -> Policy:
-    """What `job.state` says. OptionError for what it cannot be."""
+    """Returns the value of `job.state`. OptionError for an unknown one."""
     value = settings.get(JOB_STATE, Policy.AUTO)
     try:
         return Policy(value.lower())
@@ -78,7 +79,7 @@ def policy_of(settings: Mapping[str, str]) -> Policy:
 
 
 def operation_of(plan: LogicalPlan, node: str, identity: str) -> Operation:
-    """`node` is its id in the graph."""
+    """Returns the operation of a plan. `node` is its id in the graph."""
     below: dict[str, str] = {}
     for source in plan.inputs:
         _note(source, below)
@@ -87,8 +88,8 @@ def operation_of(plan: LogicalPlan, node: str, identity: str) -> Operation:
 
 
 def _windows(plan: LogicalPlan) -> list[str]:
-    """The windows into which rows are put that come to the operation: state knows them by their
-    ends alone."""
+    """Returns the parameters of the windows that rows are put into below the operation: state knows
+    windows by their ends alone."""
     found: list[str] = []
     for source in plan.inputs:
         if source.made_window is not None and not source.stateful:
@@ -99,7 +100,7 @@ def _windows(plan: LogicalPlan) -> list[str]:
 
 
 def name_of(plan: LogicalPlan) -> str:
-    """What reports call an operation."""
+    """Returns the operation's name in reports."""
     return f"{type(plan).__name__} {plan.label}".rstrip()
 
 
@@ -109,7 +110,7 @@ def decide(
     policy: Policy = Policy.AUTO,
     obstacle: Obstacle | None = None,
 ) -> list[Decision]:
-    """One decision for each new operation, in their order, and then one for each old one that has
+    """Returns a decision for each new operation, in their order, then one for each old one that has
     no successor."""
     left = {o.id: o for o in old}
     found: dict[str, Decision] = {}
@@ -175,7 +176,7 @@ def _reset(
 
 
 def _change(old: Operation, new: Operation) -> str:
-    """What is different, in words: the operation itself, or what comes first below it."""
+    """Describes the difference: the operation itself, or the first change below it."""
     if old.meaning != new.meaning and old.name != new.name:
         return f"it was '{old.name}'"
     came = next((name for digest, name in new.below.items() if digest not in old.below), None)
@@ -190,7 +191,7 @@ def _change(old: Operation, new: Operation) -> str:
 
 
 def _note(plan: LogicalPlan, found: dict[str, str]) -> None:
-    """Notes the operation and all below it, sources first; one that is read twice once."""
+    """Adds the operation and all below it to `found`, sources first, each once."""
     if plan.digest not in found:
         for source in plan.inputs:
             _note(source, found)

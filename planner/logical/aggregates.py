@@ -16,9 +16,11 @@ from planner.logical.windows import AggregateCall
 
 @dataclass(frozen=True)
 class GroupAggregate(OneInput, Stateful):
-    """One row for each value of `keys` (none: one for all rows) that has rows; it changes as they
-    come and go. Without `aggregates` it is DISTINCT. `always`: without `keys` there is one also of
-    no rows, once input is at its end. Output: keys, then aggregates."""
+    """Groups rows by `keys` and updates the group's result with every change of its rows.
+
+    A group without rows has no result. Without `keys` there is one group; `always`: it has a result
+    of no rows too, once input is at its end. Without `aggregates` it is DISTINCT. Output: keys,
+    then aggregates."""
 
     keys: tuple[str, ...]
     aggregates: tuple[AggregateCall, ...]

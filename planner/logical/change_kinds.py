@@ -21,10 +21,11 @@ class RowKind(IntEnum):
 
 
 class ModifyKindSet(Flag):
-    """What may come besides +I: `UPDATES` pairs of -U and +U, `DELETES` rows -D. Inside a plan
-    every change of a row is told in full: a row that goes is named with all its columns. Only a
+    """The kinds of changes that a stream may have besides +I.
+
+    `UPDATES` are pairs of -U and +U, `DELETES` rows -D, all with all columns of the row. Only a
     table's own rows may be `UPSERTS`: +U without the row that it replaces, which the primary key
-    tells, and -D of which the key is all that counts."""
+    identifies, and -D of which only the key counts."""
 
     NONE = 0
     UPDATES = 1

@@ -24,9 +24,11 @@ from planner.scalar import Scalar, columns_of
 
 @dataclass(frozen=True)
 class Normalize(OneInput, Stateful):
-    """Changes told in full, made of upserts: the last row of each value of `keys` that passes
-    `predicate` (None: all do). -U are not looked at, so that changes that come twice do not count
-    twice."""
+    """Completes an upsert stream: emits full updates by remembering the last row of each key
+    (Flink's ChangelogNormalize).
+
+    `keys` are the columns of the key; rows that do not pass `predicate` (None: all do) count as
+    deleted. -U are ignored, so that changes that come twice do not count twice."""
 
     whole: ClassVar[bool] = True
 
@@ -73,7 +75,7 @@ class Normalize(OneInput, Stateful):
 
 @dataclass(frozen=True)
 class DropUpdateBefore(OneInput):
-    """Without -U: whoever reads on knows a row by its key."""
+    """Drops -U: the operation above knows a row by its key."""
 
     hands_on: ClassVar[bool] = True
     selects_rows: ClassVar[bool] = False
@@ -97,11 +99,12 @@ class DropUpdateBefore(OneInput):
 
 @dataclass(frozen=True)
 class UpsertMaterialize(OneInput, Stateful):
-    """For each value of `keys`, the primary key of the table behind, the row that is to be there,
-    of rows that are told apart by `rows_by` (none: by all they hold): +I, +U and -D. `conflict` is
-    DEDUPLICATE: the one that came last, and when it goes the one before; NOTHING: the one that came
-    first; ERROR: a second one is an error. The latter two wait for the watermark, so that what came
-    and went before it does not count."""
+    """Keeps one row for each primary key of the sink's table (Flink's SinkUpsertMaterializer).
+
+    `keys` is the primary key; rows of the input are told apart by `rows_by` (none: by all columns).
+    `conflict` says which row of a key counts. DEDUPLICATE: the last one, and the one before when it
+    is deleted. NOTHING: the first one. ERROR: a second one is an error. The latter two wait for the
+    watermark, so that rows that were added and deleted before it do not count."""
 
     whole: ClassVar[bool] = True
 
@@ -145,8 +148,10 @@ class UpsertMaterialize(OneInput, Stateful):
 
 @dataclass(frozen=True)
 class ToChangelog(OneInput):
-    """Every change as a new row: the code of its kind in the column `op`, then the input's columns.
-    `codes` by kind (+I, -U, +U, -D); a change whose kind has none is left out."""
+    """Emits every change as an insert-only row: a code in the column `op`, then the input's
+    columns.
+
+    `codes` maps kinds (+I, -U, +U, -D) to codes; a change whose kind has none is dropped."""
 
     hands_on: ClassVar[bool] = True
     selects_rows: ClassVar[bool] = False
@@ -182,8 +187,9 @@ class ToChangelog(OneInput):
 
 @dataclass(frozen=True)
 class FromChangelog(OneInput):
-    """Every row as the change that its column `op` names by a code; the other columns are the row.
-    `kinds` by code. A row whose code is NULL, or is none of them, is an error."""
+    """Emits every row as the change that the code in its column `op` names, without that column.
+
+    `kinds` maps codes to kinds. A row with another code, or NULL, is an error."""
 
     hands_on: ClassVar[bool] = True
     selects_rows: ClassVar[bool] = False

@@ -1,4 +1,4 @@
-"""What the types of a table's columns demand of the rows that are written to it."""
+"""The constraints that the types of a table's columns put on the rows written to it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ _LENGTHS = (Root.CHAR, Root.VARCHAR, Root.BINARY, Root.VARBINARY)
 
 @dataclass(frozen=True)
 class Constrain(OneInput):
-    """Rows as the types of `columns` want them. `lengths` of texts and bytes: IGNORE, TRIM_PAD
-    (they are cut or filled up) or ERROR. `nested`: IGNORE, ROWS or ROWS_AND_COLLECTIONS, how far
-    fields and elements are looked at. `nulls`: NULL where it may not be is an ERROR, or the row is
-    left out (DROP)."""
+    """Enforces the types of `columns` on rows before they are written (Flink's ConstraintEnforcer).
+
+    `lengths` of texts and bytes: IGNORE, TRIM_PAD (they are cut or filled up) or ERROR. `nested`:
+    IGNORE, ROWS or ROWS_AND_COLLECTIONS, how deep fields and elements are checked. `nulls`: NULL in
+    a NOT NULL column is an ERROR, or the row is dropped (DROP)."""
 
     hands_on: ClassVar[bool] = True
     selects_rows: ClassVar[bool] = False
@@ -68,5 +69,5 @@ def parts(kind: DataType, nested: str) -> Iterator[DataType]:
 
 
 def has_length(kind: DataType) -> bool:
-    """Whether values of the type have a length to keep."""
+    """True if values of the type have a length to keep."""
     return kind.root in _LENGTHS and kind.length < MAX_LENGTH

@@ -180,8 +180,8 @@ class Filter(OneInput):
 
     @cached_property
     def after_only(self) -> bool:
-        """Not where an update may fail the filter that its row passed before: only the -U tells of
-        that row."""
+        """False where an update may fail the filter that its row passed before: only its -U says
+        that the row is gone."""
         by_key = any(columns_of(self.predicate) <= key for key in self.input.upsert_keys)
         return (by_key or ModifyKindSet.UPDATES not in self.input.changes) and super().after_only
 
@@ -192,7 +192,7 @@ class Filter(OneInput):
 
 @dataclass(frozen=True)
 class Project(OneInput):
-    """One row for each input row: named expressions over it."""
+    """Computes named expressions: one row for each input row."""
 
     hands_on: ClassVar[bool] = True
     selects_rows: ClassVar[bool] = False
@@ -244,7 +244,7 @@ class Project(OneInput):
         return frozenset(name for name, e in self.items if is_nonnegative(e, below))
 
     def ignores(self, columns: Names) -> bool:
-        """It may hand the columns on, but compute nothing of them."""
+        """True if it hands the columns on, but computes nothing of them."""
         return all(isinstance(e, ColumnRef) for _, e in self.items if columns_of(e) & columns)
 
     def handing_on(self, port: int, column: str, name: str) -> tuple[Self, str]:
@@ -269,10 +269,11 @@ class Project(OneInput):
 
 @dataclass(frozen=True)
 class TableFunction(OneInput):
-    """For each row, the rows that a table function gives for it: the input's columns, then the
-    function's `columns`. `outer`: a row for which it gives none comes once, with NULL. Those for
-    which `condition`, which reads both, is not TRUE are none. The names of `columns` are none of
-    the input's."""
+    """Joins each row to the rows that a table function gives for it (Flink's Correlate).
+
+    Output: the input's columns, then the function's `columns`, whose names are none of the input's.
+    Rows for which `condition`, which reads both, is not TRUE do not count. `outer`: a row without
+    any comes once, with NULL."""
 
     hands_on: ClassVar[bool] = True
     selects_rows: ClassVar[bool] = False
@@ -404,7 +405,7 @@ class AssignWatermark(OneInput):
 
 @dataclass(frozen=True)
 class Union(LogicalPlan):
-    """All rows of all inputs (UNION ALL); columns by position, names of the first."""
+    """Merges the rows of all inputs (UNION ALL): columns by position, names of the first."""
 
     branches: tuple[LogicalPlan, ...]
     row_schema: Schema
@@ -491,7 +492,7 @@ class Sink(OneInput):
 
     @cached_property
     def target(self) -> tuple[str, ...]:
-        """All that tells the table from another one to write to; nothing for a query's result."""
+        """Identity of the table that is written, with its options; empty for a query's result."""
         if self.table is None:
             return ()
         options = [f"{k}={v}" for k, v in sorted(self.table.options.items())]

@@ -16,9 +16,11 @@ _MARK = BIGINT.with_nullable(False)
 
 @dataclass(frozen=True)
 class Expand(OneInput):
-    """Each row once for each of `sets`, in their order, with NULL in those of `keys` that are not
-    in the set. Behind the input's columns: `copies`, a name and the column whose value it keeps,
-    and `marks`, a name and a number for each set."""
+    """Emits each row once for each of `sets`, in their order, with NULL in the `keys` that are not
+    in the set.
+
+    Behind the input's columns stand `copies` (a name, and the column whose value it keeps) and
+    `marks` (a name, and a number for each set)."""
 
     hands_on: ClassVar[bool] = True
     selects_rows: ClassVar[bool] = False
@@ -47,13 +49,14 @@ class Expand(OneInput):
 
     @cached_property
     def emptied(self) -> Mapping[str, tuple[bool, ...]]:
-        """The keys that are not in all sets, and for each set whether it lacks them."""
+        """Maps the keys that are not in all sets to flags: for each set, True if it lacks the
+        key."""
         lacking = {key: tuple(key not in s for s in self.sets) for key in self.keys}
         return {key: lacks for key, lacks in lacking.items() if any(lacks)}
 
     @cached_property
     def sources(self) -> Mapping[str, str]:
-        """By column, the input's column that it is in every row."""
+        """Maps each output column to the input's column whose value it holds in every row."""
         own = {n: n for n in self.input.schema.names if n not in self.emptied}
         return {**own, **dict(self.copies)}
 

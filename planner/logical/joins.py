@@ -29,12 +29,12 @@ class JoinKind(Enum):
     ANTI = "ANTI"
 
     def keeps(self, port: int) -> bool:
-        """Whether rows of that side come without a match, too."""
+        """True if rows of that side come out without a match, too."""
         return self is JoinKind.FULL or self is (JoinKind.LEFT, JoinKind.RIGHT)[port]
 
     @property
     def is_semi(self) -> bool:
-        """Whether only the left side's columns come out."""
+        """True if only the left side's columns come out."""
         return self in (JoinKind.SEMI, JoinKind.ANTI)
 
 
@@ -53,7 +53,7 @@ class Equality:
 
 @dataclass(frozen=True)
 class BinaryJoin(TwoInputs, Stateful, abstract=True):
-    """Pairs of a left and a right row for which `condition` is TRUE. No name is in both inputs."""
+    """Joins a left and a right row for which `condition` is TRUE. No name is in both inputs."""
 
     whole: ClassVar[bool] = True
     folds: ClassVar[bool] = False
@@ -80,7 +80,7 @@ class BinaryJoin(TwoInputs, Stateful, abstract=True):
         )
 
     def filters(self, port: int) -> bool:
-        """Whether rows of a side can be filtered below as well as behind the join."""
+        """True if a filter on that side's columns may stand below the join as well as above it."""
         return True
 
     @property
@@ -103,7 +103,7 @@ class BinaryJoin(TwoInputs, Stateful, abstract=True):
 
     @cached_property
     def conditions(self) -> tuple[tuple[Equality, ...], tuple[Scalar, ...]]:
-        """The parts of the condition: equalities of the two sides' columns, and all others."""
+        """The conjuncts of the condition: equalities of the two sides' columns, and all others."""
         equalities: dict[Equality, None] = {}
         others = []
         for part in conjuncts_of(self.condition):
@@ -145,9 +145,9 @@ class BinaryJoin(TwoInputs, Stateful, abstract=True):
 
 @dataclass(frozen=True)
 class Join(BinaryJoin):
-    """A join of all rows that have ever come, with full retraction. Time attributes are plain times
-    behind it. `ttls_ms`: how long the rows of each side are kept (None: as long as `ttl_ms`
-    says)."""
+    """Joins all rows that have ever come, and retracts. Time attributes are plain times behind it.
+
+    `ttls_ms`: the time to live of each side's rows (None: `ttl_ms`)."""
 
     ttls_ms: tuple[int | None, int | None] = (None, None)
 
@@ -174,7 +174,7 @@ class Join(BinaryJoin):
         return (*super().parameters, *(str(t) for t in self.ttls_ms if t is not None))
 
     def ttl_of(self, port: int) -> int:
-        """How long rows of a side are kept, in ms; 0 for ever."""
+        """Returns the time to live of a side's rows in ms; 0 for ever."""
         own = self.ttls_ms[port]
         return self.ttl_ms if own is None else own
 
@@ -187,8 +187,7 @@ class Join(BinaryJoin):
 
     @cached_property
     def after_only(self) -> bool:
-        """Where the rows of a side are updated, they must stay with those of the other side that
-        they were joined to."""
+        """True if the updated rows of a side stay with the same rows of the other side."""
         sides = [port for port in (0, 1) if ModifyKindSet.UPDATES in self.inputs[port].changes]
         return all(self._upsert_keys(port) and self.inputs[port].after_only for port in sides)
 
@@ -216,8 +215,10 @@ class Join(BinaryJoin):
         return any(key <= by for key in self.inputs[port].upsert_keys)
 
     def row_key(self, port: int) -> Names | None:
-        """The columns that tell the rows of a side apart; None where only all columns do, or where
-        rows only come: then a declared key changes nothing."""
+        """Returns the columns that tell the rows of a side apart.
+
+        None where only all columns do, or where the side is insert-only: then a declared key
+        changes nothing."""
         keys = self.inputs[port].upsert_keys if self.inputs[port].changes else ()
         return min(
             keys, key=lambda k: (not k <= set(self.keys(port)), len(k), sorted(k)), default=None
@@ -226,11 +227,12 @@ class Join(BinaryJoin):
 
 @dataclass(frozen=True)
 class IntervalJoin(BinaryJoin):
-    """A join of rows whose times are near: the left time minus the right one is from `lower_ms` to
-    `upper_ms`, both included. Rows are held only as long as others may meet them. Time attributes
-    stay such; `proctime`: the times are those of arrival, not of the columns. `cleanup_ms`: how
-    much longer rows are held, so that they are forgotten together; the result's watermark does not
-    wait for it, as in Flink."""
+    """Joins rows whose times are near: the left time minus the right one is from `lower_ms` to
+    `upper_ms`, both included.
+
+    Rows are kept only as long as others may match them. Time attributes stay such; `proctime`: the
+    times are those of arrival, not of the columns. `cleanup_ms`: how much longer rows are kept, so
+    that they are deleted together; the result's watermark does not wait for it, as in Flink."""
 
     left_time: str
     right_time: str
@@ -265,16 +267,16 @@ class IntervalJoin(BinaryJoin):
         return ModifyKindSet.NONE
 
     def held_ms(self, port: int) -> int:
-        """How long after its time a row of a side can meet rows of the other side that are not
-        late."""
+        """Returns how long after its time (ms) a row of a side can match rows of the other side
+        that are not late."""
         return -self.lower_ms if port == 0 else self.upper_ms
 
     @property
     def delay_ms(self) -> int:
-        """How far the result's watermark is behind that of the inputs."""
+        """The delay of the result's watermark behind that of the inputs, in ms."""
         return max(self.held_ms(0), self.held_ms(1), 0)
 
     @property
     def patience_ms(self) -> int:
-        """How much longer than they can meet rows that are not late rows are held."""
+        """The time in ms that rows are kept longer than they can match rows that are not late."""
         return self.cleanup_ms + 1

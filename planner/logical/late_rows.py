@@ -27,8 +27,11 @@ LATE_COLUMNS: Final = (
 
 @dataclass(frozen=True)
 class LateRows(OneInput):
-    """The late rows of input `port` of the operation below, with its columns and LATE_COLUMNS. They
-    leave the operation by an output port of their own, and keep their kinds."""
+    """Emits the late rows of input `port` of the operation below, with its columns and
+    LATE_COLUMNS.
+
+    They leave the operation by an output port of their own (a side output), and keep their
+    kinds."""
 
     port: int
 
@@ -57,7 +60,7 @@ class LateRows(OneInput):
         return (str(self.port),)
 
     def reads(self, outputs: Names, port: int) -> Names:
-        """Nothing of the operation's results."""
+        """Returns no columns: late rows hold nothing of the operation's results."""
         return frozenset()
 
     @cached_property

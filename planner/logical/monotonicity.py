@@ -1,4 +1,4 @@
-"""How updates move the values of a column: the algebra of `LogicalPlan.monotonicity`.
+"""Monotonicity of columns under updates: the algebra of `LogicalPlan.monotonicity`.
 
 Where values only grow, MAX need not take back what an update replaces, and Top-N keeps no more rows
 than it shows. It is Flink's RelModifiedMonotonicity (FlinkRelMdModifiedMonotonicity): the results
@@ -19,7 +19,7 @@ _TESTS = frozenset({"NOT", "IS NOT TRUE", "IS TRUE", "IS NULL", "IS NOT NULL"})
 
 
 class Monotonicity(Enum):
-    """What updates do to the values of a column."""
+    """The way in which updates move the values of a column."""
 
     CONSTANT = "constant"
     INCREASING = "increasing"
@@ -49,7 +49,7 @@ class ModifiedMonotonicity:
     def of_all(
         cls, names: Iterable[str], monotonicity: Monotonicity, readers: Readers = Readers.ALL
     ) -> Self:
-        """The same for all columns."""
+        """Returns the same monotonicity for all columns."""
         return cls(dict.fromkeys(names, monotonicity), readers)
 
     def __getitem__(self, column: str) -> Monotonicity:

@@ -78,12 +78,13 @@ class LogicalPlan:
 
     @property
     def label(self) -> str:
-        """What EXPLAIN prints behind the name of the operation."""
+        """The text that EXPLAIN prints behind the name of the operation."""
         return ""
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """All that tells this node from another of its class over the same inputs."""
+        """Everything that distinguishes this node from another of its class over the same
+        inputs."""
         raise NotImplementedError
 
     @property
@@ -97,11 +98,12 @@ class LogicalPlan:
 
     @property
     def expressions(self) -> tuple[Scalar, ...]:
-        """Those that passes may rewrite, in the order in which `with_expressions` takes them."""
+        """The expressions that passes may rewrite, in the order in which `with_expressions` takes
+        them."""
         return ()
 
     def with_expressions(self, expressions: Sequence[Scalar]) -> Self:
-        """The node with these in the place of its `expressions`."""
+        """Returns the node with these instead of its `expressions`."""
         return self
 
     @property
@@ -121,35 +123,47 @@ class LogicalPlan:
         return frozenset(self.inputs[port].schema.names)
 
     def needs(self, outputs: Names, port: int) -> Names:
-        """Those that it `reads`, and those that go on with rows that it does not take."""
+        """Returns the input columns needed to compute `outputs`, plus those that a late-row side
+        output needs."""
         return self.reads(outputs, port)
 
     def exchange(self, port: int) -> tuple[str, ...] | None:
-        """The columns of input `port` by whose hash rows must come together (none: all rows); None
-        where rows may stay where they are."""
+        """Returns the columns of input `port` by whose hash rows must come together (none: all
+        rows).
+
+        None where rows may stay where they are. An operation with state declares it."""
         return None
 
     @cached_property
     def changes(self) -> ModifyKindSet:
-        """The kinds of changes that may come besides +I. Declared by each operation;
-        `changes_of_inputs` for one that passes changes on."""
+        """The kinds of changes that the node may emit besides +I.
+
+        Declared by each operation; `changes_of_inputs` is the answer of one that passes changes
+        on."""
         raise NotImplementedError
 
     def column_sources(self, port: int) -> Mapping[str, str]:
-        """By output column, the column of input `port` whose value it holds unchanged in every row
-        that is made of one of that input (NULL where an outer join lacks such a row). Declared by
-        each operation; `same_columns`, `no_columns`."""
+        """Maps output columns to the columns of input `port` whose values they hold unchanged.
+
+        It holds for every row that is made of one of that input (NULL where an outer join lacks
+        such a row). Declared by each operation; `same_columns` and `no_columns` are frequent
+        answers."""
         raise NotImplementedError
 
     def forwards_window(self, port: int) -> bool:
         """True if a row is still in the window that rows of input `port` are in, so that an
-        aggregate above may group by it. Declared by each operation; `always`, `never`."""
+        aggregate above may group by it.
+
+        Declared by each operation; `always` and `never` are frequent answers."""
         raise NotImplementedError
 
     @cached_property
     def monotonicity(self) -> ModifiedMonotonicity | None:
-        """How updates move the values of each column; None where rows may be deleted, or nothing is
-        known. Declared by each operation; `constant_if_insert_only`."""
+        """The monotonicity of each column under updates; None where rows may be deleted, or nothing
+        is known.
+
+        Declared by each operation; `constant_if_insert_only` is the answer where Flink has no
+        rule."""
         raise NotImplementedError
 
     @property
@@ -200,21 +214,22 @@ class LogicalPlan:
 
     @cached_property
     def after_only(self) -> bool:
-        """Whether the -U of its updates can be left out for a reader that knows its rows by an
-        upsert key."""
+        """True if the -U of its updates can be left out for a reader that knows rows by an upsert
+        key."""
         return all(i.after_only for i in self.inputs if ModifyKindSet.UPDATES in i.changes)
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:
-        """Sets of columns, each of which tells the rows of the result so far apart; () where none
-        is known."""
+        """The sets of columns that each identify a row of the result so far; () where none is
+        known."""
         return ()
 
 
 @dataclass(frozen=True)
 class LateTarget:
-    """The table that late rows go to. `items`: by input port of the operation, the values of the
-    table's columns."""
+    """The table that late rows are written to.
+
+    `items`: by input port of the operation, the values of the table's columns."""
 
     table: Table
     items: tuple[tuple[tuple[str, Scalar], ...], ...]
@@ -229,7 +244,7 @@ class LateTarget:
 
 @dataclass(frozen=True)
 class OneInput(LogicalPlan, abstract=True):
-    """An operation over one input, whose columns it gives unless it says otherwise."""
+    """An operation over one input, whose schema it keeps unless it overrides it."""
 
     input: LogicalPlan
 
@@ -264,9 +279,11 @@ class TwoInputs(LogicalPlan, abstract=True):
 
 @dataclass(frozen=True, kw_only=True)
 class Stateful(LogicalPlan, abstract=True):
-    """An operation that keeps state. `row_by_row`: its rows come one at a time, so that no change
-    is folded into another (mini-batch is off). `ttl_ms`: how long a key that nobody touches is
-    kept, 0 for ever. `tells_late`: late rows become dead letters; `late`: they go to a table."""
+    """An operation that keeps state.
+
+    `row_by_row`: its rows come one at a time, so that no change is folded into another (mini-batch
+    is off). `ttl_ms`: the time to live of a key that no row touches, 0 for ever. `tells_late`: late
+    rows become dead letters; `late`: they are written to a table."""
 
     stateful: ClassVar[bool] = True
 
@@ -280,7 +297,7 @@ class Stateful(LogicalPlan, abstract=True):
 
     @cached_property
     def after_only(self) -> bool:
-        """It makes its changes itself, and could make them so."""
+        """True: it makes its changes itself, and could make them without -U."""
         return True
 
     # Whether rows may be late: too late for what the operation waits for.
@@ -293,11 +310,11 @@ class Stateful(LogicalPlan, abstract=True):
 
     @property
     def drops_late(self) -> bool:
-        """Whether it drops rows that come too late."""
+        """True if it drops rows that come too late."""
         return self.judges_lateness
 
     def late_schema(self, port: int) -> Schema:
-        """What is known of a late row of input `port`."""
+        """Returns the columns that a late row of input `port` has."""
         return self.inputs[port].schema
 
     def needs(self, outputs: Names, port: int) -> Names:
@@ -367,12 +384,12 @@ def never(node: LogicalPlan, port: int) -> bool:
 
 
 def keys_within(keys: tuple[Names, ...], by: Names) -> tuple[Names, ...]:
-    """Those keys that hold all columns by which rows come together: rows of any other key may come
-    from several places, and are in no order among each other."""
+    """Returns the keys that contain all exchange columns `by`.
+
+    Rows of any other key may come from several subtasks, and are in no order among each other."""
     return tuple(key for key in keys if key >= by)
 
 
 def renamed_keys(keys: tuple[Names, ...], names: Mapping[str, str]) -> tuple[Names, ...]:
-    """Keys of an input as its reader calls them, by the input's names; those of which it lacks a
-    column are lost."""
+    """Returns the keys of an input by the reader's names; a key that lacks a column is dropped."""
     return tuple(frozenset(names[n] for n in key) for key in keys if all(n in names for n in key))

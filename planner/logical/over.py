@@ -17,10 +17,11 @@ from planner.logical.ranks import SortKey
 
 @dataclass(frozen=True)
 class Frame:
-    """The rows that an OVER call sees: from `preceding` rows (ROWS) or so much in the order (RANGE;
-    ms of time, or units of 10 to the power of -`scale`) before the current one to `following`
-    behind it. None: all there are on that side; negative: on the other side. Streams see nothing of
-    what follows."""
+    """The rows that an OVER call sees.
+
+    From `preceding` rows (ROWS) or so much in the order (RANGE; ms of time, or units of 10 to the
+    power of -`scale`) before the current one to `following` behind it. None: all there are on that
+    side; negative: on the other side. Streams see nothing of what follows."""
 
     is_rows: bool = False
     preceding: int | None = None
@@ -37,9 +38,11 @@ class Frame:
 
 @dataclass(frozen=True)
 class OverCall:
-    """One function over the frame. `arguments` are the input's columns that it reads, `constants`
-    what stands as a literal in the text (the offset of LAG, the N of NTILE; an offset that is none
-    is the last argument); `name` and `type` are those of the result column."""
+    """A call of one function over the frame.
+
+    `arguments` are the input's columns that it reads, `constants` the literals of the text (the
+    offset of LAG, the N of NTILE; an offset that is no literal is the last argument); `name` and
+    `type` are those of the result column."""
 
     name: str
     function: str
@@ -55,9 +58,11 @@ class OverCall:
 
 @dataclass(frozen=True)
 class Over(OneInput, Stateful):
-    """Each row with the values of `calls` over the rows of its `partition` up to it in the order of
-    `order`, within `frame`. Output: the input's columns, then those of the calls. `at_end`: rows
-    come out at the end of input, and may see those that follow them."""
+    """Adds to each row the values of `calls` over the rows of its `partition` up to it in the order
+    of `order`, within `frame`.
+
+    Output: the input's columns, then those of the calls. `at_end`: rows come out at the end of
+    input, and may see those that follow them."""
 
     whole: ClassVar[bool] = True
 
@@ -112,7 +117,7 @@ class Over(OneInput, Stateful):
 
     @property
     def in_time(self) -> bool:
-        """Whether the order is a time attribute, so that no row comes between others that have
+        """True if the order is a time attribute, so that no row comes between others that have
         left."""
         kinds = [self.input.schema.type(k.column) for k in self.order]
         return len(kinds) == 1 and (kinds[0].is_rowtime or kinds[0].is_proctime)

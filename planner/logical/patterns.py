@@ -18,9 +18,11 @@ from planner.scalar import Scalar, columns_of
 
 @dataclass(frozen=True)
 class PatternItem:
-    """One variable of the pattern, which takes `low` to `high` rows (None: any number), as many as
-    fit if `greedy`. `absent`: no row until the next item takes one, or the time is over, may be one
-    of the variable."""
+    """A variable of the pattern, which takes `low` to `high` rows (None: any number), as many as
+    fit if `greedy`.
+
+    `absent`: no row until the next item takes one, or the time is over, may be one of the
+    variable."""
 
     variable: str
     low: int = 1
@@ -39,8 +41,8 @@ class PatternItem:
 
 
 class Skip(Enum):
-    """Where the next match may begin: behind the first row of this one, behind its last, or at a
-    row of a variable."""
+    """The place where the next match may begin: AFTER MATCH SKIP behind the first row of this one,
+    behind its last, or at a row of a variable."""
 
     NEXT = "TO NEXT ROW"
     PAST = "PAST LAST ROW"
@@ -89,9 +91,10 @@ class PatternValue:
 
 @dataclass(frozen=True)
 class MatchRecognize(OneInput, Stateful):
-    """Of the rows of each `partition` in the order of `order`, whose first column is a time
-    attribute, those that follow each other as `pattern` says. Output: the partition's columns, then
-    `measures`, a row for each match.
+    """Emits a row for each sequence of rows of a `partition`, in the order of `order`, that fits
+    `pattern`.
+
+    The order's first column is a time attribute. Output: the partition's columns, then `measures`.
 
     `conditions` are what a row must fulfil to be taken by a variable (none: nothing); they read the
     row, whose columns are the input's, and by their names the values of `history`, of the rows that
@@ -119,7 +122,7 @@ class MatchRecognize(OneInput, Stateful):
 
     @property
     def by_event(self) -> bool:
-        """Whether rows wait for the watermark (in batch mode for the end, whatever column orders
+        """True if rows wait for the watermark (in batch mode for the end, whatever column orders
         them)."""
         return not self.input.schema.type(self.order[0].column).is_proctime
 
@@ -176,7 +179,7 @@ class MatchRecognize(OneInput, Stateful):
 
     @cached_property
     def columns(self) -> Names:
-        """Those of the input that it reads."""
+        """The columns of the input that it reads."""
         own = {v.name for v in self.history}
         read = {n for _, c in self.conditions for n in columns_of(c)} - own
         values = {v.column for v in (*self.history, *self.measures) if v.column is not None}

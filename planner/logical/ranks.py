@@ -28,7 +28,7 @@ MAX_RANK: Final = 2**31 - 1
 
 @dataclass(frozen=True)
 class SortKey:
-    """One column to sort by; NULL is smaller than everything unless it is said otherwise."""
+    """A column to sort by. NULL is smaller than everything unless `nulls_first` says otherwise."""
 
     column: str
     descending: bool = False
@@ -45,17 +45,20 @@ class SortKey:
 
 @dataclass(frozen=True)
 class Rank(OneInput, Stateful):
-    """Of each `partition`, the rows that have the ranks `start` to `end` (counted from 1) in the
-    order of `order`; rows that are equal in it in the order of their arrival. `rank_name` is the
-    column with the rank behind the input's columns; None where nobody reads it, unless it
-    `keeps_name`: then rows are told by their rank though nobody reads that.
+    """Keeps the rows of each `partition` that have the ranks `start` to `end` in the order of
+    `order` (Top-N).
+
+    Ranks are counted from 1; rows that are equal in the order are ranked as they arrived.
+    `rank_name` is the column with the rank behind the input's columns; None where nobody reads it,
+    unless it `keeps_name`: then rows are emitted by their rank though nobody reads that.
 
     With `end_column` a partition has as many ranks as the first of its rows, in order of arrival,
     says there, less `end_cut`: none for NULL.
 
-    Where the order is one time attribute, only the first row is wanted and rows only come, it is
-    *deduplication*: of rows with the same time the first counts, and descending the last. LIMIT
-    (`limits`) never is: it takes late rows, and of rows with the same time the first."""
+    Where the order is one time attribute, only the first row is wanted and the input is
+    insert-only, it is *deduplication*: of rows with the same time the first counts, and descending
+    the last. LIMIT (`limits`) never is: it takes late rows, and of rows with the same time the
+    first."""
 
     whole: ClassVar[bool] = True
 
@@ -116,7 +119,7 @@ class Rank(OneInput, Stateful):
 
     @cached_property
     def deduplicates(self) -> bool:
-        """Whether it is deduplication."""
+        """True if it is deduplication."""
         first_alone = self.start == self.end == len(self.order) == 1 and self.rank_name is None
         if not first_alone or self.limits or self.input.changes:
             return False
@@ -125,15 +128,16 @@ class Rank(OneInput, Stateful):
 
     @property
     def keeps_first(self) -> bool:
-        """Whether what came once stays: the first row by time, or the first rows in no order."""
+        """True if a row that came out once stays: the first row by time, or the first rows in no
+        order."""
         if self.input.changes:
             return False
         return not self.order or (self.deduplicates and not self.order[0].descending)
 
     @property
     def waits_for_time(self) -> bool:
-        """Whether it is deduplication that keeps the first row by the time of events, which is
-        known by the watermark."""
+        """True if it is deduplication that keeps the first row by event time, which the watermark
+        decides."""
         first = self.deduplicates and not self.order[0].descending
         return first and self.input.schema.type(self.order[0].column).is_rowtime
 
@@ -143,9 +147,11 @@ class Rank(OneInput, Stateful):
 
     @cached_property
     def row_key(self) -> tuple[str, ...]:
-        """Where rows are only updated, and move up alone: the columns that tell those of a
-        partition apart. What falls behind the last wanted rank then comes back by its own update.
-        () elsewhere."""
+        """The columns that identify a row within its partition where rows are only updated and only
+        rise (Flink's UpdateFastStrategy); () elsewhere.
+
+        A row that falls behind the last wanted rank then comes back by its own update, so that no
+        more rows are kept than are shown."""
         keys = keys_within(self.input.upsert_keys, frozenset(self.partition))
         updates = self.input.changes == ModifyKindSet.UPDATES and self.input.after_only
         if not updates or not keys or not self.order or self.end_column is not None:
@@ -171,7 +177,7 @@ class Rank(OneInput, Stateful):
 
     @property
     def may_fall(self) -> bool:
-        """Whether a row with a `row_key` can fall after all: from NULL to the first value."""
+        """True if a row with a `row_key` can fall after all: from NULL to the first value."""
         kinds = self.input.schema
         return any(
             not k.descending and k.nulls_first and kinds.type(k.column).nullable for k in self.order
@@ -179,13 +185,13 @@ class Rank(OneInput, Stateful):
 
     @property
     def by_rank(self) -> bool:
-        """Whether a row in the place of another is told as an update of that."""
+        """True if a row that takes another one's place is emitted as an update of that."""
         only_first = self.end == 1 and (not self.input.changes or bool(self.row_key))
         return self.rank_name is not None or self.start > 1 or only_first
 
     @cached_property
     def monotonicity(self) -> ModifiedMonotonicity | None:
-        """Of deduplication the partition's columns stay; all other ranks delete rows."""
+        """Deduplication keeps the partition's columns constant; all other ranks delete rows."""
         if not self.changes:
             return constant_if_insert_only(self)
         if self.start != 1 or self.end != 1 or self.input.changes:
@@ -216,8 +222,9 @@ class Rank(OneInput, Stateful):
 
 @dataclass(frozen=True)
 class TemporalSort(OneInput, Stateful):
-    """Rows in the order of `order`, whose first column is a time attribute, ascending: by the time
-    of events they come once the watermark has passed them."""
+    """Sorts rows by `order`, whose first column is a time attribute, ascending.
+
+    By event time, rows come out once the watermark has passed them."""
 
     whole: ClassVar[bool] = True
     folds: ClassVar[bool] = False
@@ -254,9 +261,10 @@ class TemporalSort(OneInput, Stateful):
 
 @dataclass(frozen=True)
 class Materialize(OneInput, Stateful):
-    """At the end of input, the rows that its changes have left, in the order of `order` (equal
-    ones, and all without it, as they came), those numbered `start` to `end` (from 1; None: to the
-    last)."""
+    """Emits, at the end of input, the rows that its changes have left, in the order of `order`.
+
+    Rows that are equal in it, and all without an order, come as they arrived. Only the rows
+    numbered `start` to `end` come out (from 1; None: to the last)."""
 
     whole: ClassVar[bool] = True
     folds: ClassVar[bool] = False

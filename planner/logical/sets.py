@@ -13,9 +13,10 @@ from planner.logical.node import Names, Stateful, TwoInputs, constant_if_insert_
 
 @dataclass(frozen=True)
 class SetOperation(TwoInputs, Stateful):
-    """Rows of `left` that are (INTERSECT) or are not (`is_except`) among those of `right`, each
-    once or, with `all`, as often as in both, or by how much more often in `left`. NULL is equal to
-    NULL. Columns by position."""
+    """Emits rows of `left` that are (INTERSECT) or are not (`is_except`) among those of `right`.
+
+    Each comes once or, with `all`, as often as in both, or by how much more often in `left`. NULL
+    is equal to NULL. Columns by position."""
 
     row_schema: Schema
     is_except: bool

@@ -14,8 +14,8 @@ from planner.logical.node import LogicalPlan, Names, constant_if_insert_only, ne
 
 @dataclass(frozen=True)
 class _AsOf(BinaryJoin, abstract=True):
-    """Each left row with what the right side says at its time; INNER or LEFT. Only the left side
-    makes changes."""
+    """A join of each left row to the version of the right side's rows at its time; INNER or LEFT.
+    Only changes of the left side change the result."""
 
     moves_conditions: ClassVar[bool] = False
 
@@ -32,8 +32,8 @@ class _AsOf(BinaryJoin, abstract=True):
 
 @dataclass(frozen=True)
 class TemporalJoin(_AsOf):
-    """Each left row, once the watermark has passed its time, with the version of the right side's
-    row that held then: the last whose time is not after it."""
+    """Joins each left row, once the watermark has passed its time, to the right side's row that was
+    valid then: the last whose time is not after it."""
 
     left_time: str
     right_time: str
@@ -56,9 +56,11 @@ class TemporalJoin(_AsOf):
 
 @dataclass(frozen=True)
 class LookupJoin(_AsOf):
-    """Each left row, when it comes, with the rows that the right side has then: a table that is
-    read first. `primary_key`: a row of the right side replaces the one that is equal in these
-    columns (none: rows only come)."""
+    """Joins each left row, when it comes, to the rows that the right side has then: a table that is
+    read first.
+
+    `primary_key`: a row of the right side replaces the one that is equal in these columns (none:
+    rows are only added)."""
 
     primary_key: tuple[str, ...] = ()
 

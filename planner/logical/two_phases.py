@@ -22,8 +22,11 @@ ROWS: Final = "#rows"
 
 @dataclass(frozen=True)
 class LocalAggregate(OneInput):
-    """For each batch and value of `keys` one row: the keys, how many rows there were, and what
-    `aggregates` keep of them (the columns of their accumulators, call by call, as `parts`)."""
+    """Pre-aggregates a batch before the exchange: one row for each value of `keys` (Flink's local
+    aggregate).
+
+    The row holds the keys, the number of rows, and the columns of the accumulators of `aggregates`,
+    call by call (`parts`)."""
 
     keys: tuple[str, ...]
     aggregates: tuple[AggregateCall, ...]
@@ -99,7 +102,7 @@ class GlobalAggregate(GroupAggregate):
 
     @cached_property
     def as_one(self) -> GroupAggregate:
-        """The same in one step."""
+        """The aggregate in one step, without its `LocalAggregate`."""
         return GroupAggregate(
             self.local.input, self.keys, self.aggregates, self.always, ttl_ms=self.ttl_ms
         )

@@ -1,4 +1,4 @@
-"""Which columns of a row are bounds of the window that it is in, and which window that is.
+"""The window that the rows of a node are in, and the columns that hold its bounds.
 
 Flink's planner calls it RelWindowProperties (FlinkRelMdWindowProperties): the operation that puts
 rows into windows makes them, and the operations above forward them or do not."""
@@ -30,12 +30,13 @@ class WindowProperties:
     bounds: Mapping[str, WindowBound]
 
     def renamed(self, sources: Mapping[str, str]) -> WindowProperties:
-        """The same for a node whose columns hold those of its input that `sources` names."""
+        """Returns the properties for a node whose columns hold those of its input that `sources`
+        names."""
         bounds = {n: self.bounds[of] for n, of in sources.items() if of in self.bounds}
         return WindowProperties(self.window, bounds)
 
     def first_bounds(self, columns: Iterable[str]) -> dict[WindowBound, str]:
-        """For each bound the first of the columns that holds it."""
+        """Returns, for each bound, the first of the columns that holds it."""
         first: dict[WindowBound, str] = {}
         for column in columns:
             if column in self.bounds:

@@ -26,9 +26,11 @@ Times: TypeAlias = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class WindowFunction:
-    """How a kind of window is written as a table function (FLIP-145). `lengths` are its parameters
-    behind DATA and TIMECOL, in order; OFFSET is the only one that may be left out. `usage` is an
-    example, `unit` the type of the lengths. `partitioned`: the TABLE takes PARTITION BY."""
+    """The table function that makes a kind of window (FLIP-145).
+
+    `lengths` are its parameters behind DATA and TIMECOL, in order; OFFSET is the only one that may
+    be left out. `usage` is an example, `unit` the type of the lengths. `partitioned`: the TABLE
+    takes PARTITION BY."""
 
     lengths: tuple[str, ...]
     usage: str
@@ -63,7 +65,7 @@ class Window(ABC):
 
     @staticmethod
     def kinds() -> Mapping[str, type[Window]]:
-        """All kinds by their names in SQL."""
+        """Returns all kinds by their names in SQL."""
         kinds: dict[str, type[Window]] = {}
         waiting = Window.__subclasses__()
         while waiting:
@@ -88,7 +90,7 @@ class Window(ABC):
 
     @abstractmethod
     def slice_numbers(self, times: Times) -> Times:
-        """For each time a number, which rises wherever a window may begin or end."""
+        """Returns for each time a number, which rises wherever a window may begin or end."""
 
 
 class AlignedWindow(Window):
@@ -110,42 +112,42 @@ class AlignedWindow(Window):
 
     @abstractmethod
     def slice_ends(self, times: Times) -> Times:
-        """The slice of each time, by its end."""
+        """Returns the slice of each time, by its end."""
 
     @abstractmethod
     def slice_starts(self, ends: Times) -> Times:
-        """The starts of the slices with these ends."""
+        """Returns the starts of the slices with these ends."""
 
     @abstractmethod
     def starts(self, ends: Times) -> Times:
-        """The starts of the windows with these ends."""
+        """Returns the starts of the windows with these ends."""
 
     @abstractmethod
     def first_ends(self, slices: Times) -> Times:
-        """The ends of the first windows that contain the slices."""
+        """Returns the ends of the first windows that contain the slices."""
 
     @abstractmethod
     def last_ends(self, slices: Times) -> Times:
-        """The ends of the last windows that contain the slices; before `first_ends` where none
-        does."""
+        """Returns the ends of the last windows that contain the slices; before `first_ends` where
+        none does."""
 
     @abstractmethod
     def next_ends(self, ends: Times) -> Times:
-        """For each end of a window, that of the next one."""
+        """Returns for each end of a window that of the next one."""
 
     @abstractmethod
     def previous_ends(self, ends: Times) -> Times:
-        """For each end of a window, that of the one before."""
+        """Returns for each end of a window that of the one before."""
 
     @abstractmethod
     def later_ends(self, ends: Times, now: int) -> Times:
-        """For ends of windows that are over at `now`, those of windows that are not, which rows
-        that came too late for the former get instead."""
+        """Returns the windows for rows that come for windows with these ends, which are over at
+        `now`: later ones that are not. By processing time no row is late."""
 
     @abstractmethod
     def windows_of(self, slices: Times) -> tuple[Times, Times]:
-        """All windows of each slice, in the order in which rows get them: the numbers of the
-        slices, and the ends of the windows."""
+        """Returns all windows of each slice, in the order in which rows get them: the numbers of
+        the slices, and the ends of the windows."""
 
     def fault_over_streams(self) -> tuple[str, str] | None:
         """Why streams have no aggregate over these windows of a table function, and a hint; None if
@@ -217,7 +219,7 @@ class _OverlappingWindow(_EvenSlices):
     @property
     @abstractmethod
     def distance_ms(self) -> int:
-        """From the end of one window to that of the next."""
+        """The distance from the end of one window to that of the next, in ms."""
 
     @property
     def is_disjoint(self) -> bool:
@@ -387,7 +389,7 @@ class Cumulate(_OverlappingWindow):
 
 @dataclass(frozen=True)
 class Session(Window):
-    """For each value of `keys` (none: for all rows), windows from a row to `gap_ms` behind the last
+    """Windows for each value of `keys` (none: for all rows), from a row to `gap_ms` behind the last
     one that came less than `gap_ms` after the one before it."""
 
     name: ClassVar[str] = "SESSION"

@@ -38,8 +38,9 @@ def window_columns(source: Schema, time_column: str, names: Sequence[str]) -> tu
 
 @dataclass(frozen=True)
 class WindowAssign(OneInput):
-    """Each row once for each window that it falls into: the input's columns, then those of the
-    window. `sliced`: once only, with the bounds of its slice instead."""
+    """Puts each row into all windows that contain its time: the input's columns, then the window's.
+
+    `sliced`: each row comes once, with the bounds of its slice instead."""
 
     hands_on: ClassVar[bool] = True
     selects_rows: ClassVar[bool] = False
@@ -97,8 +98,7 @@ class WindowAssign(OneInput):
 
 @dataclass(frozen=True)
 class SessionAssign(OneInput, Stateful):
-    """Each row with the bounds of its session, once that is over; the input's columns, then those
-    of the window."""
+    """Adds the bounds of its session to each row, once the session is over."""
 
     folds: ClassVar[bool] = False
     whole: ClassVar[bool] = True
@@ -162,7 +162,7 @@ class AggregateCall:
 
     @property
     def columns(self) -> Names:
-        """Those of the input that it reads."""
+        """The columns of the input that it reads."""
         return frozenset(n for n in (self.argument, self.filter_column) if n is not None)
 
     def __str__(self) -> str:
@@ -173,13 +173,12 @@ class AggregateCall:
 
 @dataclass(frozen=True)
 class WindowAggregate(OneInput, Stateful):
-    """Groups rows that carry window columns by window and `keys`; a window's rows come out once it
-    is over. Output: keys, aggregates, then start, end, time.
+    """Groups rows by window and `keys`, and emits the groups of a window once it is over.
 
-    `shared`: the rows carry the slices of these windows (`WindowAssign.sliced` below), which are
-    put together when a window is over: the latest first, or (`earliest_first`) the other way.
-    `session`: the rows carry no window columns, but a time from which sessions by `keys` are
-    made."""
+    Output: keys, aggregates, then start, end, time. `shared`: the rows carry the slices of these
+    windows (`WindowAssign.sliced` below), which are merged when a window is over: the latest first,
+    or (`earliest_first`) the other way. `session`: the rows carry no window columns, but a time
+    from which sessions by `keys` are made."""
 
     folds: ClassVar[bool] = False
     judges_lateness: ClassVar[bool] = True
@@ -279,8 +278,8 @@ class WindowAggregate(OneInput, Stateful):
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:
-        """Any column of the window tells the windows of a key apart; CUMULATE has many with one
-        start."""
+        """Each column of the window with the keys: a key has one row for a window. Windows that
+        share a start are told apart by their ends alone."""
         one_start = windows_below(self)[0].shares_start
         columns = self.window_columns[1:] if one_start else self.window_columns
         return tuple(frozenset((*self.keys, c)) for c in columns)
@@ -288,10 +287,11 @@ class WindowAggregate(OneInput, Stateful):
 
 @dataclass(frozen=True)
 class EmittingAggregate(WindowAggregate):
-    """Tells the result of a window before it is over, and again when late rows come: each time that
-    it has changed, as an update. `early_ms` and `late_ms`: how long after a row, 0 at once, None
-    not at all (`late_ms` None: late rows count, and are told of no more). Rows are late when the
-    window has been over for `lateness_ms`."""
+    """Emits the result of a window before it is over, and again for late rows (`table.exec.emit`):
+    each time that it has changed, as an update.
+
+    `early_ms` and `late_ms`: how long after a row, 0 at once, None not at all (`late_ms` None: late
+    rows count, but emit nothing). Rows are late when the window has been over for `lateness_ms`."""
 
     folds: ClassVar[bool] = True
 

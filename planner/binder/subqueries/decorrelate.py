@@ -1,8 +1,7 @@
-"""What a subquery says of the rows around it, moved out of it: conditions of the join that the
-subquery becomes.
+"""Decorrelates subqueries: their conditions on the rows of the outer query become conditions of the
+join that the subquery becomes (RelDecorrelator).
 
-Columns of the query around a subquery have names that begin with OUTER; one more for each query in
-between."""
+Columns of the outer query have names that begin with OUTER; one more for each query in between."""
 
 from __future__ import annotations
 
@@ -24,13 +23,15 @@ EQUALITIES = ("=", "IS NOT DISTINCT FROM")
 
 
 def is_outer(expression: Scalar) -> bool:
-    """Whether the expression reads a column from around the query that it stands in."""
+    """Returns True if the expression reads a column of the outer query."""
     return any(isinstance(n, ColumnRef) and n.name.startswith(OUTER) for n in walk(expression))
 
 
 def outward(expression: Scalar, names: Mapping[str, str]) -> Scalar:
-    """The condition of a subquery as the query around it sees it: that one's columns by their own
-    names, those of the subquery by the names that `names` gives."""
+    """Returns the condition of a subquery as the outer query sees it.
+
+    The outer query's columns have their own names, those of the subquery the names that `names`
+    gives."""
 
     def find(node: Scalar) -> Scalar | None:
         if not isinstance(node, ColumnRef):
@@ -42,7 +43,7 @@ def outward(expression: Scalar, names: Mapping[str, str]) -> Scalar:
 
 
 def inner_columns(conditions: Sequence[Scalar]) -> tuple[ColumnRef, ...]:
-    """The subquery's own columns that conditions read, each once."""
+    """Returns the subquery's own columns that conditions read, each once."""
     found = (
         n
         for c in conditions
@@ -55,9 +56,11 @@ def inner_columns(conditions: Sequence[Scalar]) -> tuple[ColumnRef, ...]:
 def pulled(
     plan: LogicalPlan, node: exp.Expression, *, repeats: bool
 ) -> tuple[LogicalPlan, list[Scalar]]:
-    """The plan without what it says of the rows around it, and that as conditions over its columns
-    and theirs; `repeats`: it does no harm if rows come more often than before. UnsupportedError
-    where the two cannot be told apart."""
+    """Returns the plan without its correlated conditions, and these conditions over its columns and
+    those of the outer query.
+
+    `repeats`: it does no harm if rows come more often than before. UnsupportedError where the two
+    cannot be separated."""
     if not is_correlated(plan):
         return plan, []
     match plan:
@@ -78,7 +81,7 @@ def pulled(
 
 
 def is_correlated(plan: LogicalPlan) -> bool:
-    """Whether the plan reads a column from around the query that it stands for."""
+    """Returns True if the plan reads a column of the outer query."""
     return any(is_outer(e) for e in plan.expressions) or any(map(is_correlated, plan.inputs))
 
 
@@ -100,7 +103,7 @@ def _from_project(
 
 
 def _from_aggregate(plan: GroupAggregate, node: exp.Expression) -> tuple[LogicalPlan, list[Scalar]]:
-    """What its input must equal, the aggregate is grouped by."""
+    """Groups the aggregate by the columns that conditions below it compare with the outer query."""
     below, conditions = pulled(plan.input, node, repeats=not plan.aggregates)
     items = dict(references(below.schema, below.schema.names))
     keys = list(plan.keys)
@@ -126,8 +129,9 @@ def _from_aggregate(plan: GroupAggregate, node: exp.Expression) -> tuple[Logical
 
 
 def _from_join(plan: Join, node: exp.Expression, repeats: bool) -> tuple[LogicalPlan, list[Scalar]]:
-    """What an outer, semi- or anti-join says of its left side holds for its result, too. A
-    semi-join is an inner one where repeats do no harm."""
+    """Pulls the conditions of a join's left side; they hold for its result, too.
+
+    A semi-join is an inner one where repeats do no harm."""
     if plan.kind in (JoinKind.RIGHT, JoinKind.FULL):
         raise too_entangled(node)
     left, conditions = pulled(plan.left, node, repeats=repeats)

@@ -1,6 +1,7 @@
-"""Subqueries that read the query around them otherwise than in conditions that can be moved out:
-they are computed for each value that the query around has in the columns that they read. These
-values, each once, are their *domain*."""
+"""Correlated subqueries whose conditions cannot be moved out are computed for each value that the
+outer query has in the columns that they read.
+
+These values, each once, are their *domain*."""
 
 from __future__ import annotations
 
@@ -40,8 +41,8 @@ _TRUE = literals.boolean(True)
 
 @dataclass(frozen=True)
 class Domain(LogicalPlan):
-    """Stands for the values of columns of the query around, which `names` call otherwise, until
-    that query's plan is known."""
+    """Placeholder for the values of columns of the outer query, which `names` rename, until that
+    query's plan is known."""
 
     columns: tuple[ColumnRef, ...]
     names: tuple[str, ...]
@@ -64,8 +65,8 @@ class Domain(LogicalPlan):
 def within(
     plan: LogicalPlan, around: LogicalPlan, above: Callable[[Scalar], Scalar]
 ) -> LogicalPlan:
-    """The plan with the values that `around` has in the place of their names; `above` gives what
-    stands there for a column."""
+    """Returns the plan with the values that the outer query `around` has instead of their
+    placeholder; `above` gives the expression for a column."""
 
     def found(node: LogicalPlan) -> LogicalPlan:
         if not isinstance(node, Domain):
@@ -79,8 +80,8 @@ def within(
 def over_domain(
     plan: LogicalPlan, values: Sequence[Scalar], node: exp.Expression
 ) -> tuple[LogicalPlan, tuple[Scalar, ...], tuple[Scalar, ...]]:
-    """A subquery computed over its domain, its values, and the conditions by which the rows around
-    meet it."""
+    """Returns a subquery computed over its domain, its values, and the conditions by which rows of
+    the outer query match it."""
     columns = {c.name: c for e in (*_expressions(plan), *values) for c in _of_around(e)}
     names = distinct_names(["around"] * len(columns), _names(plan))
     domain = Domain(
@@ -118,8 +119,8 @@ def _names(plan: LogicalPlan) -> Iterator[str]:
 
 
 class _Dependent:
-    """Each method gives a plan that has the columns of the domain besides its own, and no others of
-    around."""
+    """Makes plans that have the columns of the domain besides their own, and read no others of the
+    outer query."""
 
     def __init__(self, domain: Domain, node: exp.Expression) -> None:
         self._domain = domain
@@ -130,8 +131,8 @@ class _Dependent:
         }
 
     def inward(self, expression: Scalar) -> Scalar:
-        """Columns of around by the names of the domain; what is around that is one query nearer
-        now."""
+        """Returns the expression with columns of the outer query by the names of the domain; those
+        of a query further out are one query nearer now."""
 
         def find(node: Scalar) -> Scalar | None:
             if not isinstance(node, ColumnRef) or not node.name.startswith(OUTER):
@@ -169,7 +170,7 @@ class _Dependent:
         return Schema((*schema, *self._domain.schema))
 
     def _last(self, plan: LogicalPlan) -> LogicalPlan:
-        """The columns of the domain behind the plan's own."""
+        """Returns the plan with the columns of the domain behind its own."""
         items = (*references(plan.schema, plan.schema.names), *self._references())
         return Project(self.plan(plan), items)
 
@@ -184,7 +185,8 @@ class _Dependent:
         return rows[0] if len(rows) == 1 else Union(tuple(rows), self._wider(plan.schema))
 
     def _join(self, plan: Join) -> LogicalPlan:
-        """A side that is kept whole is so for each value of the domain."""
+        """Joins the sides that need the domain over it; a side that is kept whole is so for each
+        value of it."""
         asks = any(is_outer(p) for p in conjuncts_of(plan.condition))
         sides = [is_correlated(i) for i in plan.inputs]
         if plan.kind is JoinKind.FULL:
@@ -205,8 +207,8 @@ class _Dependent:
         return replace(plan, left=made[kept], right=made[1 - kept], condition=condition)
 
     def _renamed(self, plan: LogicalPlan, join: Join) -> tuple[LogicalPlan, list[Scalar]]:
-        """A side with other names for the domain's columns, and that they are equal to those of the
-        other side."""
+        """Returns a side with other names for the domain's columns, and the conditions that they
+        equal those of the other side."""
         own = self._domain.names
         fresh = distinct_names(own, (*_names(join), *_names(plan)))
         names = dict(zip(own, fresh, strict=True))

@@ -308,8 +308,8 @@ class Subqueries:
 
 @dataclass(frozen=True)
 class GroupedSubqueries:
-    """Those of a query that groups: what it groups by is computed `inside`, all others above its
-    groups."""
+    """Subqueries of a query with GROUP BY: those of its keys are computed `inside`, all others
+    above its groups."""
 
     inside: Subqueries
     above: Subqueries

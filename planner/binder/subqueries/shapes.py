@@ -1,4 +1,4 @@
-"""How a subquery meets the rows of the query around it."""
+"""Shapes of subqueries: the ways in which they are joined to the outer query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the text says of a subquery: how it is asked, and in which conditions."""
+"""Subqueries in the syntax tree: how they are used, and in which conditions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def is_membership(node: exp.Expression) -> bool:
 
 
 def is_asked_for_truth(node: exp.Expression) -> bool:
-    """Whether it stands before IS [NOT] TRUE, to which FALSE and UNKNOWN are one."""
+    """Returns True if the expression is an operand of IS [NOT] TRUE, to which FALSE and UNKNOWN are
+    one."""
     above = node.parent
     while isinstance(above, exp.Paren):
         above = above.parent

@@ -1,9 +1,9 @@
-"""GROUP BY a window: what is computed below the aggregate, what it computes, and what is computed
-above."""
+"""Binds GROUP BY: the projection below the aggregate, the aggregate, and the expressions above
+it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -46,8 +46,10 @@ _MARK = BIGINT.with_nullable(False)
 
 
 class Grouping:
-    """One query with GROUP BY. Expressions of its select list and HAVING are bound first, which
-    finds the aggregates; `plan` then gives the input of the select list."""
+    """Binds one query with GROUP BY.
+
+    Expressions of its select list and HAVING are bound first, which finds the aggregates; `plan`
+    then returns the input of the select list."""
 
     def __init__(
         self,
@@ -62,28 +64,26 @@ class Grouping:
         self.overs = overs
         self.context = context
         self.subqueries = subqueries
-        self.inside = Subqueries(
-            scope, context, subqueries.bind_query, "inside"
-        )  # those of keys and arguments
-        self.place = Place(
-            context, scope, "SELECT", self._special, GroupedSubqueries(self.inside, subqueries)
-        )
-        self.below: dict[str, Scalar] = {}  # columns that the aggregate reads
+        # Those of keys and arguments.
+        self.inside = Subqueries(scope, context, subqueries.bind_query, "inside")
+        grouped = GroupedSubqueries(self.inside, subqueries)
+        self.place = Place(context, scope, "SELECT", self._special, grouped)
+        # The columns that the aggregate reads.
+        self.below: dict[str, Scalar] = {}
         self.keys: list[str] = []
-        self.grouped: dict[
-            str, ColumnRef
-        ] = {}  # digest of a grouped expression -> the aggregate's column
-        self.calls: dict[str, AggregateCall] = {}  # by what they are, so that equal ones are one
+        # The digest of a grouped expression -> the aggregate's column.
+        self.grouped: dict[str, ColumnRef] = {}
+        # By function, argument and filter, so that equal calls are one.
+        self.calls: dict[str, AggregateCall] = {}
         self.results: set[str] = set()
-        self.varying: list[
-            Scalar
-        ] = []  # calls of aggregates that may differ for equal rows: nobody shares their input
+        # Calls of aggregates that may differ for equal rows: no other query shares their input.
+        self.varying: list[Scalar] = []
         self.legacy: Window | None = None
         self.window: list[str] = []
-        self.sets: list[frozenset[str]] = []  # the columns that each grouping set groups by
-        self.marks: dict[
-            str, list[int]
-        ] = {}  # columns with one value for each set: GROUPING and the like
+        # The columns that each grouping set groups by.
+        self.sets: list[frozenset[str]] = []
+        # Columns with one value for each set: GROUPING and the like.
+        self.marks: dict[str, list[int]] = {}
         self.position = position_of(node.args.get("group") or node)
         self._group(node)
 
@@ -110,7 +110,7 @@ class Grouping:
         return replaced
 
     def plan(self, having: exp.Expression | None) -> LogicalPlan:
-        """Projection, aggregate, HAVING."""
+        """Returns projection, aggregate, HAVING."""
         predicate = None
         if having is not None:
             predicate = self._above(bind_condition(having.this, self.place), having)
@@ -158,8 +158,10 @@ class Grouping:
     def _expanded(
         self, below: LogicalPlan, calls: tuple[AggregateCall, ...]
     ) -> tuple[LogicalPlan, tuple[AggregateCall, ...]]:
-        """Each row once for each grouping set, with NULL in the columns that the set does not group
-        by. What a call reads is never taken from these."""
+        """Returns each row once for each grouping set, with NULL in the columns that the set does
+        not group by.
+
+        Calls read copies of these columns, which keep their values."""
         read = {n: self._fresh(n) for c in calls for n in c.columns if n in self.keys}
         calls = tuple(
             replace(c, argument=_of(read, c.argument), filter_column=_of(read, c.filter_column))
@@ -177,52 +179,61 @@ class Grouping:
         return pool.column(name, _MARK)
 
     def _group(self, node: exp.Select) -> None:
+        """Binds the expressions of GROUP BY: the window, the keys, and the grouping sets."""
         sets = grouping_sets.sets_of(node.args.get("group"))
         expressions = list({id(e): e for s in sets for e in s}.values())
         # As in Flink: an empty set among others makes no result NULL in type.
         self.grouped_by_all = not any(sets)
         windows = [e for e in expressions if group_windows.is_group_window(e)]
         if windows:
-            self._legacy_window(windows)
+            self._group_window(windows)
         place = self._within("GROUP BY")
-        bound = {
-            id(e): bind_scalar(e, place) for e in expressions if not any(e is w for w in windows)
-        }
-        digests = [{bound[id(e)].digest for e in s if id(e) in bound} for s in sets]
+        plain = [e for e in expressions if not group_windows.is_group_window(e)]
+        bound = {id(e): bind_scalar(e, place) for e in plain}
+        digests = [frozenset(bound[id(e)].digest for e in s if id(e) in bound) for s in sets]
+        values = list(bound.values())
         if not windows:
-            shared = [v for v in bound.values() if all(v.digest in d for d in digests)]
-            self._found_window(shared, single=len(sets) == 1)
-        for value in bound.values():
-            if not isinstance(value, Literal) and value.digest not in self.grouped:
-                self._key(value, everywhere=all(value.digest in d for d in digests))
-        if bound and len(sets) == 1 and not (self.grouped or self.window):
-            # Groups by literals alone: no group is there without rows, as it is for an aggregate of
-            # all rows.
-            self._key(next(iter(bound.values())), everywhere=True)
+            shared = [v for v in values if _in_all(v, digests)]
+            self._table_window(shared, single=len(sets) == 1)
+        self._keys(values, digests)
+        self.sets = self._named_sets(digests)
+
+    def _named_sets(self, digests: Sequence[frozenset[str]]) -> list[frozenset[str]]:
+        """Returns the grouping sets by names of columns, in Flink's order, whatever that of the
+        text."""
         names = {digest: column.name for digest, column in self.grouped.items()}
         grouped = [frozenset(names[d] for d in group if d in names) for group in digests]
-        # Flink takes them in this order, whatever that of the text.
-        self.sets = sorted(grouped, key=lambda s: tuple(k not in s for k in self.keys))
+        return sorted(grouped, key=lambda s: tuple(k not in s for k in self.keys))
 
-    def _legacy_window(self, windows: list[exp.Expression]) -> None:
+    def _keys(self, values: Sequence[Scalar], sets: Sequence[frozenset[str]]) -> None:
+        """Makes keys of the grouped values; `sets`: the digests of those in each grouping set."""
+        for value in values:
+            if not isinstance(value, Literal) and value.digest not in self.grouped:
+                self._key(value, everywhere=_in_all(value, sets))
+        if values and len(sets) == 1 and not (self.grouped or self.window):
+            # Groups by literals alone: no group is there without rows, as it is for an aggregate of
+            # all rows.
+            self._key(values[0], everywhere=True)
+
+    def _group_window(self, windows: list[exp.Expression]) -> None:
+        """Binds TUMBLE(time, size) of GROUP BY; PlanError for several windows."""
         if len(windows) > 1:
             raise PlanError("a query groups by one window", position=position_of(windows[1]))
         self.legacy = self._named_window(windows[0].name.upper(), windows[0])
         names = distinct_names(WINDOW_COLUMNS, self.input.schema.names)
         if isinstance(self.legacy, Session):
             time = self.legacy.time_column
-            self.window, self.below[time] = (
-                list(names),
-                pool.column(time, self.input.schema.type(time)),
-            )
+            self.window = list(names)
+            self.below[time] = pool.column(time, self.input.schema.type(time))
             return
         assert isinstance(self.legacy, AlignedWindow)
         self.input = group_windows.legacy_plan(self.input, self.legacy, names)
         self._read_window(list(names))
 
-    def _found_window(self, bound: list[Scalar], *, single: bool) -> None:
-        """The window of a table function below, if its start and end are grouped; else there is
-        none. `single`: there is one grouping set."""
+    def _table_window(self, bound: list[Scalar], *, single: bool) -> None:
+        """Groups by the window of a table function below, if its start and end are grouped.
+
+        `single`: there is one grouping set."""
         known = self.input.window_properties
         columns = [value for value in bound if isinstance(value, ColumnRef)]
         if known is None or known.start_and_end([c.name for c in columns]) is None:
@@ -248,14 +259,16 @@ class Grouping:
             self.below[name] = pool.column(name, self.input.schema.type(name))
 
     def _key(self, value: Scalar, *, everywhere: bool) -> None:
-        """`everywhere`: all grouping sets group by it; where one does not, it is NULL."""
+        """Groups by a value. `everywhere`: all grouping sets do; where one does not, the key is
+        NULL."""
         name = self._column(value, "key")
         self.keys.append(name)
         kind = value.type if everywhere else value.type.with_nullable(True)
         self.grouped[value.digest] = pool.column(name, kind)
 
     def _column(self, value: Scalar, prefix: str) -> str:
-        """The name of the input's column with this value, which is added if it is not there yet."""
+        """Returns the name of the input's column with this value, which is added if it is not there
+        yet."""
         if isinstance(value, ColumnRef):
             self.below[value.name] = value
             return value.name
@@ -274,8 +287,8 @@ class Grouping:
         return f"{prefix}${number}"
 
     def _special(self, node: exp.Expression) -> Scalar | None:
-        """An aggregate or a bound of the legacy window, as the aggregate's column; None if it is
-        neither."""
+        """Returns the aggregate's column for an aggregate or a bound of the group window; None for
+        others."""
         if isinstance(node, exp.Window):
             return self.overs.column(node, self.bind)
         condition = None
@@ -390,6 +403,11 @@ class Grouping:
             self.results.add(fresh)
             self.calls[key] = AggregateCall(fresh, name, column, result, kind, False, where)
         return pool.column(self.calls[key].name, self.calls[key].type)
+
+
+def _in_all(value: Scalar, sets: Sequence[frozenset[str]]) -> bool:
+    """Returns True if the value is in every grouping set, by digests."""
+    return all(value.digest in s for s in sets)
 
 
 def _of(copies: Mapping[str, str], name: str | None) -> str | None:

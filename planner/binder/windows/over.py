@@ -36,7 +36,7 @@ _NUMBER = BIGINT.with_nullable(False)
 
 @dataclass(frozen=True)
 class _Window:
-    """What stands behind OVER."""
+    """The specification behind OVER."""
 
     partition: tuple[str, ...]
     order: tuple[SortKey, ...]
@@ -379,7 +379,7 @@ def with_aliases(condition: exp.Expression, node: exp.Select, scope: Scope) -> e
 
 
 def has_over(nodes: Iterable[exp.Expression]) -> bool:
-    """Whether an OVER call stands in one of the expressions, subqueries left out."""
+    """Returns True if an OVER call is in one of the expressions, subqueries left out."""
     stack = list(nodes)
     while stack:
         node = stack.pop()

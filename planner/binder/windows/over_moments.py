@@ -47,7 +47,7 @@ def _spread(sample: bool, root: bool) -> Callable[[Scalar, Total, exp.Expression
 
 
 def _less_one(count: Scalar, node: exp.Expression) -> Scalar:
-    """One less than the number of values; NULL for a single one."""
+    """Returns the number of values less one; NULL for a single one."""
     one = Literal(1, BIGINT.with_nullable(False))
     single = function_call("=", (count, one), node)
     return function_call(

@@ -1,6 +1,8 @@
-"""In batch mode, the calls over one window in runs, as Flink computes them: the first call of a run
-says how rows with equal values of the order are seen. CUME_DIST behind RANK, and what stands behind
-NTILE, see one row after the other; NTILE behind an aggregate sees as many rows as that."""
+"""Runs of OVER calls in batch mode, as Flink computes them.
+
+The calls over one window are computed in runs: the first call of a run says how rows with equal
+values of the order are seen. CUME_DIST behind RANK, and all behind NTILE, see one row after the
+other; NTILE behind an aggregate sees as many rows as that."""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def _kind(call: OverCall) -> str:
 
 
 def _frame(call: OverCall, first: OverCall, frame: Frame) -> Frame:
-    """That of a call in a run that begins with `first`."""
+    """Returns the frame of a call in a run that begins with `first`."""
     if call.function == "CUME_DIST":
         return Frame() if first.function == "CUME_DIST" else _ROW_BY_ROW
     return _ROW_BY_ROW if first.function == "NTILE" else frame

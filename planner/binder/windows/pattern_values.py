@@ -111,7 +111,7 @@ class PatternValues:
         return pool.column(name, self._rows[name][1].type)
 
     def _least(self, variable: str) -> int:
-        """How many rows of the variable a match has at least."""
+        """Returns the least number of rows of the variable that a match has."""
         return next((i.low for i in self.asked.items if i.variable == variable and not i.absent), 0)
 
     def _settled(self, value: Scalar) -> Scalar:

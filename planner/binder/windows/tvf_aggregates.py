@@ -31,8 +31,8 @@ Assign = WindowAssign | SessionAssign
 
 
 def bounds_of(plan: LogicalPlan) -> dict[str, WindowBound]:
-    """The columns of a plan that are bounds of the window that its rows are in; none where they are
-    in no window."""
+    """Returns the columns that are bounds of the window that the rows are in; none if they are in
+    no window."""
     known = plan.window_properties
     return {} if known is None else dict(known.bounds)
 
@@ -40,8 +40,10 @@ def bounds_of(plan: LogicalPlan) -> dict[str, WindowBound]:
 def with_bound(
     plan: LogicalPlan, bound: WindowBound, taken: Sequence[str] = ()
 ) -> tuple[LogicalPlan, str]:
-    """The plan with a column that is the window's bound, and its name, which is none of `taken`:
-    projections that dropped it hand it on. UnsupportedError where an operation cannot."""
+    """Returns the plan with a column that is the window's bound, and its name, which is none of
+    `taken`.
+
+    Projections that dropped it hand it on. UnsupportedError where an operation cannot."""
     if plan.window_names is not None:
         return plan, plan.window_names[bound]
     if isinstance(plan, Union):
@@ -65,7 +67,7 @@ def with_bound(
 def _in_all_branches(
     plan: Union, bound: WindowBound, taken: Sequence[str]
 ) -> tuple[LogicalPlan, str]:
-    """Every branch with the bound behind its columns."""
+    """Returns the union with the bound behind the columns of every branch."""
     name = _free_name(bound, (*plan.schema.names, *taken))
     branches = []
     for branch in plan.branches:
@@ -85,9 +87,10 @@ def _free_name(bound: WindowBound, taken: Sequence[str]) -> str:
 
 
 def fits_sessions(plan: LogicalPlan, grouped: Sequence[Scalar], single: bool) -> bool:
-    """True if the rows of one session are those of one group: there is a `single` grouping set, and
-    the columns that are grouped besides the window's are those by which sessions are made. True for
-    windows of other kinds."""
+    """Returns True if the rows of one session are those of one group; always for other windows.
+
+    They are if there is a `single` grouping set, and the columns that are grouped besides the
+    window's are those by which sessions are made."""
     keys = _session_keys(plan)
     if keys is None:
         return True
@@ -100,9 +103,11 @@ def fits_sessions(plan: LogicalPlan, grouped: Sequence[Scalar], single: bool) ->
 
 
 def _session_keys(plan: LogicalPlan) -> Names | None:
-    """The columns by which the sessions are made that the rows carry, by their names in `plan` (' '
-    for one that is not handed on). None for other windows, and where an operation with state, or
-    over several inputs, stands above the sessions."""
+    """Returns the columns by which sessions are made, by their names in `plan` (' ' for one that is
+    not handed on).
+
+    None for other windows, and where an operation with state, or over several inputs, stands above
+    the sessions."""
     if isinstance(plan, SessionAssign):
         return frozenset(plan.window.keys)
     if plan.stateful or len(plan.inputs) != 1 or not plan.forwards_window(0):
@@ -123,9 +128,10 @@ def aggregated(
     names: tuple[str, str, str],
     batch: bool,
 ) -> LogicalPlan:
-    """The aggregate over rows that carry the window columns `names`. Where nothing below it reads
-    the bounds of a row's window, rows go into slices, and sessions are made where they are
-    aggregated. `batch`: windows may have any lengths."""
+    """Returns the aggregate over rows that carry the window columns `names`.
+
+    Where nothing below it reads the bounds of a row's window, rows go into slices, and sessions are
+    made where they are aggregated. `batch`: windows may have any lengths."""
     plain = WindowAggregate(below, keys, calls, names)
     read = {*keys, *(c for call in calls for c in call.columns)}
     assign = None if read & bounds_of(below).keys() else _assignment(below)
@@ -146,8 +152,8 @@ def aggregated(
 
 
 def distinct(plan: LogicalPlan, batch: bool) -> LogicalPlan:
-    """The plan's rows, equal ones once: window by window where they carry the start and end of
-    one."""
+    """Returns the plan's rows, equal ones once: window by window where they carry its start and
+    end."""
     columns = [pool.column(c.name, c.type) for c in plan.schema]
     known = plan.window_properties
     if (
@@ -174,8 +180,9 @@ def distinct(plan: LogicalPlan, batch: bool) -> LogicalPlan:
 
 
 def _assignment(plan: LogicalPlan) -> Assign | None:
-    """The operation that puts the rows into windows, if all above it would do the same with other
-    bounds; else None. Sessions may be made above filters and projections alone."""
+    """Returns the operation that puts the rows into windows, if all above it ignore the bounds.
+
+    None where they do not. Sessions may be made above filters and projections alone."""
     if isinstance(plan, Assign):
         return plan
     bounds = frozenset(n for source in plan.inputs for n in bounds_of(source))
