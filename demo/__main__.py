@@ -213,16 +213,20 @@ def verdict(story: Story, events: Feeder, bursts: list[Json]) -> list[str]:
 def _switched(
     events: Feeder, old: Rule, new: Rule | None, found: dict[str, list[int]]
 ) -> list[str]:
-    """There must be one event up to which the old version held and from which on the new one
-    does."""
-    first = [int(str(e["id"])) for e in events.sent if old.test(e)]
-    second = [int(str(e["id"])) for e in events.sent if new is not None and new.test(e)]
+    """Returns a problem unless there is an event before which all alerts are of the old version,
+    and from which on of the new one."""
+    before, after = _ids(events, old), _ids(events, new)
     ours, theirs = found.get(old.name, []), found.get(new.name, []) if new else []
     low, high = (ours[-1] + 1 if ours else 0), (theirs[0] if theirs else len(events.sent))
     for at in range(low, high + 1):
-        if ours == [i for i in first if i < at] and theirs == [i for i in second if i >= at]:
+        if ours == [i for i in before if i < at] and theirs == [i for i in after if i >= at]:
             return []
     return [f"{old.name}: no single moment of change explains {len(ours)} and {len(theirs)} alerts"]
+
+
+def _ids(events: Feeder, rule: Rule | None) -> list[int]:
+    """Returns the numbers of the events that a rule matches."""
+    return [int(str(e["id"])) for e in events.sent if rule is not None and rule.test(e)]
 
 
 def play(server: Server, story: Story, count: int, machine: bool) -> int:

@@ -28,11 +28,12 @@ def state_blueprint(engine: Engine) -> Blueprint:
     @blueprint.get("/savepoints")
     def all_savepoints() -> Response:
         """Lists the savepoints in ?folder=, or in the default one."""
-        found = engine.savepoints.all(request.args.get("folder"))
+        savepoints = engine.savepoints.all(request.args.get("folder"))
         return jsonify(
             {
                 "savepoints": [
-                    _short(s) if isinstance(s, Savepoint) else {"error": describe(s)} for s in found
+                    _short(s) if isinstance(s, Savepoint) else {"error": describe(s)}
+                    for s in savepoints
                 ]
             }
         )

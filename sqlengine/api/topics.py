@@ -75,7 +75,7 @@ def topics_blueprint(engine: Engine, rates: Rates | None = None) -> Blueprint:
     def read(name: str) -> Response:
         """Reads a shard from ?offset= (a number, 'earliest', 'latest' or a time): of the next
         ?limit= records those with ?key=. Waits at most ?wait= seconds for the first."""
-        found = topic_access.read_records(
+        records = topic_access.read_records(
             broker,
             name,
             shard=whole_number("shard", 0),
@@ -84,7 +84,7 @@ def topics_blueprint(engine: Engine, rates: Rates | None = None) -> Blueprint:
             wait_s=_seconds("wait"),
             key=request.args.get("key"),
         )
-        return jsonify(found)
+        return jsonify(records)
 
     return blueprint
 

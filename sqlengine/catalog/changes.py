@@ -53,8 +53,8 @@ def without(catalog: Catalog, names: Collection[str]) -> Catalog:
 
 def check_new(catalog: Catalog, item: CatalogObject, position: Position | None) -> None:
     """Refuses a name that is in use, and a permanent object in a database that is not there."""
-    held = (catalog.temporary if item.temporary else catalog.objects).get(item.name)
-    if held is not None:
+    existing = (catalog.temporary if item.temporary else catalog.objects).get(item.name)
+    if existing is not None:
         kind = "temporary object" if item.temporary else "object"
         raise ObjectExists(
             f"{kind} '{item.name[2]}' exists already",
@@ -161,18 +161,18 @@ def _altered_container(catalog: Catalog, statement: Alter) -> Catalog:
     name: Identifier = (
         (statement.name[0], "", "") if whole else (*database_of(catalog, statement.name), "")
     )
-    held = catalog.objects.get(name)
-    if not isinstance(held, Container):
+    container = catalog.objects.get(name)
+    if not isinstance(container, Container):
         if not whole and name[:2] in catalog.databases:
             return catalog.replaced(name, Container(name, _options({}, statement.action)))
         where = statement.position
         raise _unknown_catalog(name[0], where) if whole else unknown_database(name[:2], where)
     if isinstance(statement.action, SetComment):
-        return catalog.replaced(name, replace(held, comment=statement.action.comment))
-    options = _options(dict(held.options), statement.action)
+        return catalog.replaced(name, replace(container, comment=statement.action.comment))
+    options = _options(dict(container.options), statement.action)
     if whole:
         _check_catalog(options, statement.position)
-    return catalog.replaced(name, replace(held, options=options))
+    return catalog.replaced(name, replace(container, options=options))
 
 
 def _options(options: dict[str, str], action: Action) -> dict[str, str]:
@@ -191,50 +191,54 @@ def after(catalog: Catalog, statement: Alter, bind: Bind) -> Catalog:
     if statement.kind in (Kind.DATABASE, Kind.CATALOG):
         return _altered_container(catalog, statement)
     kind = Table if statement.kind is Kind.TABLE else View
-    held = catalog.permanent(statement.name)
-    if held is None and statement.if_exists:
+    existing = catalog.permanent(statement.name)
+    if existing is None and statement.if_exists:
         return catalog
-    if not isinstance(held, Table | View):
+    if not isinstance(existing, Table | View):
         message = (
             f"{statement.kind.lower()} '{'.'.join(statement.name)}' does not exist, or is temporary"
         )
         raise UnknownObject(
             message, hint="drop a temporary one and create it again", position=statement.position
         )
-    if not isinstance(held, kind):
-        other = "view" if isinstance(held, View) else "table"
+    if not isinstance(existing, kind):
+        other = "view" if isinstance(existing, View) else "table"
         hint = f"write ALTER {other.upper()}"
-        raise PlanError(f"'{held.name[2]}' is a {other}", hint=hint, position=statement.position)
+        raise PlanError(
+            f"'{existing.name[2]}' is a {other}", hint=hint, position=statement.position
+        )
     try:
-        made = _made(catalog, held, statement, bind)
+        made = _made(catalog, existing, statement, bind)
     except SqlError as error:
         error.position = statement.position  # others are of the definition, whose text nobody sees
         raise
-    return refreshed(catalog.replaced(held.name, made), held.name, bind)
+    return refreshed(catalog.replaced(existing.name, made), existing.name, bind)
 
 
-def _made(catalog: Catalog, held: Table | View, statement: Alter, bind: Bind) -> Table | View:
-    home = catalog.with_use(catalog=held.name[0], database=held.name[1])
-    definition = definition_of(held) if isinstance(held, Table) else view_of(held)
+def _made(catalog: Catalog, existing: Table | View, statement: Alter, bind: Bind) -> Table | View:
+    home = catalog.with_use(catalog=existing.name[0], database=existing.name[1])
+    definition = definition_of(existing) if isinstance(existing, Table) else view_of(existing)
     if isinstance(statement.action, Rename):
-        name = _new_name(catalog, held, statement, statement.action)
+        name = _new_name(catalog, existing, statement, statement.action)
         definition = replace(definition, name=name)
         return (
-            replace(held, name=name, sql=write(definition))
-            if isinstance(held, View)
+            replace(existing, name=name, sql=write(definition))
+            if isinstance(existing, View)
             else bind(definition, home)
         )
     if isinstance(definition, CreateTable):
         return bind(altered(definition, statement.action), home)
     assert isinstance(statement.action, SetQuery)
     return bind(
-        replace(definition, name=held.name, columns=(), query=statement.action.query), catalog
+        replace(definition, name=existing.name, columns=(), query=statement.action.query), catalog
     )
 
 
-def _new_name(catalog: Catalog, held: Table | View, statement: Alter, action: Rename) -> Identifier:
+def _new_name(
+    catalog: Catalog, existing: Table | View, statement: Alter, action: Rename
+) -> Identifier:
     """Renaming never moves an object to another database; of several parts the last one counts."""
-    name = (*held.name[:2], action.name[-1])
+    name = (*existing.name[:2], action.name[-1])
     if len(action.name) > 1 and catalog.resolve(action.name) != name:
         hint = "create it there, and drop this one"
         raise PlanError(
@@ -262,16 +266,16 @@ def refreshed(catalog: Catalog, name: Identifier, bind: Bind) -> Catalog:
     waiting, seen = [name], set[Identifier]()
     while waiting:
         changed = waiting.pop()
-        for held in [
+        for existing in [
             o
             for o in (*catalog.objects.values(), *catalog.temporary.values())
             if isinstance(o, View)
         ]:
-            if held.name in seen or changed not in _read_by(held, catalog):
+            if existing.name in seen or changed not in _read_by(existing, catalog):
                 continue
-            seen.add(held.name)
-            catalog = _rebound(catalog, held, bind)
-            waiting.append(held.name)
+            seen.add(existing.name)
+            catalog = _rebound(catalog, existing, bind)
+            waiting.append(existing.name)
     return catalog
 
 

@@ -78,10 +78,10 @@ def _database(catalog: Catalog, statement: Show) -> tuple[str, str] | None:
     """The database of SHOW … FROM, which must be there."""
     if statement.name is None:
         return None
-    found = database_of(catalog, statement.name)
-    if found not in catalog.databases:
-        raise unknown_database(found, statement.position)
-    return found
+    database = database_of(catalog, statement.name)
+    if database not in catalog.databases:
+        raise unknown_database(database, statement.position)
+    return database
 
 
 def _databases(catalog: Catalog, statement: Show) -> list[str]:
@@ -122,23 +122,23 @@ def show_create(catalog: Catalog, statement: ShowCreate) -> Batch:
         return one_column(
             "result", [catalog_text(_catalog(catalog, statement.name, statement.subject))]
         )
-    held = held_object(catalog, statement.name, statement.subject)
-    if isinstance(held, View) is not (statement.kind is Kind.VIEW):
-        other = "VIEW" if isinstance(held, View) else "TABLE"
+    relation = held_object(catalog, statement.name, statement.subject)
+    if isinstance(relation, View) is not (statement.kind is Kind.VIEW):
+        other = "VIEW" if isinstance(relation, View) else "TABLE"
         hint = f"write SHOW CREATE {other}"
         raise PlanError(
-            f"'{held.name[2]}' is a {other.lower()}", hint=hint, position=statement.subject
+            f"'{relation.name[2]}' is a {other.lower()}", hint=hint, position=statement.subject
         )
-    return one_column("result", [create_text(held)])
+    return one_column("result", [create_text(relation)])
 
 
 def _catalog(catalog: Catalog, name: Name, position: Position | None) -> Container:
     """A catalog that a statement made; Flink, too, knows nothing of the one that was there
     before."""
-    held = catalog.objects.get((name[0], "", ""))
-    if not isinstance(held, Container):
+    container = catalog.objects.get((name[0], "", ""))
+    if not isinstance(container, Container):
         raise UnknownObject(f"nothing is known of catalog '{name[0]}'", position=position)
-    return held
+    return container
 
 
 def describe(catalog: Catalog, statement: Describe) -> Batch:
@@ -152,14 +152,14 @@ def describe(catalog: Catalog, statement: Describe) -> Batch:
     return describe_table(catalog, statement.name, statement.subject)
 
 
-def _describe_catalog(held: Container, extended: bool) -> Batch:
+def _describe_catalog(container: Container, extended: bool) -> Batch:
     facts: dict[str, str | None] = {
-        "name": held.name[0],
-        "type": held.options["type"],
-        "comment": held.comment,
+        "name": container.name[0],
+        "type": container.options["type"],
+        "comment": container.comment,
     }
     if extended:
-        facts |= {f"option:{k}": v for k, v in sorted(held.options.items()) if k != "type"}
+        facts |= {f"option:{k}": v for k, v in sorted(container.options.items()) if k != "type"}
     schema = Schema((Column("info name", STRING), Column("info value", STRING)))
     return from_pydict(schema, {"info name": list(facts), "info value": list(facts.values())})
 
@@ -167,11 +167,13 @@ def _describe_catalog(held: Container, extended: bool) -> Batch:
 def describe_table(catalog: Catalog, name: Name, position: Position | None = None) -> Batch:
     """The columns of a table or view. `position` is where its name stands. A last column of
     comments is there where one of the columns has a comment."""
-    held = held_object(catalog, name, position)
-    schema = held.schema if isinstance(held, Table) else held.plan.schema
-    extras, key, watermark = ({}, (), None) if isinstance(held, View) else _about(held)
+    relation = held_object(catalog, name, position)
+    schema = relation.schema if isinstance(relation, Table) else relation.plan.schema
+    extras, key, watermark = ({}, (), None) if isinstance(relation, View) else _about(relation)
     comments = (
-        {c.name: c.comment for c in definition_of(held).columns} if isinstance(held, Table) else {}
+        {c.name: c.comment for c in definition_of(relation).columns}
+        if isinstance(relation, Table)
+        else {}
     )
     data: dict[str, list[object]] = {
         "name": list(schema.names),
@@ -192,9 +194,9 @@ def describe_table(catalog: Catalog, name: Name, position: Position | None = Non
 def _describe_function(catalog: Catalog, statement: Describe) -> Batch:
     """Returns the rows that Flink gives for a function, and the content of a user's."""
     built_in = entry_named(statement.name[-1])
-    held = catalog.function(statement.name, built_in=built_in is not None)
-    if held is not None:
-        facts = _about_user(held, statement.extended)
+    function = catalog.function(statement.name, built_in=built_in is not None)
+    if function is not None:
+        facts = _about_user(function, statement.extended)
     elif built_in is not None and len(statement.name) == 1:
         facts = {"is system function": "true", "is temporary": "false"}
         if statement.extended:
@@ -240,11 +242,11 @@ def _about_user(function: Function, extended: bool) -> dict[str, str]:
 
 def held_object(catalog: Catalog, name: Name, position: Position | None) -> Table | View:
     """The table or view of that name; UnknownObject where there is none."""
-    held = catalog.get(name)
-    if not isinstance(held, Table | View):
+    relation = catalog.get(name)
+    if not isinstance(relation, Table | View):
         message = f"table or view '{'.'.join(name)}' does not exist"
         raise UnknownObject(message, hint="SHOW TABLES lists all", position=position)
-    return held
+    return relation
 
 
 def _about(table: Table) -> tuple[dict[str, str], tuple[str, ...], tuple[str, str] | None]:

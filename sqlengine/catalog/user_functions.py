@@ -18,8 +18,8 @@ def altered_function(catalog: Catalog, statement: Alter, load: Load) -> Catalog:
             "temporary functions cannot be altered", hint=hint, position=statement.position
         )
     name = catalog.resolve_function(statement.name)
-    held = catalog.objects.get(name)
-    if not isinstance(held, Function):
+    existing = catalog.objects.get(name)
+    if not isinstance(existing, Function):
         if statement.if_exists:
             return catalog
         message = f"function '{'.'.join(statement.name)}' does not exist"
@@ -27,6 +27,6 @@ def altered_function(catalog: Catalog, statement: Alter, load: Load) -> Catalog:
             message, hint="SHOW USER FUNCTIONS lists all", position=statement.position
         )
     action = statement.action
-    language = action.language or held.language
+    language = action.language or existing.language
     made = CreateFunction(statement.name, action.class_name, language, position=statement.position)
     return catalog.replaced(name, Function(name, action.class_name, language, load(made)))

@@ -26,9 +26,9 @@ def list_groups(data: str | None, server: str | None, token_file: str | None, ou
 
 
 def _draw(body: Json) -> None:
-    found = body["groups"]
-    assert isinstance(found, list)
-    draw_table(*progress_table([{"group": g["group"]} | t for g in found for t in g["topics"]]))
+    entries = body["groups"]
+    assert isinstance(entries, list)
+    draw_table(*progress_table([{"group": g["group"]} | t for g in entries for t in g["topics"]]))
 
 
 def progress_table(readers: Sequence[Json]) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
@@ -77,8 +77,8 @@ def reset(
         done = topics.reset(group, asked)
     offsets = done["offsets"]
     assert isinstance(offsets, dict)
-    told = ", ".join(f"shard {number} at {offset:,}" for number, offset in offsets.items())
-    show(done, output, lambda _: click.echo(f"{group} goes on reading {topic}: {told}"))
+    positions = ", ".join(f"shard {number} at {offset:,}" for number, offset in offsets.items())
+    show(done, output, lambda _: click.echo(f"{group} goes on reading {topic}: {positions}"))
 
 
 @groups.command("delete")

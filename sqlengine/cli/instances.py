@@ -31,12 +31,12 @@ def instances(server: str | None, token_file: str | None, output: str) -> None:
 
 
 def _draw(body: Json) -> None:
-    found = items_of(body, "instances")
-    if not found:
+    items = items_of(body, "instances")
+    if not items:
         click.echo("the server has no instances: all jobs run in it ('sql serve --instances N')")
         return
-    draw_table(_HEADERS, [_row(item) for item in found])
-    for item in found:
+    draw_table(_HEADERS, [_row(item) for item in items])
+    for item in items:
         waiting = item["waiting"]
         assert isinstance(waiting, list)
         for said in (item["problem"], *waiting):

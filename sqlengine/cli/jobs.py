@@ -266,13 +266,13 @@ def jobs(
 
 def _draw_jobs(body: Json) -> None:
     """Draws the table of jobs; with their graphs where not all run in the main one."""
-    found = items_of(body, "jobs")
-    where = ("graph",) if any(j["graph"] != MAIN for j in found) else ()
+    items = items_of(body, "jobs")
+    where = ("graph",) if any(j["graph"] != MAIN for j in items) else ()
     columns = ("name", "state", "version", "origin", *where, "rows")
-    rows = [(*(j[c] for c in columns), moment(j["changed_ms"]), j["reason"] or "") for j in found]
+    rows = [(*(j[c] for c in columns), moment(j["changed_ms"]), j["reason"] or "") for j in items]
     if rows:
         draw_table((*columns, "changed", "reason"), rows)
-        click.echo(f"{count(len(found), 'job')}: {_tally(found, 'state')}", err=True)
+        click.echo(f"{count(len(items), 'job')}: {_tally(items, 'state')}", err=True)
     else:
         click.echo("no jobs", err=True)
     for refused in items_of(body, "refused_files"):

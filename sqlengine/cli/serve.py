@@ -116,7 +116,7 @@ from sqlengine.system.durability import Checkpoints, Delivery, Fsync
     "--isolation/--no-isolation",
     default=True,
     show_default=True,
-    help="Take jobs that hold others up into graphs of their own, and bring them back.",
+    help="Move jobs that slow others down into graphs of their own, and merge them again.",
 )
 def serve(
     data: str | None,

@@ -124,8 +124,8 @@ def list_savepoints(
 
 
 def _draw_all(body: Json) -> None:
-    found = items_of(body, "savepoints")
-    good = [s for s in found if "error" not in s]
+    savepoints = items_of(body, "savepoints")
+    good = [s for s in savepoints if "error" not in s]
     rows = [
         (s["job"], s["version"], moment(s["created_ms"]), s["rows"], s["bytes"], s["path"])
         for s in good
@@ -133,7 +133,7 @@ def _draw_all(body: Json) -> None:
     if rows:
         draw_table(("job", "version", "created", "rows", "bytes", "path"), rows)
     click.echo(count(len(good), "savepoint") if good else "no savepoints", err=True)
-    for broken in (s["error"] for s in found if "error" in s):
+    for broken in (s["error"] for s in savepoints if "error" in s):
         click.echo(str(broken["message"]) if isinstance(broken, dict) else "", err=True)
 
 
@@ -157,7 +157,7 @@ def _draw_one(body: Json) -> None:
         click.echo(f"{key:11} {moment(body[key]) if key == 'created_ms' else body[key]}")
     if body["drained"]:
         click.echo(
-            "drained     all windows were told before it: the time of a job that starts from it"
+            "drained     all windows fired before it: the time of a job that starts from it"
             " begins anew"
         )
     operations = items_of(body, "operations")

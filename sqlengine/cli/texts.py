@@ -68,14 +68,14 @@ def _named(paths: Sequence[str], name: str | None) -> Iterator[tuple[str, str]]:
         if not Path(path).is_dir():
             yield check_name(Path(path).name.removesuffix(SUFFIX) if name is None else name), path
             continue
-        found = [
+        scripts = [
             p
             for p in sorted(Path(path).rglob(f"*{SUFFIX}"))
             if p.is_file() and not _hidden(p, Path(path))
         ]
-        if not found:
+        if not scripts:
             raise ServiceError(f"there is no {SUFFIX} file in '{path}'")
-        for file in found:
+        for file in scripts:
             yield job_name(file, Path(path)), str(file)
 
 

@@ -151,13 +151,13 @@ def _draw(body: Json) -> None:
 
 def _options(t: Json) -> str:
     """Returns the options of a topic, in words."""
-    found = ["compacted"] * bool(t["compacted"])
+    words = ["compacted"] * bool(t["compacted"])
     for name, kind in _LIMITS.items():
         value = t.get(name)
         if isinstance(value, int):
-            found.append(f"{name.removesuffix('_ms').replace('_', ' ')} {kind.show(value)}")
+            words.append(f"{name.removesuffix('_ms').replace('_', ' ')} {kind.show(value)}")
     return ", ".join(
-        [*found, *([str(t["compression"])] if t.get("compression", "none") != "none" else [])]
+        [*words, *([str(t["compression"])] if t.get("compression", "none") != "none" else [])]
     )
 
 

@@ -35,11 +35,11 @@ class Amount(_ParamType):
         text = str(value).strip()
         if text.lower() == "none":
             return None
-        found = _NUMBER.fullmatch(text)
-        factor = self._units.get(found[2].lower()) if found else None
-        if found is None or factor is None:
+        match = _NUMBER.fullmatch(text)
+        factor = self._units.get(match[2].lower()) if match else None
+        if match is None or factor is None:
             self._refuse(text, param, ctx)
-        return int(float(found[1]) * factor)
+        return int(float(match[1]) * factor)
 
     def _refuse(
         self, text: str, param: click.Parameter | None, ctx: click.Context | None

@@ -240,11 +240,13 @@ class _State:
         """Returns the change from this state to `listing`, and the new state. Files in `moving`
         stay as they were."""
         reader = _Reader(self, listing, moving)
-        found, problems = reader.jobs(), reader.problems
+        present, problems = reader.jobs(), reader.problems
         kept = {
-            name for name, job in self.jobs.items() if name not in found and reader.keeps(name, job)
+            name
+            for name, job in self.jobs.items()
+            if name not in present and reader.keeps(name, job)
         }
-        jobs = {**{name: self.jobs[name] for name in kept}, **found}
+        jobs = {**{name: self.jobs[name] for name in kept}, **present}
         removed = self.jobs.keys() - jobs.keys()
         upserts = {
             n: job for n, job in jobs.items() if n not in self.jobs or self.jobs[n].sha != job.sha

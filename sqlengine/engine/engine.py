@@ -19,12 +19,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
-from parser.errors import ExecutionError, JobError, Position, ServiceError, SqlError
+from parser.errors import ExecutionError, JobError, Position, SqlError
 from planner.catalog import Catalog
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.cluster.instance_groups import InstanceGroups
 from sqlengine.config import Config
 from sqlengine.connectors.base import NO_CALLABLES, Callables
+from sqlengine.engine.checkpoint_stores import open_stores
 from sqlengine.engine.dead_letters import DeadLetter, DeadLetterQueue
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.isolation import Isolation
@@ -46,8 +47,6 @@ from sqlengine.jobs.workers import INLINE
 from sqlengine.machine import THIS, Machine
 from sqlengine.registry import Registry, text_of
 from sqlengine.snapshots.migrations import MigrationStore
-from sqlengine.state.stores import CheckpointStores
-from sqlengine.state.topic_store import TopicStores, has_topic
 
 T = TypeVar("T")
 log = logging.getLogger("sqlengine")
@@ -90,7 +89,7 @@ class Engine:
             machine,
             self.broker,
             OperatorFactory(machine.rules(config)),
-            self._stores(config, machine),
+            open_stores(self.broker, config, machine),
             self._registry.fails_on_error,
             self._on_failure,
             self._thread.submit,
@@ -99,43 +98,22 @@ class Engine:
             self._callables,
         )
         self.instances = InstanceGroups(self.broker, config, machine)
-        self._graphs = GraphManager(host, self._registry.plans_of, self.instances)
-        self.savepoints = Savepoints(self._registry, self._graphs, config, machine.disk)
-        self.state = StateViews(self._registry, self._graphs)
-        self._migrations = Migrations(self._registry, self._graphs, store)
-        self._changes = JobChanges(self._registry, self._graphs, self.savepoints, self._migrations)
-        self._isolation = Isolation(self._registry, self._graphs, self._migrations, self._changes)
+        self.graphs = GraphManager(host, self._registry.plans_of, self.instances)
+        self.savepoints = Savepoints(self._registry, self.graphs, config, machine.disk)
+        self.state = StateViews(self._registry, self.graphs)
+        self._migrations = Migrations(self._registry, self.graphs, store)
+        self._changes = JobChanges(self._registry, self.graphs, self.savepoints, self._migrations)
+        self._isolation = Isolation(self._registry, self.graphs, self._migrations, self._changes)
         self.dead_letters = DeadLetterQueue(self.broker)
-        self._replays = Replays(self._registry, self._graphs, self.dead_letters)
+        self._replays = Replays(self._registry, self.graphs, self.dead_letters)
         POOL.join(self, self._on_broken_function)
         try:
             self._recover()
         except BaseException:
-            self._graphs.abandon()
+            self.graphs.abandon()
             self._thread.shutdown()
             POOL.leave(self)
             raise
-
-    def _stores(self, config: Config, machine: Machine) -> CheckpointStores:
-        """Returns the stores of the checkpoints, in a folder or a topic.
-
-        Raises ServiceError if the other one has checkpoints: they would be lost.
-        """
-        folder, topic = machine.stores(config.data / "graphs"), config.checkpoints == "topic"
-        others: CheckpointStores | None = None
-        if topic:
-            others = folder
-        elif has_topic(self.broker):
-            others = TopicStores(self.broker, machine.clock)
-        if others is not None and (names := others.names()):
-            raise ServiceError(
-                f"the checkpoints of this data folder are not in {config.checkpoints}",
-                detail=f"graphs: {', '.join(names[:5])}",
-                hint=(
-                    f"start with --checkpoints {'rocksdb' if topic else 'topic'}, as it was written"
-                ),
-            )
-        return TopicStores(self.broker, machine.clock) if topic else folder
 
     def start(self) -> None:
         """Starts the graphs and the isolation of jobs."""
@@ -145,7 +123,7 @@ class Engine:
         sys.setswitchinterval(0.0001)
         gc.collect()
         gc.freeze()
-        self._graphs.start()
+        self.graphs.start()
         if self.config.isolation:
             self._isolation.start(self._threads, self._thread.submit)
 
@@ -157,7 +135,7 @@ class Engine:
         self._isolation.stop()
         self._thread.shutdown(wait=True)
         try:
-            self._graphs.close()
+            self.graphs.close()
         finally:
             POOL.leave(self)
             self.broker.close()
@@ -179,12 +157,8 @@ class Engine:
 
         Raises the SqlError of a text that is refused; the old version runs on.
         """
-        return self._submit(
-            JobText(name, sql, file),
-            origin,
-            take_over,
-            {} if savepoint is None else {name: savepoint},
-        )
+        savepoints = {} if savepoint is None else {name: savepoint}
+        return self._submit(JobText(name, sql, file), origin, take_over, savepoints)
 
     def _submit(
         self,
@@ -292,11 +266,7 @@ class Engine:
     @property
     def graph(self) -> RunningGraph:
         """The main graph."""
-        return self._graphs.main
-
-    @property
-    def graphs(self) -> GraphManager:
-        return self._graphs
+        return self.graphs.main
 
     def jobs(self) -> list[Job]:
         """Returns all jobs by name."""
@@ -315,7 +285,7 @@ class Engine:
     def explain(self, name: str) -> str:
         """Returns the plan of a job's version after each step, and what it shares with others."""
         planned = self._traced(name)
-        graph, once = self._graphs.of(name).runner.graph, self._graphs.delivers_once
+        graph, once = self.graphs.of(name).runner.graph, self.graphs.delivers_once
         text = explain_sinks(
             planned.sinks, planned.traces, graph, name, planned.settings, once=once
         )
@@ -323,19 +293,19 @@ class Engine:
         if not self.config.instances and job.graph == MAIN:
             return text
         return (
-            f"{text}\n\n== where it runs ==\n{self._graphs.describe_placement(job, planned.sinks)}"
+            f"{text}\n\n== where it runs ==\n{self.graphs.describe_placement(job, planned.sinks)}"
         )
 
     def explain_json(self, name: str) -> Json:
         """Returns the plan of a job's version for programs."""
         planned = self._traced(name)
-        graph = self._graphs.of(name).runner.graph
+        graph = self.graphs.of(name).runner.graph
         explained = explain_sinks_json(planned.sinks, planned.traces, graph, name)
         return {"delivery": self.config.delivery, **explained}
 
     def rows_by_job(self) -> Counter[str]:
         """Returns the rows that each job has written to sinks since the server started."""
-        return self._graphs.rows_by_job()
+        return self.graphs.rows_by_job()
 
     def planned(self) -> Counter[str]:
         """Returns how many plans came from the cache (hits) or were made (misses)."""
@@ -346,7 +316,7 @@ class Engine:
 
     @property
     def ready(self) -> bool:
-        return self._graphs.alive and not self._closed.is_set()
+        return self.graphs.alive and not self._closed.is_set()
 
     def now_ms(self) -> int:
         return self._clock()
@@ -355,15 +325,15 @@ class Engine:
 
     def _recover(self) -> None:
         self._registry.recover()
-        self._graphs.recover(j.graph for j in self.jobs() if j.state is JobState.RUNNING)
-        if not self._graphs.broken:
+        self.graphs.recover(j.graph for j in self.jobs() if j.state is JobState.RUNNING)
+        if not self.graphs.broken:
             try:
                 self._changes.finish()
             except SqlError as error:
                 log.error("a change that was interrupted cannot be made any more: %s", error)
                 self.log.drop_pending(self._clock())
-            self._registry.reconcile(self._graphs.running(), self._graphs.lost())
-            self._graphs.retire_idle()
+            self._registry.reconcile(self.graphs.running(), self.graphs.lost())
+            self.graphs.retire_idle()
             self._migrations.remove_obsolete()
             self.savepoints.remove_unfinished()
         self._registry.recovered()
@@ -391,14 +361,14 @@ class Engine:
     def _fail(self, names: frozenset[str], reason: str) -> None:
         for graph in [
             g
-            for g in self._graphs.by_name.values()
+            for g in self.graphs.by_name.values()
             if g.runner.broken and names & g.runner.jobs.keys()
         ]:
             faulty = {
                 (n, v): ExecutionError(reason) for n, v in graph.runner.jobs.items() if n in names
             }
-            self._graphs.reopen(graph, faulty)
-            self._registry.reconcile(self._graphs.running(), self._graphs.lost())
+            self.graphs.reopen(graph, faulty)
+            self._registry.reconcile(self.graphs.running(), self.graphs.lost())
         for name in names & self.log.jobs.keys():
             log.error("job %s failed: %s", name, reason)
             try:
@@ -410,7 +380,7 @@ class Engine:
     def _on_broken_function(self, identity: str, reason: str) -> None:
         """Fails the jobs that call a user's function which was switched off. Called by a graph's
         thread."""
-        self._on_failure(self._graphs.callers(identity), reason)
+        self._on_failure(self.graphs.callers(identity), reason)
 
     def _serially(self, work: Callable[[], T]) -> T:
         """Runs `work` in the thread that makes changes, and waits for its result."""

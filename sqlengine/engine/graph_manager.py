@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from typing import Final
 
 import msgspec
@@ -22,7 +22,8 @@ from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.cluster.instance_groups import InstanceGroups
 from sqlengine.cluster.subtask_log import subtask_count
 from sqlengine.connectors.base import Environment
-from sqlengine.connectors.registry import declared_capabilities, open_scan, open_source
+from sqlengine.connectors.registry import declared_capabilities, open_source
+from sqlengine.engine.savepoint_sources import lookup_positions, why_unreadable
 from sqlengine.executors.epochs import EPOCHS, TopicEpochLog
 from sqlengine.graphs.host import Faults, GraphHost, PlanOf
 from sqlengine.graphs.managed import ManagedGraph
@@ -234,7 +235,7 @@ class GraphManager:
             TopicEpochLog(broker, name)  # makes the topic
             store = stores.open(name)
             try:
-                lookups = self._lookup_positions(name, restoration)
+                lookups = lookup_positions(restoration, self._environment(name))
                 position = restoration.position(
                     name, job, version, broker.end_offset(EPOCHS, 0), lookups
                 )
@@ -246,37 +247,13 @@ class GraphManager:
             stores.remove(name)
             raise
 
-    def _lookup_positions(self, graph: str, restoration: Restoration) -> dict[str, dict[str, int]]:
-        """Returns the positions of lookup sources, by scan and shard: behind the version of the
-        table that the savepoint has."""
-        environment = Environment(self._host.broker, self._host.machine.clock, graph)
-        positions = {}
-        for name, lines in restoration.file_versions.items():
-            scan = restoration.graph.nodes[name].plan
-            assert isinstance(scan, Scan)
-            with closing(open_scan(scan, environment)) as source:
-                assert source.full_cache is not None
-                at = source.full_cache.restore(lines, exclusive=True)
-                assert at is not None
-                positions[name] = dict.fromkeys(source.shards(), at)
-        return positions
-
     def why_unreadable(self, scan: Scan, positions: Mapping[str, int]) -> str | None:
         """Returns the reason why a table cannot be read from these positions (of a savepoint) on;
         None if it can."""
-        source = open_scan(
-            scan, Environment(self._host.broker, self._host.machine.clock, "savepoint")
-        )
-        try:
-            there = set(source.shards())
-            for shard, offset in positions.items():
-                if shard not in there:
-                    return f"'{shard}' is not there any more"
-                if (reason := source.expired(shard, offset)) is not None:
-                    return reason
-        finally:
-            source.close()
-        return None
+        return why_unreadable(scan, positions, self._environment("savepoint"))
+
+    def _environment(self, name: str) -> Environment:
+        return Environment(self._host.broker, self._host.machine.clock, name)
 
     def reopen(self, graph: ManagedGraph, without: Faults) -> None:
         """Recovers a failed graph from its last checkpoint, without the jobs at fault."""
@@ -292,9 +269,7 @@ class GraphManager:
         would begin."""
         by_digest = {scan.digest: scan for sink in plan.sinks for scan in scans(sink)}
         for scan in (s for digest, s in by_digest.items() if digest in graph.runner.inputs.running):
-            source = open_source(
-                scan.table, Environment(self._host.broker, self._host.machine.clock, graph.name)
-            )
+            source = open_source(scan.table, self._environment(graph.name))
             try:
                 if graph.has_passed_start(scan, source):
                     return True
@@ -403,7 +378,7 @@ class GraphManager:
 
 
 def scans(plan: Sink) -> Iterator[Scan]:
-    """The sources below a sink."""
+    """Yields the scans below a sink."""
     waiting: list[LogicalPlan] = [plan]
     while waiting:
         node = waiting.pop()

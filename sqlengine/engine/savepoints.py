@@ -131,26 +131,26 @@ class Savepoints:
         savepoint = files.read(self._disk, self.locate(path))
         unclaimed = any(flag(plan.settings, k, default=False) for k in UNCLAIMED)
         factory = self._graphs.main.executor.factory
-        found = restoration(
+        restored = restoration(
             self._disk, savepoint, name, plan.sinks, factory, policy_of(plan.settings), unclaimed
         )
-        self._check_readable(found)
-        return found
+        self._check_readable(restored)
+        return restored
 
-    def _check_readable(self, found: Restoration) -> None:
+    def _check_readable(self, restored: Restoration) -> None:
         """Raises JobError if records behind the savepoint are gone."""
-        for node in found.graph.in_order:
+        for node in restored.graph.in_order:
             if (
                 not isinstance(node.plan, Scan)
-                or node.id not in found.positions
-                or node.id in found.ended
+                or node.id not in restored.positions
+                or node.id in restored.ended
             ):
                 continue
-            reason = self._graphs.why_unreadable(node.plan, found.positions[node.id])
+            reason = self._graphs.why_unreadable(node.plan, restored.positions[node.id])
             if reason is not None:
                 raise JobError(
                     f"table '{node.plan.table.display}' cannot be read on from savepoint"
-                    f" '{found.savepoint.path}'",
+                    f" '{restored.savepoint.path}'",
                     detail=reason,
                     hint="start the job without it, or from a newer one ('sql savepoint list')",
                 )
@@ -158,16 +158,16 @@ class Savepoints:
     def all(self, folder: str | None = None) -> list[Savepoint | JobError]:
         """Returns the savepoints in a folder (default: the server's), oldest first; an error for
         each that cannot be read."""
-        found: list[Savepoint | JobError] = []
+        savepoints: list[Savepoint | JobError] = []
         below = self._folder({}, folder)
         for path in (below / name for name in self._disk.names(below) if not name.startswith(".")):
             if not self._disk.exists(path / files.METADATA):
                 continue
             try:
-                found.append(files.read(self._disk, path))
+                savepoints.append(files.read(self._disk, path))
             except JobError as error:
-                found.append(error)
-        return sorted(found, key=lambda s: s.created_ms if isinstance(s, Savepoint) else 0)
+                savepoints.append(error)
+        return sorted(savepoints, key=lambda s: s.created_ms if isinstance(s, Savepoint) else 0)
 
     def show(self, path: str) -> Savepoint:
         """Returns a savepoint by its path, or by its name in the default folder."""
@@ -203,12 +203,12 @@ class Savepoints:
     def _folder(self, settings: Mapping[str, str], given: str | None) -> Path:
         """Returns the folder for savepoints: the given one, else by the job's settings, the
         server's, or below the data folder."""
-        for found in (
+        for candidate in (
             given,
             *(s.get(k) for s in (settings, self._config.settings) for k in FOLDERS),
         ):
-            if found:
-                return self._allowed(_local(found).absolute())
+            if candidate:
+                return self._allowed(_local(candidate).absolute())
         return self._own
 
     @property

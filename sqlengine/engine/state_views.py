@@ -70,7 +70,7 @@ class StateViews:
             raise JobError(
                 f"job '{job}' does not run: it keeps no state",
                 detail=f"it is {known.state.value}",
-                hint="'sql savepoint show' tells what is in a savepoint",
+                hint="'sql savepoint show' shows what is in a savepoint",
             )
         return self._graphs.of(job)
 
