@@ -16,22 +16,35 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 @dataclass(frozen=True)
 class Config:
-    """`data`: the folder with everything durable; `jobs`: the watched folder of .sql files (None:
-    DATA/jobs); `fsync`: 'none' (safe against the death of the process), 'interval' or 'epoch'
-    (against power loss); `delivery`: whether a crash may give rows a second time, which saves the
-    record of each epoch; `functions`: the folder from which users' modules may come (None:
-    DATA/functions), and what each may take; `uploads`: whether a request may also bring modules
-    with a job's text; `plan_cache`: keep plans of texts on disk, for the next start; `client_rate`:
-    bytes a second that a client may append to topics (None: any); `volumes`: folders on other disks
-    to which shards of topics may be moved; `savepoints`: folders besides DATA/savepoints in which
-    savepoints may be; `memory_limit`: bytes of state that all jobs together may hold (None: as much
-    as there is); `checkpoints`: where they are kept, in RocksDB or in a compacted topic;
-    `instances`: processes that run jobs in parts (0: all runs in this one), how many `parts` there
-    are (fixed when the graph is made; None: one for each instance, two at least), and how long an
-    instance may be silent; `isolation`: whether jobs are taken into graphs of their own, and
-    brought together again, without being asked; `segment_bytes`: a topic's file is followed by
-    another one once it has so many; `checkpoint_rows` and `checkpoint_ms`: a checkpoint begins
-    after so many changed rows or so long."""
+    """Configuration of an engine, with its server.
+
+    Folders:
+        `data`: everything durable. `jobs`: watched folder of .sql files (None: DATA/jobs).
+        `functions`: modules of users (None: DATA/functions). `volumes`: folders on other disks to
+        which shards of topics may be moved. `savepoints`: folders besides DATA/savepoints in which
+        savepoints may be.
+    Durability:
+        `fsync`: 'none' (safe against the death of the process), 'interval' or 'epoch' (against
+        power loss). `delivery`: 'at-least-once' may repeat rows after a crash, and saves the record
+        of each epoch. `checkpoints`: in RocksDB or in a compacted topic. `checkpoint_rows`,
+        `checkpoint_ms`: a checkpoint begins after so many changed rows, or so long.
+        `segment_bytes`: size at which a topic begins a new file.
+    Limits:
+        `function_limits`: of each module of users. `uploads`: requests may bring modules with a
+        job's text. `client_rate`: bytes a second that a client may append to topics (None: any).
+        `memory_limit`: bytes of state of all jobs together (None: any). `rows_per_read`: rows that
+        a source reads at once.
+    Placement:
+        `instances`: processes that run jobs in parts (0: all jobs run in this one). `parts`: their
+        number, fixed when the graph is made (None: one for each instance, two at least).
+        `session_ms`: how long an instance may be silent. `isolation`: jobs are moved into graphs of
+        their own, and merged again, without being asked.
+    Server:
+        `host`, `port` (0: a free one), `token` that requests must carry.
+    Planning:
+        `plan_cache`: keep plans on disk for the next start. `rules`: options of rule databases.
+        `settings`: defaults of SET for all jobs.
+    """
 
     data: Path = Path("data")
     jobs: Path | None = None

@@ -92,8 +92,11 @@ def _explained(error: HTTPException) -> ServiceError:
 
 
 def _refusal(token: str | None) -> Response | None:
-    """With a token, only who has it. Without, only this machine, and no page of a browser on it: a
-    request that names another host, or comes from another origin, was made by a web site."""
+    """Returns the refusal of a request that may not be made; None if it may.
+
+    With a token, only its holders may. Without, only this machine may, and no page in a browser on
+    it: a request that names another host, or comes from another origin, was made by a web site.
+    """
     if token is not None:
         given = request.headers.get("Authorization", "").removeprefix("Bearer ")
         if request.path in _OPEN or hmac.compare_digest(given.encode(), token.encode()):

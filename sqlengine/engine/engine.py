@@ -1,12 +1,13 @@
-"""The engine: jobs come, change and go while the graph runs.
+"""The engine: jobs come, change and go while the graphs run.
 
-A change goes one way, whoever asks for it:
+Every change takes the same steps, whoever asks for it:
 
     text -> parse -> bind -> optimize -> merge (into the graph) -> lower -> prepare (compile) ->
     switch (between two epochs)
 
-All but the switch happens in one thread beside the stream (`job_changes.py`, `deploying.py`), one
-change after the other."""
+All but the switch is done by one thread beside the stream (`job_changes.py`, `deploying.py`), one
+change after the other.
+"""
 
 from __future__ import annotations
 
@@ -53,8 +54,12 @@ log = logging.getLogger("sqlengine")
 
 
 class Engine:
-    """Opens the data folder (DataFolderLocked if another process has it), recovers, and runs after
-    `start`. All methods may be called from any thread."""
+    """Runs jobs over one data folder: jobs come, change and go while the graphs run.
+
+    Opening it recovers what was there; `start` begins to run. Raises DataFolderLocked if another
+    process has the folder. All methods may be called from any thread. Those that change jobs raise
+    the SqlError of what is refused.
+    """
 
     def __init__(
         self, config: Config, machine: Machine = THIS, *, callables: Callables = NO_CALLABLES

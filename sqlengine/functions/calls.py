@@ -111,8 +111,8 @@ class ScalarCall:
 
 
 class VectorCall:
-    """Whole columns as Arrow arrays. Where the function fails, halves are tried, down to the row at
-    fault."""
+    """Calls a vectorised function with columns as Arrow arrays. When it fails, bisects the batch
+    down to the rows at fault."""
 
     def __init__(self, function: Any, arguments: pa.Schema, result: pa.Schema) -> None:
         self._function = function

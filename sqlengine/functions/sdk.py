@@ -128,10 +128,13 @@ def sink(
     vectorized: bool = False,
     input_types: Sequence[str] | None = None,
 ) -> F | Callable[[F], F]:
-    """Where the rows of a table go: called for each row with its columns, `vectorized` once for all
-    rows of an epoch with pyarrow arrays. NULL is None. A first parameter `op: str` takes '+I',
-    '-U', '+U' or '-D'; without it the table takes new rows only. After a crash rows may come again.
-    What it raises fails the job that writes; its result is ignored."""
+    """Declares a function that takes the rows of a table ('connector' = 'python').
+
+    It is called for each row with its columns; with `vectorized` once for all rows of an epoch,
+    with pyarrow arrays. NULL is None. A first parameter `op: str` gets '+I', '-U', '+U' or '-D';
+    without it the table takes new rows only. After a crash rows may come again. An exception fails
+    the job that writes; the result is ignored.
+    """
     return _declare("sink", function, False, vectorized, "BOOLEAN", input_types)
 
 
