@@ -239,7 +239,7 @@ class Matcher:
         if row is None:
             return f"could not skip to {self._named}: the match has no such row"
         return (
-            "could not skip to the first row of a match: it would be found again for ever"
+            "could not skip to the first row of a match: it would be found for ever"
             if row == 0
             else None
         )
