@@ -19,7 +19,7 @@ OF_FORMAT: Final = ChangelogMode(frozenset())
 
 
 class DeliveryGuarantee(Enum):
-    """How often a row becomes visible in a sink's table if there is a crash."""
+    """A sink's guarantee on the times that a row becomes visible if there is a crash."""
 
     EXACTLY_ONCE = "exactly-once"
     AT_LEAST_ONCE = "at-least-once"

@@ -52,6 +52,7 @@ def plan(
     traces: list[Trace] = []
     try:
         for bound in bind(statement, catalog, settings, job=job):
+            # The binder counts from 0: places are part of a sink's identity alone.
             bound = replace(bound, place=place + bound.place)
             trace = _Recorder(bound) if traced else None
             analyzed = analyze(bound, context, disabled=disabled, observe=trace)

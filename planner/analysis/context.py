@@ -1,4 +1,4 @@
-"""What the steps of the analysis are given besides the plan."""
+"""The context of a statement that every step of the analysis gets."""
 
 from __future__ import annotations
 

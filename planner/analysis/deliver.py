@@ -1,4 +1,4 @@
-"""How the changes of a query get to the table that it writes."""
+"""Delivery: operations between a query and the table that it writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which expressions read the session's time zone."""
+"""Session time zones: their names, and the expressions that read them."""
 
 from __future__ import annotations
 

@@ -33,6 +33,7 @@ def unmark_one_step_windows(sink: Sink, context: AnalysisContext) -> Sink:
       Project window_start, window_end, window_time, v
     """
 
+    # The mark is part of the function's name: an aggregate without it is another operation.
     def unmark(node: LogicalPlan) -> LogicalPlan:
         if not isinstance(node, WindowAggregate) or _has_two_steps(node, context):
             return node

@@ -1,5 +1,6 @@
-"""From statements to typed plans: names resolved, types found, implicit casts made. Pure functions;
-what was parsed is not needed any more afterwards."""
+"""The binder: makes typed plans of statements, with names resolved and implicit casts added.
+
+Pure functions. Nothing of the parsed statement is needed afterwards."""
 
 from __future__ import annotations
 
