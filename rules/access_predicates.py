@@ -91,7 +91,7 @@ def _order(access: AccessPredicates) -> tuple[float, int]:
 
 @dataclass(frozen=True)
 class RulePlan:
-    """How a rule is decided: candidates by access predicates, then residual predicates.
+    """The plan of one rule: candidates by access predicates, then residual predicates.
 
     `root`: its node. `access`: None if every row is a candidate. `residuals`: nodes that must all
     be TRUE of a candidate, the cheapest first (None: nothing is left to evaluate); the last may

@@ -67,8 +67,9 @@ class Signature(Protocol):
 
 
 class Total(Enum):
-    """Where a function has a value, or NULL, for every row, and never an error. The planner may
-    compute it for rows that the statement does not ask it of."""
+    """The arguments for which a function has a value, or NULL, in every row, and never an error.
+
+    The planner may then compute it for rows that the statement does not ask it of."""
 
     NEVER = "not known to have one"
     ALWAYS = "for all arguments"
@@ -79,9 +80,10 @@ class Total(Enum):
 
 @dataclass(frozen=True)
 class Traits:
-    """What the planner may rely on. `total`: where the function cannot fail. `strict`: it is NULL
-    where an argument is NULL. `rejects_null`: it is never TRUE where an argument is NULL, which is
-    so for all that is strict."""
+    """Properties of a function that the planner relies on.
+
+    `total`: where the function cannot fail. `strict`: it is NULL if an argument is NULL.
+    `rejects_null`: it is never TRUE if an argument is NULL, as every strict function is."""
 
     total: Total = Total.NEVER
     strict: bool = False
@@ -223,8 +225,7 @@ _NO_TRAITS = Traits()
 
 
 def traits_of(name: str) -> Traits:
-    """What the planner may rely on of a function, by the name that `lookup` takes; nothing of one
-    that is not known."""
+    """The traits of the function of that name, as `lookup` takes it; none if it is not known."""
     definition = lookup(name)
     return _NO_TRAITS if definition is None else definition.traits
 

@@ -8,7 +8,7 @@ from typing import Final
 
 
 class RowKind(IntEnum):
-    """What a row does to the result so far, by Flink's names."""
+    """The kind of change that a row makes to the result so far, by Flink's names."""
 
     INSERT = 0
     UPDATE_BEFORE = 1

@@ -168,8 +168,7 @@ class Coordinator:
 
     @contextmanager
     def guarded_unowned(self, group: str, places: Sequence[Place]) -> Iterator[None]:
-        """As `guarded`, for a caller that is no member: raises Fenced if a member owns one of
-        `places`."""
+        """Guards a caller that is no member: raises Fenced if a member owns one of `places`."""
         live = self._groups.get(group)
         if live is None:
             yield

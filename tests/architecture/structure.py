@@ -21,7 +21,7 @@ PACKAGES = ("parser", "udf", "rules", "planner", "sqlengine")
 NO_SUBJECT = re.compile(
     r"(Of|Those|That|The same|What|Where|Which|Whose|Who|When|Whether|How|As|For|From|By|With"
     r"|Without|Within|Behind|Besides|Before|Until|Nobody|Not|It|They|He|She|There|And|Or|But"
-    r"|Has|Have|Does|Is|Are|Was|May|Can|Must)\b"
+    r"|Is|Are|Was|May|Can|Must)\b"
 )
 _COMMENT = re.compile(r"^\s*# (?!-)|\S  # (?!noqa|type:)")
 _Defined = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

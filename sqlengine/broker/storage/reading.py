@@ -194,7 +194,7 @@ def _join(arrays: list[pa.BinaryArray]) -> pa.BinaryArray:
 
 
 def _join_plain(runs: list[Run], headers: list[Header]) -> pa.BinaryArray:
-    """As `_join` of the decoded batches, at a fifth of the cost for many small ones."""
+    """Joins batches as `_join` does, at a fifth of the cost for many small ones."""
     sizes = np.array([header.value_bytes for header in headers], np.int64)
     _require_fit(int(sizes.sum()))
     columns = [

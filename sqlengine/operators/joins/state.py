@@ -25,9 +25,9 @@ _NUMBER = BIGINT.with_nullable(False)
 
 @dataclass(frozen=True)
 class SideLayout:
-    """How the rows of one side are identified.
+    """The identity of the rows of one side (Flink's JoinInputSideSpec).
 
-    As Flink's JoinInputSideSpec. `unique`: a row replaces the stored one of the same identity (the
+    `unique`: a row replaces the stored one of the same identity (the
     side has a unique key). Otherwise rows with retractions are identified by all their columns, and
     rows of an insert-only input need no identity.
     """

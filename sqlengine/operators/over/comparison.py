@@ -102,8 +102,7 @@ def expand_places(starts: IntArray, counts: IntArray, order: IntArray) -> IntArr
 
 @dataclass(frozen=True)
 class Peers:
-    """For each row the index of the first and of the last row of its run that is equal in the
-    order."""
+    """The index of the first and of the last row of each row's run of equals in the order."""
 
     first: IntArray
     last: IntArray
