@@ -75,7 +75,9 @@ class ModifiedMonotonicity:
         return replace(self, columns=dict.fromkeys(names, known))
 
     def projected(self, items: Iterable[tuple[str, Scalar]]) -> Self:
-        """Behind a projection: columns that it hands on, perhaps in another type, stay known."""
+        """The monotonicity above a projection.
+
+        Columns that it forwards or casts keep theirs, computed ones are ANY."""
         pairs = [(name, _without_casts(value)) for name, value in items]
         if not self.is_updated:
             return self.unknown(name for name, _ in pairs)
@@ -86,7 +88,9 @@ class ModifiedMonotonicity:
         return replace(self, columns=moved)
 
     def filtered(self, predicate: Scalar) -> Self:
-        """Behind a filter: nothing is known where an update may fail it that its row passed."""
+        """The monotonicity above a filter.
+
+        Columns are unknown if an update may drop a row that passed before, else unchanged."""
         moving = {n: m for n, m in self.columns.items() if m is not Monotonicity.CONSTANT}
         return self.unknown(self.columns) if _may_turn_false(predicate, moving) else self
 

@@ -52,7 +52,7 @@ class Skip(Enum):
 
 @dataclass(frozen=True)
 class PatternValue:
-    """What is asked of the rows that some variables have taken: by `function`
+    """A value computed from the rows matched to some variables, by `function`:
 
     - FIRST, LAST: the value of the input's `column` in the first or last of them, `offset` rows
       away from there; NULL where there is no such row

@@ -218,8 +218,10 @@ class Subqueries:
     def _counted(
         self, inner: Inner, node: exp.Expression, more: Sequence[AggregateCall] = ()
     ) -> list[Scalar]:
-        """How many rows the subquery has, how many of each value are not NULL, and `more` of its
-        values. As in Flink, rows around wait until it has one if it says nothing of them."""
+        """Joins aggregates of the subquery to the outer rows, and returns their columns.
+
+        They are the number of rows, the number of each value that is not NULL, then `more` over
+        the values. As in Flink, outer rows wait for the first row of an uncorrelated subquery."""
         values = [(f"value{i}", v) for i, v in enumerate(inner.values)]
         keyed = by_keys(inner, values, node)
         calls = (
@@ -365,7 +367,7 @@ def _equal_or_unknown(left: Scalar, right: Scalar, node: exp.Expression) -> Scal
 
 
 def _operands(node: exp.Expression, place: Place) -> list[Scalar]:
-    """What stands before IN; nothing before EXISTS."""
+    """Returns the expressions to the left of IN; none for EXISTS."""
     if isinstance(node, exp.Exists):
         return []
     left = node.this

@@ -36,7 +36,7 @@ class Keyed:
     conditions: tuple[Scalar, ...]
 
     def joined(self, plan: LogicalPlan) -> Inner:
-        """What `plan`, grouped by the keys, is joined by."""
+        """Returns `plan`, which groups by the keys, as a subquery with these conditions."""
         return Inner(plan, (), self.conditions)
 
 
@@ -74,11 +74,11 @@ def _is_met(condition: Scalar) -> bool:
 
 
 def always(inner: Inner) -> bool:
-    """Whether it has a row whatever there is: as in Flink, an aggregate of all rows has one also of
-    none."""
+    """Returns True if the subquery has a row even if its input has none: as in Flink, an aggregate
+    without keys has one."""
     return isinstance(inner.before, GroupAggregate) and not inner.before.keys
 
 
 def of_no_rows(plan: GroupAggregate, inner: Inner) -> bool:
-    """Whether there is one row for the rows around: all keys are columns that these must equal."""
+    """Returns True if each outer row has at most one row: it must equal all keys of `plan`."""
     return set(plan.keys) <= {c.name for c in inner_columns(inner.conditions)}

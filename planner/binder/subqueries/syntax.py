@@ -66,7 +66,7 @@ def conjuncts_of(node: exp.Expression) -> Iterable[exp.Expression]:
 
 
 def _bared(node: exp.Expression) -> tuple[exp.Expression, bool]:
-    """What stands within NOT and parentheses, and whether it is negated."""
+    """Returns the condition inside NOT and parentheses, and True if it is negated."""
     negated = False
     while isinstance(node, exp.Paren | exp.Not):
         negated ^= isinstance(node, exp.Not)

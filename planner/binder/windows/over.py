@@ -61,8 +61,10 @@ class OverCalls:
         return {c.name for calls in self._calls.values() for c in calls.values()}
 
     def column(self, node: exp.Window, bind: Bind) -> Scalar:
-        """What stands for a call: a column, or several put together; `bind` binds what stands in
-        it. PlanError for what no function takes."""
+        """Returns the expression that replaces a call: its column, or one computed from several.
+
+        `bind` binds its arguments and keys. PlanError for arguments that the function does not
+        take."""
         window = self._window(node, bind)
         self._places.setdefault(window, node)
         call = node.this
@@ -296,8 +298,9 @@ def _distances(kinds: Sequence[DataType]) -> frozenset[Root]:
 def _bound(
     node: exp.Expression, which: tuple[str, str], roots: Collection[Root], bind: Bind
 ) -> Decimal | None:
-    """How far a frame reaches at its start or end, to the side where that usually is; negative: to
-    the other side."""
+    """The distance of the frame's start or end from the current row; None if it is unbounded.
+
+    It is positive to the usual side (PRECEDING for the start), and negative to the other."""
     end, usual = which
     found, side = node.args.get(end), node.args.get(f"{end}_side")
     if found in _CURRENT:

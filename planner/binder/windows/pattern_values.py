@@ -33,10 +33,11 @@ _ALL = "*"
 
 @dataclass(frozen=True)
 class Asked:
-    """What the clauses of one MATCH_RECOGNIZE are about. `columns` are those of its input by their
-    names in the text; `subsets` are the names that stand for several variables; `time` is the
-    column that orders the rows; `defined` are the variables of DEFINE, of which those that are not
-    in the pattern have no rows."""
+    """The input, variables and order of one MATCH_RECOGNIZE, which all its clauses share.
+
+    `columns` are those of its input by their names in the text; `subsets` are the variables of each
+    SUBSET; `time` is the column that orders the rows; `defined` are the variables of DEFINE, of
+    which those that are not in the pattern have no rows."""
 
     context: Context
     columns: Mapping[str, ColumnRef]
