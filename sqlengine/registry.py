@@ -42,9 +42,8 @@ class Registry:
         self.planner = machine.planner(config.settings, self.library, cache)
         self._plans: dict[tuple[str, int], PlannedJob] = {}
         self.memory = MemoryLimits(config.memory_limit)
-        self._failing: set[tuple[str, int]] = (
-            set()
-        )  # job versions that ask to fail at a row in error
+        # Job versions that ask to fail at a row in error.
+        self._failing: set[tuple[str, int]] = set()
 
     def jobs(self) -> list[Job]:
         """Returns all jobs by name."""

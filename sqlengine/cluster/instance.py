@@ -115,9 +115,8 @@ class Instance:
         self._owned = OwnedSubtasks(
             place.name, place.graph, self._member, self._open, machine.threads.now
         )
-        POOL.join(
-            self, self._on_broken_function
-        )  # last: an instance that fails above has not joined
+        # Last: an instance that fails above has not joined.
+        POOL.join(self, self._on_broken_function)
 
     def run(self, stopping: Callable[[], bool]) -> None:
         """Runs until `stopping` returns True, then closes. BrokerUnreachable if the server is

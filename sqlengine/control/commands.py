@@ -191,9 +191,8 @@ OPS: Mapping[str, Callable[[Engine, Command], Answer]] = MappingProxyType(
         "submit": _submit,  # name, sql, savepoint
         "validate": _validate,  # name, sql: what submit would do
         "remove": _remove,  # name
-        "start": lambda engine, command: _answer(
-            engine.start_job(command.name, command.savepoint)
-        ),  # name, savepoint
+        # name, savepoint
+        "start": lambda engine, command: _answer(engine.start_job(command.name, command.savepoint)),
         "stop": _stop,  # name, savepoint, drain
         "isolate": lambda engine, command: _answer(engine.isolate(command.name)),  # name
         "merge": lambda engine, command: _answer(engine.merge(command.name)),  # name

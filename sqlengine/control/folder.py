@@ -200,10 +200,11 @@ class _Waker(FileSystemEventHandler):
         self.events = 0
 
     def on_any_event(self, event: FileSystemEvent) -> None:
+        # Opening and reading are our own: they would wake us for ever.
         if event.event_type not in (
             EVENT_TYPE_OPENED,
             EVENT_TYPE_CLOSED_NO_WRITE,
-        ):  # our own reading
+        ):
             self.events += 1
             self._woken.set()
 

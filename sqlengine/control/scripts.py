@@ -133,9 +133,8 @@ def load(path: Path, stamp: Stamp) -> SourceFile:
 
 
 def _bytes(path: Path, stamp: Stamp) -> bytes:
-    descriptor = os.open(
-        path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-    )  # a pipe without a writer must not block
+    # A pipe without a writer must not block.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(0, "it is not a regular file")

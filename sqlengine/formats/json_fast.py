@@ -123,13 +123,11 @@ def suspicious(records: pa.Array, joined: bytes) -> BoolArray | None:
     if len(doubles) or len(odd):
         line_ends = np.cumsum(end - start + 1)
         for row in np.unique(np.searchsorted(line_ends, doubles, side="right")):
-            bad[row] = bad[row] or not is_object(
-                records[int(row)].as_py()
-            )  # it may stand in a string
+            # It may stand in a string.
+            bad[row] = bad[row] or not is_object(records[int(row)].as_py())
         bad[np.searchsorted(line_ends, odd, side="right")] = True
-    if not are_objects(
-        joined
-    ):  # arrow-rs forgives missing and doubled commas, and numbers such as 01 and 1.
+    # The reader (arrow-rs) forgives missing and doubled commas, and numbers such as 01 and 1.
+    if not are_objects(joined):
         for row in np.flatnonzero(~bad).tolist():
             bad[row] = not is_object(records[row].as_py())
     return bad if bad.any() else None

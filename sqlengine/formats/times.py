@@ -138,9 +138,8 @@ def _all_alike(texts: pa.StringArray, kind: DataType, standard: str) -> pa.Array
     offsets, data = text_buffers(texts)
     zone = int(kind.root is Root.TIMESTAMP_LTZ)
     length = int(offsets[1] - offsets[0])
-    finest = {"ms": 23, "us": 26, "ns": 26}[
-        unit(kind.precision)
-    ] + zone  # not nine digits: see _well_shaped
+    # Not nine digits: see _well_shaped.
+    finest = {"ms": 23, "us": 26, "ns": 26}[unit(kind.precision)] + zone
     if (
         length * len(texts) != offsets[-1] - offsets[0]
         or not 19 + zone <= length <= finest
@@ -174,9 +173,8 @@ def _well_shaped(texts: pa.StringArray, root: Root, standard: str) -> npt.NDArra
     )
     if not good.any():
         return good
-    at = np.where(
-        good, start, start[int(good.argmax())]
-    )  # what is too short must not read beyond the buffer
+    # What is too short must not read beyond the buffer.
+    at = np.where(good, start, start[int(good.argmax())])
     good &= data[at + 10] == ord("T" if standard == ISO else " ")
     good &= (lengths == 19 + zone) | (data[np.minimum(at + 19, len(data) - 1)] == ord("."))
     if zone:

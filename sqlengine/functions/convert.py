@@ -29,9 +29,8 @@ _MS = dt.timedelta(milliseconds=1)
 def to_values(column: pa.Array, hint: object) -> list[object]:
     """The column's values: int, str, Decimal, date, … as type hints name them; a ROW is what `hint`
     says, else a dict."""
-    if (
-        pa.types.is_timestamp(column.type) and column.type.unit == "ns"
-    ):  # Python's datetime has microseconds
+    # Python's datetime has microseconds.
+    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
         column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
     values: list[object] = column.to_pylist()
     convert = _to_value(column.type, hint)

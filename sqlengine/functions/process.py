@@ -109,9 +109,8 @@ class WorkerProcess:
 
     def _clock(self) -> float:
         """Seconds, without those that the worker's main thread was kept waiting for a processor."""
-        with suppress(
-            OSError, IndexError, ValueError
-        ):  # it has just died, or the kernel does not tell
+        # It has just died, or the kernel does not tell.
+        with suppress(OSError, IndexError, ValueError):
             self._waited = int(Path(f"/proc/{self.pid}/schedstat").read_bytes().split()[1]) / 1e9
         return time.monotonic() - self._waited
 

@@ -173,9 +173,8 @@ class RollingFileSink(Sink):
         fresh = self._disk.open(self._log(self._number + 1), make=True, empty=True, mode=0o644)
         try:
             if self._fsync:
-                self._disk.sync_folder(
-                    self._folder
-                )  # the names of what is complete, and of the next log
+                # The names of what is complete, and of the next log.
+                self._disk.sync_folder(self._folder)
             assert self._journal.epoch is not None
             self._journal.add(self._journal.epoch, self._number + 1, 0)
         except OSError:

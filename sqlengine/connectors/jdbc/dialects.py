@@ -156,9 +156,8 @@ def _words(error: Exception) -> str:
 
 
 def _sqlite(url: str, account: Account) -> Connection:
-    file = (
-        Path(url.removeprefix("sqlite:")).absolute().as_uri() + "?mode=rw"
-    )  # never makes a database
+    # Never makes a database.
+    file = Path(url.removeprefix("sqlite:")).absolute().as_uri() + "?mode=rw"
     opened = sqlite3.connect(
         file, timeout=BUSY_S, isolation_level=None, check_same_thread=False, uri=True
     )
