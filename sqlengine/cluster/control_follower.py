@@ -71,6 +71,8 @@ class ControlLogFollower:
         unanswered: tuple[int, Prepare] | None = None
         for offset, entry in control.read():
             self._next = offset + 1
+            # Any later entry commits or cancels the preparation, so that only the last entry can be
+            # open.
             unanswered = (offset, entry) if isinstance(entry, Prepare) else None
             self.version = entry.version if isinstance(entry, Switch) else self.version
             if isinstance(entry, Pause | CollectState | Resume):
@@ -140,6 +142,8 @@ class ControlLogFollower:
         pending, self._pending = self._pending, None
         prepared = pending.prepared.result() if pending is not None else {}
         for index, subtask in subtasks.items():
+            # A subtask that was reopened since is another object: a change prepared for the former
+            # one has its sources and operators.
             prepared_for, change = prepared.pop(index, (None, None))
             if subtask.runner.graph.version == entry.version - 1:
                 self._try_switch(subtask, entry, change if prepared_for is subtask else None)

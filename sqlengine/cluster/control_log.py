@@ -236,6 +236,7 @@ def _key(entry: ControlEntry) -> bytes:
     match entry:
         case Switch():
             return _switch_key(entry.version)
+        # One key for both: an abandoned preparation is compacted away by its cancellation.
         case Prepare() | Abandon():
             return b"change"
         case InspectState():
@@ -260,6 +261,7 @@ class ReportTopic:
         self.topic = system_topic("instances", graph)
         broker.create_topic(self.topic, retention_bytes=_REPORTS_BYTES, if_not_exists=True)
         self._broker = broker
+        # Reports of former processes are skipped: they describe instances that are gone.
         self._offset = broker.end_offset(self.topic, 0)
 
     def publish(self, report: Report, now_ms: int, fence: Fence | None = None) -> None:

@@ -81,6 +81,7 @@ def subtask_report(subtask: Subtask) -> SubtaskReport:
             continue
         offsets = positions.setdefault(topic, {})
         for shard, offset in source.positions.items():
+            # Several scans may read one topic: the one that is behind counts.
             offsets[shard] = min(offset, offsets.get(shard, offset))
     runner = subtask.runner
     return SubtaskReport(

@@ -163,6 +163,7 @@ class DistributedGraph:
         renamed: Mapping[str, str],
     ) -> tuple[GraphChange, Takeover]:
         """Prepares a change with the operations that the subtasks run, and reports on its state."""
+        # A change must be planned on the version that the instances run.
         if self._lags_control_log:
             self._catch_up()
             graph = self.runner.graph
@@ -189,6 +190,8 @@ class DistributedGraph:
         version, jobs, renamed = change.graph.version, dict(change.jobs), dict(change.renamed)
         number = self.control.append(Prepare(version, jobs, renamed, migration), self.now())
         try:
+            # Nothing is committed yet: an error of any instance, or of `first`, abandons the change
+            # everywhere.
             self._barrier.wait(number, jobs)
             if first is not None:
                 first()
@@ -246,6 +249,7 @@ class DistributedGraph:
         """Deletes switches that no subtask will replay: the checkpoints of all subtasks and of the
         leader are past them."""
         subtasks = self.worker_reports.subtasks()
+        # A subtask that has not reported may still need every switch.
         if len(subtasks) < self.parallelism:
             return
         stored = min(
@@ -253,6 +257,7 @@ class DistributedGraph:
             *(report.stored_version for report in subtasks.values()),
         )
         known = list(self._migration_by_version)  # the engine's thread may add to it
+        # No recovery of any subtask reads these migrations again.
         passed = sorted(version for version in known if version <= stored)
         self._migration_by_version |= dict.fromkeys(passed, "")
         obsolete = passed[:-1]  # without the last one a reader would not notice a gap

@@ -126,6 +126,8 @@ class Instance:
             has_data = self._broker.prefetch(0.0 if busy else IDLE_S)
             began, rows = time.monotonic(), self._rows_in()
             busy = self.turn()
+            # Waiting collects more rows for the next epoch; an idle instance has waited in
+            # `prefetch`.
             if (has_data or busy) and self._rows_in() - rows < FEW_ROWS:
                 time.sleep(max(0.0, began + MIN_TURN_S - time.monotonic()))
         self.close()
@@ -133,6 +135,7 @@ class Instance:
     def turn(self) -> bool:
         """Rebalances, handles control entries, and runs an epoch of each subtask. False if there
         was nothing to do."""
+        # In this order: subtasks that were lost must not act on control entries any more.
         self._owned.rebalance()
         self._follower.poll(self._owned.subtasks)
         self._owned.reopen_outdated(self._follower.version)
@@ -155,6 +158,7 @@ class Instance:
 
     def close(self) -> None:
         """Closes all subtasks with checkpoints, and leaves the group."""
+        # Its sources and sinks are open; nobody will apply it here.
         self._follower.abandon_pending()
         for index in list(self._owned.owned):
             self._owned.close(index, "the instance stops")
@@ -179,6 +183,7 @@ class Instance:
     def _plans(self, jobs: Mapping[str, int]) -> dict[str, PlannedJob | SqlError]:
         """Returns the plans of job versions, cached: each subtask asks for the same ones."""
         cache = self._plan_cache
+        # By version: a replaced job is planned again.
         cached = {n: cache[n][1] for n, v in jobs.items() if n in cache and cache[n][0] == v}
         planned = self._registry.plans_of({n: v for n, v in jobs.items() if n not in cached})
         cache |= {n: (jobs[n], plan) for n, plan in planned.items() if isinstance(plan, PlannedJob)}
@@ -204,6 +209,7 @@ class Instance:
                 self._unsent.append((report, fence))
 
     def _retry_unsent(self) -> None:
+        # As many as there are now: what fails again is appended behind them.
         for _ in range(len(self._unsent)):
             self._publish(*self._unsent.popleft())
 

@@ -41,6 +41,7 @@ class GroupMembership:
     def owned(self) -> Mapping[int, int]:
         """Returns the subtasks assigned to this member, each with the generation in which it was
         assigned."""
+        # Read once: the thread of heartbeats replaces the object.
         membership = self._membership
         shards, since = membership.shards.get(self._topic, ()), membership.since
         return dict(zip(shards, since.get(self._topic, ()), strict=True))

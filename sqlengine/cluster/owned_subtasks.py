@@ -66,6 +66,8 @@ class OwnedSubtasks:
         for index, owned in list(self.owned.items()):
             if index not in assigned:
                 self.close(index, "it belongs to another instance")
+            # Lost and assigned again between two looks: another instance may have written to its
+            # log, so that what is in memory is outdated.
             elif assigned[index] != owned.since:
                 self.drop(index, "it belonged to another instance meanwhile")
         for index, since in assigned.items():

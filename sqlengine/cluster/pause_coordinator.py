@@ -95,6 +95,7 @@ class PauseCoordinator:
         entry = Pause({name: dict(shards) for name, shards in bounds.items()})
         number = self._graph.control.append(entry, self._graph.now())
         positions: dict[str, dict[str, int]] = {}
+        # Each shard is read by one subtask: their positions are disjoint.
         for done in self._await_all(number, self._shuffle_drained).values():
             for name, shards in done.positions.items():
                 positions.setdefault(name, {}).update(shards)
@@ -116,6 +117,7 @@ class PauseCoordinator:
             self._graph.control.append(Resume(), self._graph.now())
             self._resume_pending = False
         except BrokerError:  # a full disk
+            # The subtasks stay paused: the leader's loop tries again with each step.
             self._resume_pending = True
 
     def retry_resume(self) -> None:
@@ -133,6 +135,7 @@ class PauseCoordinator:
             snapshots = [store.get(name) for name in names]
         finally:
             for name in names:
+                # Merged in memory by the caller: nothing refers to the stored parts any more.
                 store.remove(name)
         return [snapshot for snapshot in snapshots if snapshot is not None]
 

@@ -47,6 +47,7 @@ class PauseHandler:
         """Applies an entry to the subtasks that run here, and to those that are opened later."""
         match entry:
             case Pause():
+                # New bounds: a snapshot at the former ones is not wanted any more.
                 self._pause, self._collect = (number, entry), None
             case CollectState():
                 self._collect = number, entry
@@ -83,6 +84,8 @@ class PauseHandler:
             return
         for index, subtask in subtasks.items():
             done = self._completed(index, subtask)
+            # The shuffle may bring rows after a first report: then the offset differs, and is
+            # reported again.
             if done is not None and self._reported.get(index) != (subtask, done):
                 self._publish(done, subtask.fence())
                 self._reported[index] = subtask, done
@@ -104,6 +107,7 @@ class PauseHandler:
         except SqlError as error:
             return self._failed(number, index, error)
         inputs = subtask.runner.inputs.running
+        # The shuffle has one shard for each subtask, so that one position is all.
         shuffled = next(iter(inputs[INCOMING].positions.values())) if INCOMING in inputs else 0
         positions = {
             name: dict(source.positions) for name, source in inputs.items() if name != INCOMING

@@ -44,6 +44,8 @@ class PrepareBarrier:
             for instance, problem in acks.items():
                 if problem is not None:
                     raise self._error(instance, problem, jobs)
+            # Asked anew each time: a member that has died is missing from it, one that has joined
+            # is waited for.
             silent = self._members() - acks.keys()
             if not silent:
                 return

@@ -40,6 +40,7 @@ def main() -> None:
         stopping.set()
 
     signal.signal(signal.SIGTERM, end)
+    # Ctrl-C goes to the whole process group: the server stops its instances in good order itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.basicConfig(level=logging.INFO, format=FORMAT)
     sys.setswitchinterval(0.0001)
@@ -58,4 +59,5 @@ def main() -> None:
         instance.run(stopping.is_set)
     except BrokerUnreachable as error:
         log.error("instance %s ends: %s", work.place.name, error)
+        # Without any cleanup: it would wait for a server that is gone.
         os._exit(1)

@@ -66,6 +66,8 @@ class SubtaskLog:
                 self._topic, self._index, [value], timestamp_ms=record.proctime, fence=self.fence()
             )
         except Fenced:
+            # Noted here for good: the refused record was never written, so that no output may
+            # follow.
             self.fenced = True
             raise
         return done.next_offset

@@ -115,6 +115,7 @@ class ProcessSupervisor:
             log.warning("instance %s of %s ended with code %d", child.name, self.graph.name, code)
             self._reap(child)
             if child.deaths == self._max_deaths:
+                # Never again: its jobs fail below.
                 child.restart_at = math.inf
                 self.graph.fail_jobs(
                     f"the process of graph '{self.graph.name}' died {child.deaths} times in a row"
@@ -166,6 +167,7 @@ class ProcessSupervisor:
             if child.name in members:
                 child.joined, child.missing_since = True, None
             elif child.joined:
+                # It may join again at once after a missed heartbeat: only a longer silence counts.
                 child.missing_since = child.missing_since or self._now()
                 if self._now() - child.missing_since > _SILENT_TIMEOUT_S:
                     log.error(
@@ -177,6 +179,7 @@ class ProcessSupervisor:
         """Terminates all processes, and kills those that do not end within _STOP_TIMEOUT_S."""
         running = [c.process for c in self.children if c.process is not None]
         for process in running:
+            # All at once, then wait: each may take a while for its checkpoints.
             process.terminate()
         deadline = self._now() + _STOP_TIMEOUT_S
         for process in running:

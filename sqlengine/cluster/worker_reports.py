@@ -49,6 +49,8 @@ class WorkerReports:
         with self._lock:
             last = self._latest.get(report.instance)
             if last is not None and last.pid != report.pid:
+                # Another process under the same name counts from 0: what the former one counted
+                # must not be lost.
                 self._ended = [_sum([*self._ended, last])]
                 last = None
             seconds = (report.now_ms - (last.now_ms if last else report.since_ms)) / 1000
@@ -87,6 +89,8 @@ class WorkerReports:
             return dict(self._done.get(number, {}))
 
     def _wake(self) -> None:
+        # The next future first: a waiter that wakes up and waits again must not get the resolved
+        # one.
         recorded, self._recorded = self._recorded, self._promise()
         recorded.set_result(None)
 
@@ -108,6 +112,8 @@ class WorkerReports:
 
     def subtasks(self) -> dict[int, SubtaskReport]:
         """Returns the last report of each subtask."""
+        # Oldest first: of a subtask that has moved, the report of its present owner overwrites the
+        # other.
         reports = sorted(self.latest().values(), key=lambda r: r.now_ms)
         return {index: report for r in reports for index, report in r.subtasks.items()}
 

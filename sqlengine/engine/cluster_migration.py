@@ -55,6 +55,8 @@ def detach_from_parts(request: MigrationRequest, source: DistributedGraph) -> Jo
             job_snapshot = source.snapshot(job)
             request.begin()
             request.store.put(request.handover, job_snapshot)
+            # A crash before this line rolls back, one behind it restores the job from the stored
+            # snapshot.
             source.switch(replace(change, moved=True))
     except SqlError:
         change.abandon()
@@ -76,6 +78,8 @@ def migrate_into_parts(
     def stop_reading() -> None:
         inputs.bounds = {name: dict(inputs.running[name].positions) for name in common}
 
+    # The source graph stops where it is, before the parts do: they may be behind it, and read up to
+    # it.
     source.loop.call(stop_reading)
     try:
         with target.pauses.quiesce() as positions:
@@ -122,6 +126,7 @@ def _migrate(
         prepared.addition,
         request.handover,
         positions,
+        # All parts have prepared by then: the job leaves this graph only if they can take it.
         lambda: source.runner.apply(prepared.removal),
     )
 

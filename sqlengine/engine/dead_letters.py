@@ -102,6 +102,8 @@ class DeadLetterQueue:
         letters: list[DeadLetter] = []
         match = self._find(criteria, -1)
         for block in reversed(match.blocks):
+            # Backwards, block by block, until there are enough: the cost does not depend on the
+            # queue's length.
             letters = [*self._letters(block, match, criteria, -1), *letters]
             if len(letters) >= count:
                 break
@@ -129,6 +131,8 @@ class DeadLetterQueue:
             for letter in [n for n in self._replayed if n < begin]:
                 del self._replayed[letter]
             for key, blocks in list(self._blocks.items()):
+                # The block in which the topic begins now stays: letters in the rest of it are still
+                # there.
                 del blocks[: bisect_left(blocks, begin // _BLOCK)]
                 if not blocks:
                     del self._blocks[key]
@@ -138,6 +142,7 @@ class DeadLetterQueue:
         block = records.first_offset // _BLOCK
         for key in _keys(records).drop_null().unique().to_pylist():
             blocks = self._blocks.setdefault(key, array("q"))
+            # Records come in order: a block is listed once for each owner.
             if not blocks or blocks[-1] < block:
                 blocks.append(block)
         for value in records.values.filter(

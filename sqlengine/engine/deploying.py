@@ -102,6 +102,8 @@ class Deployment:
         waiting = list(prepared)
         made = 0
         try:
+            # The commit point: from here on a crash leads to `finish`, which rolls the change
+            # forward.
             log.begin(change, versions, now)
             for name, restoration in restored.items():
                 self._graphs.restore(change.graphs[name], name, change.jobs[name], restoration)
@@ -111,6 +113,8 @@ class Deployment:
                 graph.switch(part)
                 made += 1
         except SqlError:
+            # Once a graph has switched, its epoch log has the change: going back would contradict
+            # it.
             if log.pending is change and not made:
                 log.drop_pending(now)
             raise
@@ -168,6 +172,8 @@ class Deployment:
                 name: plan
                 for name, plan in plans.items()
                 if change.graphs[name] == graph.name
+                # A job that only defines has no sinks, and does not run: its version in the graph
+                # is 0.
                 and running.get(name, 0) != bool(plan.sinks) * change.jobs[name]
             }
             removals = [n for n in change.removes if n in running]
@@ -206,6 +212,8 @@ class Deployment:
             try:
                 part = self._change_of(graph, plans, versions, removals, work.kept)
             except SqlError as error:
+                # Each plan may be fine alone, and only all of them fail together: then all are
+                # refused.
                 refused = self._unfit(graph, plans) or dict.fromkeys(plans, error)
                 for name, reason in refused.items():
                     work.refuse(name, reason)
@@ -254,6 +262,8 @@ class Deployment:
         if not runnable:
             return {}
         try:
+            # Any version will do (here 1): the change is never applied. n jobs with k faults take
+            # about k log n tries.
             graph.change(graph.runner.graph, runnable, dict.fromkeys(runnable, 1), {}).abandon()
             return {}
         except SqlError as error:

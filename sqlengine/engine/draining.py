@@ -59,6 +59,8 @@ class Draining:
         change = PendingChange(
             {name: job.version}, {name: self._graphs.of(name).name}, drains=True, folder=folder
         )
+        # From here on a restart ends the job, too: its sources must not deliver rows after their
+        # end.
         self._registry.log.begin(change, (), self._registry.clock())
         return self.finish(change)
 

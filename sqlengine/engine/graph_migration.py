@@ -57,6 +57,7 @@ def migrate(migration: JobMigration, store: MigrationStore, patience_s: float | 
             raise migration.refused(APART)
         job_snapshot = source.call(lambda: _detach(migration, aligned, store), patience_s)
     finally:
+        # In any case: a source graph that keeps its bounds would read nothing any more.
         source.runner.inputs.bounds = {}
     target.attach(migration.addition, job_snapshot, migration.handover)
 
@@ -81,6 +82,7 @@ def aligned_offsets(
             abs(own[shard] - offset) > most for shard, offset in offsets.items()
         ):
             raise NotAligned(jobs, target, APART)
+        # The later one, as nobody can read backwards.
         aligned[name] = {shard: max(own[shard], offset) for shard, offset in offsets.items()}
     return aligned
 
@@ -114,6 +116,7 @@ def _detach(migration: JobMigration, aligned: Positions, store: MigrationStore) 
     )
     if obstacle is not None:
         raise migration.refused(obstacle)
+    # Before the job leaves: from the removal on, the snapshot is all that there is of its state.
     store.put(migration.handover, job_snapshot)
     runner.apply(replace(migration.removal, moved=True))
     if job_snapshot.pending_commits:

@@ -103,6 +103,8 @@ class Isolation:
             triggers = list(self._monitors[graph.name].triggers(now, self._limits_of))
             if isinstance(graph, DistributedGraph):
                 triggers += graph.isolation_triggers()
+            # Also of triggers that move nothing: a job must stay calm for a while before it is
+            # merged.
             self._triggered_at |= dict.fromkeys((t.job for t in triggers), now)
             self._isolate_first(graph, triggers, now)
         self._merge(now)
@@ -244,6 +246,7 @@ class Isolation:
                 if len(batch) == 1:
                     self._back_off(batch[0].name, now)
                 return
+            # Halved by a failure, doubled by a success: one bad job holds up few others.
             self._batch_size = min(2 * self._batch_size, _MAX_BATCH)
             for job in batch:
                 self._retries.pop(job.name, None)

@@ -88,6 +88,7 @@ class JobChanges:
         for name in work.removes:
             work.outcomes[name] = Outcome(name, "removed")
         if work.ready:
+            # The new jobs may define what others wait for.
             self._retry_waiting(work.ready)
         return work.outcomes
 
@@ -162,6 +163,7 @@ class JobChanges:
         if isinstance(plan, SqlError):
             raise plan
         path = path_in(plan.settings) if savepoint is None else savepoint
+        # A new name with each start: the epoch log still has the records of the graphs before.
         own = f"{job.name}@{job.version}-{self._registry.clock()}"
         if path is not None:
             restoration = self._savepoints.restoration(job.name, plan, path)

@@ -191,6 +191,7 @@ class Migrations:
         try:
             self._migrate(request, source, target, patience_s)
         except SqlError:
+            # Begun, and not complete: `finish` looks at which graph has the job.
             if self._registry.log.pending is change:
                 self.finish()
             raise

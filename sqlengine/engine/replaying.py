@@ -173,6 +173,7 @@ class _Candidate:
         """Returns the present form of the statements that lost the row; others have written
         theirs."""
         old = self.old.get(self.letter.version, ())
+        # By the failed expression; with a single statement there is no doubt anyway.
         lost = [s for s in old if self._names(s)] or (list(old) if len(old) == 1 else [])
         if not lost:
             raise JobError("it is not known which statement of the job lost the row")
@@ -200,6 +201,8 @@ class _Candidate:
         """Returns the statement in the job's present version: by its target table, and by its
         number among several with that target."""
         mine = [s for s in old if _target(s) == _target(sink)]
+        # With another number of statements for the target, their numbers do not correspond any
+        # more.
         same = [s for s in self.sinks if _target(s) == _target(sink)]
         return same[mine.index(sink)] if len(same) == len(mine) else None
 

@@ -50,7 +50,11 @@ class CheckpointTrigger:
         write = checkpoints.finish if wait else checkpoints.begin
         write(self._metadata(), pipeline.executor.tables, self._clock())
         for source in pipeline.inputs.running.values():
+            # With the positions as copied above: the graph's thread has processed nothing in
+            # between.
             source.source.notify_checkpoint(source.positions)
+        # The write goes on in the background: `stored` is an earlier checkpoint, unless `wait` is
+        # set.
         stored = checkpoints.stored
         if stored is not None:
             self._versions.discard_before(stored, pipeline.inputs.running)

@@ -35,6 +35,8 @@ def run_contained(
     streams = outputs(operator, parts)
     while True:
         try:
+            # Only the operator's own code is guarded here and in `_attributed`: an error of the
+            # nodes behind it must not be charged to it.
             stream = next(streams, None)
         except Exception as error:
             raise OperatorFailed(node, error) from error

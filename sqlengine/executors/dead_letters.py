@@ -65,6 +65,7 @@ class DeadLetterSink(Sink):
     def mark_replayed(self, replay: Replay, now_ms: int) -> None:
         """Records, with the epoch's commit, that these letters have been replayed."""
         self._time = now_ms
+        # In the same commit as the rows' own new letters: a crash leaves both or neither.
         done = [again.letter for again in replay.rows]
         self._pending.append(
             {"replayed": done, "job": replay.job, "version": replay.version, "time": now_ms}
@@ -125,6 +126,7 @@ def _for_each_owner(letters: Batch, jobs: list[str]) -> Batch:
         return letters
     rows = np.repeat(np.arange(letters.num_rows), np.where(shared, len(jobs), 1))
     taken = letters.take(rows)
+    # `repeat` put the copies of a shared letter side by side: each takes the next job in turn.
     names = iter(jobs * int(shared.sum()))
     owners = [owner or next(names) for owner in taken.columns[0].to_pylist()]
     return replace(taken, columns=(pa.array(owners, pa.string()), *taken.columns[1:]))

@@ -106,6 +106,7 @@ class EmbeddedExecutor:
         closed and lose theirs; new ones open with the tables that `state` has for them.
 
         ServiceError where an operator keeps other tables than were restored for it."""
+        # Before the old nodes go: their tables would be dropped with them.
         taken_over = self._take_over_tables(prepared.plan, state.inherited)
         self._remove_nodes(prepared.plan)
         for node in self._changed_nodes(prepared.plan):
@@ -124,6 +125,7 @@ class EmbeddedExecutor:
         """Collects the tables that new nodes take over: the last heir of a node that goes gets the
         tables themselves, all others get copies."""
         taken: dict[str, dict[str, KeyedTable]] = {}
+        # A later heir overwrites an earlier one: `last` is the one that needs no copy.
         last = {source: node for node, source in inherited.items() if source not in plan.nodes}
         for node, source in inherited.items():
             if last.get(source) != node:
@@ -175,6 +177,8 @@ class EmbeddedExecutor:
     def _changed_nodes(self, plan: PhysicalPlan) -> list[PhysicalNode]:
         """The nodes of the plan that differ from those that run, producers first."""
         names = plan.nodes.difference(self.plan.nodes)
+        # Only what differs is visited: a graph may have many thousands of nodes, and a change a
+        # few.
         return sorted((plan.nodes[n] for n in names if n in plan.nodes), key=lambda n: n.rank)
 
     # ---- state -----------------------------------------------------------------------------------
@@ -213,6 +217,7 @@ class EmbeddedExecutor:
         """Runs the nodes that take an epoch's input together over what is buffered for them. Those
         with state `gather` it; the others get few batches of many rows."""
         while self._buffered:
+            # Producers first: running a node may fill the buffers of those behind it.
             rank, name = min((self.running[n].node.rank, n) for n in self._buffered)
             inputs = self._buffered.pop(name)
             if not self.running[name].context.stateful:
@@ -282,6 +287,8 @@ class EmbeddedExecutor:
                 continue
             if edge.target not in waiting:
                 waiting[edge.target] = []
+                # Queued once, with its first input: by the order of ranks all producers have run
+                # when it is popped.
                 heapq.heappush(queue, (target.node.rank, edge.target))
             waiting[edge.target].append((edge.target_port, batch))
 

@@ -146,6 +146,8 @@ class ChangeLog(TopicEpochLog):
     def append(self, record: EpochRecord) -> int:
         if record.change is None:
             return self._broker.end_offset(EPOCHS, 0)
+        # The epochs of rows between two changes are missing here: a reader must not take that for a
+        # gap.
         return super().append(replace(record, after=UNLOGGED))
 
 
@@ -166,6 +168,8 @@ def decode_record(value: bytes) -> EpochRecord:
     try:
         record = msgspec.json.decode(value, type=EpochRecord)
     except msgspec.ValidationError:
+        # A record of another format gets the better message; otherwise the error above is the
+        # truth.
         check_record(value, FORMAT, "an epoch record")
         raise
     check_number(record.format, FORMAT, "an epoch record")

@@ -27,6 +27,7 @@ class FileVersions:
 
         A source that was added since is read from where it began. One that was removed since is
         read again, too, so nothing is discarded."""
+        # Several sources may read one file: the least offset of them counts.
         needed: dict[str, int] = {}
         for name, source in running.items():
             if source.full_cache is not None:
@@ -35,6 +36,8 @@ class FileVersions:
                 needed[topic] = min(offset, needed.get(topic, offset))
         if not needed or stored.positions.keys() - running.keys():
             return
+        # Called after each checkpoint that begins, so that the same stored one may be seen several
+        # times.
         if not self._checkpoints or self._checkpoints[-1][0] != stored.log_offset:
             self._checkpoints.append((stored.log_offset, needed))
         while self._checkpoints and self._is_oldest(self._checkpoints[0][0]):

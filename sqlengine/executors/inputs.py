@@ -108,6 +108,7 @@ class Inputs:
         self._reload_lookup_tables()
         if self._read_first:
             polled = self._poll(sorted(self._read_first), max_rows)
+            # Other sources wait: a row must not be looked up in a table that is read half-way.
             if polled[0]:
                 return polled
             self._read_first.clear()
@@ -131,6 +132,7 @@ class Inputs:
             source = self.running[name]
             try:
                 shards = source.new_shards() if name not in self.bounds else []
+                # In the record as `opened`, too: a recovery must begin these shards at 0 again.
                 source.positions |= dict.fromkeys(shards, 0)
                 new = [(name, chunk) for chunk in source.poll(max_rows, self.bounds.get(name))]
             except SqlError as error:
@@ -149,6 +151,8 @@ class Inputs:
         reloaded = [
             name for name, s in self.running.items() if s.full_cache is not None and not s.ended
         ]
+        # A file that is reloaded never ends by itself; it must not keep a bounded job running for
+        # ever.
         if reloaded and all(
             s.ended or name in ended or name in reloaded for name, s in self.running.items()
         ):
@@ -173,6 +177,7 @@ class Inputs:
         for name, source in self.running.items():
             if name != INCOMING:
                 given = bounds.get(name, {})
+                # A shard that the source does not read here (of another subtask) has no bound here.
                 known = {s: offset for s, offset in given.items() if s in source.positions}
                 self.bounds[name] = {**source.positions, **known}
 
@@ -195,6 +200,7 @@ class Inputs:
             end = part.end
             if self.tolerates_lost_records:
                 end = min(end, _end(running, part.shard))
+            # All of the range is lost.
             if end <= part.start:
                 return
             max_rows = end - part.start

@@ -141,6 +141,7 @@ class MemoryGuard:
         self._limits.used[self._name] = sum(o.bytes for o in operations)
         self._check_jobs(operations, jobs)
         self._check_total(operations)
+        # Only behind the checks: while a limit is exceeded, each call measures again and raises.
         self._due = rows_in + CHECK_INTERVAL_ROWS
 
     def _check_jobs(self, operations: list[OperationState], jobs: Mapping[str, int]) -> None:
@@ -151,6 +152,7 @@ class MemoryGuard:
                 raise MemoryExceeded(job, limit, _largest(operations, job), number, own=True)
 
     def _check_total(self, operations: list[OperationState]) -> None:
+        # A copy: the threads of other graphs write their own entries meanwhile.
         total, used = self._limits.total, sum(list(self._limits.used.values()))
         if total is not None and used > total and operations:
             job = _by_job(operations).most_common(1)[0][0]

@@ -42,6 +42,8 @@ class NodeContext:
         """The operator's table of that name: inherited, filled from restored rows, or new."""
         self.stateful = True
         full = f"{self._owner}/{name}"
+        # An operator that replaces another one opens over the same tables: it gets those that
+        # exist.
         if full not in self._tables:
             table = self._inherited.pop(name, None) or KeyedTable(full, keys, values, exchange)
             table.name = full

@@ -50,6 +50,8 @@ class NondeterministicCallLog:
             return
         with suppress(TopicNotFound):
             begin = self._broker.begin_offset(ANSWERS, 0)
+            # Retention removes from the front: answers are missing if the topic begins behind the
+            # checkpoint.
             self._complete, offset = self.start >= begin, max(self.start, begin)
             while (records := self._broker.read(ANSWERS, 0, offset)) is not None:
                 assert records.keys is not None
@@ -93,6 +95,8 @@ class NondeterministicCallLog:
                 self._broker.append(
                     ANSWERS, 0, [value], keys=[self._graph.encode()], timestamp_ms=0
                 )
+            # After the append: with a full broker the record stays, and the next flush tries it
+            # again.
             del self._unwritten[0]
 
     def end(self) -> int:

@@ -132,6 +132,7 @@ class Outputs:
 
     def add_pending(self, commits: Mapping[str, RecoveredCommit]) -> None:
         """Commits the output that a job brought before any other output of this graph."""
+        # First in the order of commits: these epochs are older than any of this graph.
         self._uncommitted = {**commits, **self._uncommitted}
 
     # ---- rows ------------------------------------------------------------------------------------
@@ -141,6 +142,8 @@ class Outputs:
         sink = self.running.get(name)
         if sink is None or name in self.refused:
             return
+        # A sink with buffered epochs holds the rows of the oldest one: newer rows wait in
+        # `_batches`.
         if name not in self._buffered and not self._write_to(name, sink, batch):
             return
         self._uncommitted[name] = sink
@@ -172,6 +175,7 @@ class Outputs:
         Raises TryAgain once all other sinks have committed, if one has no space; the next call
         tries that one again. Without `wait` a locked table is tried every `_BACKOFF_MS` only. A
         sink that raises another SqlError is refused from then on."""
+        # Before any sink: no output may be visible whose answers a crash could lose.
         self.call_log.flush()
         full: TryAgain | None = None
         for name in [n for n in self._uncommitted if n not in self.refused]:
@@ -203,11 +207,14 @@ class Outputs:
         buffered = self._buffered[name]
         while buffered:
             self.progress.rows_out[name] += self._timed_commit(name, buffered[0].epoch)
+            # Only after the commit returned: TryAgain leaves the epoch in front, with its rows in
+            # the sink.
             buffered.popleft()
             for batch in buffered[0].batches if buffered else ():
                 self._uncommitted[name].write(batch)
 
     def _buffer(self, name: str, epoch: int) -> None:
+        # Once for each epoch: a repeated commit of the same epoch has no new batches.
         if name not in self._buffered or name in self._batches:
             batches = self._batches.pop(name, [])
             self._buffered.setdefault(name, deque()).append(BufferedEpoch(epoch, batches))

@@ -45,6 +45,7 @@ class Pipeline:
     def process(self, record: EpochRecord, chunks: Iterable[tuple[str, Chunk]]) -> None:
         """Pushes the rows of an epoch through the operators. Output waits in the sinks for
         `outputs.commit`."""
+        # Before any rows: until a new shard is known to the watermark, it cannot hold it back.
         for name, shard in record.opened:
             self._times.emit_initial_watermark_of(name, shard)
         chunks = tuple(chunks)
@@ -56,11 +57,14 @@ class Pipeline:
             source = self.inputs.running[name]
             batch = source.batch(chunk, record.proctime, record.seed)
             self.executor.push(name, batch, self.outputs.write)
+            # Only after the push: positions and state stay together, and a checkpoint copies both.
             source.positions[chunk.shard] = chunk.end
             self.outputs.progress.rows_in += chunk.num_rows
         if record.tick:
             # After the rows: a shard that has just delivered some is not idle.
             self._times.tick(record, read)
+        # After the rows and ticks: the last watermark fires all windows, so that nothing may follow
+        # it.
         for name in record.ended:
             self._times.end(name, record)
         self.executor.flush(self.outputs.write)
@@ -72,6 +76,8 @@ class Pipeline:
         statements that did not see them."""
         replay = record.replay
         assert replay is not None
+        # A statement that has seen a record must not see it again: records are grouped by those
+        # that did not.
         for places in dict.fromkeys(row.places for row in replay.rows):
             rows = [row for row in replay.rows if row.places == places]
             errors = push_replayed(

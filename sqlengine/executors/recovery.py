@@ -39,6 +39,7 @@ def restore(runner: GraphRunner, position: Position, change: GraphChange) -> Non
     for name, source in change.sources.items():
         source.ended = name in position.ended
         source.began_epoch, source.began = position.began.get(name, (0, {}))
+    # The sources have their positions before the switch, which emits the initial watermarks.
     runner.switch(change, position)
     if runner.storage.checkpoints is not None:
         runner.storage.checkpoints.adopt(runner.executor.tables)
@@ -79,6 +80,7 @@ def skip_unlogged_epochs(runner: GraphRunner, *, logged: bool) -> None:
 def _logged(runner: GraphRunner) -> Iterator[EpochRecord]:
     """Yields the records after the checkpoint. When one is yielded, the runner is at its epoch."""
     for offset, record in runner.storage.log.read(runner.epochs.log_offset):
+        # Its effects are in the checkpoint.
         if record.epoch <= runner.epoch:
             continue
         if record.epoch > runner.epoch + 1 and record.after not in (UNLOGGED, runner.epoch):
@@ -87,6 +89,8 @@ def _logged(runner: GraphRunner) -> Iterator[EpochRecord]:
                 f" {record.epoch}",
                 hint="it was shortened by hand, or the graph's checkpoint was removed",
             )
+        # Before the epoch is repeated: its commits are made under its own number, by which sinks
+        # drop what they have.
         runner.epochs.seek(record.epoch, offset)
         yield record
 

@@ -38,6 +38,8 @@ def push_replayed(
     plans = [s for s in statements_of(graph, job) if s.place in rows[0].places]
     if not plans:
         return []
+    # Of its own, and closed afterwards: replayed rows must not touch the tables of running
+    # operators.
     executor = EmbeddedExecutor(factory)
     executor.switch(executor.prepare(lower(merge(Graph(), {job: plans}))))
     try:

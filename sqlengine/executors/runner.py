@@ -99,6 +99,7 @@ class GraphRunner:
         self._require_sound()
         self.commit()  # what a sink had no space for
         self.outputs.roll()
+        # Before more is read: a job over its limit gets no more rows.
         self._check_memory()
         record, chunks = self._poll()
         if record is not None:
@@ -144,6 +145,8 @@ class GraphRunner:
     @contextmanager
     def _logged_epoch(self, record: EpochRecord) -> Iterator[None]:
         """Writes the record, then runs the body as its epoch."""
+        # The record first: a crash behind it repeats the epoch, a crash before it reads the rows
+        # anew.
         self.epochs.append(record)
         with self.broken_on_failure(), self.outputs.call_log.recording(record.epoch):
             yield
@@ -189,6 +192,7 @@ class GraphRunner:
         the next `step` and raises ServiceError instead."""
         self.complete()
         ending = self.inputs.unfinished()
+        # Nothing left to end: the epoch that ended the sources is in the log already.
         if ending:
             record = self.epochs.next(self.graph.version, ended=tuple(ending))
             with self._logged_epoch(record):
@@ -205,6 +209,8 @@ class GraphRunner:
         they were reached."""
         self.inputs.bounds = positions
         try:
+            # `step` is False when a source has nothing new: waiting longer would not reach the
+            # offsets now.
             while not self.inputs.reached(positions) and steps and self.step():
                 steps -= 1
             return self.inputs.reached(positions)
@@ -249,6 +255,8 @@ class GraphRunner:
         if change.restored is not None and not self.storage.log.keeps_every_epoch:
             # The job brings its present state: no row from before may be read again.
             self.checkpoint(wait=True)
+        # The sources begin before the record is written, which has to name the offsets for a
+        # recovery.
         starts = {
             name: source.begin(change.starts.get(name, DEFAULT_STARTS))
             for name, source in change.sources.items()
@@ -260,6 +268,8 @@ class GraphRunner:
             dict(change.renamed),
             "" if change.restored is None else change.restored.handover,
         )
+        # The commit point: from here on a recovery makes this change, so a failure below breaks the
+        # graph.
         self.epochs.append(self.epochs.next(self.graph.version, change=logged))
         for name, source in change.sources.items():
             source.began, source.began_epoch = starts[name], self.epoch

@@ -66,6 +66,7 @@ class RunningSource:
             return
         for shard, offset in self.positions.items():
             until = None if bounds is None else bounds.get(shard, offset)
+            # Nothing is read at a bound, so that the position stays exactly there.
             if until is not None and until <= offset:
                 continue
             chunk = self.source.read(shard, offset, max_rows=max_rows, until=until)
@@ -84,6 +85,8 @@ class RunningSource:
     def batch(self, chunk: Chunk, proctime: int, seed: int) -> Batch:
         """The chunk as input of the scan operator, at the epoch's processing time (ms). Chunks of
         one epoch get different seeds."""
+        # From the place of the rows, not from their number in the epoch: a recovery may lack other
+        # chunks.
         seed ^= crc32(f"{chunk.shard}@{chunk.start}".encode())
         if chunk.columns is not None:
             schema = Schema(tuple(c for c in self.scan.schema if c.name in chunk.columns))

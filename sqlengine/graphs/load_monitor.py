@@ -69,6 +69,7 @@ class LoadMonitor:
         self._readings.append(reading)
         yield from self._full_sinks()
         yield from self._slow_sinks(now, limits)
+        # A sliding window: the oldest reading goes once it is old enough to be compared with.
         before = self._readings[0]
         if now - before.at >= _WINDOW_S:
             self._readings.popleft()
@@ -174,7 +175,9 @@ class LoadMonitor:
         """Splits the time of a set of rules by the rows for which each rule was evaluated.
 
         Rows that an index excludes cost next to nothing, and are not counted."""
+        # A copy: the graph's thread counts on.
         tested = Counter(dict(operator.tested))
+        # Counter subtraction drops what did not grow.
         new = tested - self._tested.get(operator, Counter())
         self._tested[operator] = tested
         for rule, rows in new.items():

@@ -89,6 +89,7 @@ class GraphLoop:
         future = cast("Future[T]", self._threads.future())
 
         def run() -> None:
+            # The caller gave up waiting before this began: nothing may be done any more.
             if not future.set_running_or_notify_cancel():
                 return
             try:
@@ -97,6 +98,8 @@ class GraphLoop:
                 future.set_exception(error)
 
         with self._accepting_lock:
+            # Under the lock: `shut` empties the queue once, and a call put behind that would wait
+            # for ever.
             running = self._accepts_calls and self._thread.is_alive()
             if running:
                 self._calls.put(run)
@@ -105,6 +108,7 @@ class GraphLoop:
         try:
             return future.result(timeout)
         except TimeoutError:
+            # Not begun yet, so that it never will; what has begun is waited for.
             if future.cancel():
                 raise ServiceError(
                     f"graph '{self.runner.name}' is busy", hint="nothing was changed; try again"
@@ -124,6 +128,8 @@ class GraphLoop:
             while not self._stopping.is_set():
                 busy = self.turn()
                 if time.monotonic() - collected > 1:
+                    # Here, at a moment of the loop's choosing, rather than in the middle of an
+                    # epoch.
                     gc.collect(1)
                     collected = time.monotonic()
                 if not busy:

@@ -89,6 +89,8 @@ class Rebuilder:
         try:
             self._later(self._swap, name, work(before, self._pace()))
         finally:
+            # Here, although `_swap` runs later in another thread: a rebuild that failed must not
+            # block the next.
             self._busy.discard(name)
             self._quiet_s = max(QUIET_S, QUIET_FACTOR * (time.thread_time() - begin))
 
@@ -101,6 +103,7 @@ class Rebuilder:
 
         def yield_control() -> None:
             nonlocal last
+            # CPU time of this thread: waiting for the interpreter's lock does not count.
             spent = time.thread_time() - last
             if spent >= SLICE_S:
                 self._closing.wait(min(SLEEP_FACTOR * spent, MAX_SLEEP_S))

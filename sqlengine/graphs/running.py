@@ -53,6 +53,7 @@ def open_graph(
             return RunningGraph(name, host, plan_of, faults, subtask)
         except OperatorFailed as error:
             log.exception("graph %s is recovered without the jobs %s", name, sorted(error.jobs))
+            # Each round leaves out at least one more job version, so that this ends.
             faults |= dict.fromkeys(error.versions, ExecutionError(str(error)))
 
 
@@ -136,6 +137,7 @@ class RunningGraph:
             position = self.checkpoints.position
             if position is not None:
                 self._restore(position)
+            # With late syncs a power loss may have taken records whose epoch was logged.
             self.runner.inputs.tolerates_lost_records = self._syncs_late
             repeat_epochs(self.runner, self.prepare_logged_change)
             logged = position is None or position.logged
@@ -260,6 +262,7 @@ class RunningGraph:
             if not self.runner.broken:
                 change.abandon()
             raise
+        # After the switch: a change leaves deltas in the sets of rules.
         self._rebuilder.look()
 
     # ---- migrations ------------------------------------------------------------------------------
@@ -291,6 +294,7 @@ class RunningGraph:
         obstacle = next(obstacles(snapshot, change.graph, self.runner), None)
         if obstacle is not None:
             raise NotAligned(snapshot.jobs, self.name, obstacle)
+        # The checks come first: `bind` opens the sinks of pending commits.
         restored = bind(snapshot, change.graph, self.runner, migration)
         lookups = restore_file_versions(snapshot, change.sources, self.runner)
         if lookups is None:
@@ -372,6 +376,8 @@ class RunningGraph:
         self._host.memory.used.pop(self.name, None)
         with ExitStack() as stack:
             for close in (self._writer.shutdown, self.checkpoints.close, self.runner.close):
+                # Called in reverse: the runner, then the checkpoints, which wait for a write, then
+                # its thread.
                 stack.callback(close)
 
 

@@ -107,6 +107,7 @@ def _inherited(graph: Graph, decisions: Mapping[str, Iterable[Decision]]) -> dic
             source = next(
                 (d.source for d in decisions.get(job, ()) if d.operation.id == node), None
             )
+            # A shared node has one state: every job of it must bring that one.
             if source is None or source.id != source_id:
                 others = ", ".join(sorted(graph.nodes[node].jobs - {job}))
                 raise JobError(

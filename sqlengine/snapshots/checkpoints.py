@@ -105,6 +105,7 @@ class Checkpoints:
 
     def due(self, epoch: int, tables: Mapping[str, KeyedTable], now_ms: int) -> bool:
         """True if a checkpoint is to be started now."""
+        # One at a time; and without an epoch since the last one, there is nothing to write.
         if not self._writer.finished() or epoch <= self._epoch:
             return False
         return now_ms - self._last >= self._ms or self._writer.changed_rows(tables) >= self._rows

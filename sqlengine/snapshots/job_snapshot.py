@@ -84,6 +84,7 @@ def capture(runner: GraphRunner, *jobs: str) -> JobSnapshot:
     """Copies the present state of jobs into a snapshot (graph thread).
 
     TryAgain if output that other jobs share has no space in a sink."""
+    # First, as it completes the last epoch: the state below belongs to that epoch.
     pending_commits = runner.pending_commits(jobs)
     nodes = nodes_of(runner.graph, jobs)
     scans = {n.plan.digest: runner.inputs.running[n.id] for n in nodes if isinstance(n.plan, Scan)}
@@ -111,6 +112,7 @@ def _file_version(source: RunningSource) -> pa.Table:
     assert source.full_cache is not None
     (at,) = source.positions.values()
     lines = source.full_cache.lines_at(at)
+    # Lines have neither a key nor an order of arrival: the hidden columns are zeros.
     zeros = pa.array([0] * len(lines))
     return pa.table({LINE: lines, SEQUENCE: zeros, BUCKET: zeros.cast(pa.uint8())})
 
@@ -127,6 +129,7 @@ def bind(
     `graph`: that to which the runner is to switch. Nodes that run already keep their own state.
     `exchange_times`: tables of the exchanges in the plan of a subtask, by node."""
     nodes = snapshot.nodes(graph)
+    # Shared nodes keep the state that they have, which `obstacles` has compared with the snapshot.
     new = {n.plan.digest: n.id for n in nodes if n.id not in runner.executor.running}
     tables = {
         f"{new[digest]}@{graph.version}/{name}": rows
@@ -187,6 +190,7 @@ def _same_position(
     """True if a shared source is at the position of the snapshot."""
     if source.full_cache is None or file_version is None:
         return (source.positions, source.ended) == (position.positions, position.ended)
+    # The same lines in any order are the same version of a file.
     lines = _file_version(source)[LINE].sort()
     return bool(lines == file_version[LINE].sort()) and source.ended == position.ended
 
@@ -222,6 +226,7 @@ def _same_rows(table: KeyedTable, rows: pa.Table | None, distributed: bool) -> b
     if distributed:
         if "shard" not in rows.column_names:
             return True
+        # The row without a shard is the combined watermark, which depends on the other subtasks.
         rows = rows.filter(pc.is_valid(rows["shard"]))
         count -= table.array("shard", table.live()).null_count
     return count == rows.num_rows and all(

@@ -118,6 +118,7 @@ def _chunks(number: int, rows: pa.Table) -> Iterator[tuple[str, TableDelta]]:
     for start in range(0, max(whole.num_rows, 1), _ROWS_PER_CHUNK):
         batches = whole.slice(start, _ROWS_PER_CHUNK).to_batches()
         batch = batches[0] if batches else _empty(whole.schema)
+        # A delta that removes nothing: the store holds snapshots in the form of checkpoints.
         removed = batch.slice(0, 0).select([SEQUENCE, BUCKET])
         yield f"{number}/{start}", TableDelta(batch, removed, 0)
 

@@ -73,6 +73,8 @@ def merge_snapshots(snapshots: Sequence[JobSnapshot], graph: Graph) -> JobSnapsh
 
 def _merge_tables(snapshots: Sequence[JobSnapshot], graph: Graph) -> dict[TableKey, pa.Table]:
     """Merges the tables of all subtasks, of each the rows that it owns."""
+    # Subtasks at different watermarks have emitted up to the greatest: the merged graph must not go
+    # back.
     exchanged = _exchanged_watermarks(snapshots, graph)
     merged = {}
     for key in dict.fromkeys(key for snapshot in snapshots for key in snapshot.tables):
@@ -132,6 +134,7 @@ def exchange_times(
 def _merge_positions(subtasks: Sequence[SourcePosition]) -> SourcePosition:
     """Merges a source's positions; it has ended if it has in all subtasks, as one without a shard
     does at once."""
+    # Each shard belongs to one subtask: no position overwrites another.
     positions = {shard: at for subtask in subtasks for shard, at in subtask.positions.items()}
     return SourcePosition(dict(sorted(positions.items())), all(s.ended for s in subtasks))
 
@@ -146,9 +149,11 @@ def _owned_rows(key: TableKey, table: pa.Table, assignment: SubtaskAssignment) -
     watermarks."""
     if key[1] not in WATERMARK_TABLES:
         index, parallelism = assignment.index, assignment.parallelism
+        # With 128 buckets and 3 subtasks: 0 to 43, 43 to 86, 86 to 128 (exclusive).
         low, high = (-(-BUCKETS * n // parallelism) for n in (index, index + 1))  # rounded up
         buckets = table[BUCKET]
         return table.filter(pc.and_(pc.greater_equal(buckets, low), pc.less(buckets, high)))
+    # Watermarks of inputs, not of shards: every subtask has all of them.
     if table.column_names[0] != "shard":
         return table
     owned = [shard is None or assignment.has(int(shard)) for shard in table["shard"].to_pylist()]
@@ -211,9 +216,11 @@ def merge_watermarks(tables: Sequence[pa.Table], at_least: int) -> pa.Table:
     rows: dict[object, dict[str, int]] = {}
     for row in (row for table in tables for row in table.to_pylist()):
         key = next(iter(row.values()))
+        # False sorts before True: an idle input is chosen only if all are idle.
         rows[key] = min(rows.get(key, row), row, key=_idle_last)
     combined = rows.get(_combined_key(rows), {})
     combined |= {c: max(combined[c], at_least) for c in _WATERMARK_COLUMNS if c in combined}
+    # Numbers of several subtasks collide, so that they are given anew.
     numbered = [{**row, SEQUENCE: number} for number, row in enumerate(rows.values())]
     return pa.Table.from_pylist(numbered, schema=tables[0].schema)
 

@@ -135,6 +135,7 @@ def write(disk: Disk, folder: Path, savepoint: Savepoint, rows: Rows) -> Savepoi
         write_file(
             disk, scratch / METADATA, _sealed(msgspec.json.format(msgspec.json.encode(done)))
         )
+        # Contents before the name: after a power loss the folder is either complete or not there.
         disk.sync_folder(scratch)
         disk.rename(scratch, folder)
         disk.sync_folder(folder.parent)
@@ -226,6 +227,7 @@ def delete(disk: Disk, savepoint: Savepoint) -> None:
     """Deletes the files of a savepoint, its metadata first, and the folder if it is empty then."""
     folder = Path(savepoint.path)
     try:
+        # First: a deletion that is interrupted leaves no savepoint that looks complete.
         disk.remove(folder / METADATA)
         for table in savepoint.tables:
             disk.remove(folder / Path(table.file).name)

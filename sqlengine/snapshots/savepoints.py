@@ -174,6 +174,7 @@ def restoration(
     claimed = _claimed_sources(savepoint, graph)
     if not ignore_unclaimed and policy is not Policy.RESET:
         _check_claimed(savepoint, decisions, list(claimed.values()))
+    # A source whose rows nobody kept must not continue at its end: the lookup table would be empty.
     reread = _reread_scans(graph, decisions)
     sources = {name: source for name, source in claimed.items() if name not in reread}
     return Restoration(
@@ -322,6 +323,7 @@ def _tables(
                 rows = read_rows(disk, savepoint, table).combine_chunks()
                 batch = rows.to_batches()[0] if rows.num_rows else _empty(rows.schema)
                 name = f"{decision.operation.id}@{version}/{table.name}"
+                # The first checkpoint of a graph removes nothing.
                 removed = batch.slice(0, 0).select([SEQUENCE, BUCKET])
                 tables[name] = TableDelta(batch, removed, 0)
     return tables

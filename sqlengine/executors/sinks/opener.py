@@ -72,6 +72,8 @@ class SinkOpener:
         for (name, writer), epochs in by_writer.items():
             sink = plan.sinks[name].sink
             assert sink.table is not None, "the result of a query goes to no other graph"
+            # The sink knows epochs by their writer: under another name it would take repeated rows
+            # twice.
             environment = replace(self._environment, writer=writer)
             opened = open_sink(sink.table, environment, overwrite=sink.overwrite)
             recovered[f"{name}{_OF}{writer}"] = RecoveredCommit(opened, epochs)

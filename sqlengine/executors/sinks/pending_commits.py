@@ -48,6 +48,8 @@ class RecoveredCommit(Sink):
     def commit(self, epoch: int) -> int:
         while self._left:
             self._rows += self._sink.commit(self._left[0].epoch)
+            # TryAgain leaves the epoch in front, with its rows already in the sink: the next call
+            # goes on there.
             self._left.popleft()
             self._write()
         self._sink.roll(end=True)

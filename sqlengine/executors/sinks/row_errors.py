@@ -34,6 +34,7 @@ class RowErrors:
                 self.fatal.append(RowsGivenUp(letters))
                 continue
             owners = letters.columns[0].to_pylist()
+            # By row: operators are shared, so that one batch may hold letters of several jobs.
             fatal = np.array([self._fails_on_error(owner) for owner in owners], np.bool_)
             if fatal.any():
                 self.fatal.append(RowsFailed(letters.take(np.flatnonzero(fatal))))

@@ -102,6 +102,8 @@ class Accumulators:
                 )
             for errors in failures:
                 if errors is not None:
+                    # Calls that come later in the list skip these rows; earlier ones have taken
+                    # them already.
                     good &= ~errors.mask
                     output.append((ERROR_PORT, self.failed(batch, call, errors)))
 
@@ -177,6 +179,7 @@ class Accumulators:
         `groups` numbers the groups from 0 and ascends. `latest_first`: the order is that of time,
         backwards.
         """
+        # Each group backwards: of slices in descending order that is the order of time.
         back = np.lexsort((-np.arange(len(slots)), groups))
         turned = [latest_first and _depends_on_order(c) for c in self.calls]
         return [
@@ -249,6 +252,8 @@ def _pairwise(
     failed, step, count = [], 1, int(groups.max(initial=-1)) + 1
     size = np.bincount(groups, minlength=count)[groups]
     while (step < size).any():
+        # With step 1: 0 takes 1, 2 takes 3, …; with step 2: 0 takes 2, 4 takes 6, …; log2(size)
+        # rounds.
         left = np.flatnonzero((rank % (2 * step) == 0) & (rank + step < size))
         errors = bound.merge(made, left, made, left + step)
         if errors is not None:

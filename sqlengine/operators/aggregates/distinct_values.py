@@ -67,6 +67,7 @@ class DistinctValues:
             groups[at] * len(encoded.dictionary) + codes, return_index=True, return_counts=True
         )
         chosen = at[first]
+        # In the bucket of its group, so that both go to the same subtask when state is split.
         identity, buckets = self._groups.identities(groups[chosen])
         keys = [pa.array(identity), values.take(pa.array(chosen))]
         slots, _ = self._table.slots_for(keys, len(pairs), buckets=buckets)
@@ -76,5 +77,6 @@ class DistinctValues:
         value_counts[slots] = after
         self._table.mark(slots)
         turned[at[first]] = (before > 0) != (after > 0)
+        # After `turned` is known: a value that is gone leaves no row behind.
         self._table.remove(slots[after == 0])
         return turned

@@ -69,6 +69,7 @@ class GroupAggregateOperator:
         if self._node.ttl_ms:
             self._table.remove(self._table.due(_TOUCHED, batch.proctime - self._node.ttl_ms))
         changed = self._change(batch, output) if batch.num_rows else None
+        # Only at the end of bounded input is it known that there are no rows.
         if self._node.always and batch.watermark == MAX_WATERMARK and not len(self._table):
             changed = self._empty_result(batch)
         return [*output, (0, changed or batch.tick(self._node.schema))]
@@ -101,6 +102,7 @@ class GroupAggregateOperator:
             self._table.columns[_TOUCHED][touched] = batch.proctime
         self._table.mark(touched)
         result = self._changes(batch, touched, (existed, exists), (before, after), output)
+        # Last: the emitted -D rows took their keys from these slots.
         self._table.remove(touched[~exists])
         return result
 

@@ -66,6 +66,7 @@ class LocalAggregateOperator:
         """Returns the partial rows with the watermark after the batch, as an aggregate emits its
         results."""
         watermarks = [s for s in (batch.steps, batch.row_watermarks) if s is not None]
+        # One partial row stands for rows at several watermarks: these go along as steps.
         steps = np.unique(np.concatenate(watermarks)) if watermarks else None
         return replace(
             batch.result(self._node.schema, columns, count), origin=batch.origin, steps=steps

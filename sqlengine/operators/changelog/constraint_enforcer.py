@@ -76,6 +76,7 @@ class ConstraintEnforcerOperator:
     ) -> pa.Array:
         """Returns the column to write; clears `keep` for rows that are not written."""
         values = as_plain(column).to_pylist()
+        # A row that an earlier column dropped is not looked at again: it gets one reason.
         for i in np.flatnonzero(keep).tolist():
             try:
                 values[i] = convert(values[i], name)

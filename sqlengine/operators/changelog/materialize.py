@@ -63,6 +63,7 @@ class MaterializeOperator:
         np.add.at(counts, slots, 1 if retracts is None else np.where(retracts, -1, 1))
         touched = np.unique(slots)
         self._table.mark(touched)
+        # Below 0: more retractions than rows. They are counted and forgotten with the slot.
         removed = touched[counts[touched] <= 0]
         self._counters["rows_without_key"] -= int(counts[removed].sum())
         self._table.remove(removed)

@@ -77,9 +77,11 @@ class NormalizeOperator:
         """Drops rows for which the predicate fails, which go to `output`; also returns which rows
         exist afterwards."""
         vector = evaluate(predicate, rows)
+        # A row that does not pass is a deletion of its key: the old row may have passed.
         exists = exists & truth(vector, rows.num_rows)
         if vector.errors is None:
             return rows, exists
+        # A deletion needs no predicate: its values may be incomplete.
         failed = (kinds_of(rows) != DELETE) & vector.errors.mask
         if failed.any():
             output.append(
@@ -149,6 +151,7 @@ class NormalizeOperator:
 
 def _last_of(slots: IntArray) -> tuple[IntArray, IntArray]:
     """Returns the distinct slots and the last row of each, in the order of these rows."""
+    # The first occurrence in the reversed rows is the last one.
     distinct, behind = np.unique(slots[::-1], return_index=True)
     last = len(slots) - 1 - behind
     order = np.argsort(last)

@@ -69,6 +69,8 @@ class ResolveConflictsOperator:
     def process(self, port: int, batch: Batch) -> Output:
         if batch.num_rows:
             self._buffer(batch)
+        # The watermark must have passed the one at the row's arrival; at the end of input nothing
+        # follows.
         upto = batch.watermark if batch.watermark == MAX_WATERMARK else batch.watermark - 1
         due = self._waiting.due(_STAMP, upto)
         output: Output = []
@@ -97,6 +99,7 @@ class ResolveConflictsOperator:
     def _compact(self, batch: Batch, due: IntArray, output: Output) -> Batch | None:
         """Processes the rows that are due; returns the resulting changes."""
         due = due[np.argsort(self._waiting.columns[_NUMBER][due], kind="stable")]
+        # Without the number, which is the last key column.
         keys = self._waiting.key_arrays(due)[:-1]
         existing, _ = self._current.slots_for(keys, len(due), insert=False)
         stored = np.unique(existing[existing >= 0])
@@ -160,6 +163,7 @@ class ResolveConflictsOperator:
     ) -> Batch | None:
         if not changes:
             return None
+        # Places below len(due) are in order of arrival; deletions of stored rows come last.
         changes.sort(key=lambda t: t[1])
         kinds, places = (
             np.array([k for k, _ in changes], np.int8),

@@ -55,6 +55,8 @@ def differ(old: list[pa.Array], new: list[pa.Array], count: int) -> BoolArray:
                 (x != y for x, y in zip(a.to_pylist(), b.to_pylist(), strict=True)), np.bool_, count
             )
             continue
+        # NULL on either side gives NULL here; one side alone being NULL is a difference by
+        # `validity`.
         unequal = pc.fill_null(pc.not_equal(a, b), pa.scalar(False))
         result |= np.asarray(unequal) | (validity(a) != validity(b))
     return result

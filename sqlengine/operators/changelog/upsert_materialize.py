@@ -112,6 +112,8 @@ class UpsertMaterializeOperator:
                 shown.pop(key, None)
                 shown[key] = (*visible, i)
         result = self._changes(batch, before, shown)
+        # Entries that were added and retracted by this batch have row -1 again: nothing of them is
+        # written.
         self._store(batch, before, [e for e in written if e.row != -1], removed)
         return result
 
@@ -167,6 +169,7 @@ class UpsertMaterializeOperator:
         self, batch: Batch, touched: dict[bytes, bool], entries: list[_Entry], removed: list[int]
     ) -> None:
         """Writes the rows added by the batch to the table, and removes the retracted ones."""
+        # Numbers in the order of arrival: `_load` restores the order of a key from them.
         fresh = sorted((e for e in entries if e.slot == -1), key=lambda e: e.row)
         self._table.remove(np.array(removed, np.int64))
         if fresh:

@@ -126,6 +126,8 @@ class IntervalJoinOperator:
     def _process(self, port: int, piece: MatchedPiece) -> Output:
         batch = self._times.advance(port, piece.batch)
         output: Output = []
+        # The rows join before anything expires; `_in_interval` leaves out what would have expired
+        # earlier.
         joined = [self._join(port, replace(piece, batch=batch), output)] if batch.num_rows else []
         joined += [b for side in (0, 1) if (b := self._expire(side, batch)) is not None]
         result = concat([*joined, self._result(batch, (), 0)])
@@ -153,6 +155,7 @@ class IntervalJoinOperator:
         return replace(result, watermark=watermark, row_watermarks=before, since=since)
 
     def _delayed(self, watermarks: IntArray) -> IntArray:
+        # The two ends of the scale are no times: the beginning and the end of input pass undelayed.
         moves = (
             (watermarks != MIN_WATERMARK)
             & (watermarks != MAX_WATERMARK)
@@ -174,11 +177,13 @@ class IntervalJoinOperator:
         met = np.zeros(batch.num_rows, np.bool_)
         met[rows] = True
         matched_slots = np.unique(slots)
+        # A stored row that has had any match is never padded.
         other.rows.table.columns[_MET][matched_slots] = True
         other.rows.table.mark(matched_slots)
         stored = self._store(port, batch, times, clock, met)
         outputs = [OutputRows(rows, 1, rows, slots, np.zeros(len(rows), np.int8))]
         if self._node.kind.keeps(port):
+            # A row that nothing can match any more is padded at once; a stored one when it expires.
             unmatched = np.flatnonzero(~met & ~stored)
             outputs.append(
                 OutputRows(

@@ -61,6 +61,8 @@ class _Dimension:
     def change(self, batch: Batch) -> None:
         retracts = retractions(batch)
         if retracts is not None and self._replaces:
+            # Retractions first: an update is -U and +U of one key, and the key must exist
+            # afterwards.
             retracted = batch.take(np.flatnonzero(retracts))
             slots = self.rows.find(
                 [retracted.column(k) for k in self._keys],
@@ -82,6 +84,7 @@ class _Dimension:
         groups = self.rows.groups(
             [retracted.column(k) for k in self._keys], retracted.num_rows
         ).tolist()
+        # By `repr`, since NaN is not equal to itself, and lists are not hashable.
         wanted = [
             tuple(map(repr, row))
             for row in _tuples([retracted.column(n) for n in self._rest], retracted.num_rows)
@@ -148,6 +151,7 @@ class _EmittedRows:
         slots_taken = np.unique(
             self.rows.take(columns[: self._left], columns[self._left :], len(slots))
         )
+        # -1: never emitted (a retraction without its addition).
         slots_taken = slots_taken[slots_taken >= 0]
         self.rows.drop(slots_taken[self.rows.table.columns[COUNT][slots_taken] == 0])
         return columns[:-1], rows

@@ -65,6 +65,8 @@ class JoinOperator:
     def process(self, port: int, batch: Batch) -> Stream:
         for side in self._sides:
             side.expire(batch.proctime)
+        # A generator: each piece is matched when the one before is emitted and stored, which bounds
+        # memory.
         for piece in self._sides[1 - port].matches(batch, self._node.keys(port)):
             yield from self._process(port, piece)
 
@@ -94,8 +96,11 @@ class JoinOperator:
         # The batch is matched against the other side only, which it does not change: all its rows
         # can be looked up at once.
         counts = other.counts(slots)
+        # Counted after the residual condition: a pair that fails it is no match, for outer joins
+        # too.
         matches = np.bincount(rows, counts, batch.num_rows).astype(np.int64)
         outputs = self._output_rows(port, batch, retracts, (rows, slots, counts), matches)
+        # Stored last: the match counts of the new rows come from the pairs above.
         this.take_in(batch, retracts, matches)
         return assemble(port, batch, other, outputs, left_only=self._node.kind.is_semi)
 
@@ -144,6 +149,8 @@ class JoinOperator:
             return None
         takes = np.zeros(len(rows), np.bool_) if retracts is None else retracts[rows]
         before = side.update_matches(slots, np.where(takes, -1, 1), batch.proctime)
+        # The padded row goes with the first match (0 to 1), and comes back with the last one (1 to
+        # 0).
         return ~takes & (before == 0), takes & (before == 1)
 
     def _semi(

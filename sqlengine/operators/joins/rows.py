@@ -163,6 +163,7 @@ def assemble(
 
 
 def _arriving_columns(batch: Batch, rows: IntArray) -> list[pa.Array]:
+    # A masked index takes NULL: that pads the row.
     index = pa.array(rows, mask=rows < 0)
     return [c.take(index) for c in batch.columns]
 

@@ -48,6 +48,8 @@ class SideLayout:
         elif source.changes:
             names = rest
         identity = source.schema.select(names)
+        # The join key is the whole identity. Without any, RowsTable would number the rows, and
+        # store equal ones apart.
         if not names and (unique is not None or source.changes):
             identity = Schema((_ONLY,))
         # A key may be joined to two columns of the other side: it is stored once for each.
@@ -137,6 +139,8 @@ class JoinSide:
             self._put(batch, keys, matches)
             return
         adds, takes = np.flatnonzero(~retracts), np.flatnonzero(retracts)
+        # Additions first: a row that the batch adds and then retracts must be found by the
+        # retraction.
         put = self._put(*_part(batch, keys, adds), matches[adds])
         if self._form.unique:
             self._take_last(batch, keys, (adds, put), takes)
@@ -146,6 +150,7 @@ class JoinSide:
             retracted, retracted_keys = _part(batch, keys, takes)
             slots = np.unique(self.rows.take(retracted_keys, self._identity(retracted), len(takes)))
             slots = slots[slots >= 0]
+            # Equal rows share a slot: it goes only with the last of them.
             self.rows.drop(slots[self.rows.table.columns[COUNT][slots] == 0])
 
     def _put(self, batch: Batch, keys: list[pa.Array], matches: IntArray) -> IntArray:
@@ -156,6 +161,8 @@ class JoinSide:
             values.append(pa.array(np.full(batch.num_rows, batch.proctime)))
         slots, _ = self.rows.put(keys, self._identity(batch), values, batch.num_rows)
         if self._form.unique:
+            # `put` counts a second addition of the identity as a copy; with a unique key it
+            # replaces the row.
             self.rows.table.columns[COUNT][slots] = 1
         return slots
 
@@ -189,6 +196,7 @@ class JoinSide:
         ] * len(slots)
         removed: dict[int, int] = {}
         for row, slot, values in zip(rows.tolist(), slots.tolist(), stored, strict=True):
+            # One stored row for each retraction, and none twice.
             if row not in removed and wanted[row] == values and slot not in removed.values():
                 removed[row] = slot
         self.rows.drop(np.fromiter(removed.values(), np.int64, len(removed)))

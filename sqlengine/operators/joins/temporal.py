@@ -112,6 +112,7 @@ class _Versions:
             if len(result)
             else result
         )
+        # A deletion is a version, too: it hides the older ones, and itself is none.
         return np.where((result >= 0) & ~deleted, result, -1)
 
     def expire(self, watermark: int) -> None:
@@ -187,6 +188,7 @@ class TemporalJoinOperator:
         late = np.flatnonzero(times <= reached)
         start = 0
         for row in late.tolist():
+            # The late version applies only to rows that still wait after the watermark before it.
             self._versions.put(batch.slice(start, row - start))
             self._emit(batch, int(reached[row]), output)
             start = row

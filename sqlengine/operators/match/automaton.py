@@ -173,6 +173,7 @@ class _Builder:
         item = self.item
         if item.absent:
             return self._state([] if sink == DONE else [Edge(_NOTHING, sink)], self.number)
+        # The following item is built already, as items are built from the last one on.
         if item.greedy:
             self._guard(self.made[sink])
         if item.high is None:
@@ -197,6 +198,8 @@ class _Builder:
         """Builds a chain of `low` to `high` rows; `beyond` is the state after the item, for
         optional rows."""
         last = sink
+        # From the end of the chain: optional rows are its last ones, and each may leave to
+        # `beyond`.
         for _ in range(low, high):
             last = self._once(last, beyond)
         for _ in range(low - 1):

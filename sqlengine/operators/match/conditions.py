@@ -82,6 +82,7 @@ def compile_condition(
     expression: Scalar, history: frozenset[str], facts: RowExpressions
 ) -> Evaluate:
     """Compiles `expression` to a closure that asks for the columns in `history`."""
+    # The largest subexpression without history goes to the kernels, once for a whole batch.
     if not columns_of(expression) & history:
         if isinstance(expression, Literal):
             return _literal(expression)
@@ -120,6 +121,7 @@ def _by_kernel(expression: Call, arguments: Sequence[Evaluate]) -> Evaluate:
         expression.function, args, expression.type, False, expression.position, expression.zone
     )
     compute = compile_expression(call)
+    # Literals stay in the call: kernels may read them while they are compiled (a pattern, a unit).
     moving = [i for i, fixed in enumerate(constant) if not fixed]
     schema = Schema(tuple(Column(names[i], types[i]) for i in moving))
 
@@ -218,6 +220,7 @@ def _arithmetic(compute: Callable[..., int]) -> Make:
         if bits is None or len(arguments) != 2 or not all(a.type.is_integer for a in call.args):
             return None
         left, right = arguments
+        # Two's complement: for TINYINT, 127 + 1 becomes (128 + 128) & 255 - 128 = -128.
         half, mask = 1 << (bits - 1), (1 << bits) - 1
 
         def evaluate(row: int, ask: Ask) -> object:

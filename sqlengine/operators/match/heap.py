@@ -21,6 +21,7 @@ Heap: TypeAlias = list[Part]
 
 def push(heap: Heap, part: Part) -> None:
     start = part[0]
+    # The place of the new part moves up; the parts above it move down into the gap.
     at = len(heap)
     heap.append(part)
     while at:

@@ -82,6 +82,7 @@ class MatchOperator:
             self._feed(batch, rows, touched)
         self._expire_idle_keys(touched)
         result = (0, self._matches.result(batch, self._pool))
+        # Before the rows are saved: it reads rejected rows by handles that `_save` makes invalid.
         letters = self._letters(batch)
         self._save(touched)
         return [*output, *([(ERROR_PORT, letters)] if letters is not None else []), result]
@@ -112,6 +113,7 @@ class MatchOperator:
     def _fire_timers(self, run: Run, upto: int) -> None:
         """Fires the deadlines of a run at ticks before the tick number `upto`."""
         while (deadline := self._matcher.deadline(run)) is not None:
+            # The first watermark at or past the deadline: it fires there, and not earlier.
             tick = int(np.searchsorted(self._ticks, deadline))
             if tick >= upto:
                 return
@@ -137,6 +139,7 @@ class MatchOperator:
             if self._by_event
             else np.full(rows.num_rows, batch.proctime)
         )
+        # The first order column is the time, which sorts by itself.
         by = [codes(k, rows.column(k.column)) for k in self._node.order[1:]]
         index: IntArray = np.lexsort([*reversed(by), times, slots])
         self._pool = rows.take(index)
@@ -166,6 +169,8 @@ class MatchOperator:
         row = low
         while row < high:
             if run.idle:
+                # An idle run waits for a row that begins a match: all rows before it are skipped at
+                # once.
                 row = self._tests.next_start(row)
                 if row >= high:
                     return
@@ -249,6 +254,7 @@ class MatchOperator:
         idle = [slot for slot, run in touched.items() if run.idle]
         for slot in idle:
             del self._runs[slot]
+        # `slots_for` made them, although their rows begin no match.
         idle += self._unused_keys
         active = [slot for slot in touched if slot in self._runs]
         if active:
@@ -260,6 +266,7 @@ class MatchOperator:
         fresh: list[tuple[Run, int]] = []
         for run in runs:
             self._unneeded += run.drop_unneeded()
+            # Rows of this batch that a partial match still needs; older ones are stored already.
             fresh += [(run, place) for place, handle in enumerate(run.rows) if handle > NO_ROW]
         self._store.remove([slot_of(h) for h in self._unneeded if h < NO_ROW])
         if not fresh:

@@ -62,6 +62,7 @@ class Matches:
 
     def add(self, run: Run, part: Part, time: int) -> None:
         """Adds a match, with the rows that its measures read."""
+        # The handles are taken now: the run may drop these rows before the batch ends.
         start, counts = part[0] - run.base, part[2]
         number = len(self._first)
         self._first.append(run.rows[start])

@@ -78,6 +78,7 @@ class Tests:
         known = [self.truths[i] for i in self._starts]
         if any(k is None for k in known):
             return None
+        # A condition that fails (2) counts as possible: the error must be reported by `test`.
         may = np.logical_or.reduce([np.asarray(k) != 0 for k in known])
         rows = np.where(may, np.arange(count), count)
         following: list[int] = np.minimum.accumulate(rows[::-1])[::-1].tolist()

@@ -56,6 +56,7 @@ class RowStore:
         due = in_time & (times <= batch.watermark)
         stored = self._due_slots(batch.watermark)
         wait = np.flatnonzero(in_time & ~due)
+        # Rows that are due at once never enter the state.
         ready = rows if due.all() else rows.take(np.flatnonzero(due))
         result = self._with_batch(ready, stored) if len(stored) else ready
         if len(wait):

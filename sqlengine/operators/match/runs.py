@@ -223,6 +223,8 @@ class Matcher:
         elif self._skip in (Skip.FIRST, Skip.LAST):
             row = self._row(part)
             start += 0 if row is None else max(row - 1, 0)
+        # Matches that begin at or before `start` go: a skip to row n of the match keeps those from
+        # n on.
         return lambda other: other[0] <= start
 
     def _row(self, part: Part) -> int | None:

@@ -66,6 +66,8 @@ class OverAtEndOperator:
         )
         keys = self._rows.arrays([k.column for k in self._node.order], slots)
         by = [codes(k, c) for k, c in zip(self._node.order, keys, strict=True)]
+        # lexsort takes its least significant key first: group, then the order columns, then the
+        # arrival.
         at = np.lexsort([np.arange(len(slots)), *reversed(by), groups])
         rows = in_order(groups[at], [b[at] for b in by])
         low, high = self._frames(rows, [k.take(pa.array(at)) for k in keys])
@@ -76,6 +78,7 @@ class OverAtEndOperator:
         ]
         self._rows.clear()
         tick = batch.tick(self._node.schema)
+        # All rows come before any watermark: what reads them must not take one of them for late.
         before = np.full(len(at), MIN_WATERMARK)
         return replace(
             tick, columns=(*columns.values(), *values), num_rows=len(at), row_watermarks=before
@@ -93,6 +96,7 @@ class OverAtEndOperator:
             high = last if frame.following is None else rows.last_peer
         else:
             low, high = self._ranges(rows, keys[0])
+        # A frame that lies outside the partition becomes empty: its `high` is its `low` - 1.
         low = np.clip(low, first, last + 1)
         return low, np.clip(high, low - 1, last)
 
@@ -101,9 +105,12 @@ class OverAtEndOperator:
         NULL."""
         scale = self._node.frame.scale
         values, valid = _numbers(key, scale)
+        # Negated values ascend, so that one search serves both directions.
         values = -values if self._node.order[0].descending else values
         frame, ends = self._node.frame, last_rows(rows)
         low, high = rows.first_peer.copy(), rows.last_peer.copy()
+        # Rows with NULL keep the frame of their peers; the others are searched among themselves,
+        # and NULLs lie together at one end of the partition, so that `some` is one range.
         for start in np.unique(rows.partition).tolist():
             some = start + np.flatnonzero(valid[start : ends[start] + 1])
             if len(some):

@@ -127,6 +127,8 @@ class OverOperator:
         if not self._cleans_up:
             result = self._process(batch, output)
             return [*output, (0, result)]
+        # Each piece begins with a late row: timers that fired before it change whether it is
+        # dropped.
         for piece in self._cleanup.pieces(batch):
             result = self._process(piece, output)
             output.append((0, result))
@@ -160,6 +162,7 @@ class OverOperator:
         times = self._waiting.table.columns[_TIME][slots].astype(np.int64)
         due = self._waiting.table.columns[_DUE][slots].astype(np.int64)
         self._waiting.drop(slots)
+        # With an unbounded frame a key has no slot before its first row is emitted.
         keys, _ = self._keys.slots_for([columns[k] for k in self._node.partition], len(slots))
         return _Rows(columns, times, keys, due)
 
@@ -174,6 +177,7 @@ class OverOperator:
             self._late.drop(batch, np.flatnonzero(~good), output)
             batch = batch.take(np.flatnonzero(good))
             key, times = [batch.column(k) for k in self._node.partition], times[good]
+        # The first three value columns are not the input's: the two of `own`, and the multiplicity.
         names = self._waiting.table.values.names[3:]
         # A row at or behind the watermark waits for the next one.
         due = np.maximum(times, np.minimum(batch.watermarks(), MAX_WATERMARK - 1) + 1)
@@ -208,6 +212,8 @@ class OverOperator:
                 if t <= watermark and arrival < watermark
             ]
             emitted[slot] = max([before, *just_emitted, *(() if waiting is None else (waiting,))])
+            # Here, not by the watermark: a row behind the watermark is still in time as long as its
+            # key has emitted nothing at its time or later.
             good[i] = time > emitted[slot]
             if good[i]:
                 arrived[slot].append((time, watermark))
@@ -242,6 +248,8 @@ class OverOperator:
         )
 
     def _note_emitted(self, keys: IntArray, times: IntArray) -> None:
+        # Rows are sorted by key, then time: the last row of each run of keys has the key's latest
+        # time.
         last = np.append(np.flatnonzero(keys[1:] != keys[:-1]), len(keys) - 1)
         self._keys.write(keys[last], {_LEFT: pa.array(times[last])})
         self._keys.mark(keys[last])
@@ -283,6 +291,7 @@ class OverOperator:
                 pa.array(new)
             )
             reach = np.maximum(reach, call.constants[0] if reachable is None else reachable[lasts])
+        # Stored after the values are computed: the new rows were in `all_columns` already.
         frame.put(key, [], [pa.array(times), *(columns[n] for n in names)], count)
         self._trim(key, firsts, reach)
         return values_of
@@ -313,6 +322,7 @@ class OverOperator:
         last row of each key."""
         frame = self._frame
         framed = self._framed and self._node.frame.is_rows
+        # A running sum subtracts the row that leaves the frame, so that it needs one row more.
         least = (self._node.frame.preceding or 0) + bool(self._sums.calls) if framed else 0
         at = pa.array(firsts)
         unneeded = []

@@ -28,6 +28,8 @@ class Change:
         """Returns the multiplicities before the change, given those after it."""
         if not len(self.slots):
             return now
+        # A slot behind the last changed one would be out of bounds: clipped, it just does not
+        # compare equal.
         at = np.minimum(np.searchsorted(self.slots, slots), len(self.slots) - 1)
         counts: IntArray = now - np.where(self.slots[at] == slots, self.more[at], 0)
         return counts
@@ -134,6 +136,7 @@ def values(
     """
     of = np.repeat(np.arange(len(rows)), counts)
     chosen = emitted[of]
+    # Each run has one extra row at its beginning: a row of run n is shifted by n + 1.
     own = (rows.of[of] + 1 + np.arange(len(of)))[chosen]
     ends = (rows.of + np.cumsum(counts)[last])[of][chosen]
     return [c.take(pa.array(ends if s else own)) for c, s in zip(columns, shared, strict=True)]

@@ -130,6 +130,8 @@ class Folds:
         """Returns True for runs for which all following rows get the same values from both
         states."""
         equal = np.ones(len(one.rows), np.bool_)
+        # Only what later values depend on is compared: without ROW_NUMBER or RANK, states may
+        # differ in their row counts and still give equal values from here on.
         if self._counts_rows:
             equal &= one.rows == other.rows
         if self._counts_groups:
@@ -169,6 +171,7 @@ class Folds:
                 columns.append(pa.array(numbers[call.function]).cast(call.type.arrow))
                 continue
             values = _values([rows.columns[a] for a in call.arguments])
+            # Numbering functions have no accumulator: the iterator moves on for aggregates only.
             columns.append(_folded(call, bound, next(accumulators), rows.of, place, values))
         return columns
 
@@ -181,6 +184,8 @@ class Folds:
         ends = np.append(starts[1:], len(rows)) - 1
         begins = np.ones(len(rows), np.bool_)
         if self.reads_peers:
+            # The first row of a run is compared with the last row of the block before, whose key is
+            # in the state.
             before = [None, *rows.peers[:-1]]
             for start, run in zip(starts.tolist(), runs.tolist(), strict=True):
                 before[start] = at.last[run]
@@ -306,6 +311,7 @@ def _prefix_sums(
 
 
 def _running_sum(start: Column, of: IntArray, place: IntArray, numbers: IntArray) -> IntArray:
+    # Sums wrap around modulo 2^64, as those of BIGINT do; differences of wrapped sums are right.
     with np.errstate(over="ignore"):
         sums = np.cumsum(numbers)
         first = np.arange(len(of)) - place

@@ -46,6 +46,7 @@ def in_order(groups: IntArray, order: Sequence[IntArray]) -> Ordered:
     count = len(groups)
     begins = np.ones(count, np.bool_)
     begins[1:] = groups[1:] != groups[:-1]
+    # A partition begins a group of peers even where the order columns are equal across the border.
     peers = begins.copy()
     for column in order:
         peers[1:] |= column[1:] != column[:-1]
@@ -71,6 +72,8 @@ def relative_position(call: OverCall, rows: Ordered, seen: IntArray) -> pa.Array
         return pa.array(seen / count)
     at, tiles = seen - 1, call.constants[0]
     size, larger = np.divmod(count, tiles)  # the first tiles have one row more
+    # For 10 rows and 4 tiles: size 2, 2 larger tiles of 3 rows, border 6; rows from 6 on are in
+    # tiles of 2.
     border = larger * (size + 1)
     behind = larger + (at - border) // np.maximum(size, 1)
     return pa.array(np.where(at < border, at // (size + 1), behind) + 1)
@@ -131,6 +134,8 @@ def lag_reach(offset: IntArray, rows: Ordered) -> IntArray:
     """
     reaches: list[int] = []
     for i, (start, reach) in enumerate(zip(rows.partition.tolist(), offset.tolist(), strict=True)):
+        # One row more than the row before could see, but never more than its own offset asks to
+        # keep.
         reaches.append(min(reaches[-1] + 1 if i > start else 1, reach + 1))
     return np.array(reaches, np.int64)
 

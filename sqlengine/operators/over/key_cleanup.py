@@ -66,6 +66,8 @@ class KeyCleanup:
                 slot, int(removed_at[slot]) if is_set[slot] else MIN_WATERMARK
             )
             if until < time + self._reach + 1:
+                # Half an interval more than needed: a key with a steady flow of rows sets few
+                # timers.
                 until = time + self._reach * 3 // 2 + 1
                 timers.append((slot, until, max(until, watermark + 1)))
             new_removed_at[slot] = until
@@ -91,12 +93,15 @@ class KeyCleanup:
         key = [self._timers.table.array(k, fired) for k in self._timers.key.names]
         slots, _ = self._keys.slots_for(key, len(fired))
         emitted, is_set = self._keys.columns[self._left], self._keys.columns[self._left + "?"]
+        # Flink's behaviour, see the class: a timer counts as an emitted row of its time.
         left = np.maximum(
             self._timers.table.columns[_TIMER][fired], np.where(is_set, emitted, 0)[slots]
         )
         self._keys.write(slots, {self._left: pa.array(left.astype(np.int64))})
         self._keys.mark(slots)
         self._timers.drop(fired)
+        # After the timers: a key whose timer fires and which is due is removed, with the mark just
+        # written.
         self._remove_keys(watermark)
 
     def _remove_keys(self, watermark: int) -> None:

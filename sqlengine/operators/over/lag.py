@@ -47,6 +47,7 @@ class Lag:
             values = values.field(0)
         present = valid(values, len(values))
         for slot, value, is_present in zip(slots.tolist(), to_numpy(values), present, strict=True):
+            # A shift register: from the oldest on, so that no value is overwritten before it moved.
             for i in range(self.offset, 0, -1):
                 acc[f"{i}"][slot], acc[f"{i}?"][slot] = (
                     acc[f"{i - 1}"][slot],

@@ -87,6 +87,7 @@ class OverRuns:
         """Returns rows of these keys, one key after the other: all whose values changed, and some
         whose did not."""
         if self._generation != self._rows.table.generation:
+            # A restored table has other rows in its slots: marks of the old ones would be wrong.
             self._marks, self._generation = {}, self._rows.table.generation
         places: dict[int, list[int]] = {g: [] for g in groups}
         for group, place in self._rows.places(change.slots):
@@ -105,6 +106,8 @@ class OverRuns:
             runs = [r for r in runs if r.next_change is not None]
             for run in runs:
                 run.changes = run.changes[run.passed :]
+                # A run that must restart (`passed` is 0) keeps the smaller `first` set by
+                # `_restarts`.
                 run.first = max(run.first, run.changes[0]) if run.passed else run.first
         return merge_compared(compared)
 
@@ -171,6 +174,8 @@ class OverRuns:
             run.kept += len(parts[-1][2])
             while run.next_change is not None and run.next_change < run.at:
                 run.passed += 1
+            # Before the change a block is short, since it ends near it; behind it, the longer the
+            # run lasts the less likely it ends soon.
             run.length = min(2 * run.length, _LONGEST) if run.passed else _BLOCK
         slots = np.array([s for _, _, part in parts for s in part], np.int64)
         of = np.repeat(np.array([n for n, _, _ in parts]), [len(part) for _, _, part in parts])
@@ -214,6 +219,7 @@ class OverRuns:
         following = run.next_change
         if run.at >= self._rows.size(run.group):
             return True
+        # With the next change within a block, going on is cheaper than a new run.
         if not is_same or (following is not None and following < run.at + _BLOCK):
             return False
         _, end = (

@@ -77,6 +77,7 @@ class OverSortedOperator:
         groups = self._rows.groups(key, batch.num_rows)
         compared = self._runs.compare(first_seen(groups[groups >= 0]).tolist(), change)
         result = self._emit(batch, compared, added)
+        # Only after the comparison: rows removed by this batch must keep their places in it.
         removed: IntArray = change.slots[self._rows.table.columns[COUNT][change.slots] == 0]
         self._runs.forget(removed)
         self._rows.drop(removed)
@@ -125,6 +126,7 @@ class OverSortedOperator:
         old_index = (np.cumsum(rows.was) - rows.was)[new] + number
         kept = np.flatnonzero(~is_new)
         times = np.where(is_new, 1, 0)
+        # A new row is emitted once, a changed one twice (-U and +U), an unchanged one not at all.
         times[kept] = 2 * self._changed(compared, old_index[kept], kept)
         emitted = np.repeat(np.arange(len(new)), times)
         first = np.cumsum(times) - times
@@ -165,6 +167,7 @@ class OverSortedOperator:
 
 
 def _change_of(added: IntArray, removed: IntArray) -> Change:
+    # A row added and retracted by one batch stays in the change with a difference of 0.
     slots, at = np.unique(np.concatenate([added, removed]), return_inverse=True)
     more = np.bincount(
         at, np.append(np.ones(len(added)), np.full(len(removed), -1)), len(slots)

@@ -61,6 +61,7 @@ class Totals:
         # Flink counts all rows of a time before it ranks them: RANK is the number of the last peer.
         values["RANK"] = values["DENSE_RANK"] = rows_before + rows.last_peer - rows.partition + 1
         last = np.append(np.flatnonzero(keys[1:] != keys[:-1]), len(keys) - 1)
+        # ROW_NUMBER of the key's last row is the number of its rows so far.
         stored[_ROWS][keys[last]] = values["ROW_NUMBER"][last]
         return {c.name: pa.array(values[c.function]) for c in self._numbers}
 

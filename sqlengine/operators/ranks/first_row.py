@@ -74,6 +74,8 @@ class FirstRowOperator:
         )
         rows = _earliest(slots, times)
         at = slots[rows]
+        # A new slot has no time yet; one whose time is NULL has emitted its row, and takes no
+        # other.
         new = np.isin(at, slots[is_new])
         not_emitted = table.columns[_TIME + "?"][at].astype(np.bool_)
         better = rows[
@@ -93,6 +95,7 @@ class FirstRowOperator:
 
     def _fire(self, batch: Batch, slots: IntArray, reached: IntArray) -> Batch:
         table = self._table
+        # One millisecond later: that places these rows behind the watermark that equals their time.
         instants = table.columns[_TIME][slots].astype(np.int64) + np.isin(slots, reached)
         in_order = np.argsort(instants, kind="stable")
         slots, instants = slots[in_order], instants[in_order]

@@ -103,6 +103,7 @@ class RankOperator(TopNOperator):
         """Drops rows that cannot have a wanted rank: enough rows of their partition are before
         them, in the state or in the batch."""
         rows = np.arange(batch.num_rows)
+        # Otherwise no partition can have more rows in this batch than are wanted.
         if batch.num_rows > ends.min(initial=0):
             partition = codes_of([batch.column(n) for n in self._node.partition], batch.num_rows)
             columns = [batch.column(k.column) for k in self._keys]
@@ -158,6 +159,7 @@ class RankOperator(TopNOperator):
             return []
         if self._node.by_rank:
             return self._by_rank(old, new)
+        # A slot may occur several times, once for each of equal rows.
         kept = Counter(old) & Counter(new)
         removed = [(s, DELETE, 0) for s in _without(old, kept)]
         return removed + [(s, INSERT, 0) for s in _without(new, kept)]

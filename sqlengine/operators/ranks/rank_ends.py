@@ -36,6 +36,7 @@ class RankEnds:
         slots, is_new = self._table.slots_for(
             [batch.column(n) for n in self._node.partition], batch.num_rows
         )
+        # Only the first row of a partition sets the end; later values of the column are ignored.
         first = np.flatnonzero(is_new)
         if len(first):
             limits = (

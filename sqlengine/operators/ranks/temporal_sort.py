@@ -52,6 +52,8 @@ class TemporalSortOperator:
         output: Output = []
         behind = self._store(batch, output) if batch.num_rows else np.empty(0, np.int64)
         due = self._rows.table.due(self._time, batch.watermark)
+        # The rows that came behind the watermark wait for the next one, although they are due by
+        # their time.
         slots = due[~np.isin(due, behind)]
         if batch.watermark == batch.since or not len(slots):
             return [*output, (0, batch.tick(self._node.schema))]

@@ -100,6 +100,7 @@ class UpdatingRankOperator(TopNOperator):
             key = [
                 batch.column(n).take(pa.array(rows)) for n in (*self._node.partition, *self._key)
             ]
+            # `np.unique` finds the first occurrence: on the reversed rows that is the last one.
             last = len(rows) - 1 - np.unique(codes_of(key, len(rows))[::-1], return_index=True)[1]
             rows = rows[np.sort(last)]
         return select_rows(batch, rows)
@@ -122,6 +123,7 @@ class UpdatingRankOperator(TopNOperator):
         self._rows.drop(np.array(moved, np.int64))
         values = [batch.column(n) for n in self._rest]
         put, _ = self._put(batch, partition, key, values, batch.num_rows)
+        # `put` counts a row put again under its identity as a second one.
         self._rows.table.columns[COUNT][put] = 1
 
     def _shown(self, groups: IntArray) -> _Shown:

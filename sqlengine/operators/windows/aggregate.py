@@ -67,12 +67,16 @@ class WindowAggregateOperator:
         output: Output = []
         if batch.num_rows:
             self._add(self._reassigner.reassign(batch), output)
+        # After the rows, before the windows: what is buffered must be in the accumulators of a
+        # window that fires now.
         self._buffer.advance_to(self._clock.now(batch))
         due = self._table.due(_FIRES, self._clock.now(batch))
         if len(due) == 0:
             return [*output, (0, batch.tick(self._node.schema))]
         slots = self._table.in_order(due, _FIRES, _END)
         output.append((0, self._fire(batch, slots, output)))
+        # Removed in the same step as emitted: a checkpoint between batches has a window either open
+        # or gone.
         self._table.remove(slots)
         return output
 
@@ -110,6 +114,7 @@ class WindowAggregateOperator:
     def _fire(self, batch: Batch, slots: IntArray, output: Output) -> Batch:
         columns = self._table.columns
         if self._retracts:
+            # A window whose rows were all retracted has no result.
             slots = slots[columns[_ROWS].view(np.int64)[slots] > 0]
         starts, ends, fires = (columns[n][slots].astype(np.int64) for n in (_START, _END, _FIRES))
         self._buffer.flush(slots)

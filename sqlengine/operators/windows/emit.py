@@ -90,9 +90,12 @@ class EmittingAggregateOperator:
             [touched, table.in_order(np.setdiff1d(np.union1d(timed, over), touched), _FIRES, _END)]
         )
         result = self._emit(batch, slots) if len(slots) else None
+        # Emitted just now, by whichever trigger: an early result that is still planned has nothing
+        # new.
         table.columns[_TIMER][slots] = _NEVER
         table.columns[_FIRES][over] = _NEVER
         table.mark(np.union1d(slots, over))
+        # Last: a window that fires and clears in one step is emitted before it is removed.
         table.remove(table.due(_CLEARS, now))
         return [*output, (0, result or batch.tick(self._node.schema))]
 
@@ -109,6 +112,8 @@ class EmittingAggregateOperator:
         """Accumulates rows that are not late; returns the slots to emit at once."""
         fires = self._clock.fires(milliseconds(batch.column(self._end))[0])
         before = self._clock.before(batch)
+        # A row behind its window's end still counts within the allowed lateness: it is late for the
+        # result, not for the state.
         in_time = fires + self._node.lateness_ms > before
         rows = np.flatnonzero(in_time)
         self._late.drop(batch, np.flatnonzero(~in_time), output)
@@ -117,6 +122,7 @@ class EmittingAggregateOperator:
         slots, is_new = self._table.slots_for(keys, batch.num_rows)
         columns, new = self._table.columns, slots[is_new]
         columns[_START][new] = milliseconds(batch.column(self._start))[0][is_new]
+        # A window that a late row opens has its end behind it: only `late_ms` emits it.
         columns[_FIRES][new] = np.where(late, _NEVER, fires)[is_new]
         columns[_CLEARS][new] = fires[is_new] + self._node.lateness_ms
         columns[_TIMER][new] = _NEVER
@@ -140,6 +146,7 @@ class EmittingAggregateOperator:
         new = [v.array(count) for v in vectors]
         old = [table.array(n, slots) for n in self._emitted]
         was_emitted = table.columns[_TOLD][slots].astype(np.bool_)
+        # An update without a difference would be noise for every operator below.
         changed = ~was_emitted | differ(old, new, count)
         which = np.repeat(np.arange(count), np.where(changed, np.where(was_emitted, 2, 1), 0))
         if not len(which):

@@ -99,6 +99,8 @@ class WindowJoinOperator:
         for time in times.tolist():
             ends = [int(np.searchsorted(f, time, "right")) for f in fires]
             yield [slots[a:b] for slots, a, b in zip(due, start, ends, strict=True)]
+            # Both lists are sorted by firing time: the due rows of one window are one range of
+            # each.
             start = ends
 
     def _fire(self, batch: Batch, due: Sequence[IntArray], *, last: bool) -> Stream:
@@ -121,6 +123,7 @@ class WindowJoinOperator:
             if self._residual is not None and len(pairs.left):
                 pairs = self._filter_pairs(batch, due, pairs, output)
             matched[pairs.right] = True
+            # Whether a right row is unmatched is known only when all left rows have been seen.
             is_last_piece = end == len(due[0])
             unmatched = np.flatnonzero(~matched) if is_last_piece else np.empty(0, np.int64)
             joined = self._result(
@@ -161,6 +164,7 @@ class WindowJoinOperator:
             if needed and array.null_count:
                 good &= validity(array)
         left, right = np.flatnonzero(good[:count]), np.flatnonzero(good[count:])
+        # Stable, so that matches of a left row keep the order of their arrival.
         order = right[np.argsort(codes[count:][right], kind="stable")]
         sorted_ = codes[count:][order]
         first, counts = np.zeros(count, np.int64), np.zeros(count, np.int64)
@@ -189,6 +193,7 @@ class WindowJoinOperator:
             np.append(side.fires(slots), np.iinfo(np.int64).max)[at]
             for side, slots, at in zip(self._sides, due, places, strict=True)
         ]
+        # The missing side of an unmatched row (-1) reads the appended maximum, which never wins.
         fires = np.minimum(times[0], times[1])
         by_left = np.where(pairs.left < 0, len(due[0]), pairs.left)
         order = np.lexsort((pairs.right, by_left, fires))

@@ -88,6 +88,8 @@ class LocalBuffer:
         before, after = self._window.slice_numbers(times + 1).tolist()
         self._write(passed=now)
         checks = after > before
+        # First the buffer before the exchange, then the one behind it: what the first hands on may
+        # belong to a window that the second flushes in the same step.
         if checks and self._read("sent") <= now:
             sent = self._flush_stage(0, self._table.live())
             fires = self._table.columns[self._fires][sent].astype(np.int64)

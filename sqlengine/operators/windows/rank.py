@@ -89,4 +89,5 @@ class WindowRankOperator:
             return
         slots, ranks = self._ranked(table.in_order(table.live()))
         table.remove(slots[ranks > self._node.end])
+        # Doubling spreads the cost of ranking all rows over the rows added since.
         self._bound = max(_SMALLEST, 2 * len(table))

@@ -75,6 +75,8 @@ class WindowRows:
     def _numbers(self, count: int) -> IntArray:
         if self._generation != self.table.generation:
             self._generation = self.table.generation
+            # After a restore numbers go on behind the largest one stored, so that the order of
+            # arrival holds.
             self._next = 1 + int(self.table.columns[_NUMBER][self.table.live()].max(initial=-1))
         numbers = np.arange(self._next, self._next + count)
         self._next += count

@@ -62,6 +62,7 @@ class Line:
 
     def add(self, start: int, end: int) -> int:
         """Adds an interval; returns how many sessions it touches, which it merges."""
+        # Touching counts as overlapping: an interval that ends where this one starts is merged.
         first, last = bisect_left(self._ends, start), bisect_right(self._starts, end)
         if first < last:
             start, end = min(start, self._starts[first]), max(end, self._ends[last - 1])
@@ -127,6 +128,7 @@ def _assign_at_once(rows: Rows, existing: Existing, gap_ms: int) -> Spans:
     order = np.lexsort((rows.time, rows.key))
     key, time = rows.key[order], rows.time[order]
     begins = np.ones(len(key), np.bool_)
+    # A gap of exactly `gap_ms` does not separate rows.
     begins[1:] = (key[1:] != key[:-1]) | (time[1:] - time[:-1] > gap_ms)
     stretch = np.cumsum(begins) - 1
     first = np.flatnonzero(begins)
@@ -185,6 +187,8 @@ def _assign_in_order(rows: Rows, existing: Existing, gap_ms: int, fires: Fires) 
         zip(existing.key.tolist(), existing.start.tolist(), existing.end.tolist(), strict=True)
     ):
         by_key.setdefault(key, []).append(_Open(start, end, existing=[i]))
+    # When the session of each row on its own would fire: if that is past, only a longer session
+    # that is still open can save the row.
     own = fires(rows.time + gap_ms).tolist()
     arriving = zip(rows.key.tolist(), rows.time.tolist(), rows.before.tolist(), own, strict=True)
     for i, (key, time, before, fired) in enumerate(arriving):
@@ -199,6 +203,7 @@ def _assign_in_order(rows: Rows, existing: Existing, gap_ms: int, fires: Fires) 
         session = overlapping[0] if overlapping else _Open(time, time + gap_ms)
         if not overlapping:
             sessions.append(session)
+        # A row may close the gap between sessions: all of them become the first one.
         for other in overlapping[1:]:
             session.take(other)
             sessions.remove(other)

@@ -95,6 +95,7 @@ class SessionAggregateOperator:
         assigned = self._sessions.assign(
             keys, times, self._clock.before(batch), same_step=same_step
         )
+        # The rows are accumulated after the merges, into the session that remains.
         for slots, others in assigned.merges:
             if self._ordered:
                 # Merging appends the others' values. Where those come first in Flink, the two are
@@ -192,6 +193,8 @@ class SessionAssignOperator:
         """Moves the rows of merged sessions to the session that they were merged into."""
         names = (*self._node.input.schema.names, _KIND)
         for slots, others in assigned.merges:
+            # Rows carry the number of their session: they are written again under that of the one
+            # which remains.
             index, row_slots = self._rows.matches(self._keys(others), len(others))
             values = self._rows.arrays(names, row_slots)
             self._rows.drop(row_slots)

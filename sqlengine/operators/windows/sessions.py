@@ -97,6 +97,8 @@ class Sessions:
         )
         columns = self.table.columns
         bounds = columns[START][slots].tolist(), columns[END][slots].tolist()
+        # A dry run on copies of the bounds: only the rows that would join several sessions matter
+        # here.
         lines: dict[int, Line] = {}
         for key, start, end in zip(which.tolist(), *bounds, strict=True):
             lines.setdefault(key, Line()).add(start, end)
@@ -177,6 +179,7 @@ class Sessions:
 
     def _ranks(self, slots: IntArray) -> IntArray:
         """Returns the place of each slot in the order of arrival."""
+        # Slots are reused after removals, so that their numbers say nothing about age.
         ordered = self.table.in_order(slots)
         ranks = np.empty(int(slots.max(initial=0)) + 1, np.int64)
         ranks[ordered] = np.arange(len(ordered))
@@ -205,6 +208,8 @@ def _preceding(existing: Existing, targets: IntArray) -> IntArray:
     merged = np.flatnonzero(targets != existing.slot)
     if not len(merged):
         return merged
+    # Slots are not sorted: `order` maps the place in the sorted ones back to the place in
+    # `existing`.
     order = np.argsort(existing.slot)
     into = order[np.searchsorted(existing.slot[order], targets[merged])]
     places = java_places(existing.start, existing.end)
@@ -218,6 +223,8 @@ def _preceding(existing: Existing, targets: IntArray) -> IntArray:
 def _rounds(slots: IntArray, others: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
     """Yields pairs in rounds in which no slot occurs twice."""
     while len(slots):
+        # NumPy writes through repeated indices only once: three sessions merged into one take two
+        # rounds.
         _, first = np.unique(slots, return_index=True)
         yield slots[first], others[first]
         rest = np.ones(len(slots), np.bool_)

@@ -117,6 +117,7 @@ class SlicedAggregateOperator:
         fires = self._clock.fires(windows)
         behind = fires <= before
         rows = _Rows(batch, slices, windows, fires)
+        # The common case, without any late row: one accumulation for the whole batch.
         if not behind.any() and not self._window.has_gaps:
             self._add(rows, output)
             return
@@ -124,6 +125,8 @@ class SlicedAggregateOperator:
         start = 0
         for cut in _cuts(over, behind, before):
             self._add(rows.part(start, cut), output)
+            # With the watermark as it was before this row: a window that ended before it must not
+            # contain it.
             self._fire(replace(batch, watermark=int(before[cut])), int(before[cut]), output)
             start = cut
         self._add(rows.part(start, rows.batch.num_rows), output)
@@ -152,6 +155,7 @@ class SlicedAggregateOperator:
         self._late.drop(rows.batch, np.flatnonzero(behind & (windows > last)), output)
         slices = rows.slices
         if self._window.shares_start:
+            # The row's slice may have been merged into the base when its window fired.
             slices = np.where(behind, self._base(slices), slices)
         kept = _Rows(rows.batch.take(keep), slices[keep], windows[keep], fires[keep])
         return (
@@ -218,6 +222,7 @@ class SlicedAggregateOperator:
                 fired_rows.append(
                     rows_of(self._node, self._clock, batch, fired, self._accumulators, output)
                 )
+            # Progress: each round moves every slice of `end` to a later window, or removes it.
             self._advance_slices(slots, end)
         if fired_rows:
             output.append((0, concat(fired_rows)))
@@ -270,6 +275,8 @@ class SlicedAggregateOperator:
         ends = pa.array(np.full(len(fresh), base)).view(pa.timestamp("ms"))
         targets, is_new = self._table.slots_for([ends, *keys], len(fresh))
         columns = self._table.columns
+        # A base slice that did not exist takes the schedule of the slice merged into it: it is due
+        # now.
         for name in (_WINDOW, _FIRES):
             columns[name][targets[is_new]] = columns[name][fresh[is_new]]
         self._chains.add(targets[is_new], [k.filter(pa.array(is_new)) for k in keys])
@@ -278,6 +285,8 @@ class SlicedAggregateOperator:
             counts = columns[_ROWS].view(np.int64)
             counts[targets] += counts[fresh]
         self._table.mark(targets)
+        # `slots_for` may have made base slices that were not due before: they belong to this
+        # window, too.
         kept = np.union1d(slots[columns[_END][slots] == base], targets)
         self._remove(fresh)
         return kept
