@@ -1,5 +1,4 @@
-"""Pages of docs/ that tests write: what they have covered of the golden scripts, and what not and
-why."""
+"""Pages of docs/ that tests write: the golden scripts that they cover, and why not others."""
 
 from __future__ import annotations
 
@@ -13,15 +12,16 @@ from typing import Any, Final, TypeAlias
 from tests.sql.golden import Script, scripts
 
 STREAMING: Final = tuple(s for s in scripts() if s.mode == "streaming")
-# The name of a script, what was done, and what was left out and why.
-Told: TypeAlias = tuple[str, dict[str, int], list[tuple[str, str, int]]]
+# Name of a script, counts of what was done, and (what, why, count) of what was left out.
+Coverage: TypeAlias = tuple[str, dict[str, int], list[tuple[str, str, int]]]
 
 
 @dataclass
 class Report:
-    """What was done, and what went wrong. `left_out`: statements by what was not done with them,
-    and why. `refused`: what the session says of statements that fail. `about`: the statement that
-    runs."""
+    """Counts of what was done, and failures.
+
+    `left_out`: number of statements by what was not done with them, and why. `refused`: messages of
+    the session for statements that fail. `about`: the statement that runs."""
 
     done: Counter[str] = field(default_factory=Counter)
     left_out: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -34,11 +34,11 @@ class Report:
             self.failures.append(f"{self.about}\n  {what}: {difference}")
 
     @contextmanager
-    def failing(self, what: str) -> Iterator[None]:
-        """An error of ours in one statement keeps nobody from the others."""
+    def recording_failures(self, what: str) -> Iterator[None]:
+        """Records an error raised in the body as a failure, so that other statements still run."""
         try:
             yield
-        except Exception as error:  # noqa: BLE001  it is told, with all others, when the script is over
+        except Exception as error:  # noqa: BLE001  reported with all others at the end
             self.expect(what, f"{type(error).__name__}: {error}")
 
     def add(self, other: Report) -> None:
@@ -46,8 +46,8 @@ class Report:
         self.left_out += other.left_out
         self.failures += other.failures
 
-    def told(self, script: Script) -> Told:
-        """As it goes from process to process."""
+    def to_property(self, script: Script) -> Coverage:
+        """Returns the counts as pytest carries them from process to process."""
         return (
             script.name,
             dict(self.done),
@@ -57,8 +57,10 @@ class Report:
 
 @dataclass(frozen=True)
 class Page:
-    """`key`: under this name tests tell what they have covered. `columns`: what is counted, by its
-    name in a report. `done`: by script, as they are run, by whatever process."""
+    """A page about the golden scripts that tests cover.
+
+    `key`: name of the property in which tests report. `columns`: title of each count. `done`: the
+    report of each script, from whatever process."""
 
     key: str
     path: Path
@@ -66,17 +68,16 @@ class Page:
     columns: Mapping[str, str]
     done: dict[str, Report] = field(default_factory=dict)
 
-    def hear(self, report: Any) -> None:
-        """What a test tells as pytest reports it."""
+    def collect(self, report: Any) -> None:
+        """Takes the counts out of the report of a test."""
         for key, value in report.user_properties:
             if key == self.key and report.when == "call":
                 name, done, left_out = value
                 counts = Counter({(what, why): count for what, why, count in left_out})
                 self.done[name] = Report(Counter(done), counts)
 
-    def finish(self, terminal: Any) -> None:
-        """Tells people at the end, where all scripts have been run; with `--update` on the page,
-        too."""
+    def write_summary(self, terminal: Any) -> None:
+        """Prints the table once all scripts have run; with `--update` writes the page, too."""
         if not self.complete:
             return
         terminal.write_line(self.table())
@@ -88,8 +89,8 @@ class Page:
         return self.done.keys() == {s.name for s in STREAMING}
 
     @property
-    def together(self) -> Report:
-        """The sum of all."""
+    def total(self) -> Report:
+        """The sum over all scripts."""
         whole = Report()
         for report in self.done.values():
             whole.add(report)
@@ -106,7 +107,7 @@ class Page:
             "|---" * (len(self.columns) + 1) + "|",
         ]
         lines += [self._line(area, report.done) for area, report in areas.items()]
-        whole = self.together
+        whole = self.total
         lines += [self._line("all", whole.done), "", "Left out:", ""]
         left_out = sorted(
             whole.left_out.items(), key=lambda item: (item[0][0], -item[1], item[0][1])

@@ -10,8 +10,8 @@ from tests.restores.coverage_page import PAGE
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    PAGE.hear(report)
+    PAGE.collect(report)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    PAGE.finish(terminalreporter)
+    PAGE.write_summary(terminalreporter)

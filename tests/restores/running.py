@@ -80,7 +80,7 @@ class Thorough:
         self, statement: Statement, rows_per_read: int, way: Way, undisturbed: Outcome
     ) -> None:
         what = f"{way.value}, {rows_per_read} rows a read"
-        with self.report.failing(what):
+        with self.report.recording_failures(what):
             apart = 1 + undisturbed.epochs // LIVES if rows_per_read == 1 else 1
             found = self._live(statement, rows_per_read, way, apart)
             self.report.expect(what, found.differs(undisturbed))
@@ -102,7 +102,7 @@ class Thorough:
             return
         redirected, folder, out = self._place(statement)
         folder.mkdir()
-        with self.report.failing("in instances"):
+        with self.report.recording_failures("in instances"):
             found = in_instances(redirected, folder, out, 3, self.report.done)
             self.report.expect("in instances", found.left.differs(undisturbed.left))
         self.report.done["in instances"] += 1
@@ -118,7 +118,7 @@ class Thorough:
         if why:
             self.report.left_out["not drained", why] += 1
             return
-        with self.report.failing(Way.DRAINED.value):
+        with self.report.recording_failures(Way.DRAINED.value):
             found = self._live(statement, 3, Way.DRAINED)
             self.report.expect(Way.DRAINED.value, found.left.differs(undisturbed.left))
         self.report.done["drained"] += 1
@@ -137,7 +137,7 @@ class Thorough:
             return
         for name, deal in DEALS.items():
             redirected, folder, out = self._place(statement)
-            with self.report.failing(name):
+            with self.report.recording_failures(name):
                 shards = dealt(redirected, out.with_name(f"{out.name}-shards"), deal)
                 found = live(World(shards, folder, out, 2), Way.UNDISTURBED)
                 self.report.expect(name, found.left.differs(undisturbed.left))

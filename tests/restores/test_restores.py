@@ -28,7 +28,7 @@ def test_the_same_rows_again(
     script: Script, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     report = thorough(script, tmp_path / "run")
-    record_property(PAGE.key, report.told(script))
+    record_property(PAGE.key, report.to_property(script))
     assert not report.failures, "\n".join(report.failures)
 
 
@@ -36,7 +36,7 @@ def test_the_same_rows_again(
 def test_little_is_left_out() -> None:
     if not PAGE.complete:
         pytest.skip("not all golden scripts have been run again in this process")
-    done = PAGE.together.done
+    done = PAGE.total.done
     assert done["restored"] > 0.9 * done["statements"]
     assert done["in instances"] > 0.5 * done["with state"]
     assert done["interleaved"] > 0.3 * done["statements"]

@@ -44,7 +44,7 @@ def test_the_same_rows_in_parts(
     script: Script, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     report = compare(script, tmp_path / "run")
-    record_property(PAGE.key, report.told(script))
+    record_property(PAGE.key, report.to_property(script))
     assert not report.failures, "\n".join(report.failures)
 
 
@@ -52,7 +52,7 @@ def test_the_same_rows_in_parts(
 def test_little_is_left_out() -> None:
     if not PAGE.complete:
         pytest.skip("not all golden scripts have been run in parts in this process")
-    done = PAGE.together.done
+    done = PAGE.total.done
     assert done["distributed"] > 0.9 * done["statements"]
 
 
