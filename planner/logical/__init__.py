@@ -16,16 +16,7 @@ from planner.logical.changelogs import (
     UpsertMaterialize,
 )
 from planner.logical.constraints import Constrain
-from planner.logical.core import (
-    AssignWatermark,
-    Filter,
-    Project,
-    Scan,
-    Sink,
-    TableFunction,
-    Union,
-    Values,
-)
+from planner.logical.endpoints import AssignWatermark, Scan, Sink, Values
 from planner.logical.expand import Expand
 from planner.logical.joins import BinaryJoin, Equality, IntervalJoin, Join, JoinKind
 from planner.logical.late_rows import LATE_COLUMNS, LateRows
@@ -35,11 +26,13 @@ from planner.logical.patterns import MatchRecognize, PatternItem, PatternValue, 
 from planner.logical.ranks import Materialize, Rank, SortKey, TemporalSort
 from planner.logical.sets import SetOperation
 from planner.logical.shuffle import LOCAL, REMOTE, ShuffleIn, ShuffleOut, ShuffleScan, shuffle_table
+from planner.logical.stateless import Filter, Project, TableFunction, Union
 from planner.logical.temporal_joins import LookupJoin, TemporalJoin
 from planner.logical.two_phases import ROWS, GlobalAggregate, LocalAggregate
+from planner.logical.window_kinds import Cumulate, Hop, Session, Tumble
 from planner.logical.window_properties import WindowBound, WindowProperties
 from planner.logical.window_rows import WindowJoin, WindowRank
-from planner.logical.window_specs import AlignedWindow, Cumulate, Hop, Session, Tumble, Window
+from planner.logical.window_specs import AlignedWindow, Window
 from planner.logical.windows import (
     WINDOW_COLUMNS,
     AggregateCall,

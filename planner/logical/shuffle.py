@@ -10,7 +10,7 @@ from functools import cached_property
 
 from parser.types import BYTES, Column, Schema
 from planner.logical.change_kinds import ModifyKindSet
-from planner.logical.core import Scan
+from planner.logical.endpoints import Scan
 from planner.logical.monotonicity import ModifiedMonotonicity
 from planner.logical.node import (
     LogicalPlan,

@@ -20,8 +20,9 @@ from planner.logical.node import (
     never,
     same_columns,
 )
+from planner.logical.window_kinds import Session
 from planner.logical.window_properties import WindowBound, WindowProperties
-from planner.logical.window_specs import AlignedWindow, Session, Window
+from planner.logical.window_specs import AlignedWindow, Window
 
 WINDOW_COLUMNS = ("window_start", "window_end", "window_time")
 

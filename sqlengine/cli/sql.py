@@ -34,7 +34,7 @@ MODULES = {
     "dead-letters": "dead_letters",
     "instances": "instances",
     "topic": "topics",
-    "tail": "topics",
+    "tail": "topic_records",
 }
 
 

@@ -1,19 +1,17 @@
-"""`sql topic` and `sql tail`: the broker of a running server, or of a data folder that no server
-uses."""
+"""`sql topic`: topics of a running server, or of a data folder that no server uses."""
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Callable, Iterator
-from typing import BinaryIO, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 import click
 
 from sqlengine.cli.groups import groups, progress_table
 from sqlengine.cli.jobs import show
 from sqlengine.cli.tables import at_work, count, draw_table
-from sqlengine.cli.topic_access import Topics, open_topics, topic_options
+from sqlengine.cli.topic_access import open_topics, topic_options
+from sqlengine.cli.topic_records import read, write
 from sqlengine.cli.values import DURATION, SIZE, UNSET
 from sqlengine.client import Json
 
@@ -24,9 +22,6 @@ _LIMITS = {
     "delete_retention_ms": DURATION,
     "max_bytes": SIZE,
 }
-LINES_PER_REQUEST = 5_000
-BYTES_PER_REQUEST = 16 << 20
-OFFSETS = "A number, 'earliest', 'latest', or a time such as 2026-01-31T12:00 (UTC)."
 
 
 @click.group(short_help="Create, list, read, write and delete topics.")
@@ -267,140 +262,5 @@ def move(
     )
 
 
-topic.add_command(groups)
-
-
-@topic.command("read", short_help="Print the records of a topic.")
-@click.argument("name")
-@click.option(
-    "--shard", type=click.IntRange(0), help="One shard (default: all, one after the other)."
-)
-@click.option("--offset", default="earliest", show_default=True, help=OFFSETS)
-@click.option("--key", help="Only records with this key.")
-@click.option("--limit", type=click.IntRange(0), help="At most so many records.")
-@topic_options
-def read(
-    name: str,
-    shard: int | None,
-    offset: str,
-    key: str | None,
-    limit: int | None,
-    data: str | None,
-    server: str | None,
-    token_file: str | None,
-    output: str,
-) -> None:
-    """Print the records of a topic: their values, or with --output json all that is known of
-    each."""
-    left = limit if limit is not None else sys.maxsize
-    with open_topics(data, server, token_file) as topics:
-        shards = range(int(str(topics.about(name)["shards"]))) if shard is None else [shard]
-        for number in shards:
-            for record in _records(topics, name, number, offset, left, key, follow=False):
-                _print(record, number, output)
-                left -= 1
-
-
-@click.command()
-@click.argument("name")
-@click.option(
-    "--shard", default=0, show_default=True, type=click.IntRange(0), help="The shard to follow."
-)
-@click.option("--from", "offset", default="latest", show_default=True, help=OFFSETS)
-@click.option("--key", help="Only records with this key.")
-@click.option("--limit", type=click.IntRange(1), help="End after so many records.")
-@topic_options
-def tail(
-    name: str,
-    shard: int,
-    offset: str,
-    key: str | None,
-    limit: int | None,
-    data: str | None,
-    server: str | None,
-    token_file: str | None,
-    output: str,
-) -> None:
-    """Follow a topic: print its records as they come, until Ctrl-C. With --data it ends with the
-    last record, since nobody else can write there meanwhile."""
-    try:
-        with open_topics(data, server, token_file) as topics:
-            for record in _records(
-                topics, name, shard, offset, limit or sys.maxsize, key, follow=data is None
-            ):
-                _print(record, shard, output)
-                sys.stdout.flush()
-    except KeyboardInterrupt:
-        pass
-
-
-def _records(
-    topics: Topics, name: str, shard: int, offset: str, limit: int, key: str | None, follow: bool
-) -> Iterator[Json]:
-    while limit > 0:
-        body = topics.read(
-            name, shard, offset, 10_000 if key else min(limit, 1000), 1 if follow else 0, key
-        )
-        records = body["records"]
-        assert isinstance(records, list)
-        yield from records[:limit]
-        limit -= len(records)
-        if offset == str(body["next_offset"]) and not follow:
-            return
-        offset = str(body["next_offset"])
-
-
-def _print(record: Json, shard: int, output: str) -> None:
-    if output == "json":
-        click.echo(json.dumps({"shard": shard, **record}, ensure_ascii=False))
-    else:
-        value = record.get("value", record.get("value_base64"))
-        click.echo("" if value is None else str(value))
-
-
-@topic.command("write")
-@click.argument("name")
-@click.argument("file", type=click.File("rb"), default="-")
-@click.option(
-    "--shard", default=0, show_default=True, type=click.IntRange(0), help="The shard to write to."
-)
-@click.option("--key", help="The key of all records.")
-@topic_options
-def write(
-    name: str,
-    file: BinaryIO,
-    shard: int,
-    key: str | None,
-    data: str | None,
-    server: str | None,
-    token_file: str | None,
-    output: str,
-) -> None:
-    """Append the lines of a file (or of standard input) as records."""
-    written = 0
-    with open_topics(data, server, token_file) as topics:
-        topics.about(name)
-        for lines in _portions(file):
-            body = topics.append(name, lines, shard, key)
-            written += int(str(body["next_offset"])) - int(str(body["first_offset"]))
-            if sys.stderr.isatty():
-                click.echo(f"\r{written:,} records", err=True, nl=False)
-    show(
-        {"topic": name, "records": written},
-        output,
-        lambda b: click.echo(f"{name}: {count(written, 'record')}"),
-    )
-
-
-def _portions(file: BinaryIO) -> Iterator[bytes]:
-    """Yields whole lines, in requests of a sensible size."""
-    lines: list[bytes] = []
-    size = 0
-    for line in file:
-        if lines and (len(lines) == LINES_PER_REQUEST or size + len(line) > BYTES_PER_REQUEST):
-            yield b"".join(lines)
-            lines, size = [], 0
-        lines.append(line if line.endswith(b"\n") else line + b"\n")
-        size += len(line)
-    if lines:
-        yield b"".join(lines)
+for command in (groups, read, write):
+    topic.add_command(command)

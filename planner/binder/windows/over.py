@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from decimal import Decimal
 
 from sqlglot import exp
 
@@ -18,14 +17,13 @@ from planner.binder.expressions.casts import implicit_cast
 from planner.binder.expressions.scalars import BINDERS
 from planner.binder.queries.aggregate_calls import SEVERAL, as_row
 from planner.binder.scope import Place, Scope
+from planner.binder.windows.over_frames import Bind, frame_of
 from planner.binder.windows.over_moments import MOMENTS
 from planner.binder.windows.over_runs import by_frame
 from planner.logical import Frame, LogicalPlan, Over, OverCall, Project, SortKey
 from planner.passes.constant_folding import folded
 from planner.scalar import ColumnRef, Literal, Scalar
 from udf.aggregates.registry import bind_aggregate, is_aggregate
-
-Bind = Callable[[exp.Expression], Scalar]
 
 NUMBERING = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
 _SHARES = frozenset({"PERCENT_RANK", "CUME_DIST"})
@@ -112,17 +110,16 @@ class OverCalls:
     def _window(self, node: exp.Window, bind: Bind) -> _Window:
         source = self._resolved(node)
         partition = tuple(self._read(bind(e)) for e in source.args.get("partition_by") or ())
-        kinds: list[DataType] = []
+        types: list[DataType] = []
 
         def column(item: exp.Expression) -> str:
             value = bind(item)
-            kinds.append(value.type)
+            types.append(value.type)
             return self._read(value)
 
         order = sort_keys(source.args.get("order"), column)
-        return _Window(
-            partition, order, _frame(source.args.get("spec"), bind, kinds if self._batch else None)
-        )
+        order_types = types if self._batch else None
+        return _Window(partition, order, frame_of(source.args.get("spec"), bind, order_types))
 
     def _resolved(self, node: exp.Window) -> exp.Window:
         """The window itself, also where it is named; what is said besides the name comes on top."""
@@ -247,87 +244,6 @@ def sort_keys(
             name, SortKey(name, descending, (not descending) if nulls is None else bool(nulls))
         )
     return tuple(keys.values())
-
-
-def _frame(node: exp.Expression | None, bind: Bind, kinds: Sequence[DataType] | None) -> Frame:
-    """The frame; `kinds`: what the window is ordered by, where it may see what follows."""
-    if node is None:
-        return Frame()
-    is_rows = node.args.get("kind") == "ROWS"
-    roots = _NUMBERS if is_rows else _TIMES if kinds is None else _distances(kinds)
-    if kinds is not None and not node.args.get("exclude"):
-        start = _bound(node, ("start", "PRECEDING"), roots, bind)
-        end = (
-            _bound(node, ("end", "FOLLOWING"), roots, bind)
-            if node.args.get("end") is not None
-            else Decimal(0)
-        )
-        return _scaled(is_rows, start, end)
-    position = position_of(node)
-    if node.args.get("end") not in (None, "CURRENT ROW", "CURRENT_ROW") or node.args.get("exclude"):
-        raise UnsupportedError("an OVER frame must end with CURRENT ROW", position=position)
-    if node.args.get("start") not in _CURRENT and node.args.get("start_side") != "PRECEDING":
-        raise UnsupportedError("an OVER frame must begin before the current row", position=position)
-    return _scaled(is_rows, _bound(node, ("start", "PRECEDING"), roots, bind), Decimal(0))
-
-
-def _scaled(is_rows: bool, start: Decimal | None, end: Decimal | None) -> Frame:
-    """The frame in whole numbers."""
-    scale = max((0, *(-int(b.as_tuple().exponent) for b in (start, end) if b is not None)))
-    first, last = (None if b is None else int(b.scaleb(scale)) for b in (start, end))
-    return Frame(is_rows, first, last, scale)
-
-
-_CURRENT = ("CURRENT ROW", "CURRENT_ROW")
-_NUMBERS = frozenset({Root.TINYINT, Root.SMALLINT, Root.INT, Root.BIGINT})
-_ANY_NUMBERS = _NUMBERS | {Root.DECIMAL, Root.FLOAT, Root.DOUBLE}
-_TIMES = frozenset({Root.INTERVAL_DAY_TIME})
-
-
-def _distances(kinds: Sequence[DataType]) -> frozenset[Root]:
-    """The types of the distance of two values of the order; none where it has none."""
-    if len(kinds) == 1 and kinds[0].root in _ANY_NUMBERS:
-        return _ANY_NUMBERS
-    return (
-        _TIMES
-        if len(kinds) == 1 and (kinds[0].is_timestamp or kinds[0].root is Root.DATE)
-        else frozenset()
-    )
-
-
-def _bound(
-    node: exp.Expression, which: tuple[str, str], roots: Collection[Root], bind: Bind
-) -> Decimal | None:
-    """The distance of the frame's start or end from the current row; None if it is unbounded.
-
-    It is positive to the usual side (PRECEDING for the start), and negative to the other."""
-    end, usual = which
-    found, side = node.args.get(end), node.args.get(f"{end}_side")
-    if found in _CURRENT:
-        return Decimal(0)
-    if found == "UNBOUNDED":
-        return None
-    assert isinstance(found, exp.Expression)
-    if not roots:
-        detail = "it takes one column of numbers, DATE, TIMESTAMP or TIMESTAMP_LTZ"
-        raise UnsupportedError(
-            "RANGE by a distance in this order is not supported",
-            detail=detail,
-            position=position_of(node),
-        )
-    value = folded(bind(found))
-    given = value.value if isinstance(value, Literal) and value.type.root in roots else None
-    if not isinstance(given, int | float | Decimal) or given < 0:
-        what = (
-            "an interval of days to seconds"
-            if roots is _TIMES
-            else "a number" + " of rows" * (roots is _NUMBERS)
-        )
-        begin = "begin" if end == "start" else "end"
-        raise PlanError(
-            f"the frame must {begin} {what} before the current row", position=position_of(node)
-        )
-    return Decimal(str(given)) if side == usual else -Decimal(str(given))
 
 
 def _takes(call: exp.Expression, name: str, least: int, most: int) -> None:

@@ -1,0 +1,240 @@
+"""The ends of a plan: scans with their watermarks, constant rows, and sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Self
+
+from parser.types import Column, Schema, TimeAttribute
+from planner.logical.change_kinds import ModifyKindSet
+from planner.logical.monotonicity import (
+    ModifiedMonotonicity,
+    Monotonicity,
+)
+from planner.logical.node import (
+    LogicalPlan,
+    Names,
+    OneInput,
+    changes_of_inputs,
+    constant_if_insert_only,
+    never,
+    no_columns,
+    same_columns,
+)
+from planner.scalar import (
+    Call,
+    Scalar,
+    columns_of,
+    digest_of,
+    walk,
+)
+from planner.tables import Table, Watermark
+
+
+@dataclass(frozen=True)
+class Scan(LogicalPlan):
+    """Rows of a table as its connector and format give them: physical and metadata columns, nothing
+    computed, nothing pushed down. Its identity is the source and the declared columns, not the
+    table's name. `where`: only the partitions whose columns fulfil it. `reloaded`: rows are looked
+    up in it, and it is read again when it has changed."""
+
+    table: Table
+    where: Scalar | None = None
+    reloaded: bool = False
+
+    @cached_property
+    def schema(self) -> Schema:
+        return Schema(self.table.physical.columns + tuple(m.column for m in self.table.metadata))
+
+    @property
+    def label(self) -> str:
+        where = "" if self.where is None else f", partitions where {self.where}"
+        again = ", read again when it changes" if self.reloaded else ""
+        return f"{self.table.display} ({self.table.connector}){where}{again}"
+
+    @cached_property
+    def parameters(self) -> tuple[str, ...]:
+        options = [f"{k}={v}" for k, v in sorted(self.table.options.items())]
+        keys = [f"{m.column.name}<-{m.key}" for m in self.table.metadata]
+        where = () if self.where is None else (self.where.digest,)
+        return (
+            *options,
+            *keys,
+            *map(str, self.schema),
+            *where,
+            *(("reloaded",) if self.reloaded else ()),
+        )
+
+    column_sources = no_columns
+    forwards_window = never
+
+    @cached_property
+    def changes(self) -> ModifyKindSet:
+        return self.table.changes
+
+    @cached_property
+    def monotonicity(self) -> ModifiedMonotonicity | None:
+        known = Monotonicity.ANY if self.changes else Monotonicity.CONSTANT
+        return ModifiedMonotonicity.of_all(self.schema.names, known)
+
+    @cached_property
+    def upsert_keys(self) -> tuple[Names, ...]:
+        return (frozenset(self.table.primary_key),) if self.table.primary_key else ()
+
+
+@dataclass(frozen=True)
+class AssignWatermark(OneInput):
+    """Gives each row the watermark before it (per shard the greatest value of the expression so
+    far, over shards the least), and makes the column a row-time attribute. `at_end`: there is none
+    before the end of input, so nothing is late. `idle_ms`: the others wait no longer for a shard
+    that has been silent for that time (0: they wait). `interval_ms`: a watermark that is not that
+    much ahead of the one before waits for that time (0: each row has the newest). `pushed`: the
+    table gives it itself, with each row, and it may lie before 1970."""
+
+    watermark: Watermark
+    at_end: bool = False
+    idle_ms: int = 0
+    interval_ms: int = 0
+    pushed: bool = False
+
+    changes = cached_property(changes_of_inputs)
+    column_sources = same_columns
+    forwards_window = never
+
+    @cached_property
+    def monotonicity(self) -> ModifiedMonotonicity | None:
+        below = self.input.monotonicity
+        return None if below is None else below.unknown(self.schema.names)
+
+    @property
+    def nonnegative(self) -> Names:
+        return self.input.nonnegative
+
+    @cached_property
+    def schema(self) -> Schema:
+        return Schema(
+            tuple(
+                Column(c.name, c.type.as_attribute(TimeAttribute.ROWTIME))
+                if c.name == self.watermark.column
+                else c
+                for c in self.input.schema
+            )
+        )
+
+    @property
+    def label(self) -> str:
+        idle = f", idle after {self.idle_ms} ms" if self.idle_ms else ""
+        interval = f", each {self.interval_ms} ms" if self.interval_ms else ""
+        return f"{self.watermark.column} AS {self.watermark.expression}{idle}{interval}"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        idle = (f"idle {self.idle_ms}",) if self.idle_ms else ()
+        at_end = ("at end",) if self.at_end else ()
+        interval = (f"each {self.interval_ms}",) if self.interval_ms else ()
+        pushed = ("pushed",) if self.pushed else ()
+        return (
+            self.watermark.column,
+            self.watermark.expression.digest,
+            *at_end,
+            *idle,
+            *interval,
+            *pushed,
+        )
+
+    @property
+    def functions(self) -> frozenset[str]:
+        return frozenset(n.function for n in walk(self.watermark.expression) if isinstance(n, Call))
+
+    def reads(self, outputs: Names, port: int) -> Names:
+        return outputs | columns_of(self.watermark.expression) | {self.watermark.column}
+
+    @cached_property
+    def upsert_keys(self) -> tuple[Names, ...]:
+        return self.input.upsert_keys
+
+
+@dataclass(frozen=True)
+class Values(LogicalPlan):
+    """Constant rows; each item is a deterministic or non-deterministic expression without
+    columns."""
+
+    rows: tuple[tuple[Scalar, ...], ...]
+    row_schema: Schema
+    salt: str = ""
+
+    changes = cached_property(changes_of_inputs)
+    column_sources = no_columns
+    forwards_window = never
+    monotonicity = cached_property(constant_if_insert_only)
+
+    @property
+    def schema(self) -> Schema:
+        return self.row_schema
+
+    @property
+    def label(self) -> str:
+        return f"{len(self.rows)} rows"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (self.salt, str(self.row_schema), *(e.digest for r in self.rows for e in r))
+
+    @property
+    def expressions(self) -> tuple[Scalar, ...]:
+        return tuple(e for row in self.rows for e in row)
+
+    def with_expressions(self, expressions: Sequence[Scalar]) -> Self:
+        width = len(self.row_schema)
+        starts = range(0, len(expressions), width) if width else ()
+        return replace(
+            self, rows=tuple(tuple(expressions[i : i + width]) for i in starts) or self.rows
+        )
+
+
+@dataclass(frozen=True)
+class Sink(OneInput):
+    """Rows of the query written to a table, or collected by the session that asked (`table` None).
+    Sinks are never shared: `job` and `place` (the statement's number in the job) are part of the
+    identity. `conflict`: what ON CONFLICT says, until it is settled how the rows get to the table
+    (`planner.analysis.delivery`). `apart`: what writes to the table is each job's own, since it may
+    fail for the rows of one."""
+
+    hands_on: ClassVar[bool] = True
+    selects_rows: ClassVar[bool] = False
+
+    table: Table | None
+    job: str = ""
+    place: int = 0
+    conflict: str = ""
+    overwrite: bool = False
+    apart: bool = False
+
+    changes = cached_property(changes_of_inputs)
+    column_sources = same_columns
+    forwards_window = never
+    monotonicity = cached_property(constant_if_insert_only)
+
+    @property
+    def label(self) -> str:
+        return f"{self.table.display} ({self.table.connector})" if self.table else "result"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (self.job, str(self.place), *self.target)
+
+    @cached_property
+    def target(self) -> tuple[str, ...]:
+        """Identity of the table that is written, with its options; empty for a query's result."""
+        if self.table is None:
+            return ()
+        options = [f"{k}={v}" for k, v in sorted(self.table.options.items())]
+        how = ("overwrite",) if self.overwrite else ()
+        whose = ("apart", self.job) if self.apart else ()
+        return (".".join(self.table.name), *options, str(self.table.schema), *how, *whose)
+
+    @cached_property
+    def target_digest(self) -> str:
+        return digest_of(*self.target)
