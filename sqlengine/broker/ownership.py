@@ -78,7 +78,7 @@ def assign_shards(
     The result depends on nothing but the arguments, whatever their order.
 
     >>> before = {("t", 0): "a", ("t", 1): "a", ("t", 2): "a"}
-    >>> share([("t", 0), ("t", 1), ("t", 2)], {"a": {"t"}, "b": {"t"}}, before)
+    >>> assign_shards([("t", 0), ("t", 1), ("t", 2)], {"a": {"t"}, "b": {"t"}}, before)
     {('t', 0): 'a', ('t', 1): 'a', ('t', 2): 'b'}
     """
     assigned: dict[str, list[Place]] = {member: [] for member in sorted(topics_of)}
