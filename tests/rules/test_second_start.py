@@ -35,7 +35,7 @@ def test_all_databases_are_there_at_the_second_start(tmp_path: Path) -> None:
     config = Config(data=tmp_path)
     with (
         patch("sqlengine.graphs.rebuild.QUIET_S", 0.1),
-        patch("sqlengine.graphs.rebuild.", 0.1),
+        patch("sqlengine.graphs.rebuild.QUIET_FACTOR", 0.1),
     ):
         engine = Engine(config)
         engine.broker.create_topic("events")
