@@ -20,6 +20,7 @@ from planner.binder.queries.aggregate_calls import aggregate_argument, of_all_ro
 from planner.binder.scope import Context, Place, Scope, distinct_names
 from planner.binder.subqueries.expressions import GroupedSubqueries, Subqueries
 from planner.binder.windows import group_windows, tvf_aggregates
+from planner.binder.windows.aggregate_input import AggregateInput
 from planner.binder.windows.over import OverCalls
 from planner.catalog import Function, Table
 from planner.logical import (
@@ -60,24 +61,17 @@ class Grouping:
         overs: OverCalls,
         subqueries: Subqueries,
     ) -> None:
-        self.input = plan
+        self.input = AggregateInput(plan)
         self.overs = overs
         self.context = context
         self.subqueries = subqueries
-        # Those of keys and arguments.
+        # Subqueries in keys and arguments, below the aggregate.
         self.inside = Subqueries(scope, context, subqueries.bind_query, "inside")
         grouped = GroupedSubqueries(self.inside, subqueries)
         self.place = Place(context, scope, "SELECT", self._special, grouped)
-        # The columns that the aggregate reads.
-        self.below: dict[str, Scalar] = {}
         self.keys: list[str] = []
         # The digest of a grouped expression -> the aggregate's column.
         self.grouped: dict[str, ColumnRef] = {}
-        # By function, argument and filter, so that equal calls are one.
-        self.calls: dict[str, AggregateCall] = {}
-        self.results: set[str] = set()
-        # Calls of aggregates that may differ for equal rows: no other query shares their input.
-        self.varying: list[Scalar] = []
         self.legacy: Window | None = None
         self.window: list[str] = []
         # The columns that each grouping set groups by.
@@ -88,18 +82,17 @@ class Grouping:
         self._group(node)
 
     def bind(self, node: exp.Expression) -> Scalar:
-        return self._above(bind_scalar(node, self.place), node)
+        return self.above(bind_scalar(node, self.place), node)
 
     def above(self, value: Scalar, node: exp.Expression) -> Scalar:
-        return self._above(value, node)
+        """Replaces grouped expressions by the aggregate's columns.
 
-    def _above(self, value: Scalar, node: exp.Expression) -> Scalar:
-        """The expression over the aggregate's columns. These have names that the input has not,
-        except for grouped columns, which are replaced wherever they are."""
+        PlanError for a column of the input that is left: it is not grouped by. The aggregate's
+        other columns have names that the input does not have."""
         replace_in = nullability.replaced if len(self.sets) > 1 else replace_where
         replaced = replace_in(value, lambda e: self.grouped.get(e.digest))
         known = (
-            self.results
+            self.input.results
             | self.overs.names
             | self.subqueries.names
             | {c.name for c in self.grouped.values()}
@@ -113,29 +106,29 @@ class Grouping:
         """Returns projection, aggregate, HAVING."""
         predicate = None
         if having is not None:
-            predicate = self._above(bind_condition(having.this, self.place), having)
-        below = self.inside.join(self.input)
-        items = (*self.below.items(), *self._told_late(below))
+            predicate = self.above(bind_condition(having.this, self.place), having)
+        below = self.inside.join(self.input.plan)
+        items = (*self.input.columns.items(), *self._late_columns(below))
         if items:
             below = group_windows.narrowed(below, items) if self.legacy is not None else below
-            below = Project(below, items, self.context.salt((*self.below.values(), *self.varying)))
+            below = Project(below, items, self.context.salt(self.input.salted))
         plan = self.subqueries.join(
-            self._aggregated(below), lambda e: self._above(e, having or exp.Select())
+            self._aggregated(below), lambda e: self.above(e, having or exp.Select())
         )
-        return (
-            plan if predicate is None else Filter(plan, predicate, self.context.salt((predicate,)))
-        )
+        if predicate is None:
+            return plan
+        return Filter(plan, predicate, self.context.salt((predicate,)))
 
-    def _told_late(self, below: LogicalPlan) -> Iterator[tuple[str, Scalar]]:
-        """Columns that the aggregate does not read, but the table of its late rows gets."""
+    def _late_columns(self, below: LogicalPlan) -> Iterator[tuple[str, Scalar]]:
+        """Yields columns that the aggregate does not read, but the table of its late rows has."""
         name = late_table_name(self.context.settings)
         table = self.context.catalog.get(name) if name and self.window else None
         for column in table.schema.names if isinstance(table, Table) else ():
-            if column in below.schema and column not in self.below:
+            if column in below.schema and column not in self.input.columns:
                 yield column, pool.column(column, below.schema.type(column))
 
     def _aggregated(self, below: LogicalPlan) -> LogicalPlan:
-        keys, calls = tuple(self.keys), tuple(self.calls.values())
+        keys, calls = tuple(self.keys), tuple(self.input.calls.values())
         if len(self.sets) > 1:
             below, calls = self._expanded(below, calls)
             keys = (*keys, *self.marks)
@@ -146,7 +139,7 @@ class Grouping:
                     return group_windows.legacy_aggregate(
                         below, keys, calls, (start, end, time), self.legacy, self.context
                     )
-                group_windows.check_told_once(self.context)
+                group_windows.check_no_early_or_late_fire(self.context)
                 made = tvf_aggregates.aggregated(
                     below, keys, calls, (start, end, time), self.context.batch
                 )
@@ -162,7 +155,7 @@ class Grouping:
         not group by.
 
         Calls read copies of these columns, which keep their values."""
-        read = {n: self._fresh(n) for c in calls for n in c.columns if n in self.keys}
+        read = {n: self.input.fresh(n) for c in calls for n in c.columns if n in self.keys}
         calls = tuple(
             replace(c, argument=_of(read, c.argument), filter_column=_of(read, c.filter_column))
             for c in calls
@@ -173,9 +166,9 @@ class Grouping:
         return Expand(below, tuple(self.keys), tuple(self.sets), copies, marks), calls
 
     def _mark(self, prefix: str, values: list[int]) -> ColumnRef:
-        name = self._fresh(prefix)
+        name = self.input.fresh(prefix)
         self.marks[name] = values
-        self.results.add(name)
+        self.input.results.add(name)
         return pool.column(name, _MARK)
 
     def _group(self, node: exp.Select) -> None:
@@ -220,32 +213,32 @@ class Grouping:
         if len(windows) > 1:
             raise PlanError("a query groups by one window", position=position_of(windows[1]))
         self.legacy = self._named_window(windows[0].name.upper(), windows[0])
-        names = distinct_names(WINDOW_COLUMNS, self.input.schema.names)
+        names = distinct_names(WINDOW_COLUMNS, self.input.plan.schema.names)
         if isinstance(self.legacy, Session):
             time = self.legacy.time_column
             self.window = list(names)
-            self.below[time] = pool.column(time, self.input.schema.type(time))
+            self.input.forward(time)
             return
         assert isinstance(self.legacy, AlignedWindow)
-        self.input = group_windows.legacy_plan(self.input, self.legacy, names)
+        self.input.plan = group_windows.legacy_plan(self.input.plan, self.legacy, names)
         self._read_window(list(names))
 
     def _table_window(self, bound: list[Scalar], *, single: bool) -> None:
         """Groups by the window of a table function below, if its start and end are grouped.
 
         `single`: there is one grouping set."""
-        known = self.input.window_properties
+        known = self.input.plan.window_properties
         columns = [value for value in bound if isinstance(value, ColumnRef)]
         if known is None or known.start_and_end([c.name for c in columns]) is None:
             return
-        if not tvf_aggregates.fits_sessions(self.input, bound, single):
+        if not tvf_aggregates.fits_sessions(self.input.plan, bound, single):
             return
         first = known.first_bounds(c.name for c in columns)
         names = []
         for which in WindowBound:
             name = first.get(which)
             if name is None:
-                self.input, name = tvf_aggregates.with_bound(self.input, which)
+                self.input.plan, name = tvf_aggregates.with_bound(self.input.plan, which)
             names.append(name)
         self._read_window(names)
         for column in columns:
@@ -256,35 +249,15 @@ class Grouping:
     def _read_window(self, names: list[str]) -> None:
         self.window = names
         for name in names:
-            self.below[name] = pool.column(name, self.input.schema.type(name))
+            self.input.forward(name)
 
     def _key(self, value: Scalar, *, everywhere: bool) -> None:
         """Groups by a value. `everywhere`: all grouping sets do; where one does not, the key is
         NULL."""
-        name = self._column(value, "key")
+        name = self.input.column(value, "key")
         self.keys.append(name)
         kind = value.type if everywhere else value.type.with_nullable(True)
         self.grouped[value.digest] = pool.column(name, kind)
-
-    def _column(self, value: Scalar, prefix: str) -> str:
-        """Returns the name of the input's column with this value, which is added if it is not there
-        yet."""
-        if isinstance(value, ColumnRef):
-            self.below[value.name] = value
-            return value.name
-        for name, known in self.below.items():
-            if known.digest == value.digest:
-                return name
-        name = self._fresh(prefix)
-        self.below[name] = value
-        return name
-
-    def _fresh(self, prefix: str) -> str:
-        taken = {*self.input.schema.names, *self.below, *self.results, *self.marks}
-        number = 0
-        while f"{prefix}${number}" in taken:
-            number += 1
-        return f"{prefix}${number}"
 
     def _special(self, node: exp.Expression) -> Scalar | None:
         """Returns the aggregate's column for an aggregate or a bound of the group window; None for
@@ -326,7 +299,7 @@ class Grouping:
         if len(self.sets) == 1:
             return Literal(values[0], _MARK)
         known = next(
-            (n for n, held in self.marks.items() if held == values and n.startswith("mark")), None
+            (n for n, marks in self.marks.items() if marks == values and n.startswith("mark")), None
         )
         return self._mark("mark", values) if known is None else pool.column(known, _MARK)
 
@@ -338,17 +311,16 @@ class Grouping:
             )
         if role == group_windows.PROCTIME_ROLE:
             return function_call("PROCTIME", (), node)
-        column = window_columns(self.input.schema, named.time_column, self.window)[role]
+        column = window_columns(self.input.plan.schema, named.time_column, self.window)[role]
         if role == group_windows.ROWTIME_ROLE and column.type.is_proctime:
             hint = f"use {window}_PROCTIME"
             raise PlanError(
                 "a window of processing time has no row time", hint=hint, position=position_of(node)
             )
-        self.results.add(column.name)
-        kind = (
-            column.type if role != group_windows.ROWTIME_ROLE else column.type.with_nullable(True)
-        )  # as in Flink
-        return pool.column(column.name, kind)
+        self.input.results.add(column.name)
+        if role == group_windows.ROWTIME_ROLE:  # as in Flink, TUMBLE_ROWTIME may be NULL
+            return pool.column(column.name, column.type.with_nullable(True))
+        return pool.column(column.name, column.type)
 
     def _within(self, clause: str) -> Place:
         """A place below the aggregate."""
@@ -373,7 +345,7 @@ class Grouping:
         except PlanError as error:
             raise error.at(position_of(node)) from None
         shown = result if argument is None else time_kept(name, argument, result)
-        return self._called(name, argument, shown, condition)
+        return self._call(name, argument, shown, condition)
 
     def _user_aggregate(
         self, function: Function, node: exp.Expression, condition: exp.Expression | None
@@ -383,26 +355,17 @@ class Grouping:
         args, _, result = user_arguments(function, node, self._within("an aggregate"))
         user = function.user
         if not user.deterministic:
-            self.varying.append(Call(user.identity, args, result, False))
+            self.input.varying.append(Call(user.identity, args, result, False))
         packed = len(user.parameters) > 1 or user.variadic
         argument = function_call("ROW", args, node) if packed else args[0] if args else None
-        return self._called(user.identity, argument, result, condition)
+        return self._call(user.identity, argument, result, condition)
 
-    def _called(
+    def _call(
         self, name: str, argument: Scalar | None, result: DataType, condition: exp.Expression | None
     ) -> Scalar:
-        predicate = None
-        if condition is not None:
-            predicate = bind_condition(condition, self._within("FILTER"))
-        column = None if argument is None else self._column(argument, "argument")
-        where = None if predicate is None else self._column(predicate, "filter")
-        kind = None if argument is None else argument.type.as_attribute(TimeAttribute.NONE)
-        key = f"{name} {column} {where}"
-        if key not in self.calls:
-            fresh = self._fresh("aggregate")
-            self.results.add(fresh)
-            self.calls[key] = AggregateCall(fresh, name, column, result, kind, False, where)
-        return pool.column(self.calls[key].name, self.calls[key].type)
+        place = self._within("FILTER")
+        predicate = None if condition is None else bind_condition(condition, place)
+        return self.input.call(name, argument, result, predicate)
 
 
 def _in_all(value: Scalar, sets: Sequence[frozenset[str]]) -> bool:

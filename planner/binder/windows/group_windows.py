@@ -75,7 +75,7 @@ def group_window(name: str, node: exp.Expression, place: Place) -> Window:
     return Window.kinds()[name].of_lengths(time.name, zone, lengths)
 
 
-def check_told_once(context: Context) -> None:
+def check_no_early_or_late_fire(context: Context) -> None:
     """UnsupportedError where settings want early or late results, which windows of table functions
     do not have."""
     if context.batch or all(
