@@ -159,9 +159,8 @@ def _caret(text: str, position: Position) -> list[str]:
     if not 1 <= position.line <= len(source):
         return []
     line = source[position.line - 1]
-    start = max(
-        0, position.column - 61
-    )  # a rule may be one line of 300 kB: show what is around the place
+    # A rule may be one line of 300 kB: show what is around the place.
+    start = max(0, position.column - 61)
     shown = "".join(c if c.isprintable() else " " for c in line[start : start + 120])
     width = max(1, min(position.length, len(shown) - (position.column - 1 - start)))
     return ["  | " + shown, "  | " + " " * (position.column - 1 - start) + "^" * width]

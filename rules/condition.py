@@ -36,9 +36,8 @@ class Variable:
     transforms: tuple[str, ...] = ()
 
     def __hash__(self) -> int:
-        return hash(
-            self.field
-        )  # a key of every batch's memo: few variables differ by their transforms alone
+        # A key of every batch's memo: few variables differ by their transforms alone.
+        return hash(self.field)
 
     def __str__(self) -> str:
         text = self.field

@@ -79,9 +79,8 @@ def cast_target(cursor: Cursor) -> exp.DataType:
     target = data_type(cursor, constraint=False)
     node = type_node(target, first, cursor.previous)
     written = target.written
-    if (
-        written is not None and written.start and written.start == written.end
-    ):  # an integer is cast to so many of it
+    # An integer is cast to so many of it.
+    if written is not None and written.start and written.start == written.end:
         node.meta["unit"] = written.start
     return node
 

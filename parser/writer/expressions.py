@@ -150,9 +150,8 @@ def _cast_or_literal(node: exp.Expression) -> str:
 
 def _dot(node: exp.Expression) -> str:
     right = node.args["expression"]
-    left = expression(node.this) + (
-        " " if isinstance(node.this, exp.Literal) else ""
-    )  # 1 .a, for 1.a is 1. and a
+    # 1 .a, for 1.a is 1. and a.
+    left = expression(node.this) + (" " if isinstance(node.this, exp.Literal) else "")
     return f"{left}." + (
         expression(right) if isinstance(right, exp.Anonymous) else name_part(right)
     )

@@ -36,13 +36,8 @@ _PARTS = dict.fromkeys("YEAR QUARTER MONTH WEEK HOUR MINUTE SECOND".split()) | {
     "DAYOFWEEK": "DOW",
 }
 _OPERANDS = (exp.Column, exp.Literal, exp.Anonymous, exp.Cast, exp.TryCast, exp.Case, exp.Paren)
-_INSIDE = (
-    exp.Anonymous,
-    exp.If,
-    exp.Case,
-    exp.Cast,
-    exp.TryCast,
-)  # what stands in these needs no parentheses
+# What stands in these needs no parentheses.
+_INSIDE = (exp.Anonymous, exp.If, exp.Case, exp.Cast, exp.TryCast)
 
 
 def write_shown(node: exp.Expression) -> str:

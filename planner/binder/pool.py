@@ -36,9 +36,8 @@ def column(name: str, kind: DataType) -> ColumnRef:
 def literal(value: LiteralValue, kind: DataType) -> Literal:
     key = (type(value), value, kind)
     pooled = _literals.get(key)
-    if pooled is None or repr(pooled.value) != repr(
-        value
-    ):  # 0.0 and -0.0, 1.0 and 1.00 are equal keys
+    # 0.0 and -0.0, 1.0 and 1.00 are equal keys.
+    if pooled is None or repr(pooled.value) != repr(value):
         pooled = _put(_literals, key, Literal(value, kind))
     return pooled
 

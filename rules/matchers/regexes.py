@@ -146,10 +146,11 @@ def regex_matcher(
     """The matcher for these patterns under these switches."""
     if not options.hyperscan:
         return RegexMatcher((), leaves, None, slow_patterns, counters)
+    # The order must not be that of the rules.
     searched, direct = (
         sorted(leaves, key=lambda leaf: leaf[1].superset),
         [],
-    )  # the order must not be that of the rules
+    )
     scan = compile_single([p.superset for _, p in searched], counters, options.folder)
     if scan is None:  # one pattern beyond Hyperscan fails them all: find out which
         direct = [leaf for leaf in leaves if not compiles(leaf[1].superset)]

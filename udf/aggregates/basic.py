@@ -77,9 +77,8 @@ class Sum(RetractableAggregate):
 
     @property
     def accumulators(self) -> tuple[tuple[str, DataType], ...]:
-        sum_type = (
-            BIGINT if self.sum_type.is_integer else self.sum_type
-        )  # results wrap around, sums do not
+        # Results wrap around, sums do not.
+        sum_type = BIGINT if self.sum_type.is_integer else self.sum_type
         return (("sum", sum_type), ("count", _BIGINT))
 
     def _change(
@@ -197,9 +196,8 @@ def _count(types: Sequence[DataType], retract: bool) -> Aggregate:
 def _sum(types: Sequence[DataType], retract: bool) -> Aggregate:
     t = _one_number("SUM", types)
     result = decimal(38, t.scale).with_nullable(t.nullable) if t.root is Root.DECIMAL else t
-    return Sum(
-        result, BIGINT if t.is_integer else result.plain, average=False
-    )  # only what it gives is narrow
+    # Only what it gives is narrow.
+    return Sum(result, BIGINT if t.is_integer else result.plain, average=False)
 
 
 def _avg(types: Sequence[DataType], retract: bool) -> Aggregate:

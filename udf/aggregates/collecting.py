@@ -177,9 +177,8 @@ class End:
         if values is None:
             raise ValueError("FIRST_VALUE and LAST_VALUE have an argument")
         keep = np.flatnonzero(selected & valid(values, len(values)))
-        order = (
-            keep if self.last else keep[::-1]
-        )  # of several writes to one slot the last one stays
+        # Of several writes to one slot the last one stays.
+        order = keep if self.last else keep[::-1]
         order = order if self.last else order[~acc["value?"][slots[order]].astype(np.bool_)]
         values_in_order = to_numpy(values.take(pa.array(order)))
         acc["value"][slots[order]] = values_in_order

@@ -69,9 +69,8 @@ class Extreme:
             self._offer_objects(held, present, slots, values)
             return
         fresh = np.flatnonzero(~present[slots].astype(np.bool_))[::-1]
-        held[slots[fresh]] = values[
-            fresh
-        ]  # of several writes to one slot the last one stays: the first value
+        # Of several writes to one slot the last one stays: the first value.
+        held[slots[fresh]] = values[fresh]
         present[slots] = True
         if held.dtype == np.float64:
             counts = ~np.isnan(held[slots])

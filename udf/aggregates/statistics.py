@@ -90,9 +90,8 @@ class Spread(RetractableAggregate):
         least = 2 if self.sample else 1
         with np.errstate(all="ignore"):
             spread = acc["m2"][slots]
-            spread = np.where(
-                spread < 0, 0.0, spread
-            )  # an error of rounding where values were taken back
+            # An error of rounding where values were taken back.
+            spread = np.where(spread < 0, 0.0, spread)
             variance = spread / np.where(counts < least, 1, counts - self.sample)
             variance = np.sqrt(variance) if self.root else variance
         column = pa.array(np.asarray(variance, np.float64), mask=np.asarray(counts < least))

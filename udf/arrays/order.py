@@ -28,9 +28,8 @@ def array_reverse(ctx: KernelContext, value: Values) -> Values:
     lists = lists_of(value, ctx.num_rows)
     lengths = lists.lengths
     total = int(lengths.sum())
-    behind = (
-        np.repeat(np.cumsum(lengths), lengths) - np.arange(total) - 1
-    )  # how many follow in the row
+    # How many follow in the row.
+    behind = np.repeat(np.cumsum(lengths), lengths) - np.arange(total) - 1
     return lists_from(
         np.repeat(lists.starts, lengths) + behind,
         lengths,

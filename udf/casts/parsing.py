@@ -96,9 +96,8 @@ def parse_date(text: str) -> int | None:
     year, month, day = int(match[1]), int(match[2] or 1), int(match[3] or 1)
     if year:
         return days_of(year, month, day)
-    later = days_of(
-        _CYCLE, month, day
-    )  # Python's calendar begins with the year 1; Flink's dates know the year 0
+    # Python's calendar begins with the year 1; Flink's dates know the year 0.
+    later = days_of(_CYCLE, month, day)
     return None if later is None else later - _CYCLE_DAYS
 
 

@@ -62,9 +62,8 @@ def _equal(ctx: KernelContext, left: Values, right: Values) -> Values:
         left.type != right.type and Root.BOOLEAN in (t.root, ctx.arg_types[1].root)
     ) or _text_and_interval(ctx.arg_types):
         present = valid(left, ctx.num_rows) & valid(right, ctx.num_rows)
-        return pa.array(
-            np.zeros(ctx.num_rows, np.bool_), mask=~present
-        )  # a text is no truth value and no interval
+        # A text is no truth value and no interval.
+        return pa.array(np.zeros(ctx.num_rows, np.bool_), mask=~present)
     return (
         _equal_numbers(left, right)
         if pa.types.is_floating(left.type)

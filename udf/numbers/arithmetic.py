@@ -245,9 +245,8 @@ def sqrt(ctx: KernelContext, value: Values) -> Values:
     1.5
     """
     if isinstance(value, pa.Scalar):
-        return pc.power(
-            value, pa.scalar(0.5)
-        )  # as Flink: the root of -0.0 is 0.0, that of -Infinity is Infinity
+        # As Flink: the root of -0.0 is 0.0, that of -Infinity is Infinity.
+        return pc.power(value, pa.scalar(0.5))
     numbers = value.fill_null(0.0).to_numpy(zero_copy_only=False)
     with np.errstate(invalid="ignore"):
         roots = np.where(np.isneginf(numbers), np.inf, np.sqrt(numbers) + 0.0)

@@ -207,9 +207,8 @@ def sign(ctx: KernelContext, value: Values) -> Values:
     signs = pc.sign(value).cast(ctx.result_type.arrow)
     if not pa.types.is_floating(value.type):
         return signs
-    return pc.if_else(
-        pc.equal(value, pa.scalar(0, value.type)), value, signs
-    )  # -0.0 stays what it is, as in Java
+    # -0.0 stays what it is, as in Java.
+    return pc.if_else(pc.equal(value, pa.scalar(0, value.type)), value, signs)
 
 
 def _cut_types(types: Types) -> tuple[DataType, ...] | None:

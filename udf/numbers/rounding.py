@@ -95,9 +95,8 @@ def _round_fast(numbers: npt.NDArray[np.float64], digits: int) -> npt.NDArray[np
     with np.errstate(all="ignore"):
         scaled = np.abs(numbers) * 10.0**digits
         floor = np.floor(scaled)
-        half = (floor * 10 + 5) / 10.0 ** (
-            digits + 1
-        )  # the double that is nearest to it, as its text is
+        # The double that is nearest to it, as its text is.
+        half = (floor * 10 + 5) / 10.0 ** (digits + 1)
         result = np.copysign((floor + (np.abs(numbers) >= half)) / 10.0**digits, numbers) + 0.0
         doubtful = ~(scaled < 2.0**40)
     for row in np.flatnonzero(doubtful):
@@ -117,9 +116,8 @@ def _whole(
 ) -> Values:
     if ctx.arg_types[0].is_integer:
         return value
-    if (
-        ctx.result_type.root is Root.DECIMAL
-    ):  # Arrow's kernels overflow silently where the result has a digit more
+    # Arrow's kernels overflow silently where the result has a digit more.
+    if ctx.result_type.root is Root.DECIMAL:
         fast = (
             shortened(value, 0, rounding, ctx.result_type) if isinstance(value, pa.Array) else None
         )

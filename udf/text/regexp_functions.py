@@ -60,9 +60,8 @@ def regexp_instr(value: str, pattern: str) -> int | None:
     first = _first(value, pattern)
     if first is None or first[0] < 0:
         return None if first is None else 0
-    return (
-        first[0] + 1 + sum(c > "\uffff" for c in value[: first[0]])
-    )  # as Java counts: such a character is two
+    # As Java counts: such a character is two.
+    return first[0] + 1 + sum(c > "\uffff" for c in value[: first[0]])
 
 
 def regexp_substr(value: str, pattern: str) -> str | None:

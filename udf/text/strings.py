@@ -134,9 +134,8 @@ def concat_ws(ctx: KernelContext, separator: Values, *values: Values) -> Values:
     joined = pc.binary_join_element_wise(*values, separator, null_handling="skip")
     if len(joined) == ctx.num_rows:
         return joined
-    rows = zip(
-        range(ctx.num_rows), rows_of(separator), *map(rows_of, values), strict=False
-    )  # Arrow loses rows of NULLs
+    # Arrow loses rows of NULLs.
+    rows = zip(range(ctx.num_rows), rows_of(separator), *map(rows_of, values), strict=False)
     return pa.array(
         [None if sep is None else _joined(str(sep), parts) for _, sep, *parts in rows], _STRING
     )

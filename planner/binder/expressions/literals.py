@@ -67,9 +67,8 @@ def number(node: exp.Literal) -> Literal:
 def _decimal(written: str, node: exp.Literal) -> Literal:
     whole, _, fraction = written.partition(".")
     precision = max(1, len(whole) + len(fraction))
-    if (
-        precision == 39 and whole == "0"
-    ):  # 0.5 is DECIMAL(2, 1), but with 38 digits the zero is none
+    # 0.5 is DECIMAL(2, 1), but with 38 digits the zero is none.
+    if precision == 39 and whole == "0":
         precision = 38
     if int(whole + fraction) >= 2**63 and fraction:
         hint = f"write CAST('{written}' AS DECIMAL({min(precision, 38)}, {len(fraction)}))"

@@ -161,9 +161,8 @@ def _in(node: exp.Expression, place: Place) -> Scalar:
     call = function_call(
         "IN", (value, *[bind_beside(value, o, place) for o in node.expressions]), node
     )
-    if (
-        isinstance(call, Call) and call.function == "IN" and len(call.args) == 2
-    ):  # ROW_NUMBER() IN (1) is a Top-1, too
+    # ROW_NUMBER() IN (1) is a Top-1, too.
+    if isinstance(call, Call) and call.function == "IN" and len(call.args) == 2:
         return function_call("=", call.args, node)
     return call
 

@@ -141,9 +141,8 @@ def _union(node: exp.Union, context: Context) -> Query:
     operands: list[exp.Expression] = [node]
     while operands:
         current = operands.pop()
-        plain = current is node or not current.args.get(
-            "with_"
-        )  # those of `node` are in the context
+        # Those of `node` are in the context.
+        plain = current is node or not current.args.get("with_")
         alike = isinstance(current, exp.Union) and bool(current.args.get("distinct")) is bool(
             node.args.get("distinct")
         )
@@ -210,9 +209,8 @@ def _select(node: exp.Select, context: Context) -> Query:
         plan = _where(node, plan, subqueries)
     if node.args.get("joins"):
         plan = intervals.recognize_interval_joins(plan)
-    if (
-        node.args.get("joins") or subqueries.names
-    ):  # a row time that went through a join is none any more
+    # A row time that went through a join is none any more.
+    if node.args.get("joins") or subqueries.names:
         scope = joins.typed(scope, plan)
     overs = OverCalls(node, context.batch)
     grouping = (

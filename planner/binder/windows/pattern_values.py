@@ -65,9 +65,8 @@ class PatternValues:
         self.varying: list[Scalar] = []
         self._computed = computed
         self._defined = defined
-        self._rows: dict[
-            str, tuple[str, PatternValue]
-        ] = {}  # values of a row, and the variable that the text names
+        # Values of a row, and the variable that the text names.
+        self._rows: dict[str, tuple[str, PatternValue]] = {}
         self._scope = Scope(tuple(self._fields()))
         self._clause = "MEASURES" if defined is None else "DEFINE"
 
