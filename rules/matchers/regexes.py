@@ -147,10 +147,8 @@ def regex_matcher(
     if not options.hyperscan:
         return RegexMatcher((), leaves, None, slow_patterns, counters)
     # The order must not be that of the rules.
-    searched, direct = (
-        sorted(leaves, key=lambda leaf: leaf[1].superset),
-        [],
-    )
+    searched = sorted(leaves, key=lambda leaf: leaf[1].superset)
+    direct: list[tuple[int, JavaRegex]] = []
     scan = compile_single([p.superset for _, p in searched], counters, options.folder)
     if scan is None:  # one pattern beyond Hyperscan fails them all: find out which
         direct = [leaf for leaf in leaves if not compiles(leaf[1].superset)]

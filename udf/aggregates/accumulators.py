@@ -98,6 +98,7 @@ def to_numpy(values: pa.Array) -> Column:
     """Values as accumulators hold them; what stands for NULL is 0, False or None."""
     kind = values.type
     if pa.types.is_temporal(kind):
+        # The same bits as an integer: no conversion, and no loss of the unit.
         values = values.view(pa.int32() if kind.bit_width == 32 else pa.int64())
     if pa.types.is_boolean(kind):
         return np.asarray(values.fill_null(False).to_numpy(zero_copy_only=False), np.bool_)
@@ -105,6 +106,7 @@ def to_numpy(values: pa.Array) -> Column:
         wide = np.float64 if pa.types.is_floating(values.type) else np.int64
         filled = values.fill_null(0) if values.null_count else values
         return np.asarray(filled.to_numpy(zero_copy_only=False), wide)
+    # Assigned by slice: np.array() would make a matrix of values that are lists.
     result = np.empty(len(values), np.object_)
     result[:] = values.to_pylist()
     return result
@@ -121,6 +123,7 @@ def to_arrow_column(column: Column, present: BoolArray, t: DataType) -> pa.Array
     if pa.types.is_temporal(kind):
         storage = pa.int32() if kind.bit_width == 32 else pa.int64()
         return pa.array(column.astype(storage.to_pandas_dtype()), storage, mask=~present).view(kind)
+    # astype cuts the high bits, as Java's narrowing does.
     with np.errstate(over="ignore"):
         return pa.array(column.astype(kind.to_pandas_dtype()), kind, mask=~present)
 
@@ -142,6 +145,7 @@ def empty_accumulator(columns: tuple[tuple[str, DataType], ...], capacity: int) 
 def quotient(numbers: Slots, divisor: Slots) -> Slots:
     """Integers divided and cut towards zero, as in Java."""
     floor = numbers // divisor  # rounds down
+    # One up where the floor went below the truncated quotient: negative and not exact.
     cut: Slots = floor + ((floor < 0) & (floor * divisor != numbers))
     return cut
 

@@ -70,6 +70,7 @@ class Buffered:
         if stage == 1:
             self.distinct.add(acc, pairs)
         else:
+            # Behind the exchange every value counts once, however often it was sent.
             for slot, value in pairs:
                 counted(acc, _STAGES[1], slot).add(value, 1)
 

@@ -61,6 +61,7 @@ class Gather:
     ) -> Iterable[tuple[int, object]]:
         if values is None:
             raise ValueError("the aggregate has an argument")
+        # NULL counts only where the aggregate keeps it (ARRAY_AGG, JSON_ARRAYAGG NULL ON NULL).
         keep = selected if self.nulls else selected & valid(values, len(values))
         return zip(
             slots[keep].tolist(),
@@ -95,6 +96,7 @@ class Gather:
 
     def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> None:
         for slot, at in zip(slots.tolist(), others.tolist(), strict=True):
+            # A slot of the other that has seen nothing leaves this one as it was.
             more = other["values"][at]
             if more is None:
                 continue
@@ -110,6 +112,7 @@ class Gather:
             try:
                 found[i] = self._finished(acc, slot)
             except ValueError as error:
+                # An error is of one slot: the others of the batch keep their results.
                 failed.append(Errors.where(np.arange(len(slots)) == i, str(error)))
         values = restored(
             pa.array(found, stored_type(self.result_type.with_nullable(True)).arrow),
@@ -154,6 +157,7 @@ class Collect:
         found = [
             [(v, n) for v, n in entries(acc["values"][slot]) if n > 0] for slot in slots.tolist()
         ]
+        # Flink's COLLECT shows a Java map; the order of other types' hashes is not computed.
         if self.result_type.children[0].is_string:
             found = [in_table_order(pairs, flink_text_hash) for pairs in found]
         return restored(pa.array(found, stored_type(self.result_type).arrow), self.result_type)
@@ -179,6 +183,8 @@ class End:
         keep = np.flatnonzero(selected & valid(values, len(values)))
         # Of several writes to one slot the last one stays.
         order = keep if self.last else keep[::-1]
+        # FIRST_VALUE writes from the last row to the first, and only to slots that have no value
+        # yet.
         order = order if self.last else order[~acc["value?"][slots[order]].astype(np.bool_)]
         values_in_order = to_numpy(values.take(pa.array(order)))
         acc["value"][slots[order]] = values_in_order
@@ -191,6 +197,7 @@ class End:
 
     def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> None:
         takes = other["value?"][others].astype(np.bool_)
+        # The rows of `others` come behind those of `slots`.
         takes &= True if self.last else ~acc["value?"][slots].astype(np.bool_)
         acc["value"][slots[takes]] = other["value"][others[takes]]
         acc["value?"][slots[takes]] = True
@@ -235,6 +242,7 @@ def _end(name: str, *, last: bool) -> Factory:
 
 
 def _joined(values: Values) -> str:
+    # A separator belongs to the text behind it: the first one's is not written.
     return str(values[0]["f0"]) + "".join(v["f1"] + v["f0"] for v in values[1:])
 
 
@@ -247,6 +255,7 @@ def _with_separator(values: pa.Array) -> pa.Array:
     else:
         columns = [values, pa.repeat(pa.scalar(","), len(values))]
     columns = [c.cast(pa.string()) for c in columns]
+    # A NULL text counts for nothing, whatever its separator is.
     return pa.StructArray.from_arrays(columns, ["f0", "f1"]).filter(columns[0].is_valid())
 
 

@@ -69,6 +69,8 @@ class Distinct:
         changed = np.zeros(len(slots), np.bool_)
         for slot, value, row, count in shares(slots, values, selected):
             before, after = counted(acc, SEEN, slot).add(value, sign * count)
+            # The first row of a share stands for all: the value comes or goes once, however many
+            # rows there are.
             changed[row] = (before > 0) != (after > 0)
         return changed
 
@@ -80,6 +82,8 @@ class Distinct:
         for slot, at in zip(slots.tolist(), others.tolist(), strict=True):
             for value, number in entries(other[SEEN][at]):
                 before, after = counted(acc, SEEN, slot).add(value, number)
+                # Counts may cross zero in either direction, for the other may hold retractions
+                # only.
                 if (before > 0) != (after > 0):
                     (come if after > 0 else gone).append((slot, value))
         errors = self.inner.update(acc, *self._rows(come))

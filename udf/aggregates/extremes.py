@@ -68,21 +68,27 @@ class Extreme:
         if held.dtype == np.object_:
             self._offer_objects(held, present, slots, values)
             return
+        # Slots without a value yet, from the last row to the first.
         fresh = np.flatnonzero(~present[slots].astype(np.bool_))[::-1]
         # Of several writes to one slot the last one stays: the first value.
         held[slots[fresh]] = values[fresh]
         present[slots] = True
         if held.dtype == np.float64:
+            # A NaN that is held stays: nothing is offered to such slots.
             counts = ~np.isnan(held[slots])
             slots, values = slots[counts], values[counts]
+            # fmax and fmin may give either zero, and the bits of -0.0 show in results.
             if (values == 0.0).any():
                 self._offer_objects(held, present, slots, values)  # of two zeros the first stays
                 return
         choose: np.ufunc = np.fmax if self.greatest else np.fmin
+        # fmax and fmin skip NaN, as no comparison with it is true; `.at` applies repeated slots one
+        # by one.
         choose.at(held, slots, values)
 
     def _offer_objects(self, held: Column, present: Column, slots: Slots, values: Column) -> None:
         for slot, value in zip(slots.tolist(), values.tolist(), strict=True):
+            # The comparison is strict: of equal values the first stays.
             if present[slot] and not (value > held[slot] if self.greatest else value < held[slot]):
                 continue
             held[slot], present[slot] = value, True

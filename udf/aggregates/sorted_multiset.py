@@ -63,8 +63,10 @@ def shares(slots: Slots, values: pa.Array, selected: BoolArray) -> Iterator[Shar
     rows = np.flatnonzero(selected)
     kept = storable(values).take(pa.array(rows))
     codes, distinct = _codes(kept)
+    # Slot and value in one number, for one np.unique over both.
     pairs = slots[rows] * max(len(distinct), 1) + codes
     _, first, counts = np.unique(pairs, return_index=True, return_counts=True)
+    # In the order in which the pairs came first, not in that of the numbers.
     for i in np.argsort(first).tolist():
         at = int(first[i])
         yield int(slots[rows[at]]), distinct[codes[at]], int(rows[at]), int(counts[i])
@@ -72,6 +74,7 @@ def shares(slots: Slots, values: pa.Array, selected: BoolArray) -> Iterator[Shar
 
 def _codes(values: pa.Array) -> tuple[Slots, Sequence[Any]]:
     if pa.types.is_nested(values.type) or pa.types.is_null(values.type):
+        # Nested values are not encoded by Arrow: each counts as one of its own.
         return np.arange(len(values)), values.to_pylist()
     encoded = values.dictionary_encode("encode")
     return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
@@ -80,6 +83,7 @@ def _codes(values: pa.Array) -> tuple[Slots, Sequence[Any]]:
 def key_of(value: Any) -> Any:
     """Equal for values that Java's `equals` finds equal: the zeros differ, and NaN is one value."""
     if isinstance(value, float):
+        # 0.0 == -0.0, and NaN differs from itself in Python: their texts serve as keys.
         return value if value == value and value != 0 else repr(value)
     return repr(value) if isinstance(value, (list, dict, tuple)) else value
 
@@ -97,6 +101,7 @@ class Counted:
     def add(self, value: Any, number: int) -> tuple[int, int]:
         """Changes the value's number by `number`: what it was before, and what it is now."""
         key = key_of(value)
+        # The number before may be below zero.
         before = self._counts.get(key, (None, 0))[1]
         after = before + number
         if after:
@@ -124,8 +129,12 @@ class SortedMultiset(Counted):
 
     def add(self, value: Any, number: int) -> tuple[int, int]:
         before, after = super().add(value, number)
+        # Only a value that comes into being enters the heap; one that goes is dropped lazily in
+        # `best`.
         if before <= 0 < after:
             heappush(self._heap, self._placed(value))
+        # Values that left stand in the heap until they surface: it is rebuilt when they are more
+        # than half, so that it stays linear in the live values.
         if len(self._heap) > 2 * len(self._counts) + 64:
             self._heap = [self._placed(v) for v, n in self if n > 0]
             heapify(self._heap)
@@ -147,6 +156,7 @@ class SortedMultiset(Counted):
 def _order(value: Any) -> Any:
     """Returns a sort key that orders as Java does: NaN above all, -0.0 below 0.0."""
     if isinstance(value, float):
+        # A tuple compares field by field; the third tells -0.0 (False) from 0.0 (True).
         return value != value, 0.0 if value != value else value, str(value) == "0.0"
     return value
 
@@ -184,12 +194,14 @@ class Ordered:
     def extend(self, held: Iterable[Entry]) -> None:
         """Puts what another holds behind."""
         for value, number in held:
+            # A negative number is a debt: values that were taken back before they came.
             for _ in range(abs(number)):
                 self.add(value) if number > 0 else self.take(value)
 
     def add(self, value: Any) -> None:
         if self._owed and self._pay(value):
             return
+        # Numbers only grow; gaps remain where values were taken back.
         self._last += 1
         self._values[self._last] = value
         self._places.setdefault(key_of(value), []).append(self._last)
@@ -199,8 +211,10 @@ class Ordered:
         key = key_of(value)
         places = self._places.get(key)
         if not places:
+            # Debts, to be paid by the next equal value.
             self._owed.add(value, 1)
             return
+        # The earliest of the equal values; linear in their number, which is small as a rule.
         del self._values[places.pop(0)]
         if not places:
             del self._places[key]
@@ -215,15 +229,16 @@ class Ordered:
         return bool(self._values)
 
     def first(self) -> Any:
-        """Returns the least value; None if there is none."""
+        """Returns the value that came first of those left; None if there is none."""
         if not self._values:
             return None
+        # The bounds only move over gaps, each once: amortised constant time.
         while self._first not in self._values:
             self._first += 1
         return self._values[self._first]
 
     def last(self) -> Any:
-        """Returns the greatest value; None if there is none."""
+        """Returns the value that came last of those left; None if there is none."""
         if not self._values:
             return None
         while self._last not in self._values:
@@ -235,6 +250,7 @@ class Ordered:
 
     def __iter__(self) -> Iterator[Entry]:
         yield from ((v, 1) for v in self._values.values())
+        # Debts are stored as negative counts.
         yield from ((v, -n) for v, n in self._owed)
 
 

@@ -53,14 +53,18 @@ class Spread(RetractableAggregate):
         numbers = np.asarray(to_numpy(values.cast(pa.float64(), safe=False)), np.float64)[keep]
         counts, means, squares = acc["count"], acc["mean"], acc["m2"]
         with np.errstate(all="ignore"):
+            # Row by row, for slots repeat and the rounding of each step is part of the result.
             for slot, number in zip(slots[keep].tolist(), numbers, strict=True):
                 count = counts[slot] + sign
+                # The distance from the mean before this row and, below, from the one after it:
+                # Welford's update.
                 delta = number - means[slot]
                 counts[slot] = count
                 if count:
                     means[slot] += sign * delta / count
                     squares[slot] += sign * delta * (number - means[slot])
                 else:
+                    # Nothing is left: start anew, without the rounding errors of what went.
                     means[slot] = squares[slot] = 0.0
 
     def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> None:
@@ -74,6 +78,7 @@ class Spread(RetractableAggregate):
             both = (
                 acc["m2"][slots] + m2 + (left * right).astype(np.float64) / divisor * delta * delta
             )
+            # An empty side is not merged by the formula, for 0 * NaN would spoil the other.
             acc["m2"][slots] = np.where(left == 0, m2, np.where(right == 0, acc["m2"][slots], both))
             acc["mean"][slots] = np.where(
                 left == 0, mean, acc["mean"][slots] + right / divisor * delta
@@ -92,6 +97,7 @@ class Spread(RetractableAggregate):
             spread = acc["m2"][slots]
             # An error of rounding where values were taken back.
             spread = np.where(spread < 0, 0.0, spread)
+            # Bessel's correction for a sample; the divisor of too few values is never shown.
             variance = spread / np.where(counts < least, 1, counts - self.sample)
             variance = np.sqrt(variance) if self.root else variance
         column = pa.array(np.asarray(variance, np.float64), mask=np.asarray(counts < least))

@@ -23,12 +23,15 @@ def _with_one(ctx: KernelContext, value: Values, element: Values, *, first: bool
     one = (pa.repeat(element, n) if isinstance(element, pa.Scalar) else element).cast(
         kind.value_type
     )
+    # A NULL array stays NULL, and takes no element.
     lengths = np.where(lists.present, lists.lengths + 1, 0)
     places = np.zeros(int(lengths.sum()), np.int64)
     ends = np.cumsum(lengths)
+    # Where in the result the new element of each present row stands.
     own = (ends - lengths if first else ends - 1)[lists.present]
     inside = np.ones(len(places), np.bool_)
     inside[own] = False
+    # The new elements stand behind all old ones in the joined column.
     places[own] = len(flat) + np.flatnonzero(lists.present)
     places[inside] = elements_in(lists)
     return lists_from(places, lengths, lists.present, pa.concat_arrays([flat, one]), kind)
@@ -71,6 +74,7 @@ def _hits(
     lengths = lists.lengths
     elements = lists.values.take(pa.array(elements_in(lists)))
     rows = np.repeat(np.arange(ctx.num_rows), lengths)
+    # The index in the row: the running number less the number at which the row began.
     index = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     return equal_values(elements, spread(needle, lengths).cast(elements.type)), rows, index
 
@@ -130,6 +134,7 @@ def array_remove(ctx: KernelContext, value: Values, needle: Values) -> Values:
     """
     lists = lists_of(value, ctx.num_rows)
     hits, rows, _ = _hits(ctx, value, needle)
+    # Rows without elements left still need a length of zero.
     lengths = np.bincount(rows[~hits], minlength=ctx.num_rows)
     return lists_from(
         elements_in(lists)[~hits], lengths, lists.present, lists.values, ctx.result_type.arrow
@@ -164,6 +169,7 @@ def array_slice(
     size = lists.lengths
     first = _place(integers(start, n), size)
     last = size if end is None else _place(integers(end, n), size)
+    # Bounds may lie outside of the array: they are drawn in, and an empty range has length zero.
     first, last = np.maximum(first, 1), np.minimum(last, size)
     present = lists.present & valid(start, n) & (valid(end, n) if end is not None else True)
     lengths = np.where(present, np.maximum(last - first + 1, 0), 0)
@@ -173,6 +179,7 @@ def array_slice(
 
 
 def _place(index: np.ndarray, size: np.ndarray) -> np.ndarray:
+    # -1 is the last element: size + index + 1.
     return np.where(index > 0, index, np.where(index == 0, 1, size + index + 1))
 
 
@@ -247,5 +254,6 @@ def element(ctx: KernelContext, value: Values) -> Vector:
     lists = lists_of(value, ctx.num_rows)
     one = lists.lengths == 1
     places = np.where(one, lists.starts, 0)
+    # The mask makes an index NULL, and so the element; place 0 is never read there.
     elements = lists.values.take(pa.array(places, mask=~one)).cast(ctx.result_type.arrow)
     return Vector(elements, Errors.where(lists.lengths > 1, "ELEMENT of an array that has several"))

@@ -99,12 +99,14 @@ def map_from_arrays(ctx: KernelContext, keys: Values, values: Values) -> Vector:
     n = ctx.num_rows
     first, second = lists_of(keys, n), lists_of(values, n)
     present = first.present & second.present
+    # Of a NULL array the length says nothing.
     unequal = present & (first.lengths != second.lengths)
     failures = {
         int(i): f"{first.lengths[i]} keys and {second.lengths[i]} values do not make a map"
         for i in np.flatnonzero(unequal)
     }
     usable = present & ~unequal
+    # Rows that fail have no pairs: their ends are set to their starts.
     first, second = (replace(x, ends=np.where(usable, x.ends, x.starts)) for x in (first, second))
     pairs = _Pairs(np.repeat(np.arange(n), first.lengths), elements_in(first), elements_in(second))
     built = _maps(pairs, first.values, second.values, usable, ctx.result_type)
@@ -132,10 +134,13 @@ def _maps(
     """A map a row that is `present`; of equal keys the last one counts (or the first), at the place
     of the first."""
     codes = codes_of(keys)[0][pairs.keys]
+    # Row and key in one number: `codes` begin at -1 (NULL), hence the shift by one.
     known = pairs.rows * (int(codes.max(initial=0)) + 2) + codes + 1
     _, first, which = np.unique(known, return_index=True, return_inverse=True)
     last = np.empty(len(first), np.int64)
+    # A later pair overwrites an earlier one: what remains is the last of each key.
     last[which] = np.arange(len(known))
+    # By first appearance, which is also by row.
     order = np.argsort(first)
     chosen = (first if first_counts else last)[order]
     taken = [
@@ -186,6 +191,7 @@ def map_union(ctx: KernelContext, *maps: Values) -> Vector:
     {'a': 3, 'b': 2}
     """
     n, kind = ctx.num_rows, ctx.result_type
+    # Reversed: the last map's pairs come first, and of equal keys the first counts.
     lists: list[Lists] = [lists_of(m, n) for m in reversed(maps)]
     keys = [pc.struct_field(x.values, 0).cast(kind.children[0].arrow) for x in lists]
     values = [pc.struct_field(x.values, 1).cast(kind.children[1].arrow) for x in lists]
@@ -194,6 +200,7 @@ def map_union(ctx: KernelContext, *maps: Values) -> Vector:
     bases = np.cumsum([0, *(len(k) for k in keys)])
     places = np.concatenate([elements_in(x) + base for x, base in zip(lists, bases, strict=False)])
     rows = np.concatenate([np.repeat(np.arange(n), x.lengths) for x in lists])
+    # Stable: within a row the order of the maps stays.
     order = np.argsort(rows, kind="stable")
     pairs = _Pairs(rows[order], places[order], places[order])
     return _maps(

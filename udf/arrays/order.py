@@ -73,10 +73,13 @@ def array_sort(
     lists = replace(lists, ends=np.where(present, lists.ends, lists.starts))
     places, rows = elements_in(lists), np.repeat(np.arange(n), lists.lengths)
     known = rank[places]
+    # Descending is ascending by the negative rank.
     ordered_by = np.where(up_rows[rows], known, -known)
     last = int(rank.max(initial=0)) + 1
     nulls = known == NULL_CODE
+    # NULL is put before or behind all ranks, whatever the direction.
     ordered_by[nulls] = np.where(early_rows[rows[nulls]], -last, last)
+    # lexsort's last key is the first criterion: rows stay together.
     order = np.lexsort((ordered_by, rows))
     return lists_from(places[order], lists.lengths, present, lists.values, ctx.result_type.arrow)
 
@@ -87,6 +90,7 @@ def _flags(values: Values, num_rows: int) -> BoolArray:
 
 def _ranks(values: pa.Array) -> Indices:
     """Numbers in the order of the values; NULL has -1."""
+    # Arrow's `rank` does not take booleans.
     if pa.types.is_boolean(values.type):
         values = values.cast(pa.int8())
     if not len(values) or pa.types.is_null(values.type):
@@ -106,16 +110,20 @@ def _extreme(ctx: KernelContext, value: Values, *, greatest: bool) -> Values:
     lists = lists_of(value, ctx.num_rows)
     rank = _ranks(lists.values)
     places, lengths = elements_in(lists), lists.lengths
+    # For the minimum ranks are mirrored, so that the greatest key is the best either way; NULL
+    # stays below all.
     key = (
         rank[places]
         if greatest
         else np.where(rank[places] == NULL_CODE, NULL_CODE, int(rank.max(initial=0)) - rank[places])
     )
     best_places = np.full(ctx.num_rows, -1, np.int64)
+    # `reduceat` takes the element itself for an empty range, so empty rows are left out.
     not_empty = np.flatnonzero(lengths)
     if len(not_empty):
         starts = (np.cumsum(lengths) - lengths)[not_empty]
         best = np.maximum.reduceat(key, starts)
+        # A row of NULLs only has the best key NULL_CODE, and so no hit.
         hits = np.flatnonzero((key == np.repeat(best, lengths[not_empty])) & (key != NULL_CODE))
         best_places[np.repeat(not_empty, lengths[not_empty])[hits]] = places[hits]
     return lists.values.take(pa.array(best_places, mask=best_places < 0)).cast(

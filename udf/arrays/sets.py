@@ -98,8 +98,11 @@ def _compared(ctx: KernelContext, left: Values, right: Values, *, common: bool) 
     """The elements of the first array that are in the second, or that are not."""
     elements = elements_of(ctx.num_rows, ctx.result_type.arrow, left, right)
     codes = elements.codes
+    # Row and element in one number: codes begin at -1 (NULL), hence the shift by one.
     keys = elements.rows * (int(codes.max(initial=0)) + 2) + codes + 1
     mine = np.flatnonzero(elements.which == 0)
+    # An element is in the other array if its number is: a comparison within rows by one set
+    # operation.
     wanted = mine[np.isin(keys[mine], keys[elements.which == 1], invert=not common)]
     return elements.kept(
         wanted[firsts(elements.rows[wanted], codes[wanted])], ctx.result_type.arrow

@@ -106,6 +106,7 @@ def convert(values: pa.Array, source: DataType, target: DataType, zone: str = "U
     if source.is_string:
         return _parse(values, target, zone)
     if target.is_numeric:
+        # Only DECIMAL has no form for NaN and the infinities; integers saturate instead.
         errors = _no_numbers(values) if target.root is Root.DECIMAL else None
         return Vector(_to_number(values, source, target), errors)
     if target.root is Root.BOOLEAN:
@@ -121,9 +122,11 @@ def convert(values: pa.Array, source: DataType, target: DataType, zone: str = "U
 
 def _to_string(values: pa.Array, source: DataType, target: DataType, zone: str) -> pa.Array:
     text = to_text(values, source, zone)
+    # Cutting is needed only where the source could be longer than the target.
     if target.length < MAX_LENGTH and not (source.is_string and source.length <= target.length):
         text = pc.utf8_slice_codeunits(text, 0, target.length)
     if target.root is Root.CHAR and not (
+        # A CHAR of this length is padded already.
         source.root is Root.CHAR and source.length == target.length
     ):
         text = pc.utf8_rpad(text, target.length, " ")
@@ -137,6 +140,7 @@ def _to_binary(values: pa.Array, source: DataType, target: DataType) -> pa.Array
     size, fill = target.length, target.root is Root.BINARY
     cut = [
         None if v is None else v[:size].ljust(size, b"\0") if fill else v[:size]
+        # Bytes are cut or padded by length, not by character.
         for v in values.to_pylist()
     ]
     return pa.array(cut, pa.binary())
@@ -169,11 +173,13 @@ def _decimals_of(values: pa.Array, target: DataType) -> pa.Array:
     tells which side."""
     numbers = values.fill_null(0.0).to_numpy(zero_copy_only=False)
     size = np.abs(numbers)
+    # Beyond this size a double has too few bits left for the fraction to be compared exactly.
     small = size < 2.0**40 / 10.0 ** min(target.scale, 40)
     if target.scale > 15 or not small.any():
+        # The exact way is through the shortest text of the double, one value at a time.
         return decimal_rows(len(values), lambda v: Decimal(repr(v)), target, values)
     if not small.all():
-
+        # The fast way for those that allow it, the exact one for the rest, merged in order.
         def exact(rest: pa.Array) -> pa.Array:
             return decimal_rows(len(rest), lambda v: Decimal(repr(v)), target, rest)
 
@@ -188,6 +194,7 @@ def _decimals_of(values: pa.Array, target: DataType) -> pa.Array:
 def _from_decimals(values: pa.Array, target: DataType) -> pa.Array:
     present = valid(values, len(values))
     units = units_of(values) if target.is_integer else None
+    # Units of 64 bits: an integer division replaces Python's Decimal per row.
     if units is not None and values.type.scale <= MOST:
         whole = divided(units, values.type.scale, ROUND_DOWN)
         return pa.array(whole.astype(target.arrow.to_pandas_dtype()), mask=~present)
@@ -199,6 +206,7 @@ def _from_decimals(values: pa.Array, target: DataType) -> pa.Array:
 
 
 def _from_decimal(value: Decimal, target: DataType) -> int | float:
+    # Java's narrowing keeps the low bits, as `wrap` does, and does not saturate.
     return wrap(int(value), target.arrow.bit_width) if target.is_integer else float(value)
 
 
@@ -206,6 +214,7 @@ def _saturated(values: pa.Array, target: DataType) -> pa.Array:
     """Casts as Java does: NaN is 0, what is too large is the largest INT or BIGINT; smaller types
     take the low bits of an INT."""
     numbers = values.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+    # TINYINT and SMALLINT go through INT, as in Java, and only then lose their high bits.
     wide = 63 if target.root is Root.BIGINT else 31
     present = valid(values, len(values))
     if target.root is Root.INT and (np.abs(numbers) < 2.0**31).all():
@@ -213,7 +222,9 @@ def _saturated(values: pa.Array, target: DataType) -> pa.Array:
     # NumPy's cast of what does not fit is undefined: cast what fits, and put the limits in after.
     whole = np.nan_to_num(np.trunc(numbers), nan=0.0)
     inside = np.where(np.abs(whole) < 2.0**wide, whole, 0.0).astype(np.int64)
+    # 2**63 - 1 has no double, so the limits are put in as integers.
     limit = np.where(whole > 0, 2**wide - 1, -(2**wide))
+    # Strictly below 2**wide: -2**63 itself comes from `limit` with the same value.
     result = np.where(np.abs(whole) < 2.0**wide, inside, limit)
     return pa.array(result.astype(target.arrow.to_pandas_dtype()), mask=~present)
 
@@ -221,6 +232,7 @@ def _saturated(values: pa.Array, target: DataType) -> pa.Array:
 def _to_time(values: pa.Array, source: DataType, target: DataType, zone: str) -> Vector:
     """A point in time as another; what is finer than the target's precision is cut off. Error: one
     that 64 bits of nanoseconds do not hold."""
+    # The wall clock of the session's zone, which is what DATE, TIME and TIMESTAMP hold.
     if source.root is Root.TIMESTAMP_LTZ and target.root is not Root.TIMESTAMP_LTZ:
         values = local(values, zone)
     present = valid(values, len(values))
@@ -232,13 +244,16 @@ def _to_time(values: pa.Array, source: DataType, target: DataType, zone: str) ->
         if given >= wanted
         else np.zeros(len(values), np.bool_)
     )
+    # Where `far`, the product would wrap around: multiply zero there, and report the row.
     numbers = (
         np.where(far, 0, numbers) * (given // wanted)
         if given >= wanted
         else numbers // (wanted // given)
     )
+    # The time of day; floor modulo, so that times before 1970 come out positive.
     if target.root is Root.TIME:
         numbers = numbers % (DAY_NS // wanted)
+    # An instant needs no zone any more; a wall clock time is read in the session's.
     placed = _placed(
         numbers, present & ~far, target, zone if source.root is not Root.TIMESTAMP_LTZ else "UTC"
     )
@@ -258,7 +273,10 @@ def _placed(numbers: Int64s, present: BoolArray, target: DataType, zone: str) ->
     """Wall clock times in the target's unit as values of it: cut to its precision, TIMESTAMP_LTZ
     read in `zone`."""
     if target.root is not Root.DATE:
+        # The smallest step of the precision, in units of the column: 1000 for TIMESTAMP(0) in
+        # milliseconds.
         step = 10 ** (9 - target.precision) // _ns_per_unit(target)
+        # Floor division: before 1970 the cut goes to the past, not towards 1970.
         numbers = numbers // step * step if step > 1 else numbers
     if target.root is not Root.TIMESTAMP_LTZ or zone == "UTC":
         return from_integers(numbers, present, target.arrow)
@@ -302,6 +320,7 @@ _PLAIN = {
 def _parse_plain(values: pa.Array, target: DataType) -> pa.Array | None:
     """The values if all texts are plain ones."""
     plain = _plain_decimal(target) if target.root is Root.DECIMAL else _PLAIN.get(target.root)
+    # Other precisions are cut to fewer digits than the column's unit holds.
     if plain is None or (target.root is Root.TIMESTAMP and target.precision not in (3, 6, 9)):
         return None
     if not pc.all(pc.match_substring_regex(values, plain)).as_py():
@@ -332,6 +351,7 @@ def _parse(values: pa.Array, target: DataType, zone: str) -> Vector:
     encoded = values.dictionary_encode()
     texts = encoded.dictionary.to_pylist()
     parsed = list(map(_parser(target), texts))
+    # Reasons by code of the dictionary, spread over the rows below.
     reasons = {
         i: f"cannot cast {quoted([texts[i]])} to {target.plain}"
         for i, p in enumerate(parsed)
@@ -344,6 +364,7 @@ def _parse(values: pa.Array, target: DataType, zone: str) -> Vector:
                 f"{quoted([texts[i]])} is beyond the times that {target.plain} holds: from 1677 to"
                 " 2262"
             )
+    # An index of NULL stays NULL through `take`, and is never in `reasons`.
     codes = encoded.indices
     result = _parsed_array(parsed, target, zone).take(codes)
     failures = (
@@ -359,6 +380,7 @@ def _beyond(parsed: object, target: DataType) -> bool:
     return (
         target.is_timestamp
         and isinstance(parsed, int)
+        # Python's integers do not overflow, so the test is exact here.
         and not -(2**63) <= parsed // _ns_per_unit(target) < 2**63
     )
 

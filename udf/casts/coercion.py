@@ -45,6 +45,7 @@ def merged_type(types: Sequence[DataType]) -> DataType | None:
 
 
 def _fold(types: Sequence[DataType], *, first_wins: bool) -> DataType | None:
+    # NULL takes the type of the others, and only makes the result nullable.
     typed = [t.as_attribute(TimeAttribute.NONE) for t in types if t.root is not Root.NULL]
     if not typed:
         return NULL if types else None
@@ -73,6 +74,7 @@ def _pair(a: DataType, b: DataType, first_wins: bool) -> DataType | None:
 def _numeric(a: DataType, b: DataType, first_wins: bool) -> DataType:
     approximate = [t for t in (a, b) if t.root in _APPROXIMATE]
     if Root.DECIMAL in (a.root, b.root):
+        # With a DECIMAL an approximate type always gives DOUBLE, also for FLOAT.
         return DOUBLE if approximate else _wider_decimal(as_decimal(a), as_decimal(b))
     if approximate:
         return approximate[0] if first_wins or len(approximate) == 1 else DOUBLE
@@ -97,6 +99,7 @@ def _wider_decimal(a: DataType, b: DataType) -> DataType:
 
 def _text(a: DataType, b: DataType) -> DataType:
     fixed, varying = (Root.CHAR, Root.VARCHAR) if a.is_string else (Root.BINARY, Root.VARBINARY)
+    # CHAR only of two CHAR of one length, for else one of them would be padded.
     root = fixed if a.root is b.root is fixed and a.length == b.length else varying
     return DataType(root, length=max(a.length, b.length))
 
@@ -124,6 +127,7 @@ def comparison_types(
     A string is cast to a date or time, and, for an order but not for an equality, to a number or a
     BOOLEAN. Equality with a BOOLEAN or an interval takes the text as it is (and is never TRUE).
     Arrays, maps and rows are equal or not, but have no order."""
+    # NULL compares as the type of the other side.
     if Root.NULL in (left.root, right.root):
         target = right if left.root is Root.NULL else left
         return target.with_nullable(left.nullable), target.with_nullable(right.nullable)
@@ -134,6 +138,7 @@ def comparison_types(
     common = merged_type((left, right))
     if common is None or (common.root in _UNORDERED and not equality):
         return None
+    # Lengths differ without harm: texts and bytes compare as they are.
     if left.is_string or left.is_binary:
         return left, right
     return common.with_nullable(left.nullable), common.with_nullable(right.nullable)
@@ -144,6 +149,7 @@ def _comparison_with_text(
 ) -> tuple[DataType, DataType] | None:
     """The types of a comparison of a string with another type."""
     text, other = (left, right) if left.is_string else (right, left)
+    # Left as they are, so that the kernel answers without a cast that could fail.
     if equality and other.root in _NEVER_TEXT:
         return left, right
     ordered = other.is_numeric or other.root is Root.BOOLEAN
@@ -157,6 +163,7 @@ def _numeric_comparison(left: DataType, right: DataType) -> tuple[DataType, Data
     if left.root is right.root:  # decimals of any two scales compare exactly as they are
         return left, right
     common = _numeric(left, right, first_wins=True)  # of FLOAT and DOUBLE, as in Flink
+    # Two decimals of their own scales: a common one might not fit 38 digits.
     if common.root is Root.DECIMAL:
         return as_decimal(left), as_decimal(right)
     return common.with_nullable(left.nullable), common.with_nullable(right.nullable)
@@ -168,6 +175,7 @@ def in_types(types: Sequence[DataType]) -> tuple[DataType, ...] | None:
     As in Flink a list of strings goes to a number's type, but a string is compared with the text of
     numbers."""
     common = merged_type(types)
+    # A mixture has no common type, but IN still takes some.
     if common is None:
         common = _in_type_of_mixed(types)
     elif types[0].root is Root.FLOAT:
@@ -245,6 +253,7 @@ def can_cast(source: DataType, target: DataType) -> bool:
     if can_assign(source, target):
         return True
     if target.root in _NESTED:
+        # Part by part: an ARRAY<INT> is cast to an ARRAY<STRING>, but not to a MAP.
         return _same_shape(source, target) and all(map(can_cast, source.children, target.children))
     return source.root in _CASTS.get(target.root, ((), ()))[1]
 
@@ -261,6 +270,7 @@ def sum_type(a: DataType, b: DataType) -> DataType:
         return exact
     a, b = as_decimal(a), as_decimal(b)
     scale = max(a.scale, b.scale)
+    # One digit more before the point for the carry.
     return _adjusted(max(a.precision - a.scale, b.precision - b.scale) + scale + 1, scale)
 
 
@@ -277,6 +287,7 @@ def quotient_type(a: DataType, b: DataType) -> DataType:
     if exact is not None:
         return exact
     a, b = as_decimal(a), as_decimal(b)
+    # At least six digits behind the point, as the rule of division wants.
     scale = max(6, a.scale + b.precision + 1)
     return _adjusted(a.precision - a.scale + b.scale + scale, scale)
 
@@ -289,10 +300,12 @@ def modulus_type(a: DataType, b: DataType) -> DataType | None:
         return b
     a, b = as_decimal(a), as_decimal(b)
     scale = max(a.scale, b.scale)
+    # A remainder is smaller than both, so the fewer digits before the point suffice.
     return _adjusted(min(a.precision - a.scale, b.precision - b.scale) + scale, scale)
 
 
 def _not_decimal(a: DataType, b: DataType) -> DataType | None:
+    # Two of one root need no search: the common type of equals is the first.
     common = _numeric(a, b, first_wins=True) if a.root is not b.root else a
     return None if common.root is Root.DECIMAL else common
 
@@ -302,6 +315,7 @@ def _adjusted(precision: int, scale: int) -> DataType:
 
     Excess digits are cut from the fraction, of which at least six stay."""
     if precision > MAX_PRECISION:
+        # Digits before the point go first; of the fraction six stay, or all if there are fewer.
         scale = max(MAX_PRECISION - (precision - scale), min(scale, 6))
         precision = MAX_PRECISION
     return decimal(precision, scale)

@@ -37,6 +37,7 @@ def convert_nested(values: pa.Array, source: DataType, target: DataType, cast: P
     present = valid(values, n)
     if source.root in RECORDS:
         fields = [cast(pc.struct_field(values, i), *pair) for i, pair in enumerate(pairs)]
+        # Parts of a NULL row are cast with the others; their errors count for nothing.
         made = pa.StructArray.from_arrays(
             [f.values for f in fields], fields=list(target.arrow), mask=pa.array(~present)
         )
@@ -44,6 +45,7 @@ def convert_nested(values: pa.Array, source: DataType, target: DataType, cast: P
         return Vector(made, errors and errors.restrict(present))
     lists = lists_of(values, n)
     places = elements_in(lists)
+    # Elements of NULL lists may stand in the buffers; only those of present rows are cast.
     parts = [
         cast(c.take(pa.array(places)), *pair)
         for c, pair in zip(_columns(values), pairs, strict=True)
@@ -71,9 +73,11 @@ def _of_parents(errors: Errors | None, lengths: Indices) -> Errors | None:
     """The first error of each row's parts."""
     if errors is None:
         return None
+    # The row of each failed element.
     rows = np.repeat(np.arange(len(lengths)), lengths)[errors.mask]
     mask, codes = np.zeros(len(lengths), np.bool_), np.zeros(len(lengths), np.int32)
     mask[rows] = True
+    # Written from the last to the first, so that the first error of a row stays.
     codes[rows[::-1]] = errors.codes[errors.mask][::-1]
     return Errors(mask, codes, errors.reasons)
 
@@ -102,7 +106,9 @@ def nested_text(values: pa.Array, source: DataType, text: PartText) -> pa.Array:
         texts = [
             _or_null(text(c.take(places), k)) for c, k in zip(_columns(values), kinds, strict=True)
         ]
+        # An array has one column of texts, a map two, joined by "=".
         items = ["=".join(pair) for pair in zip(*texts, strict=True)]
+        # All items of the batch stand in one list; each row is a slice of it.
         ends = np.cumsum(lists.lengths).tolist()
         rows = [
             ", ".join(items[end - size : end])

@@ -11,6 +11,7 @@ from decimal import Decimal, InvalidOperation
 from parser.types import DataType
 from udf.numbers.decimals import fit
 
+# A lone point is let through, too: its digits are then "0".
 _INTEGER = re.compile(r"([+-]?)(?:([0-9]+)(?:\.[0-9]*)?|\.[0-9]*)")
 _NUMBER = re.compile(
     r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)"
@@ -37,6 +38,7 @@ def parse_integer(text: str, bits: int) -> int | None:
     if match is None:
         return None
     digits = (match[2] or "").lstrip("0")
+    # 2**63 has 19 digits; the bound keeps int() from reading a text of megabytes.
     if len(digits) > 19:
         return None
     value = int(match[1] + (digits or "0"))
@@ -50,6 +52,8 @@ def parse_double(text: str) -> float | None:
         return _from_hexadecimal(text)
     if not _NUMBER.fullmatch(text):
         return None
+    # "NaN" and "Infinity" end in N and y; the suffix of any other number is cut off, for Python
+    # knows none.
     return float(text if text[-1] in "Ny" else text.rstrip("fFdD"))
 
 
@@ -77,6 +81,7 @@ _BOOLEANS = dict.fromkeys(("true", "t", "yes", "y", "1"), True) | dict.fromkeys(
 
 
 def parse_boolean(text: str) -> bool | None:
+    # Not stripped: blanks around a BOOLEAN make it no value.
     return _BOOLEANS.get(text.lower())
 
 
@@ -90,6 +95,7 @@ def days_of(year: int, month: int, day: int) -> int | None:
 
 def parse_date(text: str) -> int | None:
     """Days since 1970-01-01; month and day may be missing, a time of day is ignored."""
+    # Only the part before the first blank counts.
     match = _DATE.fullmatch(text.strip(BLANK).split(" ", 1)[0])
     if match is None:
         return None
@@ -113,6 +119,7 @@ def time_of_day(hour: int, minute: int, second: int, fraction: str | None = None
     """Nanoseconds since midnight, None where an hour, minute or second does not exist."""
     if hour > 23 or minute > 59 or second > 59:
         return None
+    # Digits behind the ninth are cut off, not rounded.
     return ((hour * 60 + minute) * 60 + second) * 1_000_000_000 + int(
         (fraction or "").ljust(9, "0")[:9]
     )
@@ -125,6 +132,7 @@ def parse_timestamp(text: str) -> int | None:
     if match is None:
         return None
     days = lenient_days(int(match[1]), int(match[2]), int(match[3]))
+    # 24:00:00 is midnight of the next day; any other time of hour 24 is no value.
     if match[4] == "24" and days is not None and not any(int(match[i] or 0) for i in (5, 6, 7)):
         return (days + 1) * DAY_NS
     time = time_of_day(int(match[4] or 0), int(match[5] or 0), int(match[6] or 0), match[7])
@@ -135,6 +143,7 @@ def lenient_days(year: int, month: int, day: int) -> int | None:
     """Returns the days since 1970-01-01. A day up to 31 that the month lacks is its last day."""
     if not 1 <= day <= 31:
         return None
+    # At most three steps back: from 31 to February 28.
     return next(
         (
             d

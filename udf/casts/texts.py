@@ -52,6 +52,7 @@ def to_text(values: pa.Array, source: DataType, zone: str) -> pa.Array:
 
 def _cut(text: pa.Array, whole: int, precision: int) -> pa.Array:
     """Arrow writes as many fractional digits as its unit has."""
+    # A precision of 0 has no point either.
     return pc.utf8_slice_codeunits(text, 0, whole + precision + 1 if precision else whole)
 
 
@@ -66,6 +67,8 @@ def instants(values: pa.Array, zone: str) -> pa.Array:
     kind = pa.timestamp(values.type.unit, "UTC")
     if zone == "UTC":
         return values.cast(kind)
+    # Both "earliest" make a total function; the offset found there is then applied by hand, which
+    # moves a time in a gap behind it.
     near = pc.assume_timezone(values, zone, ambiguous="earliest", nonexistent="earliest")
     offset = pc.subtract(pc.local_timestamp(near), near.cast(kind).cast(values.type))
     return pc.subtract(values, offset).cast(kind)
@@ -74,14 +77,19 @@ def instants(values: pa.Array, zone: str) -> pa.Array:
 def float_text(value: float, single: bool = False) -> str:
     """Formats a double (or, if `single`, a float) as Java does: 1.0E7 from ten million on and below
     a thousandth."""
+    # Only NaN differs from itself.
     if value != value:
         return "NaN"
     if value in (float("inf"), float("-inf")):
         return "Infinity" if value > 0 else "-Infinity"
+    # NumPy's float32 writes the shortest text that reads back as that float, repr() the same for a
+    # double.
     shortest = str(np.float32(value)) if single else repr(value)
+    # Within these bounds Python writes plainly, as Java does.
     if "e" not in shortest and (1e-3 <= abs(value) < 1e7 or value == 0):
         return shortest
     sign, digits, exponent = Decimal(shortest).as_tuple()
+    # Java's mantissa has no zeros at its end.
     text = "".join(map(str, digits)).rstrip("0") or "0"
     mark = "-" if sign else ""
     # The value is 0.<digits> * 10**point.
@@ -92,6 +100,7 @@ def _java_notation(digits: str, point: int) -> str:
     """Puts the point between digits, or writes an exponent where Java does."""
     if digits == "0":
         return "0.0"
+    # Plain from 10**-3 up to below 10**7.
     if not -3 < point <= 7:
         return f"{digits[0]}.{digits[1:] or '0'}E{point - 1}"
     if point <= 0:
@@ -106,6 +115,7 @@ def _floats(values: pa.Array, *, single: bool) -> pa.Array:
 
     if single:
         return exact(values)
+    # Where Java writes an exponent, value by value.
     return in_two_ways(values, plain_doubles(values), written_doubles, exact)
 
 
@@ -128,6 +138,7 @@ def written_doubles(values: pa.Array) -> pa.Array:
 
 def _decimals(values: pa.Array) -> pa.Array:
     """Formats without an exponent, which Arrow writes for small numbers of more than six places."""
+    # Up to six places Arrow never writes an exponent.
     if pa.types.is_decimal128(values.type) and values.type.scale <= 6:
         return values.cast(_STRING)
     return pa.array([None if v is None else f"{v:f}" for v in values.to_pylist()], _STRING)

@@ -32,12 +32,14 @@ def in_table_order(
         # Java spreads the high bits into the low ones, which alone choose the slot.
         return (code ^ code >> 16) & (size - 1)
 
+    # The sort is stable, so that pairs of one slot keep the order in which they were put in.
     return sorted(pairs, key=slot)
 
 
 def java_text_hash(text: object) -> int:
     """`String.hashCode`."""
     code = 0
+    # Java hashes UTF-16 units, not code points: a character beyond U+FFFF counts as two.
     units = str(text).encode("utf-16-le", "surrogatepass")
     for i in range(0, len(units), 2):
         code = (code * 31 + units[i] + (units[i + 1] << 8)) & _BITS
@@ -49,10 +51,12 @@ def flink_text_hash(text: str) -> int:
     """The hash of a STRING in Flink: Murmur 3 over its UTF-8 bytes, four at a time and the rest one
     by one."""
     data = text.encode("utf-8", "surrogatepass")
+    # 42 is the seed; `whole` is the length without the last incomplete word.
     code, whole = 42, len(data) & ~3
     for i in range(0, whole, 4):
         code = _mixed(code, int.from_bytes(data[i : i + 4], "little"))
     for byte in data[whole:]:
+        # Java's bytes are signed: 0xFF is mixed in as -1, that is, as a word of ones.
         code = _mixed(code, byte if byte < 128 else byte - 256)
     code ^= len(data)
     code = (code ^ code >> 16) * 0x85EBCA6B & _BITS

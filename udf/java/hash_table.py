@@ -26,10 +26,13 @@ def hash_of(t: DataType) -> Hash:
     if t.root is Root.BOOLEAN:
         return lambda value: 0 if value is None else 1231 if value else 1237
     if t.is_integer:
+        # An INT hashes to its own bits, a BIGINT folds its halves; both masks make the result
+        # unsigned.
         wide = t.root is Root.BIGINT
         return lambda value: 0 if value is None else _of_long(value) if wide else value & _MASK
     if t.root is Root.ROW and all(c.is_string for c in t.children):
         return lambda value: murmur(_binary_row(value))
+    # An equal hash for all leaves the sort of `in_table_order` nothing to move.
     return lambda value: 0
 
 
@@ -42,8 +45,10 @@ def in_table_order(values: Sequence[Any], hashed: Hash) -> list[Any]:
 
     def bucket(value: Any) -> int:
         code = hashed(value)
+        # As in HashMap the high bits are spread into the low ones, which alone choose the bucket.
         return (code ^ code >> 16) & (size - 1)
 
+    # Stable: values of one bucket stay in the order of their insertion.
     return sorted(values, key=bucket)
 
 
@@ -53,6 +58,7 @@ def murmur(data: bytes) -> int:
     whole = len(data) - len(data) % 4
     words = [int.from_bytes(data[i : i + 4], "little") for i in range(0, whole, 4)]
     code = _SEED
+    # Mask after the sign: -1 becomes 0xFFFFFFFF, as Java's int would be.
     for word in (*words, *((b - 256 if b > 127 else b) & _MASK for b in data[whole:])):
         code ^= _turned(word * 0xCC9E2D51, 15) * 0x1B873593 & _MASK
         code = _turned(code, 13) * 5 + 0xE6546B64 & _MASK
@@ -77,16 +83,22 @@ def _binary_row(fields: Mapping[str, str | None] | Sequence[str | None]) -> byte
     change), a word for each field, then the texts that are longer than a word, each filled up with
     zeros."""
     texts = list(fields.values()) if isinstance(fields, Mapping) else list(fields)
+    # The first byte of the flags is the kind of change, hence the shift by eight.
     flags = sum(1 << 8 + i for i, text in enumerate(texts) if text is None)
     words, behind = [flags.to_bytes(8, "little")], b""
     for text in texts:
         data = (text or "").encode()
+        # A NULL field is a word of zeros, and its flag tells it from an empty text.
         if text is None:
             words.append(bytes(8))
         elif len(data) <= _INLINE:
+            # Inline: up to seven bytes, and in the eighth the length under a set high bit.
             words.append(data + bytes(_INLINE - len(data)) + bytes([0x80 | len(data)]))
         else:
+            # Offset and length of the text in one word; the offset counts from the start of the
+            # row, behind the flags and a word for each field.
             place = 8 * (len(texts) + 1) + len(behind)
             words.append((place << 32 | len(data)).to_bytes(8, "little"))
+            # Each text in the tail begins at a multiple of eight bytes.
             behind += data + bytes(-len(data) % 8)
     return b"".join(words) + behind

@@ -25,6 +25,8 @@ from udf.java.pattern_text import BadPattern, NotTranslated, Source, byte_text, 
 
 TERMINATOR = r"[\n\r\x85\u2028\u2029]"
 _WORD = r"[\p{L}\p{Nd}_]"
+# Four cases of Java's `$` without MULTILINE: the very end, before \r\n there, before \n that no \r
+# precedes (between the two it does not match), and before another terminator.
 _END = r"(?:(?=\Z)|(?=\r\n\Z)|(?=(?<!\r)\n\Z)|(?=[\r\x85\u2028\u2029]\Z))"
 _UNIX_END = r"(?=\n?\Z)"
 _LINE_START = r"(?:(?!\Z)(?:\A|(?<=[\n\x85\u2028\u2029])|(?<=\r)(?!\n)))"
@@ -34,6 +36,7 @@ _BOUNDARY = rf"(?:(?<={_WORD})(?!{_WORD})|(?<!{_WORD})(?={_WORD}))"
 _NO_BOUNDARY = rf"(?:(?<={_WORD})(?={_WORD})|(?<!{_WORD})(?!{_WORD}))"
 _LINE_BREAK = r"(?:\r\n|[\n\x0b\x0c\r\x85\u2028\u2029])"
 _RE2_LINE_BREAK = r"(?:\r\n|[\n\x0b\x0c\r\x85\x{2028}\x{2029}])"
+# Over bytes: U+0085 is c2 85, U+2028 and U+2029 are e2 80 a8 and e2 80 a9.
 _SUPERSET_END = r"(?:\r\n|[\r\n]|\xc2\x85|\xe2\x80[\xa8\xa9])?$"
 # Counts above these cost Hyperscan much and find little; open runs of one class are cheap.
 _LEAST, _MOST, _LEAST_IN_RUN = 16, 32, 1024
@@ -84,6 +87,8 @@ class Parser:
 
     def alternation(self) -> Piece:
         """Up to a closing parenthesis or the end. Flags set inside end there."""
+        # `first` is the first group that may be opened inside: all up to `self.groups` then belong
+        # here.
         flags, first = self.source.flags, self.groups + 1
         branches = [self._sequence()]
         while self.source.take("|"):
@@ -91,8 +96,10 @@ class Parser:
         self.source.flags = flags
         if len(branches) == 1:
             return branches[0]
+        # A group in one branch takes no part when another branch matches.
         self.choices += 1
         self.uneven.update(range(first, self.groups + 1))
+        # The three dialects agree on how alternatives are written; only the pieces differ.
         exact, superset, re2 = (
             f"(?:{'|'.join(parts)})"
             for parts in zip(*((b.exact, b.superset, b.re2) for b in branches), strict=True)
@@ -106,8 +113,10 @@ class Parser:
         while (char := self.source.peek()) not in ("", "|", ")"):
             if char in "*+?":
                 raise BadPattern(f"dangling meta character '{char}'")
+            # Counted before the atom is read, for a repeat behind it holds all groups from here on.
             first = self.groups + 1
             pieces.append(self._repeated(self._atom(), first))
+            # What stands behind a `$` sees whether the line break before the end was consumed.
             self.whole_end = self.whole_end or (len(pieces) > 1 and pieces[-2].ends)
         if len(pieces) == 1:
             return pieces[0]
@@ -136,6 +145,7 @@ class Parser:
         if "i" in self.source.flags:
             # The flag itself is not passed on: `regex` and RE2 fold other characters than Java.
             spans = with_case(char, char, everywhere="u" in self.source.flags)
+            # A single span has no other case, so the plain literal below is cheaper.
             if len(spans) > 1:
                 return self._class(f"[{''.join(span(*s) for s in spans)}]")
         return Piece(
@@ -153,11 +163,14 @@ class Parser:
     def _dot(self) -> Piece:
         if "s" in self.source.flags:
             return self._class(r"[\s\S]")
+        # A dot is a negated class of the line terminators, with UNIX_LINES of \n alone.
         return self._class(r"[^\n]" if "d" in self.source.flags else f"[^{TERMINATOR[1:]}")
 
     def _caret(self) -> Piece:
         if "m" not in self.source.flags:
             return Piece(r"\A", "^", r"\A")
+        # RE2's multi-line mode knows \n alone; the superset leaves the anchor out, which only
+        # widens it.
         self.re2 = False
         return Piece(_UNIX_LINE_START if "d" in self.source.flags else _LINE_START, "", "")
 
@@ -171,6 +184,7 @@ class Parser:
         """The end of the text, or before a line break there."""
         unix = "d" in self.source.flags
         self.line_ends.add("unix" if unix else "java")
+        # The superset takes the line break itself, where the exact form only looks ahead.
         return Piece(_UNIX_END if unix else _END, _SUPERSET_END, r"\z", ends=True)
 
     def _escape(self) -> Piece:
@@ -183,6 +197,7 @@ class Parser:
         if char in "pP":
             return self._class(ClassParser(source).property(char == "P"))
         if char == "R":
+            # A line break is at most three bytes in UTF-8, so any one to three such bytes cover it.
             return Piece(_LINE_BREAK, r"(?:[\x0a-\x0d\x80-\xff]{1,3})", _RE2_LINE_BREAK, 1)
         if char == "Q":
             return self._quotation()
@@ -195,6 +210,7 @@ class Parser:
     def _quotation(self) -> Piece:
         text = self.source.until_end_of_quotation()
         pieces = [self._literal(c) for c in text]
+        # In \Qab\E+ the repeat belongs to the last character alone.
         if pieces and self.source.peek() in ("*", "+", "?", "{"):
             pieces[-1] = self._repeated(pieces[-1], self.groups + 1)
         return _joined(pieces)
@@ -220,24 +236,32 @@ class Parser:
         self.re2 = False
         if number > self.groups:  # Java accepts it; without such a group it matches nowhere
             self.ahead.add(number)
+            # `(?!)` never matches; an empty superset matches everywhere, which is wider and so
+            # allowed.
             return Piece("(?!)", "", "")
+        # What the group took is not known to Hyperscan: any bytes may stand there.
         return Piece(f"(?:\\g<{number}>)", r"[\x00-\xff]*", "")
 
     def _group(self) -> Piece:
         source = self.source
         if not source.take("?"):
             return self._capture()
+        # Two-character openings come first, for (?<= and (?<! would else be read as a named group.
         for opening in ("<=", "<!", "=", "!"):
             if source.take(opening):
                 before, first = self.loose, self.groups + 1
+                # Hyperscan has no look-around: `keep=False` leaves it out, which only widens the
+                # superset.
                 piece = self._enclosed(f"(?{opening}", keep=False)
                 self.re2 = False
                 self.uneven.update(range(first, self.groups + 1))
+                # Java wants a bounded look-behind; with another the two engines differ.
                 if opening[0] == "<" and self.loose > before:
                     raise NotTranslated("a look-behind with an unbounded or possessive repeat")
                 return piece
         if source.take(":"):
             return self._enclosed("(?:", keep=True)
+        # Atomic groups match less than plain ones, so a plain group is a superset of them.
         if source.take(">"):
             self.re2 = False
             return self._enclosed("(?>", keep=True)
@@ -256,6 +280,8 @@ class Parser:
 
     def _enclosed(self, opening: str, re2: str = "(?:", *, keep: bool) -> Piece:
         self.depth += 1
+        # Checked before the descent, so that a hostile pattern ends in an error and not in a stack
+        # overflow.
         if self.depth > MOST_DEEP:
             raise NotTranslated(f"groups that are nested more than {MOST_DEEP} deep")
         inner = self.alternation()
@@ -300,14 +326,17 @@ class Parser:
     ) -> None:
         """Records what a repeat means for backtracking, for RE2 and for the groups inside it."""
         self.loose += most is None or possessive
+        # A repeat of more than one character may split a text in many ways, and so weighs more.
         if piece.members is None and most != 1:
             self.choices += 2
         elif least != most:
             self.choices += 1
+        # A group inside may take part several times, or (least 0) not at all.
         self.uneven.update(range(first, self.groups + 1))
         self.whole_end = self.whole_end or piece.ends
         # RE2 has no possessive quantifiers, and bounds the counts of repeats.
         self.re2 = self.re2 and not possessive and max(least, most or 0) <= _MOST_RE2
+        # What may match nothing is repeated differently: RE2 finds other spans there.
         self.same_spans = self.same_spans and piece.least > 0
 
 
@@ -323,8 +352,10 @@ def _joined(pieces: list[Piece]) -> Piece:
 
 
 def _superset_repeat(piece: Piece, least: int, most: int | None) -> str:
+    # Anchors and what is left out cannot be repeated; once is enough for "at least so often".
     if piece.superset in ("", "^", _SUPERSET_END):
         return "" if least == 0 else piece.superset
+    # A bound above the limit becomes open and a large least count a smaller one: both only widen.
     most = None if most is None or most > _MOST else most
     least = min(least, _LEAST if piece.members is None or most is not None else _LEAST_IN_RUN)
     if piece.members is None:

@@ -26,6 +26,7 @@ class Source:
         self.flags: frozenset[str] = frozenset()
 
     def _skip(self) -> None:
+        # The flags can change in the middle of a pattern, so each read looks at them anew.
         while "x" in self.flags and self._at < len(self._text):
             char = self._text[self._at]
             if char in " \t\n\x0b\x0c\r":
@@ -98,6 +99,7 @@ class Source:
         """Reads `i-s` up to `)` or `:` and gives the flags then in force."""
         flags, on = set(self.flags), True
         while (char := self._text[self._at : self._at + 1]) not in (")", ":"):
+            # `on` turns at the first minus sign only: a second one is an unknown modifier.
             self._at += 1
             if char == "-" and on:
                 on = False
@@ -116,10 +118,12 @@ class Source:
                 return bounds
         if not self.take("{"):
             return None
+        # "{2}" has no comma and means exactly two, "{2,}" an open end.
         least, comma, most = self.up_to("}").partition(",")
         if not _is_count(least) or (most and not _is_count(most)):
             raise BadPattern("illegal repetition")
         upper = (int(most) if most else None) if comma else int(least)
+        # Counts are Java ints; an upper bound below the lower one is refused.
         if int(least) > 2**31 - 1 or (upper is not None and not int(least) <= upper < 2**31):
             raise BadPattern("illegal repetition range")
         return int(least), upper
@@ -138,9 +142,11 @@ class Source:
             case "u":
                 return self._utf16()
             case "c":
+                # \cA is U+0001: Java flips bit 6 of whatever follows, also of what is no letter.
                 return chr(ord(self.next_as_is()) ^ 64)
             case "N" if self.take("{"):
                 return _named(self.up_to("}"))
+        # Java reserves all letters and digits for escapes; any other character stands for itself.
         if char.isascii() and char.isalnum():
             raise BadPattern(f"illegal or unsupported escape sequence '\\{char}'")
         return char
@@ -156,6 +162,7 @@ class Source:
         while (
             len(digits) < 3 and (char := self._text[self._at : self._at + 1]) and char in "01234567"
         ):
+            # Octal escapes go up to \0377: of three digits the first is at most 3.
             if len(digits) == 2 and digits[0] > "3":
                 break
             digits += char
@@ -166,6 +173,7 @@ class Source:
 
     def _utf16(self) -> str:
         high = ord(_character(self._exactly(4)))
+        # Two \u escapes of a surrogate pair are one character, as Java's UTF-16 has it.
         if 0xD800 <= high < 0xDC00 and self._text.startswith("\\u", self._at):
             low = ord(_character(self._text[self._at + 2 : self._at + 6]))
             if 0xDC00 <= low < 0xE000:

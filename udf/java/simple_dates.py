@@ -63,9 +63,12 @@ def _fixed(sign: str, hours: str, minutes: str | None) -> tzinfo:
 def seconds_at(wall: int, zone: tzinfo) -> int:
     """The instant at which the clock of a zone shows `wall`; of two, the one in winter time, and
     where the clock skips it, as far behind the skip as it lies in it."""
+    # Python's datetime ends at the years 1 and 9999; out there the zone is ignored.
     if not _FIRST + _SECONDS_PER_DAY <= wall <= _LAST - _SECONDS_PER_DAY:
         return wall
     shown = datetime(1970, 1, 1) + timedelta(seconds=wall)
+    # `fold` tells the two readings of an ambiguous time apart; outside of a change they are equal.
+    # The smaller offset is winter time, and in a gap the one before the skip.
     offsets = [shown.replace(tzinfo=zone, fold=fold).utcoffset() or timedelta() for fold in (0, 1)]
     return wall - int(min(offsets).total_seconds())
 
@@ -109,6 +112,8 @@ def _shown(ms: int, zone: tzinfo) -> _Shown:
     seconds, rest = divmod(ms, 1000)
     offset = offset_at(seconds, zone)
     days, second = divmod(seconds + offset, _SECONDS_PER_DAY)
+    # Days beyond Python's calendar are moved by whole cycles of 400 years: 146 097 days, which is a
+    # multiple of seven, so that the weekday stays too.
     cycles = (days + EPOCH - 1) // 146_097  # a day of the same name and place, 400 years apart
     inside = days - cycles * 146_097 if not 1 <= days + EPOCH <= date.max.toordinal() else days
     day = date.fromordinal(inside + EPOCH)
@@ -131,7 +136,9 @@ def _written(token: Token, at: _Shown) -> str:
         case "G":
             return "AD" if at.year > 0 else "BC"
         case "y" | "Y":
+            # The week year: the last days of December may lie in week 1 of the next year.
             year = at.year + (_next_year(day) if token.letter == "Y" else 0)
+            # `yy` shows the last two digits, any other count fills up with zeros.
             return f"{year % 100:02d}" if n == 2 else str(year).zfill(n)
         case "M" | "L" if n > 2:
             return MONTHS[day.month - 1][: 3 if n == 3 else None]
@@ -147,6 +154,7 @@ def _written(token: Token, at: _Shown) -> str:
 def _number_of(letter: str, at: _Shown) -> int:
     """The field that a letter of SimpleDateFormat stands for, as a number."""
     day, hour = at.day, at.second // 3600
+    # Fields as SimpleDateFormat numbers them: H is 0-23, k 1-24, K 0-11, h 1-12.
     numbers = {
         "M": day.month,
         "L": day.month,
@@ -173,6 +181,7 @@ def _next_year(day: date) -> int:
 
 def _week(day: date) -> int:
     """Week of the year in the US: weeks begin on Sunday, the first is the one of January 1st."""
+    # The day of the year of the week's Saturday: the week belongs to the year in which it ends.
     saturday = day.timetuple().tm_yday + (5 - day.weekday()) % 7
     return 1 if saturday > 365 + isleap(day.year) else (saturday - 1) // 7 + 1
 
@@ -180,6 +189,8 @@ def _week(day: date) -> int:
 def _zone_text(token: Token, at: _Shown) -> str:
     if token.letter == "z":
         name = datetime.fromtimestamp(at.seconds, UTC).astimezone(at.zone).tzname() or ""
+        # A zone without an abbreviation in the tz database is named "+03" there; Java shows
+        # GMT+03:00.
         return name if name[:1].isalpha() else f"GMT{_offset_text(at.offset, ':')}"
     if token.letter == "Z":
         return _offset_text(at.offset, "")
@@ -202,6 +213,8 @@ def _reading(pattern: str) -> tuple[re.Pattern[str], tuple[Token, ...]]:
         if not token.letter:
             parts.append(re.escape(token.literal))
             continue
+        # Where digits follow digits at once, a field takes exactly as many as it has letters; else
+        # as many as there are.
         followed = i + 1 < len(tokens) and _is_numeric(tokens[i + 1])
         parts.append(f"({_expected(token, followed)})")
         fields.append(token)
@@ -217,6 +230,7 @@ def _expected(token: Token, followed: bool) -> str:
         return rf"\ *-?[0-9]{{{token.count}}}" if followed else r"\ *-?[0-9]{1,18}"
     match token.letter:
         case "M" | "L":
+            # The long name first: an alternation takes the first that matches.
             return "|".join(f"{m}|{m[:3]}" for m in MONTHS)
         case "E":
             return "|".join(f"{d}|{d[:3]}" for d in DAYS)
@@ -238,6 +252,7 @@ def read_simple(text: str, pattern: str, zone: tzinfo) -> int | None:
     match = compiled.match(text)
     if match is None:
         return None
+    # A letter that is given twice: the last one counts.
     fields = {t.letter: match[i + 1].strip() for i, t in enumerate(tokens)}
     wall = _wall(fields, {t.letter: t.count for t in tokens})
     if wall is None:
@@ -246,6 +261,8 @@ def read_simple(text: str, pattern: str, zone: tzinfo) -> int | None:
     written = fields.get("X") or fields.get("Z") or fields.get("z")
     if written is None:
         return seconds_at(seconds, zone) * 1000 + ms
+    # An offset such as +02:00 is a fixed zone, anything else a name; both override the session's
+    # zone.
     offset = _OFFSET.fullmatch(written)
     named = java_zone(written) if offset is None else _fixed(offset[1], offset[2], offset[3])
     return seconds_at(seconds, named) * 1000 + ms
@@ -256,11 +273,13 @@ def _wall(fields: dict[str, str], counts: dict[str, int]) -> int | None:
     year = _year(fields.get("y") or fields.get("Y"), counts.get("y", 4))
     written = fields.get("M") or fields.get("L") or "1"
     month = int(written) if written.lstrip("-").isdigit() else _named(written, MONTHS)
+    # Month 13 is January of the next year, month 0 December of the last.
     years, month = divmod(month - 1, 12)
     if not 1 <= year + years <= 9999:
         return None
     first = date(year + years, month + 1, 1).toordinal() - EPOCH
     days = (
+        # `D` (day of the year) counts from January unless a day of the month is there as well.
         first
         + (
             int(fields.get("D", 1))
@@ -281,6 +300,7 @@ def _year(text: str | None, count: int) -> int:
     """Two digits for `yy` are a year from 80 years ago on, seen from 2025."""
     if text is None:
         return 1970
+    # 1945 to 2044: from 80 years before 2025 to 19 after.
     return 1945 + (int(text) - 45) % 100 if count <= 2 and len(text) == 2 else int(text)
 
 
@@ -289,4 +309,5 @@ def _hour(fields: dict[str, str]) -> int:
         return int(fields["H"]) if "H" in fields else int(fields["k"]) % 24
     hour = int(fields.get("h") or fields.get("K") or 0)
     afternoon = fields.get("a", "").upper() == "PM"
+    # 12 AM is midnight and 12 PM noon, hence the remainder by 12.
     return hour % 12 + 12 * afternoon if "h" in fields or "K" in fields else 12 * afternoon

@@ -33,12 +33,15 @@ def joined(*parts: pa.Array | pa.Scalar | str) -> pa.Array:
 def quoted_column(values: pa.Array) -> pa.Array:
     """Texts as JSON strings."""
     data = _bytes(values)
+    # One look-up over the whole buffer decides for all rows.
     if not _SPECIAL[data].any():
         return joined('"', values, '"')
+    # Controls need \u escapes, which no Arrow kernel writes: those rows go one by one.
     if _CONTROL[data].any():
         special = pc.match_substring_regex(values, "[\x00-\x1f]").fill_null(False)
         mask = ~np.asarray(special.to_numpy(zero_copy_only=False), np.bool_)
         return in_two_ways(values, mask, quoted_column, _one_by_one)
+    # Backslashes first, else those of the quotes would be doubled.
     return joined(
         '"', pc.replace_substring(pc.replace_substring(values, "\\", "\\\\"), '"', '\\"'), '"'
     )
@@ -53,6 +56,7 @@ def _bytes(values: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
     _, offsets, data = values.buffers()
     if data is None or not len(values):
         return np.zeros(0, np.uint8)
+    # A sliced array shares its buffers: only its own bytes count.
     bounds = np.frombuffer(offsets, np.int32)[[values.offset, values.offset + len(values)]]
     return np.frombuffer(data, np.uint8)[bounds[0] : bounds[1]]
 
@@ -72,6 +76,7 @@ def plain_column(values: pa.Array, t: DataType) -> pa.Array | None:
 
 def list_column(values: pa.Array, elements: pa.Array) -> pa.Array:
     """Lists as JSON arrays; `elements` is the JSON of `values.values`, NULL where an element is."""
+    # Arrow's binary_join gives NULL for a list that holds a NULL, hence the text "null".
     lists = pa.ListArray.from_arrays(values.offsets, elements.fill_null("null"))
     written = joined("[", pc.binary_join(lists, ","), "]")
     present = valid(values, len(values))
@@ -87,8 +92,10 @@ def object_column(keys: Sequence[str], members: Sequence[pa.Array], *, absent: b
     `absent`."""
     parts: list[pa.Array | str] = []
     for i, (key, member) in enumerate(zip(keys, members, strict=True)):
+        # When members may be absent each brings its own comma, and the first one is cut off below.
         head = f"{',' if i or absent else ''}{quoted_json(key)}:"
         if absent:
+            # The join of a NULL member is NULL, which becomes nothing at all.
             parts.append(joined(head, member).fill_null(""))
         else:
             parts += [head, member.fill_null(_NULL)]
@@ -112,18 +119,24 @@ def map_column(values: pa.Array, items: pa.Array) -> pa.Array | None:
     keys, offsets = values.keys, values.offsets.to_numpy()
     encoded = keys.dictionary_encode()
     known = encoded.dictionary.to_pylist()
+    # ASCII sorts alike in code points and in UTF-16 units, beyond it the two differ.
     if keys.null_count or not all(k.isascii() for k in known):
         return None
     ranks = np.empty(len(known), np.int64)
     ranks[sorted(range(len(known)), key=known.__getitem__)] = np.arange(len(known))
     first, last = int(offsets[0]), int(offsets[-1])
     rows = np.repeat(np.arange(len(values)), np.diff(offsets))
+    # One number per entry that sorts by row first and by key second.
     places = rows * max(len(known), 1) + ranks[encoded.indices.to_numpy()[first:last]]
     order = np.argsort(places, kind="stable")
+    # Two equal numbers side by side: a key twice in one map.
     if len(order) > 1 and not np.diff(places[order]).all():
         return None
     members = joined(
-        quoted_column(encoded.dictionary).take(encoded.indices), ":", items.fill_null("null")
+        # Each distinct key is quoted once.
+        quoted_column(encoded.dictionary).take(encoded.indices),
+        ":",
+        items.fill_null("null"),
     )
     lists = pa.ListArray.from_arrays(
         pa.array(offsets - first), members.take(pa.array(order + first))

@@ -16,6 +16,7 @@ Operand: TypeAlias = Callable[[Json], object]
 ValueOf: TypeAlias = Callable[[str], Callable[[Json], Json]]
 
 _TOKEN = regex.compile(
+    # Longer operators before shorter ones, for an alternation takes the first that matches.
     r"\s*(?:(?P<op>&&|\|\||==|!=|<=|>=|=~|<|>|!|\(|\))|(?P<path>[@$](?:\.\.?[\w*-]+(?:\(\))?|\[[^\]]*\])*)"
     r"|(?P<text>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|(?P<regex>/(?:[^/\\]|\\.)*/[a-z]*)|(?P<list>\[[^\]]*\])"
     r"|(?P<number>-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(?P<word>[A-Za-z_]+))"
@@ -41,6 +42,7 @@ def parse_predicate(text: str, value_of: ValueOf) -> Predicate:
 
 def _tokens(text: str) -> list[tuple[str, str]]:
     tokens, at = [], 0
+    # Blanks at the end would be a token without text.
     text = text.rstrip()
     while at < len(text):
         match = _TOKEN.match(text, at)
@@ -56,6 +58,7 @@ class _Parser:
         self.tokens, self.value_of = tokens, value_of
 
     def _take(self, *texts: str) -> str | None:
+        # Words are taken whatever their case, but a text such as 'in' is never an operator.
         if (
             self.tokens
             and self.tokens[0][0] in ("op", "word")
@@ -91,6 +94,7 @@ class _Parser:
         left = self._operand()
         operator = self._take(*_COMPARISONS)
         if operator is None:
+            # A path alone asks for existence: null is there, too.
             return lambda value: left(value) is not _MISSING
         right, compare = self._operand(), _COMPARE[operator]
         return lambda value: compare(left(value), right(value))
@@ -123,18 +127,21 @@ class _Parser:
             try:
                 return find(value)
             except (NotFound, BadPath):
+                # A wrong path inside a filter is nothing found, not an error of the row.
                 return _MISSING
 
         return value_at
 
 
 def _pattern(text: str) -> regex.Pattern[str]:
+    # Greedy from the right: the body may hold escaped slashes.
     body, _, flags = text[1:].rpartition("/")
     return regex.compile(body, regex.IGNORECASE if "i" in flags else 0)
 
 
 def _listed(text: str) -> list[object]:
     try:
+        # Lists are written with either quote; JSON knows only double ones.
         parsed = read_json(text.replace("'", '"'))
     except NotJson as error:
         raise ValueError(str(error)) from None
@@ -142,6 +149,7 @@ def _listed(text: str) -> list[object]:
 
 
 def _comparable(left: object, right: object) -> bool:
+    # Numbers with numbers, texts with texts; nothing else has an order.
     both = (int | Decimal, str)
     return any(isinstance(left, k) and isinstance(right, k) for k in both) and not isinstance(
         left, bool
@@ -151,6 +159,7 @@ def _comparable(left: object, right: object) -> bool:
 def _equal(left: object, right: object) -> bool:
     if _MISSING in (left, right):
         return False
+    # True == 1 in Python, but not in JSON.
     return left == right and isinstance(left, bool) == isinstance(right, bool)
 
 
@@ -162,6 +171,7 @@ def _matches(left: object, right: object) -> bool:
     if not isinstance(left, str) or not isinstance(right, regex.Pattern):
         return False
     try:
+        # The timeout bounds the backtracking of a bad pattern.
         return right.fullmatch(left, timeout=0.1) is not None
     except TimeoutError:
         return False

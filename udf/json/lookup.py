@@ -55,6 +55,7 @@ def _at(document: str, path: str) -> tuple[Json, bool]:
     try:
         return parsed.find(read_json(document)), parsed.lax
     except (NotFound, NotJson, BadPath) as error:
+        # At a lax path all that goes wrong is emptiness.
         if parsed.lax:
             return None, True
         raise Failed(str(error)) from None
@@ -69,6 +70,8 @@ class _Missing(Failed):
 
     def __str__(self) -> str:
         try:
+            # The slow lookup only when somebody reads the message: most strict failures become NULL
+            # unseen.
             _at(self.document, self.path)
         except Failed as failure:
             return str(failure)
@@ -109,6 +112,7 @@ def pieces(
     try:
         parsed = parse_path(path)
     except BadPath:
+        # A bad path fails for each row, with its own message, where the value is asked for.
         yield documents, [DOUBTFUL] * len(documents), False
         return
     for start in range(0, len(documents), _TOGETHER):
@@ -126,7 +130,9 @@ def located(ctx: KernelContext, document: Values, path: Values) -> Iterator[Look
         if not document.null_count:
             return located_values
         return (
-            next(located_values) if present else None for present in document.is_valid().to_pylist()
+            # NULL rows have no lookup of their own: the iterator moves on for present ones only.
+            next(located_values) if present else None
+            for present in document.is_valid().to_pylist()
         )
     pairs = zip(range(ctx.num_rows), rows_of(document), rows_of(path), strict=False)
     return (None if d is None or p is None else Lookup(str(d), str(p)) for _, d, p in pairs)
@@ -138,6 +144,7 @@ def word_of(values: Values) -> str:
 
 def distinct(function: Callable[[str], object], ctx: KernelContext, document: pa.Array) -> Vector:
     """`function` once per distinct document, with its errors."""
+    # Documents often repeat; each distinct one is parsed once, and its error spread over its rows.
     encoded = document.dictionary_encode()
     mapped, failures = _guarded(function, [(d,) for d in encoded.dictionary.to_pylist()])
     values = pa.array(mapped, ctx.result_type.arrow).take(encoded.indices)

@@ -72,11 +72,13 @@ class Path:
 
     def find(self, document: Json) -> Json:
         """The value at a definite path, else a list of all that is found. NotFound, BadPath."""
+        # A function stands at the end alone (see `_dotted`).
         last = self.steps[-1] if self.steps else None
         call = last if isinstance(last, Function) else None
         steps = self.steps if call is None else self.steps[:-1]
         matches = list(_walk(document, steps, definite=True))
         values: Json = matches
+        # Whether the path is definite is a matter of its steps, not of how many values were found.
         if Path(steps, self.lax).definite:
             if not matches:
                 raise NotFound("no results for the path")
@@ -95,6 +97,7 @@ def parse_path(text: str) -> Path:
     lax = match is not None and match[1].lower() == "lax"
     if not spec:
         raise BadPath("a path is empty")
+    # A path without `$` is taken from the root: "a.b" is "$.a.b".
     return Path(tuple(_Parser(spec if spec[0] in "$@" else f"$.{spec}").steps()), lax)
 
 
@@ -107,6 +110,7 @@ class _Parser:
             if self.text.startswith("..", self.at):
                 self.at += 2
                 yield Scan()
+                # `..['a']` and `.['a']`: the bracket is read by the next turn.
                 if self.text[self.at : self.at + 1] != "[":
                     yield self._dotted()
             elif self.text[self.at] == ".":
@@ -128,6 +132,7 @@ class _Parser:
         self.at = end
         if self.text.startswith("(", end):
             close = self.text.find(")", end)
+            # A function takes no arguments and ends the path.
             if (
                 close != len(self.text) - 1
                 or name not in _FUNCTIONS
@@ -141,6 +146,7 @@ class _Parser:
     def _bracket(self) -> Step:
         match = _BRACKET.match(self.text, self.at)
         if match is None:
+            # Neither names nor indices, a slice or `*`: only a filter is left.
             return self._filter()
         self.at = match.end()
         if match["names"]:
@@ -197,6 +203,7 @@ def _walk(value: Json, steps: tuple[Step, ...], *, definite: bool) -> Iterator[J
         yield from _by_index(value, step, rest, definite)
     else:
         for item in _all_of(value, step):
+            # From a wildcard on the path is indefinite, and a missing part no error.
             yield from _walk(item, rest, definite=False)
 
 
@@ -207,6 +214,7 @@ def _all_of(value: Json, step: Step) -> Iterator[Json]:
         case Wildcard():
             yield from _children(value)
         case Filter():
+            # A filter tests the elements of an array, but an object as a whole.
             items = value if isinstance(value, list) else [value] if isinstance(value, dict) else []
             yield from filter(step.accepts, items)
 
@@ -218,6 +226,7 @@ def _by_index(
         if definite:
             raise NotFound("an index stands behind what is no array")
         return
+    # An index out of bounds is an error only where exactly one element is asked for.
     single = definite and isinstance(step, Indices) and len(step.indices) == 1
     for item in _elements(value, step, single):
         yield from _walk(item, rest, definite=single)
@@ -230,15 +239,18 @@ def _by_name(
         if definite:
             raise NotFound("a name stands behind what is no object")
         return
+    # Several names give an object of those that are there, and the path goes on in it.
     if len(names) > 1:
         yield from _walk({n: value[n] for n in names if n in value}, rest, definite=definite)
     elif names[0] in value:
         yield from _walk(value[names[0]], rest, definite=definite)
     elif rest and definite:
+        # A missing last name gives nothing; a missing one on the way is an error.
         raise NotFound(f"there is no '{names[0]}'")
 
 
 def _elements(value: list[Json], step: Indices | Slice, definite: bool) -> Iterator[Json]:
+    # Python's slices have the bounds of JSON paths: negative ones count from the end.
     if isinstance(step, Slice):
         yield from value[step.start : step.end]
         return
@@ -261,11 +273,13 @@ def _descendants(value: Json) -> Iterator[Json]:
     while stack:
         item = stack.pop()
         yield item
+        # Reversed, for the stack gives the last first: the result is in document order.
         stack += list(_children(item))[::-1]
 
 
 def _numbers(value: Json) -> list[float]:
     numbers = (
+        # bool is a subclass of int in Python.
         [float(v) for v in value if isinstance(v, int | Decimal) and not isinstance(v, bool)]
         if isinstance(value, list)
         else []

@@ -32,6 +32,7 @@ from udf.vector import Vector
 def _scalar_at(located: Lookup) -> Json:
     value, lax = located.value()
     if value is None or isinstance(value, list | dict):
+        # Lax: an object or array at the path is "empty", in strict mode an error.
         if lax:
             raise Empty
         raise Failed("there is no scalar at the path")
@@ -52,6 +53,7 @@ def _as(kind: DataType) -> Callable[[Json], object]:
     not converted."""
 
     def convert(value: Json) -> object:
+        # bool is a subclass of int in Python, hence tested apart.
         fits = {
             Root.BOOLEAN: isinstance(value, bool),
             Root.INT: isinstance(value, int)
@@ -98,11 +100,13 @@ def json_value_kernel(
     'none'
     """
     convert = _as(ctx.result_type)
+    # Calls without clauses have two arguments; those with them seven, in pairs of word and default.
     _, on_empty, empty, on_error, error = clauses or (
         None,
         *(pa.scalar("NULL"), pa.scalar(None)) * 2,
     )
     plain = not clauses or (word_of(on_empty) == "NULL" and word_of(on_error) == "NULL")
+    # The common case: a constant path, and NULL for whatever goes wrong.
     if plain and isinstance(path, pa.Scalar) and isinstance(document, pa.Array) and path.is_valid:
         return _plain_values(ctx, document, path.as_py(), convert)
     words = word_of(on_empty), word_of(on_error)
@@ -120,6 +124,7 @@ def _plain_values(
     failures: dict[int, str] = {}
     for part, results, lax in pieces(document.drop_null().to_pylist(), path):
         quick = _quick(results, ctx.result_type)
+        # A whole piece at once if nothing in it needs the slow way.
         if quick is not None:
             mapped += quick
             continue
@@ -131,6 +136,7 @@ def _plain_values(
                 mapped.append(None)
     if not document.null_count:
         return Vector(pa.array(mapped, ctx.result_type.arrow), errors_of(failures, len(mapped)))
+    # `mapped` has no rows for NULL documents: spread it over the batch, the last entry being NULL.
     rows = np.flatnonzero(valid(document, len(document)))
     spread = np.full(len(document), len(mapped))
     spread[rows] = np.arange(len(mapped))
@@ -155,8 +161,10 @@ def _quick(values: list[object], kind: DataType) -> list[object] | None:
         if types == {str}:
             return values
         if DOUBTFUL in values:
+            # DOUBTFUL marks what the fast reader left to the exact one.
             return None
         return [v if type(v) is str else _scalar_text(v) for v in values]
+    # Types are compared exactly: True is an int for isinstance.
     if kind.root is Root.INT and types <= _INT_OR_NONE:
         fits = all(type(v) is not int or -(2**31) <= v < 2**31 for v in values)
         return [v if type(v) is int else None for v in values] if fits else None
@@ -181,5 +189,6 @@ def _value(
     except Failed as failure:
         if error[0] == "ERROR":
             raise RowError(f"JSON_VALUE: {failure}") from None
+        # A default is given as it is, not converted by RETURNING.
         return error[1] if error[0] == "DEFAULT" else None
     return convert(value)

@@ -32,10 +32,12 @@ def write_variant(value: Json) -> str:
 
 def _number(value: int | Decimal) -> str:
     """Up to 38 digits without an exponent are exact; else it is a DOUBLE."""
+    # The common case without a Decimal.
     if isinstance(value, int) and -_LIMIT < value < _LIMIT:
         return str(value)
     exact = Decimal(value)
     written = str(exact)
+    # Text of at most 38 characters has at most 38 digits; the test below counts them exactly.
     if isinstance(value, Decimal) and "E" not in written and len(written) <= _DIGITS:
         return written.rstrip("0").rstrip(".") if "." in written else written
     if (
@@ -76,6 +78,8 @@ def _rewritten(value: object) -> str:
 def _parse(document: str, duplicates: bool = False) -> str:
     try:
         value = read_fast(document)
+        # `read_fast` keeps the last of equal keys: unless that is wanted, a document with doubled
+        # keys is read exactly, which refuses it.
         if value is DOUBTFUL or not (duplicates or has_unique_keys(document, value)):
             value = read_json(document, unique=not duplicates)
         return write_variant(cast(Json, value))
@@ -125,6 +129,7 @@ def try_parse_json(ctx: KernelContext, document: Values, *duplicates: Values) ->
 
 
 def _item(document: str, key: str | int) -> str | None:
+    # Numbers stay as written, so that a part has the digits of the whole.
     value = _READER.decode(document)
     if isinstance(key, str):
         if not isinstance(value, dict):

@@ -52,6 +52,7 @@ Writer = Callable[[object], str]
 
 def check_json(t: DataType) -> None:
     """PlanError for a type that has no form in JSON."""
+    # JSON's keys are strings.
     if t.root in (Root.MAP, Root.MULTISET) and not t.children[0].is_string:
         raise PlanError(f"{t.plain} is not supported in JSON: keys must be strings")
     if t.root in (Root.ARRAY, Root.MAP, Root.MULTISET, *RECORDS):
@@ -79,6 +80,7 @@ def json_column(values: pa.Array, t: DataType) -> pa.Array:
         return column
     write = _writer(t)
     if t.root is Root.DOUBLE:
+        # -0.0 is written as such by Arrow, but not by JSON's number form: it goes the slow way.
         mask = plain_doubles(values) & ~np.signbit(
             values.fill_null(0.0).to_numpy(zero_copy_only=False)
         )
@@ -108,12 +110,14 @@ def _writer(t: DataType) -> Writer:
 
 
 def _float(written: str) -> str:
+    # "NaN" and "Infinity" have no number in JSON: they become strings.
     return number_text(Decimal(written)) if written[-1].isdigit() else quoted_json(written)
 
 
 def _times(values: pa.Array, t: DataType) -> list[str | None]:
     """ISO 8601 with seconds, and fractions where there are some; instants in UTC."""
     zone = "Z" if t.root is Root.TIMESTAMP_LTZ else ""
+    # The cast drops the zone without moving the instant: UTC.
     plain = values.cast(pa.timestamp(values.type.unit)) if zone else values
     texts = plain.cast(_STRING).to_pylist()
     return [None if v is None else f'"{_without_zeros(v.replace(" ", "T"))}{zone}"' for v in texts]
@@ -128,6 +132,7 @@ def _maps(values: pa.Array, t: DataType) -> pa.Array:
     maps = map_column(values, items)
     if maps is not None:
         return maps
+    # Only reached for maps with a key twice, or keys beyond ASCII.
     keys, texts = values.keys.to_pylist(), [v or "null" for v in items.to_pylist()]
     spans = zip(
         values.is_valid().to_pylist(),
@@ -137,6 +142,7 @@ def _maps(values: pa.Array, t: DataType) -> pa.Array:
     )
     return pa.array(
         [
+            # Of equal keys the last one counts, as a dict has it.
             json_object(dict(zip(keys[a:b], texts[a:b], strict=True))) if p else None
             for p, a, b in spans
         ],
@@ -159,6 +165,8 @@ def _rows(values: pa.Array, t: DataType) -> pa.Array:
 
 
 def _order(key: str) -> bytes:
+    # Java orders strings by UTF-16 units: a character beyond U+FFFF (a surrogate) comes before
+    # U+E000.
     return key.encode("utf-16-be", "surrogatepass")
 
 
@@ -213,6 +221,7 @@ def _members(
     checked first."""
     columns: list[pa.Array] = []
     failures: dict[int, str] = {}
+    # A member that is JSON already is not quoted a second time.
     for mark, value, t in zip(raw, values, types, strict=True):
         column = _array(value, ctx.num_rows)
         if mark == "j":
@@ -254,6 +263,7 @@ def json_object_kernel(
     columns, errors = _members(ctx, _first(raw), members[1::2], ctx.arg_types[3::2])
     absent = _first(on_null) == "ABSENT"
     constant = [str(k.as_py()) for k in members[::2] if isinstance(k, pa.Scalar) and k.is_valid]
+    # Constant and different keys: the order is the same for all rows, so whole columns are joined.
     if len(set(constant)) == len(columns):
         named = dict(zip(constant, columns, strict=True))
         ordered = sorted(named, key=_order)
@@ -261,6 +271,7 @@ def json_object_kernel(
     keys = [_array(k, ctx.num_rows).to_pylist() for k in members[::2]]
     texts, rows = [c.to_pylist() for c in columns], []
     for i in range(ctx.num_rows):
+        # Of equal keys the last value counts; absent ones do not overwrite an earlier one.
         pairs = {
             k[i]: v[i] for k, v in zip(keys, texts, strict=True) if v[i] is not None or not absent
         }
@@ -316,9 +327,11 @@ def _quoted(value: str) -> str:
         "\\": "\\\\",
         "/": "\\/",
     }
+    # Nothing to escape but quotes and backslashes: the usual case.
     if value.isascii() and value.isprintable():
         plain = value.replace("\\", "\\\\").replace('"', '\\"').replace("/", "\\/")
         return f'"{plain}"'
+    # Escapes are per UTF-16 unit: a character beyond U+FFFF is written as two.
     units = value.encode("utf-16-be", "surrogatepass")
     codes = [int.from_bytes(units[i : i + 2], "big") for i in range(0, len(units), 2)]
     return (
@@ -356,11 +369,13 @@ def _unquoted(value: str) -> str:
     if (
         len(value) < 2
         or not (value[0] == value[-1] == '"')
+        # A bare control character makes it no valid JSON string.
         or not (value.isprintable() or all(c >= " " for c in value))
     ):
         return value
     if "\\" not in value:
         return value[1:-1]
+    # The fast reader settles most texts; what it doubts is read escape by escape.
     fast = read_fast(value)
     if isinstance(fast, str):
         return fast
@@ -368,6 +383,7 @@ def _unquoted(value: str) -> str:
         plain = str(_ESCAPE.sub(_unescaped, value[1:-1]))
     except _NotEscaped:
         return value
+    # Pairs of surrogate escapes join to a character; a lone one becomes U+FFFD.
     return plain.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "replace")
 
 
