@@ -43,6 +43,7 @@ class AccessSelector:
 
     def extend(self) -> None:
         """Takes in nodes that were added to the table since."""
+        # Nodes come behind their operands, whose sets are known by then.
         for edges in self._nodes[len(self._when_true) :]:
             self._when_true.append(self._conjunction(edges))
             self._when_false.append(self._disjunction(edges))
@@ -51,6 +52,7 @@ class AccessSelector:
         """Returns access predicates of an edge that is to have `value`, TRUE or FALSE; None if
         there are none."""
         function, target = edge
+        # The operand's values that the function maps to `value`.
         needed = sources(function, value)
         if not needed:  # the edge never has the value
             return NEVER
@@ -71,6 +73,7 @@ class AccessSelector:
         if not options:
             return None
         best = min(options, key=_order)
+        # With several operands the best one's set is necessary, but not sufficient.
         return best if len(list(edges)) == 1 else AccessPredicates(best.cost, best.leaves, False)
 
     def _disjunction(self, edges: Iterable[Edge]) -> AccessPredicates | None:
@@ -79,6 +82,7 @@ class AccessSelector:
             access = self.edge(edge, FALSE)
             if access is None:
                 return None
+            # Shares add up, as if the leaves excluded one another: an upper bound.
             cost += access.cost
             leaves |= access.leaves
             exact = exact and access.exact
@@ -113,12 +117,15 @@ def plan_rule(
     ]
     access: AccessPredicates | None = None
     if options:
+        # The cheapest set, and of equal ones the shortest.
         access, edge = min(options, key=lambda pair: _order(pair[0]))
         if access.exact:  # a candidate has this edge TRUE: nothing of it is left to verify
             edges.remove(edge)
     edges.sort(key=sizes.order)
     late = [e for e in edges if sizes.opaque(e)]
     early = [e for e in edges if not sizes.opaque(e)]
+    # Cheap and selective ones alone and first, so that later ones see few pairs; opaque ones last
+    # of all.
     parts = (early[:1], early[1:2], early[2:], late)
     residuals = [table.intern(part) if part else None for part in parts]
     return RulePlan(root, access, (residuals[0], residuals[1], residuals[2], residuals[3]))
@@ -136,6 +143,7 @@ class EdgeCosts:
     def extend(self) -> None:
         """Takes in nodes that were added to the table since."""
         for edges in self._nodes[len(self._sizes) :]:
+            # Capped, for shared nodes make the sums grow exponentially.
             self._sizes.append(min(sum(1 if t >= 0 else self._sizes[~t] for _, t in edges), 2**40))
             self._opaque.append(any(self.opaque(e) for e in edges))
 

@@ -50,6 +50,7 @@ class Block:
     def values(self, leaves: Ints, rows: Ints) -> Truths:
         """The truth of `leaves[i]` in `rows[i]`."""
         known = self.leaves
+        # One gather for all pairs: variable and row choose the line, the leaf its column in it.
         at = self.lines[known.variable_of[leaves] * np.int64(self.rows) + rows]
         at += known.column[leaves]
         values: Truths = self.truths[at]
@@ -63,6 +64,7 @@ class Block:
         """Makes room for opaque leaves, FALSE at first."""
         width = len(leaves) + 1
         first = len(self.truths)
+        # The new lines stand behind all others, one for each row, as opaque leaves differ by row.
         self.truths = np.concatenate([self.truths, np.zeros(self.rows * width, np.int8)])
         self.lines[-self.rows :] = first + width * np.arange(self.rows)
         self.leaves.column[leaves] = np.arange(1, width)
@@ -104,11 +106,13 @@ def plan_block(slots: npt.NDArray[np.int32], store: SlotStore, leaves: Leaves) -
     # because leaves are numbered by variable. Column 0 is all that are not touched.
     touched = _distinct(true_leaves, len(leaves.variable_of))
     owners = leaves.variable_of[touched]
+    # searchsorted of the sorted owners in themselves gives where each variable's leaves begin.
     columns = np.arange(1, len(touched) + 1) - np.searchsorted(owners, owners)
     widths = np.bincount(owners, minlength=leaves.num_variables) + 1
     # NULL_SLOT and EMPTY_SLOT belong to no variable (-1): their lines fit the widest.
     owner = store.variable_of.array[used]
     line_widths = np.where(owner < 0, widths.max(initial=1), widths[owner] if len(widths) else 1)
+    # Lines differ in width, so a line's start is the sum of the widths before it.
     ends = line_widths.cumsum()
     line_starts = ends - line_widths
     truths: Truths = store.truths.array[places].astype(np.int8, copy=False)
@@ -124,8 +128,10 @@ def build_block(layout: Layout, leaves: Leaves, *, may_have_errors: bool) -> Blo
     leaves.column[layout.touched] = layout.columns
     starts, true_leaves, truths = layout.pairs
     flat = np.zeros(layout.cells + 1, np.int8)  # the last cell is leaf 0
+    # One cell more than the lines need.
     flat[starts + leaves.column[true_leaves]] = truths
     if layout.has_null:
+        # NULL_SLOT is 0 and the slots ascend: if it occurs, its line is the first.
         flat[: layout.line_starts[1] if len(layout.line_starts) > 1 else layout.cells] = UNKNOWN
     slots, rows = layout.slots, layout.slots.shape[1]
     # The last variable holds leaf 0 and opaque leaves: its lines start at the extra cell, FALSE.
@@ -138,6 +144,7 @@ def build_block(layout: Layout, leaves: Leaves, *, may_have_errors: bool) -> Blo
 
 def _used(slots: npt.NDArray[np.int32], known: int) -> tuple[Ints, Ints]:
     """The slots that occur, ascending, and for each place of `slots` which of them it is."""
+    # np.unique sorts: good for a few slots; marking costs as much as there are slots in the store.
     if slots.size <= _SORT:
         used, inverse = np.unique(slots, return_inverse=True)
         return used, inverse.reshape(slots.shape)

@@ -90,11 +90,13 @@ class BlockMatcher:
         return self._run(pairs)
 
     def _run(self, candidates: Pairs) -> BlockMatches:
+        # Pairs, and rules to be tried on every row, count alike here.
         if len(candidates[0]) + self._rows * len(self.table.unindexed) <= _FEW:
             return self._run_few(candidates)
         columnwise, pairwise = self._split_dense(self._living(self.table.unindexed))
         rows, rules, heavy = self._without_heavy(*candidates)
         parts = [self._verify(rows, rules), self._by_column(np.concatenate([columnwise, heavy]))]
+        # So many rules at a time that rules times rows stay below the chunk.
         step = max(1, _CHUNK // max(1, self._rows))
         chunks = (pairwise[start : start + step] for start in range(0, len(pairwise), step))
         parts += [self._verify(*self._every_row(chunk)) for chunk in chunks]
@@ -113,6 +115,7 @@ class BlockMatcher:
             np.concatenate([candidates[1], more_rules]),
         )
         parts = []
+        # Opaque leaves are asked for late and of survivors only, so their rules go the staged way.
         staged = self.table.is_opaque[rules]
         if staged.any():
             parts.append(self._verify(rows[staged], rules[staged]))
@@ -145,6 +148,7 @@ class BlockMatcher:
         filled = counts.nonzero()[0]
         counts = counts[filled]
         rules = self.store.rules.array[spread(starts[filled], counts)].astype(np.int64)
+        # Cells are laid out variable by variable, so the remainder is the row.
         rows = np.repeat(filled % max(1, self._rows), counts)
         if self.alive is not None:
             living = self.alive[rules]
@@ -153,12 +157,14 @@ class BlockMatcher:
         # the duplicates cheap to drop.
         keys = distinct(rows * len(self.table) + rules)
         self._counters.candidates += len(keys)
+        # The key splits again into row and rule.
         return np.divmod(keys, max(1, len(self.table)))
 
     def _split_dense(self, dense: Index) -> tuple[Index, Index]:
         """Splits rules without access predicates into those by column and those by pair."""
         if not self._options.dense_fallback:
             return _NONE, dense
+        # A rule with opaque leaves stays by pair: a column would ask for all rows.
         by_pair = self.table.is_opaque[dense]
         return dense[~by_pair], dense[by_pair]
 

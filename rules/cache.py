@@ -48,6 +48,7 @@ class SlotStore:
         self.errors = False
         self.leaf_start.extend(np.zeros(1, np.int64))
         self.rule_start.extend(np.zeros(1, np.int64))
+        # Both fixed slots have empty lists.
         self._append(-1, np.zeros(2, np.int64), _NONE, _TRUTHS, np.zeros(2, np.int64), _NONE)
 
     def __len__(self) -> int:
@@ -56,9 +57,12 @@ class SlotStore:
     def add(self, variable: int, count: int, hits: Hits) -> int:
         """Slots for `count` values; the number of the first."""
         first = len(self)
+        # Offsets in compressed sparse row form: the rules of leaf p end where those of p + 1 begin.
         offsets, rules = self._rules_of
         # (value, rule) pairs as one integer each, since distinct leaves may have the same rule.
         per_hit = offsets[hits.leaves + 1] - offsets[hits.leaves]
+        # The value in the high half, the rule in the low one: sorting sorts by value, which is the
+        # order of slots.
         pairs = np.repeat(hits.values.astype(np.int64), per_hit) << 32
         pairs |= rules[spread(offsets[hits.leaves], per_hit)]
         pairs = distinct(pairs)
@@ -79,6 +83,7 @@ class SlotStore:
         rules: Ints,
     ) -> None:
         self.variable_of.extend(np.full(len(leaf_counts), variable, np.int32))
+        # Cumulative ends; the first start is 0, from the constructor.
         self.leaf_start.extend(self.leaves.length + np.cumsum(leaf_counts))
         self.rule_start.extend(self.rules.length + np.cumsum(rule_counts))
         self.leaves.extend(leaves)
@@ -101,6 +106,7 @@ class SlotStore:
         leaf_counts, rule_counts = _counts(self.leaf_start, slots), _counts(self.rule_start, slots)
         leaf_places = spread(self.leaf_start.array[slots], leaf_counts)
         rule_places = spread(self.rule_start.array[slots], rule_counts)
+        # Fancy indexing copies, so that the buffers can be written over below.
         leaves, truths = self.leaves.array[leaf_places], self.truths.array[leaf_places]
         rules, variables = self.rules.array[rule_places], self.variable_of.array[slots]
         self.truncate(0)
@@ -198,10 +204,12 @@ class ValueCache:
     def look_up(self, values: Sequence[Hashable]) -> Slots:
         """The slot of each value, -1 where it is not known."""
         if not self.is_on:
+            # Values that rest count down the bypass.
             self._bypass -= len(values)
             self.counters.cache_skipped += len(values)
             return np.full(len(values), -1, np.int32)
         begin = self._time(values)
+        # map() with a bound method keeps the loop in C.
         slots = np.array(list(map(self.slots.get, values, repeat(-1))), np.int32)
         hits = int(np.count_nonzero(slots >= 0))
         self.counters.cache_hits += hits
@@ -215,6 +223,7 @@ class ValueCache:
 
     def _note(self, looked_up: int, hits: int, spent: float) -> None:
         cost = self._cost
+        # Whether this call counts is noted for `matched`, which belongs to the same values.
         self._counts = looked_up >= _MEASURED and cost.warm_up <= 0
         cost.warm_up -= looked_up
         if self._counts:
@@ -249,6 +258,7 @@ class ValueCache:
         self.counters.cache_saved_us += int(1e6 * cost.saved)
         self.counters.cache_spent_us += int(1e6 * cost.spent)
         if cost.pays:
+            # It pays: judged anew from the next values on, and the bypass is short again.
             self._next_bypass, self._cost = _BYPASS, CacheCost(0, _PROBE)
             return 0
         # It costs more than it saves: drop it, bypass it for so many values (twice as many each
@@ -260,7 +270,9 @@ class ValueCache:
             self._next_bypass,
             min(2 * self._next_bypass, _LONGEST_BYPASS),
         )
+        # 1, 2, 4, … : how often the bypass has doubled.
         larger = self._bypass // _BYPASS
+        # A longer bypass is followed by a longer filling, up to what the cache holds.
         fill = min(2 * larger * _WARM_UP, self.options.cache_entries)
         self._cost = CacheCost(fill, fill)
         return dropped
@@ -288,9 +300,11 @@ class ValueCache:
         """Drops the older half when the bounds are exceeded; how many were dropped."""
         if len(self.slots) <= self.options.cache_entries and self.pairs <= self.options.cache_pairs:
             return 0
+        # Dictionaries keep the order of insertion: the first half is the older one.
         dropped = list(islice(self.slots, (len(self.slots) + 1) // 2))
         for value in dropped:
             del self.slots[value]
+        # An estimate: the pairs of each value are not kept.
         self.pairs //= 2
         self.counters.cache_evictions += len(dropped)
         return len(dropped)

@@ -67,6 +67,8 @@ class Columns:
     def _texts(self, variable: Variable) -> Texts:
         if not variable.transforms:
             return _distinct(self.array(variable.field), variable.field)
+        # Derived step by step: LOWER(TRIM(x)) shares TRIM(x) with other rules, and each distinct
+        # value is derived once.
         inner = self.texts(Variable(variable.field, variable.transforms[:-1]))
         derive = _DERIVE[variable.transforms[-1]]
         return _merged([derive(v) for v in inner.values], inner.codes)
@@ -96,6 +98,7 @@ _DERIVE: dict[str, Callable[[str], str]] = {
 }
 
 
+# Different values may become equal: 'A' and 'a' under LOWER.
 def _merged(values: list[str], codes: Codes) -> Texts:
     """Equal values as one."""
     numbers = {v: i for i, v in enumerate(dict.fromkeys(values))}
@@ -107,6 +110,7 @@ def _merged(values: list[str], codes: Codes) -> Texts:
 
 def _distinct(array: pa.Array, name: str) -> Texts:
     if array.null_count == len(array):
+        # Also an array of the null type, which is no string.
         return _NO_TEXT if len(array) == 1 else Texts([], np.full(len(array), -1, np.int32))
     if array.type != _STRING:
         raise ExecutionError(
@@ -142,6 +146,7 @@ def _nulls(array: pa.Array) -> Mask | None:
     if missing == len(array):
         return np.ones(len(array), np.bool_)
     bitmap = np.frombuffer(array.buffers()[0], np.uint8)
+    # The array may be a slice that begins in the middle of a byte.
     first = array.offset >> 3
     bits = np.unpackbits(bitmap[first : (array.offset + len(array) + 7) >> 3], bitorder="little")
     nulls: Mask = bits[array.offset & 7 :][: len(array)] == 0
@@ -158,6 +163,7 @@ def _numbers(array: pa.Array) -> Numbers | None:
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         return None
     if nulls is not None:
+        # What stands for NULL is never read: `nulls` decides.
         array = pc.fill_null(array, 0)
     target = np.float64 if pa.types.is_floating(kind) else np.int64
     return Numbers(array.to_numpy().astype(target, copy=False), nulls)

@@ -109,6 +109,7 @@ def _number(leaves: LeafTable) -> tuple[Index, Index, dict[Variable, list[int]]]
             others.append(number)
         else:
             variables.setdefault(leaf.variable, []).append(number)
+    # Leaf 0 stays leaf 0.
     order = [
         FALSE_LEAF,
         *(n for members in variables.values() for n in members),
@@ -116,6 +117,7 @@ def _number(leaves: LeafTable) -> tuple[Index, Index, dict[Variable, list[int]]]
     ]
     numbers = np.empty(len(order), np.int32)
     numbers[order] = np.arange(len(order))
+    # The last group is that of leaf 0 and the opaque ones.
     variable_of = np.full(len(order), len(variables), np.int32)
     for variable, members in enumerate(variables.values()):
         variable_of[numbers[members]] = variable
@@ -147,6 +149,7 @@ def _table(
     nodes: NodeTable,
     numbers: Index,
 ) -> RuleTable:
+    # Four residuals at most for each rule, -1 where there are fewer.
     residuals = [
         [-1 if p.residuals[s] is None else p.residuals[s] for p in plans] for s in range(4)
     ]
@@ -180,6 +183,7 @@ def _table(
 def _leaves_under(nodes: NodeTable, special: set[int]) -> dict[int, frozenset[int]]:
     """Returns the `special` leaves under each node; nodes without any are not listed."""
     under: dict[int, frozenset[int]] = {}
+    # Operands have smaller numbers than the nodes that use them, so one pass suffices.
     for number, edges in enumerate(nodes.nodes):
         own = {t for _, t in edges if t in special}
         below = [under[~t] for _, t in edges if t < 0 and ~t in under]

@@ -17,6 +17,7 @@ _CHUNK = 1 << 19
 
 def evaluate_pairs(formulas: Formulas, block: Block, rows: Ints, nodes: Ints) -> Truths:
     """The value of `nodes[i]` in `rows[i]`."""
+    # The running sum of leaves: pairs are cut where it passes a multiple of the chunk.
     costs = formulas.size[nodes].cumsum()
     if len(nodes) == 0 or costs[-1] <= _CHUNK:
         return _evaluate(formulas, block, rows, nodes)
@@ -36,6 +37,7 @@ def _evaluate(formulas: Formulas, block: Block, rows: Ints, nodes: Ints) -> Trut
         edges = spread(start, counts)
         targets = formulas.target[edges]
         edge_rows = rows.repeat(counts)
+        # Where the edges of each node begin, as reduceat wants it.
         offsets = counts.cumsum() - counts
         inner = (targets < 0).nonzero()[0]
         if not len(inner):
@@ -44,6 +46,7 @@ def _evaluate(formulas: Formulas, block: Block, rows: Ints, nodes: Ints) -> Trut
         leaf = (targets >= 0).nonzero()[0]
         values[leaf] = block.values(targets[leaf], edge_rows[leaf])
         levels.append((formulas.function[edges], offsets, values, inner))
+        # ~target is the node of an inner edge.
         rows, nodes = edge_rows[inner], ~targets[inner]
     result = _minimum(formulas.function[edges], block.values(targets, edge_rows), offsets)
     for functions, offsets, values, inner in reversed(levels):
@@ -55,7 +58,9 @@ def _evaluate(formulas: Formulas, block: Block, rows: Ints, nodes: Ints) -> Trut
 def _minimum(functions: Ints, values: Truths, offsets: Index) -> Truths:
     if not len(values):
         return values
+    # Functions are stored times four: function and truth make one index.
     passed: Truths = FLAT_TABLE[functions + values]
+    # AND of three values is their minimum in this encoding.
     return np.minimum.reduceat(passed, offsets)
 
 
@@ -71,6 +76,7 @@ class ColumnEvaluator:
         work = [root]
         while work:
             node = work[-1]
+            # Depth first with a stack; a node is combined when nothing below it is unknown.
             inner = [~t for t in self._targets(node).tolist() if t < 0 and ~t not in self._known]
             if inner:
                 work += inner
@@ -106,6 +112,8 @@ class ColumnEvaluator:
         ]
         leaves, functions = targets[~inner], functions[~inner]
         variables, columns = self._block.leaves.variable_of[leaves], column[leaves]
+        # Of the many leaves that are TRUE nowhere in the block, one per function and variable is
+        # enough for the minimum.
         distinct: dict[tuple[int, int, int], None] = {}
         for function, variable, place in zip(
             functions.tolist(), variables.tolist(), columns.tolist(), strict=True

@@ -57,6 +57,8 @@ def conjunction(edges: Iterable[RawEdge]) -> RawEdge:
         if value == TRUE:
             continue
         function, target = edge
+        # A nested AND without a function in between is made flat; the dict keeps the order and
+        # drops repetitions.
         if function == IDENTITY and isinstance(target, Branch):
             kept.update(dict.fromkeys(target.edges))
         else:
@@ -73,6 +75,7 @@ def apply(function: int, edge: RawEdge) -> RawEdge:
 
 def disjunction(edges: Iterable[RawEdge]) -> RawEdge:
     """OR of edges."""
+    # De Morgan: nodes are ANDs only, which hold in three-valued logic, too.
     return apply(NEGATION, conjunction([apply(NEGATION, e) for e in edges]))
 
 
@@ -81,6 +84,7 @@ def lower(condition: Condition, leaf_of: LeafOf) -> RawEdge:
     done: list[RawEdge] = []
     # Conditions to lower, and (how to join, count) for results that are there by then.
     work: list[Condition | tuple[Callable[[list[RawEdge]], RawEdge], int]] = [condition]
+    # An explicit stack: generated conditions may nest deeper than Python recurses.
     while work:
         item = work.pop()
         if isinstance(item, tuple):
@@ -92,6 +96,7 @@ def lower(condition: Condition, leaf_of: LeafOf) -> RawEdge:
         match item:
             case And() | Or():
                 operands_of = _operands(item)
+                # The join lies below its operands on the stack, and is popped when they are done.
                 work.append(
                     (conjunction if isinstance(item, And) else disjunction, len(operands_of))
                 )
@@ -142,6 +147,8 @@ class NodeTable:
         while work:
             current, ready = work.pop()
             if ready:
+                # Targets that are nodes are written as ~number, and so are negative; leaves are
+                # not.
                 numbers[current] = self.intern(
                     [(f, t if isinstance(t, int) else ~numbers[t]) for f, t in current.edges]
                 )
@@ -151,6 +158,7 @@ class NodeTable:
         return numbers[branch]
 
     def intern(self, edges: Iterable[Edge]) -> int:
+        # Sorted, so that the order of operands in the text makes no difference.
         key = tuple(sorted(edges))
         number = self._known.get(key)
         if number is None:
@@ -181,13 +189,16 @@ class Formulas:
 def finish(table: NodeTable, leaf_numbers: Index) -> Formulas:
     """Packs the nodes; leaf i of the table becomes `leaf_numbers[i]`."""
     counts = [len(edges) for edges in table.nodes]
+    # Compressed sparse rows, as everywhere in this package.
     start = np.zeros(len(counts) + 1, np.int32)
     np.cumsum(counts, out=start[1:])
+    # Functions come times four: the truth value is added to index the flat table.
     function = np.array([4 * f for edges in table.nodes for f, _ in edges], np.int32)
     target = np.array([t for edges in table.nodes for _, t in edges], np.int32)
     leaves = target >= 0
     target[leaves] = leaf_numbers[target[leaves]]
     size: list[int] = []
     for edges in table.nodes:
+        # Shared nodes make sizes grow exponentially: the sum is capped.
         size.append(min(sum(1 if t >= 0 else size[~t] for _, t in edges), _HUGE))
     return Formulas(start, function, target, np.array(size, np.int64))

@@ -70,6 +70,7 @@ class LeafTable:
         known = self._edges.get(predicate)
         if known is None:
             known = self._edges[predicate] = self._make(predicate)
+        # Leaf predicates only count: constants and conjunctions are no single leaf.
         if isinstance(known[1], int):
             self.uses[known[1]] += 1
         return known
@@ -81,6 +82,7 @@ class LeafTable:
         if operator not in OPERATORS or not set(variable.transforms) <= set(TRANSFORMS):
             raise SqlError(f"the rule engine knows no predicate '{operator}' on '{variable}'")
         if operator == "IS NULL":
+            # A leaf that is FALSE for every value is UNKNOWN exactly where the variable is NULL.
             return apply(TESTS["UNKNOWN", False], self._leaf(variable, Nothing()))
         if operator == "IN":
             return self._membership(variable, value)
@@ -104,6 +106,7 @@ class LeafTable:
     def _constant_operand(self, variable: Variable, operator: str, value: Hashable) -> RawEdge:
         if operator == "REGEXP":
             text = _text(value, operator)
+            # The empty pattern is never TRUE, but UNKNOWN for NULL.
             return self._leaf(variable, translate(text) if text else Nothing())
         if operator == "CIDR_MATCH":
             return self._leaf(variable, _network(_text(value, operator)))
@@ -115,6 +118,7 @@ class LeafTable:
             case "=":
                 return self._leaf(variable, Equal(frozenset((comparable,))))
             case "<>":
+                # Negation of a leaf, so that `=` and `<>` share it.
                 return apply(NEGATION, self._leaf(variable, Equal(frozenset((comparable,)))))
             case "<" | "<=":
                 return self._leaf(variable, Between(None, False, comparable, operator == "<="))
@@ -123,10 +127,12 @@ class LeafTable:
     def _membership(self, variable: Variable, value: Hashable) -> RawEdge:
         match value:
             case (tuple(values), bool(has_null)):
+                # NaN equals nothing.
                 known = frozenset(c for c in map(_comparable, values) if c == c)
             case _:
                 raise SqlError("the value of IN must be (values, whether there is a NULL)")
         edge = self._leaf(variable, Equal(known) if known else Nothing())
+        # With a NULL in the list a value that is not found is UNKNOWN, not FALSE.
         return apply(FALSE_TO_UNKNOWN, edge) if has_null else edge
 
     def _between(self, variable: Variable, value: Hashable) -> RawEdge:
@@ -135,6 +141,7 @@ class LeafTable:
                 pass
             case _:
                 raise SqlError("the value of BETWEEN must be (low, high)")
+        # A NULL bound makes one comparison UNKNOWN, but the other may still be FALSE.
         if low is None or high is None:
             bounds = ((">=", low), ("<=", high))
             return conjunction([self._make(Predicate(variable, op, bound)) for op, bound in bounds])
@@ -152,6 +159,7 @@ class LeafTable:
             case _:
                 raise SqlError("the value of LIKE must be (pattern, escape or None)")
         if like.anything:
+            # `%` is TRUE of every value, but UNKNOWN for NULL: the negation of what is never TRUE.
             return apply(NEGATION, self._leaf(variable, Nothing()))
         if like.equality is not None:
             return self._leaf(variable, Equal(frozenset((like.equality,))))
@@ -198,6 +206,7 @@ def expected_share(leaf: Leaf, uses: int) -> float | None:
         case Nothing():
             return 0.0
         case Equal(values):
+            # Long texts are rare: 0.7 ** 10 is under three per cent.
             share = sum(0.01 + 0.7 ** len(v) if isinstance(v, str) else 0.05 for v in values)
         case LikePattern():
             share = 0.005 + 0.6 ** max(1, len(leaf.matching.longest))
@@ -209,4 +218,5 @@ def expected_share(leaf: Leaf, uses: int) -> float | None:
             share = 0.3
         case _:
             share = 0.2
+    # Used by many rules, a leaf makes many candidates each time it is TRUE.
     return min(share, 1.0) * (1 + uses)

@@ -55,6 +55,7 @@ class LikePattern:
     def _blocks(self) -> list[tuple[int, _Block]]:
         """The texts between open gaps, each with the number of characters that the gap before it
         needs."""
+        # Blocks are cut at `%`; within one all distances are fixed.
         blocks: list[tuple[int, list[tuple[int, str]]]] = [(0, [(0, self.literals[0])])]
         for (least, is_open), literal in zip(self.gaps, self.literals[1:], strict=True):
             if is_open:
@@ -66,13 +67,16 @@ class LikePattern:
     def matches(self, text: str) -> bool:
         """Takes each block as far left as it goes, which is exact, and never tries again: the time
         is linear in the text for each block."""
+        # Head and tail are anchored, those between float.
         (_, head), *middle = self._blocks
         if not head.at(text, 0):
             return False
         if not middle:
             return head.length == len(text)
         end = head.length
+        # The tail is tested last, at its only possible place.
         least, tail = middle.pop()
+        # Leftmost is best: what is left of the text for the next blocks is then longest.
         for gap, block in middle:
             start = block.find(text, end + gap)
             if start < 0:
@@ -99,6 +103,7 @@ class _Block:
         """Returns the first start of the block from `start` on, -1 if there is none."""
         if self.pattern is None:
             return text.find(self.text, start)
+        # `search` beyond the end would start at the end instead.
         match = self.pattern.search(text, start) if start <= len(text) else None
         return -1 if match is None else match.start()
 
@@ -127,6 +132,8 @@ def parse_like(pattern: str, escape: str | None = None) -> LikePattern:
         if not wildcard:
             literals[-1] += char
         elif literals[-1] or not gaps:
+            # A wildcard behind a literal, or at the very start, opens a gap; others widen the last
+            # one: `%_%` is at least one, any more.
             gaps.append((int(char == "_"), char == "%"))
             literals.append("")
         else:

@@ -67,6 +67,7 @@ def build_index(
     counters: Counters,
 ) -> PredicateIndex:
     """Builds the index of a variable. SqlError if it is compared with texts and with numbers."""
+    # `Nothing` compares with neither, hence the None that is taken out.
     kinds = {_kind(matching) for _, matching in leaves} - {None}
     if len(kinds) > 1:
         raise SqlError(f"'{variable}' is compared with texts and with numbers")
@@ -155,9 +156,12 @@ def _through_cache(
     places = np.flatnonzero(slots < 0)
     if not len(places):
         return slots, _NONE_DEAD
+    # Mostly all or none is missing: no copy of the list where all are.
     missing = values if len(places) == len(values) else [values[i] for i in places.tolist()]
+    # The clock starts before the matchers run, for what is judged is their cost.
     begin = cache.start(missing)
     first, leaves = match(missing)
+    # New slots have consecutive numbers, in the order of the missing values.
     slots[places] = np.arange(first, first + len(missing))
     return slots, cache.matched(missing, begin, first, leaves)
 
@@ -183,6 +187,7 @@ class TextIndex:
         values, hit_list = Values(missing), HitList()
         for matcher in self._matchers:
             matcher.match(values, hit_list)
+        # In order of value and leaf, as the store wants them.
         hits = hit_list.finish()
         return store.add(self._number, len(missing), hits), len(hits.leaves)
 
@@ -207,6 +212,7 @@ class NumberIndex:
 
     def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, DeadSlots]:
         places, nulls = self._places_of(columns)
+        # Rows in one interval share a slot, so the index works on distinct places.
         known, codes = np.unique(places, return_inverse=True)
         slots_of_places, dead = _through_cache(
             self._cache, known.tolist(), lambda missing: self._match(missing, store)
@@ -217,6 +223,7 @@ class NumberIndex:
         return slots, dead
 
     def _match(self, missing: list[int], store: SlotStore) -> tuple[int, int]:
+        # Place -1 is NaN, for which no comparison is TRUE.
         lists = [self._places.leaves_at(p) if p >= 0 else np.empty(0, np.int64) for p in missing]
         leaves = np.concatenate([np.sort(x) for x in lists])
         values = np.repeat(np.arange(len(lists)), [len(x) for x in lists])
@@ -230,9 +237,11 @@ class NumberIndex:
             return self._exact_places(columns)
         bounds = self._floats if numbers.values.dtype == np.float64 else self._integers
         if bounds is None:
+            # Without an array of bounds NumPy could round: 2**53 + 1 is no double.
             return self._exact_places(columns)
         # Place 2i lies before bound i, 2i + 1 is the bound itself (see `matchers.ranges`).
         at = np.searchsorted(bounds, numbers.values)
+        # Rows behind the last bound have no bound to be compared with.
         places = 2 * at
         inside = np.flatnonzero(at < len(bounds))
         places[inside] += bounds[at[inside]] == numbers.values[inside]
@@ -250,6 +259,7 @@ class NumberIndex:
             raise ExecutionError(
                 f"a rule compares the column '{name}' with numbers", detail="its values are none"
             )
+        # NaN differs from itself.
         places = [-1 if v is None or v != v else self._places.place(v) for v in values]
         return np.array(places, np.int64), columns.nulls(name)
 
@@ -262,7 +272,9 @@ class NumberIndex:
 
 def _array(bounds: Sequence[bool | int | float | Decimal], kind: type, dtype: type) -> Ints | None:
     """The bounds as an array that compares as they do, None where there is none."""
+    # A bool is an int in Python, and compares as 0 or 1.
     allowed = (int,) if kind is int else (int, float)
+    # A bound that is not representable in the array's type would move.
     if not all(isinstance(b, allowed) and kind(b) == b for b in bounds):
         return None
     if kind is int and not all(-(2**63) <= b < 2**63 for b in bounds):

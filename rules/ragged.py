@@ -16,6 +16,8 @@ def spread(starts: Ints, counts: Ints) -> Index:
     other."""
     ends = counts.cumsum()
     total = int(ends[-1]) if len(ends) else 0
+    # start - (end - count): what must be added to the running number to count from `start` in each
+    # list.
     shifts = starts - ends
     shifts += counts
     places: Index = shifts.repeat(counts)
@@ -49,6 +51,7 @@ class Growing:
     def extend(self, values: Ints) -> None:
         end = self.length + len(values)
         if end > len(self._buffer):
+            # At least doubled: amortised constant time for each item.
             larger = np.zeros(max(end, 2 * len(self._buffer)), self._buffer.dtype)
             larger[: self.length] = self.array
             self._buffer = larger

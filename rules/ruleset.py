@@ -77,6 +77,8 @@ class _Segment:
     def moved(self, removed: Sequence[int], added: Sequence[int]) -> _Segment:
         """Returns the segment after ids were removed at some places and, counted before that,
         others inserted before some places."""
+        # Both counts refer to the places before the change: an id moves up by what is inserted
+        # before it, and down by what is removed.
         before = np.searchsorted(added, self.places, "right") - np.searchsorted(
             removed, self.places
         )
@@ -109,6 +111,7 @@ class RuleSet:
         for name in gone:
             del rules[name]
         rules.update(add)
+        # Removing is masking; a segment with no rule left is dropped.
         segments = [segment.without(gone) for segment in self._segments]
         segments = [segment for segment in segments if segment.size]
         fresh = dict(add)
@@ -127,7 +130,9 @@ class RuleSet:
         """The ids after a change, and the segments with the places of their rules among them."""
         ids = list(self.ids)
         removed = sorted(bisect_left(ids, name) for name in gone)
+        # Places are all found before any id is deleted, as `moved` counts them.
         added = sorted(bisect_left(ids, name) for name in add)
+        # From the end, so that earlier places stay right.
         for place in reversed(removed):
             del ids[place]
         for name in add:
@@ -159,6 +164,7 @@ class RuleSet:
     def rebased_onto(self, rebuilt: RuleSet) -> RuleSet:
         """Returns this set's rules on the segments of `rebuilt`, which was made from an earlier
         version of it (or `compacted`)."""
+        # Conditions are compared by identity: the same object was compiled.
         changed = {n: c for n, c in self.rules.items() if rebuilt.rules.get(n) is not c}
         return rebuilt.change(changed, rebuilt.rules.keys() - self.rules.keys())
 
@@ -177,6 +183,7 @@ class RuleSet:
         if not self._segments:
             return False
         base = self._segments[0]
+        # Rules outside the base, and those of the base that were removed or replaced since.
         changed = len(self.rules) - base.size + len(base.alive) - base.size
         return changed > max(_STALE_LEAST, _STALE * len(base.alive))
 
@@ -197,6 +204,7 @@ class RuleSet:
         given_up: set[str] = set()
         width = max(1, len(self.ids))
         for segment in self._segments if num_rows else ():
+            # None spares the matcher a mask where nothing was removed.
             alive = None if segment.size == len(segment.alive) else segment.alive
             for block in segment.compiled.match(columns, num_rows, alive, opaque):
                 keys.append(block.rows.astype(np.int64) * width + segment.places[block.rules])
@@ -205,6 +213,7 @@ class RuleSet:
                     errors.append((row, name, segment.compiled.reason(leaf)))
                     if segment.compiled.given_up(leaf):
                         given_up.add(name)
+        # Sorting the keys sorts by row first and by rule second.
         rows, rules = np.divmod(
             np.sort(np.concatenate(keys)) if keys else np.empty(0, np.int64), width
         )
@@ -236,5 +245,6 @@ def _merge_segments(
     while len(segments) > 1 and (
         segments[-1].size <= _MERGE * len(fresh) or len(segments) > _MOST_DELTAS
     ):
+        # A rule in `fresh` replaces one of the same id.
         fresh = {**{name: rules[name] for name in segments.pop().names()}, **fresh}
     return fresh

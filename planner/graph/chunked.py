@@ -45,6 +45,7 @@ class Chunked(Mapping[str, V]):
         """The keys that only one of two mappings has, or that have another object in each."""
         keys: set[str] = set()
         for mine, theirs in zip(self._chunks, other._chunks, strict=True):
+            # Shared chunks are one object, and cannot differ.
             if mine is not theirs:
                 keys |= {k for k, v in mine.items() if k not in theirs or theirs[k] is not v}
                 keys |= theirs.keys() - mine.keys()
@@ -56,6 +57,7 @@ class Chunked(Mapping[str, V]):
 
         def chunk_of(key: str) -> dict[str, V]:
             place = _place(key)
+            # Copied at its first change only; `own` marks the copies.
             if place not in own:
                 own.add(place)
                 chunks[place] = chunks[place].copy()
@@ -99,4 +101,5 @@ class Chunked(Mapping[str, V]):
 
 
 def _place(key: str) -> int:
+    # crc32 and not hash(): the latter differs from process to process.
     return crc32(key.encode("utf-8", "surrogatepass")) % _CHUNKS

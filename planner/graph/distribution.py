@@ -68,6 +68,7 @@ def with_exchange_times(inherited: Mapping[str, str], plan: PhysicalPlan) -> dic
     """Adds to the nodes that take over state (new to old) the exchanges in front of them: their
     watermarks must not go back."""
     extended = dict(inherited)
+    # Their watermark is state, too, under the id of the exchange.
     for exchange, (node, port) in exchange_inputs(plan.nodes).items():
         if node in inherited:
             extended[exchange] = exchange_input(inherited[node], port)
@@ -81,6 +82,7 @@ def exchange_input(node: str, port: int) -> str:
 
 def exchange_inputs(nodes: Iterable[str]) -> dict[str, tuple[str, int]]:
     """Returns those of the nodes that are `ShuffleIn`, each with its operation and input port."""
+    # "in:<node>.<port>": the port stands behind the last dot.
     targets = {
         n: n.removeprefix(_INPUT_PREFIX).rsplit(".", 1)
         for n in nodes
@@ -132,6 +134,7 @@ def functions_of(plan: LogicalPlan | RulesPlan) -> frozenset[str]:
 
 def is_single_bucket(plan: LogicalPlan | RulesPlan) -> bool:
     """True if an operation keeps state without keys: all of it belongs to bucket 0."""
+    # No input asks for an exchange by keys.
     return isinstance(plan, Stateful) and not any(plan.exchange(i) for i in range(len(plan.inputs)))
 
 
@@ -150,12 +153,14 @@ class _Distribution:
         self.local_nodes = self._find_local_nodes()
 
     def finish(self) -> PhysicalPlan:
+        # Nodes are visited producers first, so exchanges are numbered in a fixed order.
         for node in self.plan.in_order:
             edges = {
                 port: tuple(self._edge(node, edge) for edge in outgoing)
                 for port, outgoing in node.edges.items()
             }
             changed = self._subtask_node(node)
+            # Untouched nodes stay the same objects, and are shared with the undistributed plan.
             if changed is not node or edges != node.edges:
                 self._put(replace(changed, edges=edges))
         self._put_scan()
@@ -185,8 +190,10 @@ class _Distribution:
 
         Constant rows, and state without keys, are in subtask 0 alone: it owns bucket 0."""
         if isinstance(node.plan, LocalAggregate):
+            # The local phase collects an epoch's rows before anything crosses the exchange.
             return replace(node, held=True)
         if self.assignment.index == 0:
+            # Subtask 0 keeps everything that has no key.
             return node
         if isinstance(node.plan, Values):
             return replace(node, plan=replace(node.plan, rows=()))
@@ -200,6 +207,7 @@ class _Distribution:
         if edge.target not in self.global_nodes:
             return edge
         target = self.plan.nodes[edge.target]
+        # Below an exchange watermarks are those of all subtasks already.
         if not isinstance(target.plan, Stateful) and source.id not in self.local_nodes:
             return edge
         exchange_id = f"{target.id}.{edge.target_port}"
@@ -219,6 +227,7 @@ class _Distribution:
         out = ShuffleOut(below, exchange_id, keys, columns, index, parallelism)
         to_exchange = {REMOTE: (Edge(OUTGOING),), LOCAL: (Edge(in_id),)}
         names, jobs, rank = columns.names, target.jobs, target.rank
+        # Ranks: both ends fit right before their target, as operations leave gaps.
         self._put(PhysicalNode(out_id, out, names, to_exchange, jobs, rank - 2, held=True))
         into = ShuffleIn(exchange_id, columns, parallelism)
         to_target = {0: (Edge(target.id, port),)}

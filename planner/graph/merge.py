@@ -70,6 +70,8 @@ def merge(
     `restored`: state that jobs had before a restart, and that they keep; `fresh`: jobs that keep no
     state of what they have. The cost follows the size of the change, not that of the graph."""
     merger = _Merger(graph, restored or {}, fresh)
+    # All leave before any enters: a job that is replaced gives its nodes free first, and takes the
+    # same ones again.
     for job in changes:
         merger.leave(job)
     for job, sinks in changes.items():
@@ -126,8 +128,10 @@ class _Merger:
 
     def enter(self, job: str, sinks: Iterable[Sink]) -> None:
         used: dict[str, None] = {}
+        # A fresh job does not see its old nodes, and so gets new versions.
         before = self.old.jobs.get(job, ()) if job not in self.fresh else ()
         versions = {i: self.old.nodes[i].created_at_version for i in before}
+        # After a restart the checkpoint says which versions a job's state has.
         versions |= dict(self.restored.get(job, ()))
         for sink in sinks:
             self._add(sink, job, versions, used)
@@ -137,6 +141,7 @@ class _Merger:
         unused = [name for name, draft in self.drafts.items() if not draft.jobs]
         for name in unused:
             node = self.drafts[name].node
+            # A node that reads an input twice is one reader.
             for source in dict.fromkeys(node.inputs):
                 self._draft(source).set_reader(node, reads=False)
         nodes = {name: draft.finished() for name, draft in self.drafts.items() if draft.jobs}
@@ -150,6 +155,7 @@ class _Merger:
         )
 
     def _stateful(self, jobs: Mapping[str, Iterable[str]]) -> Chunked[tuple[tuple[str, int], ...]]:
+        # Version 0 marks nodes that any job shares.
         versions = {
             job: tuple((i, v) for i in used if (v := self.drafts[i].node.created_at_version))
             for job, used in jobs.items()
@@ -177,6 +183,7 @@ class _Merger:
         return name
 
     def _create(self, name: str, plan: LogicalPlan, inputs: tuple[str, ...], version: int) -> None:
+        # Inputs are those of the graph, so that equal subplans are one object.
         shared = plan.with_inputs([self._draft(i).node.plan for i in inputs])
         node = GraphNode(name, shared, inputs, frozenset(), version, self.created)
         self.created += 1
@@ -192,10 +199,12 @@ class _Merger:
         parts = (*plan.identity, *inputs)
         if not _is_own(plan):
             return digest_of(*parts), 0
+        # The oldest version first: a job keeps the state that it has had longest.
         for version in sorted(set(versions.values()) - {0}):
             name = digest_of(*parts, str(version))
             if name in versions:  # the job keeps the state that it has
                 return name, version
+        # No state to keep: the version makes the id one that no other job has.
         return digest_of(*parts, str(self.version)), self.version
 
 

@@ -93,8 +93,10 @@ def lower(graph: Graph, previous: PhysicalPlan | None = None) -> PhysicalPlan:
     With the plan of a `previous` version only what has changed is derived; the result is equal to a
     plan made anew but for the numbers of ports."""
     old = previous or PhysicalPlan()
+    # Distribution is done anew on each plan: start from what was before it.
     old = old.undistributed or old
     touched = graph.nodes.difference(old.graph.nodes)
+    # A rank never changes within one history of graphs.
     if any(_moved(graph, old.graph, name) for name in touched):
         return lower(graph)  # two graphs of different origin
     return _Lowering(graph, old, touched).finish()
@@ -124,6 +126,7 @@ class _Lowering:
     def __init__(self, graph: Graph, old: PhysicalPlan, touched: set[str]) -> None:
         self.graph, self.old, self.touched = graph, old, touched
         self.reads = required(graph, touched, old.graph, old.reads)
+        # A node whose reads have changed has other columns, even if it did not change itself.
         self.dirty = touched | self.reads.difference(old.reads)
         for name in touched:
             self.dirty |= self._below(name)
@@ -138,8 +141,10 @@ class _Lowering:
         for source in {*self.rules, *self.dirty}:
             if source in self.graph.nodes and self.graph.nodes[source].filters:
                 self.nodes[rules_id(source)] = self._rules(source, jobs.get(source, set()))
+        # A node may have become fused, or lost its last filter.
         possible = (i for n in self.dirty for i in (n, rules_id(n)))
         gone = [i for i in possible if i in self.old.nodes and i not in self.nodes]
+        # Equal nodes stay the same objects, which keeps the difference of two plans small.
         nodes = self.old.nodes.changed(
             {i: n for i, n in self.nodes.items() if n != self.old.nodes.get(i)}, gone
         )
@@ -152,6 +157,7 @@ class _Lowering:
         """The nodes whose form depends on this one: its inputs, and the filter below a projection
         among them."""
         inputs = set(self._either(name).inputs)
+        # A projection may be fused into the rule set below it, depending on its readers.
         return inputs.union(
             *(n.inputs for n in map(self._either, inputs) if isinstance(n.plan, Project))
         )
@@ -189,9 +195,11 @@ class _Lowering:
         changes = self.rules.get(source, {})
         before = old.plan if old is not None else RulesPlan()
         assert isinstance(before, RulesPlan)
+        # Only rules that differ are handed on: a rule set of thousands is not compared anew.
         different = {name: rule for name, rule in changes.items() if rule != before.rules.get(name)}
         plan = before.changed(different) if different else before
         edges = self._edges_of_rules(before, plan, changes, old.edges if old is not None else {})
+        # Jobs that did not change keep their ownership; of those that did only the present ones.
         owners = jobs | (old.jobs - self.jobs if old is not None else frozenset())
         rank = _RANKS * node.rank + _RULES
         return PhysicalNode(
@@ -205,6 +213,7 @@ class _Lowering:
         changes: Iterable[str],
         edges: Mapping[int, tuple[Edge, ...]],
     ) -> Mapping[int, tuple[Edge, ...]]:
+        # Ports of targets that stay keep their numbers.
         result = dict(edges)
         for target in new.targets.difference(old.targets):
             if target in new.targets:
@@ -231,6 +240,7 @@ class _Lowering:
     def _sinks(self) -> Chunked[PhysicalSink]:
         put: dict[str, dict[str, Sink]] = {}
         gone: dict[str, list[str]] = {}
+        # By rank, so that the first writer of a sink does not depend on the order of a set.
         for node in sorted(map(self._either, self.touched), key=lambda n: n.rank):
             if not isinstance(node.plan, Sink):
                 continue
@@ -250,6 +260,7 @@ class _Lowering:
         writers = (old.writers if old else Chunked()).changed(
             {i: sink.job for i, sink in put.items()}, gone
         )
+        # Any writer stands for the table: they agree in it.
         sink = old.sink if old else next(iter(put.values()))
         return PhysicalSink(name, sink, writers)
 
@@ -290,6 +301,7 @@ def _edges(graph: Graph, source: GraphNode, readers: Iterable[str]) -> tuple[Edg
         if isinstance(reader.plan, Sink):
             edges.append(Edge(sink_id(reader.plan), job=reader.plan.job))
         else:
+            # A self-join reads one source at two ports: an edge for each.
             edges += [Edge(name, i) for i, s in enumerate(reader.inputs) if s == source.id]
     if source.filters:
         edges.append(Edge(rules_id(source.id)))

@@ -42,6 +42,7 @@ def to_rule(predicate: Scalar) -> Rule:
     be indexed."""
     conditions: list[Condition] = []
     residual: list[Scalar] = []
+    # AND of SQL: a row passes where all conjuncts are TRUE, wherever each is evaluated.
     for conjunct in conjuncts(predicate):
         condition = to_condition(conjunct)
         if condition is None:
@@ -73,6 +74,7 @@ def to_condition(expression: Scalar) -> Condition | None:
     if name in ("AND", "OR"):
         children = [to_condition(a) for a in expression.args]
         known = tuple(c for c in children if c is not None)
+        # Only a top-level AND is split: elsewhere one unknown part makes the whole a residual.
         if len(known) < len(children):
             return None
         return And(known) if name == "AND" else Or(known)
@@ -101,7 +103,9 @@ def _leaf(name: str, args: tuple[Scalar, ...]) -> Condition | None:
         return None
     if name == "IN":
         known = tuple(v for v in values if v is not None)
+        # Whether a NULL is in the list is told apart, as it makes a miss UNKNOWN.
         return _predicate(args[0], "IN", (known, len(known) < len(values)))
+    # LIKE and the like with a NULL operand stay scalar expressions.
     return None if None in values else _test(name, args[0], values)
 
 
@@ -118,6 +122,7 @@ def _test(name: str, subject: Scalar, values: list[object]) -> Condition | None:
 
 def _comparison(name: str, left: Scalar, right: Scalar) -> Condition | None:
     if isinstance(left, Literal):
+        # The column on the left: 5 < a is a > 5.
         name, left, right = MIRRORED[name], right, left
     values = _literals((right,), left.type)
     if values is None or values[0] is None:
@@ -137,6 +142,8 @@ def _literals(args: tuple[Scalar, ...], like: DataType) -> list[object] | None:
 
 
 def _comparable(literal: pa.DataType, column: pa.DataType) -> bool:
+    # Integers of any width compare exactly; other types must be equal, for a cast could change
+    # values.
     both_integers = pa.types.is_integer(literal) and pa.types.is_integer(column)
     return bool(literal.equals(column) or both_integers or pa.types.is_null(literal))
 
@@ -151,4 +158,5 @@ def _predicate(subject: Scalar, operator: str, value: object) -> Condition | Non
         return None
     if transforms and subject.type.root is not Root.VARCHAR:
         return None
+    # Innermost first: LOWER(TRIM(x)) is ("TRIM", "LOWER").
     return Predicate(Variable(subject.name, tuple(reversed(transforms))), operator, value)

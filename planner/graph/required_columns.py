@@ -21,22 +21,26 @@ def required(
     Columns that a node no longer reads are subtracted from its inputs, those that it now reads are
     added, and so on down to the scans: only nodes whose reads change are visited."""
     updated: dict[str, Reads] = {}
+    # Negative ranks make a heap of the smallest pop the highest rank.
     queue = [(-_either(graph, before, name).rank, name) for name in touched]
     waiting = {name for _, name in queue}
     heapq.heapify(queue)
     while queue:  # consumers before their inputs
         _, name = heapq.heappop(queue)
         node, old = graph.nodes.get(name), before.nodes.get(name)
+        # A node that reads an input at two ports counts once there.
         for source in dict.fromkeys(_either(graph, before, name).inputs):
             now = _reads(graph, node, source, updated.get(name, reads.get(name, {})))
             was = _reads(before, old, source, reads.get(name, {}))
             if now == was:
                 continue
             counts = updated.get(source, reads.get(source, {}))
+            # Only the difference is counted, so that the cost follows the change.
             updated[source] = _counted(counts, was - now, now - was)
             if source not in waiting:
                 waiting.add(source)
                 heapq.heappush(queue, (-_either(graph, before, source).rank, source))
+    # Nodes that are gone have passed on to their inputs that they read nothing.
     gone = [name for name in waiting if name not in graph.nodes]
     return reads.changed({n: r for n, r in updated.items() if n in graph.nodes}, gone)
 

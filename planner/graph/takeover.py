@@ -112,8 +112,10 @@ def decide(
 ) -> list[Decision]:
     """Returns a decision for each new operation, in their order, then one for each old one that has
     no successor."""
+    # An old operation gives its state to one successor only.
     left = {o.id: o for o in old}
     found: dict[str, Decision] = {}
+    # Best match first over all operations, then the next rule for those that are left.
     for rule in (_same, _kept, _reset):
         for operation in new:
             if operation.id not in found:
@@ -122,6 +124,7 @@ def decide(
                     found[operation.id] = decision
                     if decision.source is not None:
                         left.pop(decision.source.id, None)
+    # What is still without a decision is new.
     fresh = [
         Decision(n, Outcome.NEW, "the old version has no such operation" if old else "it is new")
         for n in new
@@ -152,6 +155,7 @@ def _kept(
 ) -> Decision | None:
     if policy is not Policy.KEEP:
         return None
+    # The first of equal meaning that can be read.
     for source in [o for o in old if o.meaning == new.meaning]:
         if obstacle is None or obstacle(source, new) is None:
             return Decision(
@@ -163,6 +167,7 @@ def _kept(
 def _reset(
     new: Operation, old: Iterable[Operation], policy: Policy, obstacle: Obstacle | None
 ) -> Decision | None:
+    # Not equal, but of the same kind: named as what was there before.
     alike = [o for o in old if o.kind == new.kind]
     source = next((o for o in alike if o.meaning == new.meaning), alike[0] if alike else None)
     if source is None:
@@ -179,6 +184,7 @@ def _change(old: Operation, new: Operation) -> str:
     """Describes the difference: the operation itself, or the first change below it."""
     if old.meaning != new.meaning and old.name != new.name:
         return f"it was '{old.name}'"
+    # `below` is in the order from the sources up, so the first difference is the lowest.
     came = next((name for digest, name in new.below.items() if digest not in old.below), None)
     went = next((name for digest, name in old.below.items() if digest not in new.below), None)
     if came is None and went is None:
@@ -193,6 +199,7 @@ def _change(old: Operation, new: Operation) -> str:
 def _note(plan: LogicalPlan, found: dict[str, str]) -> None:
     """Adds the operation and all below it to `found`, sources first, each once."""
     if plan.digest not in found:
+        # Inputs first: the order of insertion is the order of the report.
         for source in plan.inputs:
             _note(source, found)
         found[plan.digest] = name_of(plan)

@@ -54,6 +54,7 @@ def twins(plan: LogicalPlan, split: LogicalPlan) -> Iterator[tuple[LogicalPlan, 
     """Yields each operation of a plan with its counterpart in the plan that `in_two_phases` made of
     it: the same operation, or the one that takes its place."""
     waiting = [(plan, split)]
+    # By id: shared subplans are visited once.
     seen: set[int] = set()
     while waiting:
         one, other = waiting.pop()
@@ -62,6 +63,7 @@ def twins(plan: LogicalPlan, split: LogicalPlan) -> Iterator[tuple[LogicalPlan, 
         seen.add(id(one))
         yield one, other
         below = other.inputs
+        # The split aggregate has a local phase below, which has no counterpart.
         if isinstance(other, GlobalAggregate) and not isinstance(one, GlobalAggregate):
             below = other.input.inputs
         waiting += zip(one.inputs, below, strict=True)

@@ -37,6 +37,8 @@ def constant_folding(plan: LogicalPlan) -> LogicalPlan:
 def folded(expression: Scalar) -> Scalar:
     """The expression with its constant parts computed."""
     computed = rewrite(expression, _fold)
+    # Cut to types last, when all is computed; calls that stay have literal arguments to be cut,
+    # too.
     return computed if computed is expression else rewrite(_as_literal(computed), _of_literals)
 
 
@@ -46,6 +48,7 @@ def _fold(call: Call) -> Scalar:
         return call
     scalar = result.values if isinstance(result.values, pa.Scalar) else result.values[0]
     known, value = _literal_value(scalar)
+    # A NULL in a type that is NOT NULL would be a lie to all who read the type.
     fits = known and (value is not None or call.type.nullable)
     return Literal(value, call.type, call.position) if fits else call
 
@@ -55,6 +58,7 @@ def _computed(call: Call) -> Vector | None:
     an error, or where the function itself is none to compute here."""
     definition = registry.lookup(call.function)
     if definition is None or definition.external or not call.args:
+        # External functions are not called at planning time.
         return None
     if not call.deterministic or uses_zone(call):
         return None
@@ -88,6 +92,7 @@ def _as_literal(value: Scalar) -> Scalar:
     if isinstance(constant, str) and kind.is_string and len(constant) > kind.length:
         return replace(value, value=constant[: kind.length])
     if isinstance(constant, int) and (kind.is_timestamp or kind.root is Root.TIME):
+        # Fractions that the precision does not show would still be compared.
         spare = constant % 10 ** (_DIGITS[unit(kind.precision)] - kind.precision)
         return replace(value, value=constant - spare) if spare else value
     return value

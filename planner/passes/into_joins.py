@@ -40,9 +40,11 @@ def filtered_join(node: Filter, join: BinaryJoin, push: Push) -> LogicalPlan:
     A conjunct that can fail stays above, where it sees joined rows only."""
     parts = conjuncts(node.predicate)
     before = join
+    # Each conjunct may make the join stricter: FULL becomes LEFT by one and INNER by another.
     for part in parts:
         kind = _stricter(join, part)
         join = join if kind is join.kind else replace(join, kind=kind)
+    # Only an inner join drops what its condition refuses, as a filter above it does.
     takes_pairs = join.kind is JoinKind.INNER and join.moves_conditions
     moved: tuple[list[Scalar], list[Scalar]] = ([], [])
     joined: list[Scalar] = []
@@ -60,6 +62,7 @@ def filtered_join(node: Filter, join: BinaryJoin, push: Push) -> LogicalPlan:
     )
     if joined:
         join = replace(join, condition=_all([*conjuncts_of(join.condition), *joined]))
+    # The new conditions may be moved on into the sides.
     below = _as_before(into_sides(join, push), before)
     return replace(node, input=below, predicate=conjunction(stay)) if stay else below
 
@@ -98,6 +101,7 @@ def _side_within(join: BinaryJoin, part: Scalar) -> int | None:
     whose rows the join does not keep without a match."""
     if can_fail(part) or not is_deterministic(part) or not columns_of(part):
         return None
+    # A row that the join keeps anyway must not be filtered below it.
     kept = (join.kind.keeps(0) or join.kind is JoinKind.ANTI, join.kind.keeps(1))
     fit = (s for s in (0, 1) if _reads_only(join, part, s) and not kept[s])
     return next(filter(join.filters, fit), None)
@@ -111,6 +115,7 @@ def _filtered(side: LogicalPlan, parts: Sequence[Scalar], salt: str, push: Push)
     """The side with only the rows for which all parts are TRUE."""
     columns: dict[str, Scalar] = {c.name: ColumnRef(c.name, c.type) for c in side.schema}
     for part in parts:
+        # `push` moves each filter on as far as it goes.
         side = push(Filter(side, substitute(part, columns), salt))
     return side
 
@@ -123,6 +128,7 @@ def _stricter(join: BinaryJoin, part: Scalar) -> JoinKind:
     """The kind of the join without the rows that it pads, where `part` is TRUE of none of them."""
     kind = join.kind
     for side in (0, 1):
+        # TRUE only where a column of that side is not NULL: padded rows never pass.
         weaker = _WITHOUT_PADDING.get((kind, side))
         if weaker is not None and any(n in join.inputs[side].schema for n in _required(part)):
             kind = weaker
@@ -134,6 +140,7 @@ def _required(part: Scalar) -> frozenset[str]:
     if isinstance(part, Call) and part.function == "AND":
         return frozenset[str]().union(*(_required(a) for a in part.args))
     if isinstance(part, Call) and part.function == "OR":
+        # Of OR only what all branches need.
         return frozenset.intersection(*(_required(a) for a in part.args))
     if isinstance(part, Call) and traits_of(part.function).rejects_null:
         return frozenset[str]().union(*(_read_strictly(a) for a in part.args))

@@ -34,16 +34,19 @@ def join_keys(plan: LogicalPlan) -> LogicalPlan:
 
 
 def _keyed(node: LogicalPlan) -> LogicalPlan:
+    # A join may write its keys as a = b OR both NULL.
     if not isinstance(node, BinaryJoin):
         return node
     parts = [_null_safe(p) for p in conjuncts_of(node.condition)]
     added: tuple[dict[str, Scalar], dict[str, Scalar]] = ({}, {})
     names = {*node.left.schema.names, *node.right.schema.names}
     keyed = [_part(p, node, added, names) for p in parts]
+    # By identity: nothing was rewritten.
     if all(a is b for a, b in zip(keyed, conjuncts_of(node.condition), strict=True)):
         return node
     sides = [_with(side, items) for side, items in zip(node.inputs, added, strict=True)]
     joined = replace(node.with_inputs(sides), condition=conjunction(keyed))
+    # NOT NULL of new columns may change the schema: then the columns are named anew.
     if joined.schema == node.schema:
         return joined
     return Project(joined, references(node.schema, node.schema.names))
@@ -68,9 +71,11 @@ def _part(
     if not isinstance(part, Call) or part.function not in _EQUALITIES:
         return part
     sides = [_side(a, node) for a in part.args]
+    # One argument from each side; two of one side are no key.
     if set(sides) != {0, 1} or _versions_by_other_keys(part, node):
         return part
     kind = _common(part.args[0].type, part.args[1].type)
+    # Plain columns of one type are keys already.
     if kind is None or (
         all(isinstance(a, ColumnRef) for a in part.args)
         and part.args[0].type.same_as(part.args[1].type)
@@ -79,6 +84,7 @@ def _part(
     args = []
     for side, argument in zip(sides, part.args, strict=True):
         if not argument.type.same_as(kind):
+            # Both sides hash alike only if they are of one type.
             argument = Call("CAST", (argument,), kind.with_nullable(argument.type.nullable))
         if not isinstance(argument, ColumnRef):
             assert side is not None
@@ -114,6 +120,7 @@ def _common(a: DataType, b: DataType) -> DataType | None:
 def _column(value: Scalar, added: dict[str, Scalar], names: set[str]) -> ColumnRef:
     """The column of `added` that has this value; a new one where there is none."""
     for name, known in added.items():
+        # Equal expressions share a column.
         if known.digest == value.digest:
             return ColumnRef(name, value.type)
     number = 0
@@ -129,10 +136,12 @@ def _null_safe(part: Scalar) -> Scalar:
     """a = b OR (a IS NULL AND b IS NULL) is a IS NOT DISTINCT FROM b."""
     if not _is_call(part, "OR") or len(part.args) != 2:
         return part
+    # Either order of the two operands of OR.
     for equal, nulls in (part.args, part.args[::-1]):
         if not _is_call(equal, "=") or not _is_call(nulls, "AND"):
             continue
         tested = {a.args[0].digest for a in nulls.args if _is_call(a, "IS NULL")}
+        # Both columns are tested, each once.
         if len(nulls.args) == 2 and tested == {a.digest for a in equal.args} and len(tested) == 2:
             never_null = equal.type.with_nullable(False)
             return replace(equal, function="IS NOT DISTINCT FROM", type=never_null)

@@ -35,6 +35,7 @@ def _merge(node: LogicalPlan) -> LogicalPlan:
     if _changes_nothing(node):
         return node.input
     one = into_one(node, node.input) if isinstance(node.input, Project) else None
+    # Again, for there may be a third one below.
     return node if one is None else _merge(one)
 
 
@@ -68,4 +69,5 @@ def _mergeable(upper: Project, lower: Project) -> bool:
     if not all(is_deterministic(e) for _, e in lower.items):
         return False
     uses = Counter(n.name for _, e in upper.items for n in walk(e) if isinstance(n, ColumnRef))
+    # A computed column that is read twice would be computed twice.
     return all(uses[name] <= 1 for name, e in lower.items if isinstance(e, Call))

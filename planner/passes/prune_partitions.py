@@ -40,6 +40,7 @@ def _prune(node: LogicalPlan) -> LogicalPlan:
         return node
     present = () if scan.where is None else (scan.where,)
     narrowed = replace(scan, where=conjunction((*present, *pushed)))
+    # By identity, for equal conditions may occur twice.
     rest = [p for p in parts if not any(p is c for c in pushed)]
     return Filter(narrowed, conjunction(rest), node.salt) if rest else narrowed
 

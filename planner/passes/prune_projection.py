@@ -61,15 +61,18 @@ def _prune(node: LogicalPlan, wanted: Names, named: Names = _NOTHING) -> Logical
         return _project(node, wanted, named)
     if isinstance(node, Union):
         return _union(node, wanted)
+    # Row by row an aggregate's calls show in its updates.
     kept = wanted | named if isinstance(node, GroupAggregate) and node.row_by_row else wanted
     node = node if isinstance(node, Over) else node.pruned(kept)
     read = [node.needs(kept, port) for port in range(len(node.inputs))]
     named = frozenset(node.input.schema.names) if isinstance(node, Rank) else named
+    # Only filters and ranks hand on what is named above.
     named = named if isinstance(node, Filter | Rank) else _NOTHING
     below = [_prune(source, names, named) for source, names in zip(node.inputs, read, strict=True)]
     if node.whole or (
         isinstance(node, WindowAssign) and not isinstance(below[0], Scan | AssignWatermark)
     ):
+        # These take all columns of their input: a projection in between narrows it.
         below = [_narrowed(source, names) for source, names in zip(below, read, strict=True)]
     return node.with_inputs(below)
 
@@ -88,6 +91,7 @@ def _union(node: Union, wanted: Names) -> Union:
     """The union of branches that have the columns read above only, as in Flink: an aggregate call
     that nobody reads goes there, and with it its updates."""
     names = node.schema.names
+    # At least one column, so that rows can be counted.
     places = [i for i, name in enumerate(names) if name in wanted] or [0]
     branches = tuple([_taking(branch, places) for branch in node.branches])
     return replace(

@@ -56,10 +56,12 @@ def push_down_filter(plan: LogicalPlan) -> LogicalPlan:
 
 def _push(node: LogicalPlan) -> LogicalPlan:
     if isinstance(node, BinaryJoin):
+        # With late rows going to a table no row may be dropped before the join.
         return node if node.late is not None else into_sides(node, _push)
     if not isinstance(node, Filter):
         return node
     below = node.input
+    # A predicate that reads the time may be put here, as nowhere else.
     if isinstance(below, Normalize) and is_deterministic_per_epoch(node.predicate):
         return _into_normalize(node, below)
     if isinstance(below, Stateful) and below.late is not None:
@@ -90,6 +92,7 @@ def _through_project(node: Filter, project: Project) -> LogicalPlan:
     if not all(is_deterministic(e) for _, e in project.items):
         return node
     values = dict(project.items)
+    # Columns are free to substitute; only what is computed grows the tree.
     computed = [
         v
         for v in map(values.get, _uses(node.predicate))
@@ -147,6 +150,8 @@ def _through_filter(node: Filter, other: Filter) -> LogicalPlan:
     if it moves on from there."""
     if can_fail(node.predicate) or not is_deterministic(other.predicate):
         return node
+    # The filter moves only if it goes past more than the other filter: else the two would change
+    # places for ever.
     moved = _push(replace(node, input=other.input))
     stays = (
         isinstance(moved, Filter)

@@ -47,6 +47,7 @@ def remove_aggregates(plan: LogicalPlan) -> LogicalPlan:
 def _removed(node: LogicalPlan) -> LogicalPlan:
     if not isinstance(node, GroupAggregate) or not node.keys or node.always:
         return node
+    # A key within the group's keys: then each group has one row at most.
     if _is_ranked(node.input) or not any(
         key <= frozenset(node.keys) for key in node.input.upsert_keys
     ):
@@ -69,6 +70,7 @@ def _is_ranked(plan: LogicalPlan) -> bool:
 
 def _of_one_row(call: AggregateCall, node: GroupAggregate) -> Scalar | None:
     """The result of the call for a single row; None where that is none of the row's columns."""
+    # A filtered call has no row where the filter is not TRUE.
     if call.filter_column is not None:
         return None
     average_of_key = call.function == "AVG" and call.argument in node.keys

@@ -77,10 +77,12 @@ def _rule(call: Call) -> Scalar:
 def _junction(call: Call) -> Scalar:
     """AND and OR made flat, without TRUE in AND and FALSE in OR, without repetition; FALSE makes an
     AND FALSE, TRUE an OR TRUE."""
+    # TRUE decides an OR, FALSE an AND; the other literal changes nothing.
     decisive = call.function == "OR"
     operands: dict[str, Scalar] = {}
     changed = False
     for operand in _flat(call):
+        # NULL is no such literal: NULL AND x is not x.
         if isinstance(operand, Literal) and operand.value is not None:
             if operand.value is decisive:
                 return Literal(decisive, call.type)
@@ -88,11 +90,13 @@ def _junction(call: Call) -> Scalar:
         elif operand.digest in operands and is_deterministic(operand):
             changed = True
         else:
+            # What is not deterministic is never the same twice, and gets a key of its own.
             operands[operand.digest if is_deterministic(operand) else str(len(operands))] = operand
     if not operands:
         return Literal(not decisive, call.type)
     if len(operands) == 1:
         return _typed(next(iter(operands.values())), call)
+    # Unchanged calls stay the same objects, which tells the caller that nothing was done.
     return (
         call
         if not changed and len(operands) == len(call.args)
@@ -121,6 +125,7 @@ def _not(call: Call) -> Scalar:
     if operand.function == "NOT":
         return operand.args[0]
     negated = NEGATED.get(operand.function)
+    # NOT (NaN < 1) is TRUE, but NaN >= 1 is not.
     if negated is None or (operand.function in _ORDERS and _may_be_nan(operand)):
         return call
     return replace(operand, function=negated)
@@ -141,6 +146,7 @@ def _comparison(call: Call) -> Scalar:
 def _in(call: Call) -> Scalar:
     """IN without repeated values; with a single value an equality."""
     value, *items = call.args
+    # Non-deterministic items get a key of their own.
     distinct = {i.digest if is_deterministic(i) else str(n): i for n, i in enumerate(items)}
     if len(distinct) == 1:
         return replace(call, function="=", args=(value, *distinct.values()))
@@ -172,6 +178,7 @@ _PASSING = {
 def _null_test(call: Call) -> Scalar:
     """The value of a NULL test of an x that is never NULL and never fails."""
     operand = call.args[0]
+    # An x that fails must go on failing.
     if operand.type.nullable or can_fail(operand):
         return call
     return Literal(_NULL_TESTS[call.function], call.type)

@@ -50,11 +50,13 @@ def _read(node: LogicalPlan, wanted: Names) -> LogicalPlan:
     if _keeps_all(node):
         return _read(node.inputs[0], wanted)
     if isinstance(node, Project):
+        # One column stays, so that rows can be counted.
         kept = tuple(i for i in node.items if i[0] in wanted) or node.items[:1]
         node = node if len(kept) == len(node.items) else replace(node, items=kept)
         return node.with_inputs([_read(node.input, node.reads(frozenset(node.schema.names), 0))])
     if isinstance(node, Over):
         pruned = node.pruned(wanted)
+        # Without a call the operation is none: its input takes its place.
         if not pruned.calls:
             return _read(node.input, wanted)
         return node if len(pruned.calls) == len(node.calls) else pruned

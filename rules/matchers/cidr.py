@@ -22,6 +22,7 @@ class CidrMatcher:
         # (version, bits behind the prefix) -> prefix -> leaves
         self._networks: dict[tuple[int, int], dict[int, list[int]]] = {}
         for number, network in leaves:
+            # The host bits are shifted out, so that prefixes of one length compare as integers.
             behind = network.max_prefixlen - network.prefixlen
             prefixes = self._networks.setdefault((network.version, behind), {})
             prefixes.setdefault(int(network.network_address) >> behind, []).append(number)
@@ -37,6 +38,7 @@ class CidrMatcher:
 def _numbers(text: str) -> dict[int, int]:
     """The address as a number, by version."""
     text = text.strip()
+    # A cheap test first: most texts are no addresses, and the parser raises.
     if len(text) > _LONGEST or ("." not in text and ":" not in text):
         return {}
     try:

@@ -24,6 +24,8 @@ class Places:
         spans = [(number, span) for number, matching in leaves for span in _spans(matching)]
         known = {v for _, span in spans for v in (span.low, span.high) if v is not None}
         self.bounds: list[Any] = sorted(known)  # of one kind: texts, or numbers
+        # An open end is place 0 or the last; an excluded bound begins behind itself (+2) or ends
+        # before itself (+0).
         index = {bound: i for i, bound in enumerate(self.bounds)}
         last = 2 * len(self.bounds)
         low = [
@@ -52,6 +54,7 @@ class Places:
 def _spans(matching: Equal | Between) -> list[Between]:
     if isinstance(matching, Between):
         return [matching]
+    # An equality is a range of one place; IN is several of them under one leaf.
     return [Between(value, True, value, True) for value in matching.values]
 
 

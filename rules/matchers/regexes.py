@@ -45,6 +45,7 @@ class RegexMatcher:
 
         decision = _Decision(self._slow_patterns, self._counters, hits)
         for value, text in enumerate(values.texts):
+            # Hyperscan reads UTF-8, so a text with lone surrogates is never shown to it.
             valid = text.isascii() or _is_valid(text)
             if self._scan is None or not valid:
                 self._counters.plain_checks += len(self._searched)
@@ -83,6 +84,7 @@ class _Decision:
         Returns how many do not match, of those that are not left to RE2."""
         missing = 0
         for leaf, pattern in patterns:
+            # Shorter than any match can be: no need to search.
             if len(text) < pattern.least:
                 missing += 1
             elif is_quick(pattern, text):
@@ -98,15 +100,18 @@ class _Decision:
     ) -> bool:
         """False where it is not found. `texts`: what RE2 can be asked for instead, which takes
         longer as a rule, but never much longer."""
+        # A pattern that was slow before is left to RE2 at once, if that means the same.
         if not (texts and leaf in self._slow_patterns.slow):
             try:
                 return self._note(
                     value, leaf, self._slow_patterns.search(leaf, pattern, text, spare=bool(texts))
                 )
             except TimeoutError:
+                # Without RE2 the answer is unknown: an error, but never FALSE.
                 if not texts:
                     self._counters.regex_timeouts += 1
                     self._hits.add_error(value, leaf)
+                    # True here only says that nothing was refuted.
                     return True
         _, waiting, owners = self._linear.setdefault(leaf, (pattern.re2 or "", [], []))
         waiting += texts
