@@ -1,4 +1,4 @@
-"""OVER: each row with values over the rows around it."""
+"""OVER: calls over the rows around each row (StreamPhysicalOverAggregate of Flink)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from planner.logical.ranks import SortKey
 
 @dataclass(frozen=True)
 class Frame:
-    """The rows that an OVER call sees.
+    """The frame of an OVER call: the rows from `preceding` before the current one to `following`.
 
-    From `preceding` rows (ROWS) or so much in the order (RANGE; ms of time, or units of 10 to the
-    power of -`scale`) before the current one to `following` behind it. None: all there are on that
-    side; negative: on the other side. Streams see nothing of what follows."""
+    Bounds are rows (ROWS) or distances in the order (RANGE; ms of time, or units of 10 to the power
+    of -`scale`). None is UNBOUNDED; a negative bound is on the other side of the current row. In
+    streams, frames end with the current row."""
 
     is_rows: bool = False
     preceding: int | None = None
@@ -40,9 +40,9 @@ class Frame:
 class OverCall:
     """A call of one function over the frame.
 
-    `arguments` are the input's columns that it reads, `constants` the literals of the text (the
-    offset of LAG, the N of NTILE; an offset that is no literal is the last argument); `name` and
-    `type` are those of the result column."""
+    `arguments` are the input's columns that it reads, `constants` its literal arguments: the offset
+    of LAG, or the N of NTILE. An offset that is no literal is the last argument. `name` and `type`
+    are those of the result column."""
 
     name: str
     function: str
@@ -58,11 +58,10 @@ class OverCall:
 
 @dataclass(frozen=True)
 class Over(OneInput, Stateful):
-    """Adds to each row the values of `calls` over the rows of its `partition` up to it in the order
-    of `order`, within `frame`.
+    """Adds to each row the results of `calls` over a `frame` of its `partition`, sorted by `order`.
 
-    Output: the input's columns, then those of the calls. `at_end`: rows come out at the end of
-    input, and may see those that follow them."""
+    Output: the input's columns, then those of the calls. `at_end` (batch mode): rows are emitted at
+    the end of input, and frames may reach rows that follow."""
 
     whole: ClassVar[bool] = True
 
@@ -77,7 +76,7 @@ class Over(OneInput, Stateful):
         return {n: n for n in self.input.schema.names}
 
     def forwards_window(self, port: int) -> bool:
-        """True if it is done window by window: it may become a rank within windows."""
+        """True if each window is a partition of its own: a Top-N may then be one within windows."""
         below = self.input.window_properties
         return below is not None and below.start_and_end(self.partition) is not None
 
@@ -117,8 +116,7 @@ class Over(OneInput, Stateful):
 
     @property
     def in_time(self) -> bool:
-        """True if the order is a time attribute, so that no row comes between others that have
-        left."""
+        """True if the order is a time attribute: no row is inserted before rows already emitted."""
         kinds = [self.input.schema.type(k.column) for k in self.order]
         return len(kinds) == 1 and (kinds[0].is_rowtime or kinds[0].is_proctime)
 

@@ -1,4 +1,4 @@
-"""MATCH_RECOGNIZE: rows that follow each other and fit a pattern."""
+"""MATCH_RECOGNIZE: matches of a pattern in ordered rows (StreamPhysicalMatch of Flink)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from planner.scalar import Scalar, columns_of
 
 @dataclass(frozen=True)
 class PatternItem:
-    """A variable of the pattern, which takes `low` to `high` rows (None: any number), as many as
-    fit if `greedy`.
+    """A variable of the pattern with its quantifier: `low` to `high` rows (None: any number).
 
-    `absent`: no row until the next item takes one, or the time is over, may be one of the
-    variable."""
+    `greedy`: it takes as many rows as possible. `absent` ([^A]): no row fits the variable until the
+    next item takes a row, or WITHIN has passed."""
 
     variable: str
     low: int = 1
@@ -41,8 +40,10 @@ class PatternItem:
 
 
 class Skip(Enum):
-    """The place where the next match may begin: AFTER MATCH SKIP behind the first row of this one,
-    behind its last, or at a row of a variable."""
+    """AFTER MATCH SKIP: the row at which the next match may begin.
+
+    It is the one after the first or last row of this match, or the first or last row of a
+    variable."""
 
     NEXT = "TO NEXT ROW"
     PAST = "PAST LAST ROW"
@@ -55,13 +56,13 @@ class PatternValue:
     """A value computed from the rows matched to some variables, by `function`:
 
     - FIRST, LAST: the value of the input's `column` in the first or last of them, `offset` rows
-      away from there; NULL where there is no such row
-    - ROWTIME: the time at which the match is known
-    - else an aggregate of `udf.aggregates.registry` over `column` (None for COUNT(*)), whose type
-      is `argument_type`.
+      after the first or before the last; NULL if there is no such row
+    - ROWTIME: MATCH_ROWTIME, the event time at which the match is complete
+    - any other: an aggregate of `udf.aggregates.registry` over `column` (None for COUNT(*)), whose
+      type is `argument_type`.
 
-    `variables` are names of items, all that there are for a name alone; `name` is the column that
-    it is known by."""
+    `variables` are names of items: all of the pattern for an unqualified column. `name` is the
+    column in which conditions and measures read it."""
 
     name: str
     function: str
@@ -91,15 +92,14 @@ class PatternValue:
 
 @dataclass(frozen=True)
 class MatchRecognize(OneInput, Stateful):
-    """Emits a row for each sequence of rows of a `partition`, in the order of `order`, that fits
-    `pattern`.
+    """Emits a row for each match of `pattern` in the rows of a `partition`, ordered by `order`.
 
     The order's first column is a time attribute. Output: the partition's columns, then `measures`.
 
-    `conditions` are what a row must fulfil to be taken by a variable (none: nothing); they read the
-    row, whose columns are the input's, and by their names the values of `history`, of the rows that
-    the match has so far. Where a value asks for rows of the variable itself, the row is the last of
-    them. `within_ms`: from the first row to the last there is less time than that (0: no limit)."""
+    `conditions` are those of DEFINE, by variable; a variable without one takes any row. They read
+    the current row, whose columns are the input's, and the values of `history`, over the rows that
+    the match has so far. For a value over rows of the variable itself, the current row is the last
+    of them. `within_ms`: the last row is less than that after the first (0: no limit)."""
 
     folds = False
 
@@ -122,8 +122,9 @@ class MatchRecognize(OneInput, Stateful):
 
     @property
     def by_event(self) -> bool:
-        """True if rows wait for the watermark (in batch mode for the end, whatever column orders
-        them)."""
+        """True if rows are buffered until the watermark.
+
+        In batch mode they are buffered until the end of input, whatever column orders them."""
         return not self.input.schema.type(self.order[0].column).is_proctime
 
     @property
@@ -171,8 +172,8 @@ class MatchRecognize(OneInput, Stateful):
 
     @property
     def functions(self) -> frozenset[str]:
-        asked = (v.function for v in (*self.history, *self.measures) if v.aggregates)
-        return super().functions.union(asked)
+        aggregates = (v.function for v in (*self.history, *self.measures) if v.aggregates)
+        return super().functions.union(aggregates)
 
     def pruned(self, wanted: Names) -> Self:
         return replace(self, measures=tuple(m for m in self.measures if m.name in wanted))

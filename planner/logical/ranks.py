@@ -1,4 +1,4 @@
-"""Rows by their rank in an order: Top-N, deduplication, LIMIT, and sorting by time."""
+"""Top-N, deduplication, LIMIT, and sorting: rows by their rank in an order."""
 
 from __future__ import annotations
 
@@ -22,43 +22,38 @@ from planner.logical.node import (
     same_columns,
 )
 
-# The last rank where nothing bounds them.
+# The greatest rank: the end where none is given.
 MAX_RANK: Final = 2**31 - 1
 
 
 @dataclass(frozen=True)
 class SortKey:
-    """A column to sort by. NULL is smaller than everything unless `nulls_first` says otherwise."""
+    """A column to sort by. NULL is the least value unless `nulls_first` differs from that."""
 
     column: str
     descending: bool = False
     nulls_first: bool = True
 
     def __str__(self) -> str:
-        nulls = (
-            ""
-            if self.nulls_first is not self.descending
-            else f" NULLS {'FIRST' if self.nulls_first else 'LAST'}"
-        )
+        is_default = self.nulls_first is not self.descending
+        nulls = "" if is_default else f" NULLS {'FIRST' if self.nulls_first else 'LAST'}"
         return f"{self.column}{' DESC' if self.descending else ''}{nulls}"
 
 
 @dataclass(frozen=True)
 class Rank(OneInput, Stateful):
-    """Keeps the rows of each `partition` that have the ranks `start` to `end` in the order of
-    `order` (Top-N).
+    """Keeps the rows of each `partition` with the ranks `start` to `end` by `order` (Top-N).
 
-    Ranks are counted from 1; rows that are equal in the order are ranked as they arrived.
-    `rank_name` is the column with the rank behind the input's columns; None where nobody reads it,
-    unless it `keeps_name`: then rows are emitted by their rank though nobody reads that.
+    Ranks are counted from 1; ties are ranked in order of arrival. `rank_name` is the column with
+    the rank after the input's columns; None if nobody reads it. With `keeps_name` the column stays
+    though nobody reads it, so that rows are emitted by their rank.
 
-    With `end_column` a partition has as many ranks as the first of its rows, in order of arrival,
-    says there, less `end_cut`: none for NULL.
+    With `end_column`, the end rank of a partition is the value of this column in the first row that
+    arrives, less `end_cut`; NULL keeps no row.
 
-    Where the order is one time attribute, only the first row is wanted and the input is
-    insert-only, it is *deduplication*: of rows with the same time the first counts, and descending
-    the last. LIMIT (`limits`) never is: it takes late rows, and of rows with the same time the
-    first."""
+    It is a *deduplication* if the order is one time attribute, only rank 1 is kept and the input is
+    insert-only: ascending it keeps the first of rows with the same time, descending the last. LIMIT
+    (`limits`) is never one: it takes late rows, and keeps the first of rows with the same time."""
 
     whole: ClassVar[bool] = True
 
@@ -82,10 +77,10 @@ class Rank(OneInput, Stateful):
 
     @cached_property
     def schema(self) -> Schema:
-        rank = (
-            () if self.rank_name is None else (Column(self.rank_name, BIGINT.with_nullable(False)),)
-        )
-        return Schema((*self.input.schema.columns, *rank))
+        columns = self.input.schema.columns
+        if self.rank_name is None:
+            return Schema(columns)
+        return Schema((*columns, Column(self.rank_name, BIGINT.with_nullable(False))))
 
     @property
     def label(self) -> str:
@@ -119,7 +114,7 @@ class Rank(OneInput, Stateful):
 
     @cached_property
     def deduplicates(self) -> bool:
-        """True if it is deduplication."""
+        """True if it is a deduplication (StreamPhysicalDeduplicate of Flink)."""
         first_alone = self.start == self.end == len(self.order) == 1 and self.rank_name is None
         if not first_alone or self.limits or self.input.changes:
             return False
@@ -128,16 +123,16 @@ class Rank(OneInput, Stateful):
 
     @property
     def keeps_first(self) -> bool:
-        """True if a row that came out once stays: the first row by time, or the first rows in no
-        order."""
+        """True if an emitted row is never retracted.
+
+        That is so for the first row by time, and for a LIMIT without an order."""
         if self.input.changes:
             return False
         return not self.order or (self.deduplicates and not self.order[0].descending)
 
     @property
     def waits_for_time(self) -> bool:
-        """True if it is deduplication that keeps the first row by event time, which the watermark
-        decides."""
+        """True if it keeps the first row by event time: it is emitted when the watermark passes."""
         first = self.deduplicates and not self.order[0].descending
         return first and self.input.schema.type(self.order[0].column).is_rowtime
 
@@ -147,37 +142,36 @@ class Rank(OneInput, Stateful):
 
     @cached_property
     def row_key(self) -> tuple[str, ...]:
-        """The columns that identify a row within its partition where rows are only updated and only
-        rise (Flink's UpdateFastStrategy); () elsewhere.
+        """The columns that identify a row of a partition, for Flink's UpdateFastStrategy; else ().
 
-        A row that falls behind the last wanted rank then comes back by its own update, so that no
-        more rows are kept than are shown."""
+        The strategy applies if rows are only updated, and only to better ranks. A row that drops
+        below the end rank then returns by its own update, so state holds just the emitted rows."""
         keys = keys_within(self.input.upsert_keys, frozenset(self.partition))
         updates = self.input.changes == ModifyKindSet.UPDATES and self.input.after_only
         if not updates or not keys or not self.order or self.end_column is not None:
             return ()
-        if not self._only_rises():
+        if not self._never_gets_worse():
             return ()
         shortest = min(keys, key=lambda k: (len(k), sorted(k)))
         return tuple(
             n for n in self.input.schema.names if n in shortest and n not in self.partition
         )
 
-    def _only_rises(self) -> bool:
-        """True if no update gives a row a greater rank."""
+    def _never_gets_worse(self) -> bool:
+        """True if no update moves a row to a worse (greater) rank."""
         known = self.input.monotonicity
         columns = {} if known is None else known.known_to(Readers.RANKS)
         rising = (
             Monotonicity.INCREASING if k.descending else Monotonicity.DECREASING for k in self.order
         )
         return all(
-            columns.get(k.column) in (Monotonicity.CONSTANT, way)
-            for k, way in zip(self.order, rising, strict=True)
+            columns.get(k.column) in (Monotonicity.CONSTANT, direction)
+            for k, direction in zip(self.order, rising, strict=True)
         )
 
     @property
     def may_fall(self) -> bool:
-        """True if a row with a `row_key` can fall after all: from NULL to the first value."""
+        """True if a row with a `row_key` can get worse after all: from NULL to its first value."""
         kinds = self.input.schema
         return any(
             not k.descending and k.nulls_first and kinds.type(k.column).nullable for k in self.order
@@ -185,13 +179,13 @@ class Rank(OneInput, Stateful):
 
     @property
     def by_rank(self) -> bool:
-        """True if a row that takes another one's place is emitted as an update of that."""
+        """True if a row that displaces another is emitted as an update of that row."""
         only_first = self.end == 1 and (not self.input.changes or bool(self.row_key))
         return self.rank_name is not None or self.start > 1 or only_first
 
     @cached_property
     def monotonicity(self) -> ModifiedMonotonicity | None:
-        """Deduplication keeps the partition's columns constant; all other ranks delete rows."""
+        """A rank of one row updates all but the partition's columns; other ranks delete rows."""
         if not self.changes:
             return constant_if_insert_only(self)
         if self.start != 1 or self.end != 1 or self.input.changes:
@@ -224,7 +218,8 @@ class Rank(OneInput, Stateful):
 class TemporalSort(OneInput, Stateful):
     """Sorts rows by `order`, whose first column is a time attribute, ascending.
 
-    By event time, rows come out once the watermark has passed them."""
+    By event time, rows are emitted once the watermark has passed them (StreamPhysicalTemporalSort
+    of Flink)."""
 
     whole: ClassVar[bool] = True
     folds: ClassVar[bool] = False
@@ -261,10 +256,10 @@ class TemporalSort(OneInput, Stateful):
 
 @dataclass(frozen=True)
 class Materialize(OneInput, Stateful):
-    """Emits, at the end of input, the rows that its changes have left, in the order of `order`.
+    """Emits at the end of input the rows that remain after all changes, sorted by `order`.
 
-    Rows that are equal in it, and all without an order, come as they arrived. Only the rows
-    numbered `start` to `end` come out (from 1; None: to the last)."""
+    Ties, and all rows without an order, are emitted in order of arrival. Only the rows numbered
+    `start` to `end` are emitted (from 1; None: to the last)."""
 
     whole: ClassVar[bool] = True
     folds: ClassVar[bool] = False
@@ -278,7 +273,7 @@ class Materialize(OneInput, Stateful):
     monotonicity = cached_property(constant_if_insert_only)
 
     def for_each(self, columns: Schema) -> LogicalPlan:
-        """The first rows of each value; an order alone says nothing of the rows."""
+        """Keeps the first rows of each value; a sort without a limit is dropped."""
         if (self.start, self.end) == (1, None):
             return self.input
         last = MAX_RANK if self.end is None else self.end
@@ -287,12 +282,9 @@ class Materialize(OneInput, Stateful):
     @property
     def label(self) -> str:
         order = f"by {', '.join(map(str, self.order))}" if self.order else ""
-        some = (
-            f"{self.start} to {self.end or 'the last'}"
-            if (self.start, self.end) != (1, None)
-            else ""
-        )
-        return " ".join(filter(None, (some, order)))
+        limited = (self.start, self.end) != (1, None)
+        numbers = f"{self.start} to {self.end or 'the last'}" if limited else ""
+        return " ".join(filter(None, (numbers, order)))
 
     @property
     def parameters(self) -> tuple[str, ...]:

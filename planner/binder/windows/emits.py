@@ -1,5 +1,6 @@
-"""RSQLDB's EMIT: when the windows of one statement are told. It stands for Flink's settings
-`table.exec.emit.*`."""
+"""RSQLDB's EMIT: early and late results of the windows of one statement.
+
+It is bound to Flink's settings `table.exec.emit.*`."""
 
 from __future__ import annotations
 
@@ -15,28 +16,29 @@ from planner.binder.scope import Context
 from planner.logical import EmittingAggregate, LogicalPlan
 from planner.settings import ALLOW_LATENESS, EARLY_FIRE, LATE_FIRE
 
-# RSQLDB's `emit.max.value`: how long late rows count where nothing is set.
+# RSQLDB's `emit.max.value`: the allowed lateness where none is set.
 _LATENESS = "1 h"
 
 
 def emitting(items: Sequence[Emit], context: Context) -> Context:
-    """The context of a statement with EMIT: BEFORE WATERMARK (or neither) is an early result of a
-    window, AFTER WATERMARK one for its late rows. PlanError for an interval that is negative, or of
-    months."""
+    """Returns the context of a statement with EMIT, with the settings that it implies.
+
+    BEFORE WATERMARK (the default) asks for early results of a window, AFTER WATERMARK for results
+    with late rows. PlanError for an interval that is negative, or of months."""
     if not items:
         return context
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for item in items:
         prefix = LATE_FIRE if item.when == "AFTER" else EARLY_FIRE
-        found |= {f"{prefix}.enabled": "true", f"{prefix}.delay": f"{_delay_ms(item)} ms"}
+        settings |= {f"{prefix}.enabled": "true", f"{prefix}.delay": f"{_delay_ms(item)} ms"}
         if item.when == "AFTER":
-            found.setdefault(ALLOW_LATENESS, context.settings.get(ALLOW_LATENESS, _LATENESS))
-    return replace(context, settings={**context.settings, **found})
+            settings.setdefault(ALLOW_LATENESS, context.settings.get(ALLOW_LATENESS, _LATENESS))
+    return replace(context, settings={**context.settings, **settings})
 
 
 def check_emitted(items: Sequence[Emit], plan: LogicalPlan) -> None:
-    """PlanError where EMIT would say nothing."""
-    if items and not any(isinstance(p, EmittingAggregate) for p in _all(plan)):
+    """Raises PlanError if EMIT has no effect: the plan has no window of GROUP BY."""
+    if items and not any(isinstance(p, EmittingAggregate) for p in _nodes(plan)):
         raise PlanError(
             "EMIT is for windows that GROUP BY makes",
             hint="write GROUP BY TUMBLE(time, INTERVAL '1' HOUR) or HOP(…), or leave EMIT out",
@@ -45,6 +47,7 @@ def check_emitted(items: Sequence[Emit], plan: LogicalPlan) -> None:
 
 
 def _delay_ms(item: Emit) -> int:
+    """Returns WITH DELAY in ms; 0 without one."""
     if item.delay is None:
         return 0
     delay = interval(item.delay)
@@ -61,7 +64,8 @@ def _delay_ms(item: Emit) -> int:
     return delay.value
 
 
-def _all(plan: LogicalPlan) -> Iterator[LogicalPlan]:
+def _nodes(plan: LogicalPlan) -> Iterator[LogicalPlan]:
+    """Yields the plan and all plans below it."""
     yield plan
     for below in plan.inputs:
-        yield from _all(below)
+        yield from _nodes(below)

@@ -1,4 +1,4 @@
-"""OVER, QUALIFY, ORDER BY and LIMIT: what a query computes over its rows in an order."""
+"""Binds OVER calls, the aliases in QUALIFY, and the keys of ORDER BY."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from planner.scalar import ColumnRef, Literal, Scalar
 from udf.aggregates.registry import bind_aggregate, is_aggregate
 
 NUMBERING = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
-_SHARES = frozenset({"PERCENT_RANK", "CUME_DIST"})
-_NEIGHBOURS = frozenset({"LAG", "LEAD"})
+_DISTRIBUTIONS = frozenset({"PERCENT_RANK", "CUME_DIST"})
+_LAG_LEAD = frozenset({"LAG", "LEAD"})
 
 _NUMBER = BIGINT.with_nullable(False)
 
@@ -42,20 +42,23 @@ class _Window:
 
 
 class OverCalls:
-    """The OVER calls of one query. `column` gives the column that stands for one; `plan` then
-    computes them over the query's plan. Calls over one window are one operation. `batch`: windows
-    may see what follows."""
+    """Collects the OVER calls of one query.
+
+    `column` binds a call and returns its column; `plan` then adds the operations that compute the
+    columns. Calls over one window are one operation. `batch`: frames may reach rows that follow
+    the current one."""
 
     def __init__(self, node: exp.Select, batch: bool = False) -> None:
         self._batch = batch
         self._named = {w.this.name: w for w in node.args.get("windows") or ()}
-        self._computed: dict[str, Scalar] = {}  # columns that windows read, by name
+        # Columns that windows read and the input does not have, by name.
+        self._computed: dict[str, Scalar] = {}
         self._calls: dict[_Window, dict[str, OverCall]] = {}
         self._places: dict[_Window, exp.Expression] = {}
 
     @property
     def names(self) -> set[str]:
-        """The columns that the calls give."""
+        """The names of the result columns of all calls."""
         return {c.name for calls in self._calls.values() for c in calls.values()}
 
     def column(self, node: exp.Window, bind: Bind) -> Scalar:
@@ -68,27 +71,28 @@ class OverCalls:
         call = node.this
         name = call.name.upper() if isinstance(call, exp.Anonymous) else ""
         if name not in MOMENTS:
-            return self._held(window, self._call(node, window, bind))
+            return self._add(window, self._call(node, window, bind))
         suffix, nodes = _arguments(call)
         if len(nodes) != 1:
             raise PlanError(f"{name} takes one argument", position=position_of(call))
         value = bind(nodes[0])
 
         def total(function: str, of: Scalar) -> Scalar:
-            return self._held(window, self._aggregate(call, function + suffix, of, window))
+            return self._add(window, self._aggregate(call, function + suffix, of, window))
 
         try:
             return MOMENTS[name](value, total, call)
         except PlanError as error:
             raise error.at(position_of(call)) from None
 
-    def _held(self, window: _Window, call: OverCall) -> ColumnRef:
-        held = self._calls.setdefault(window, {})
-        found = held.setdefault(str(replace(call, name="")), call)
-        return pool.column(found.name, found.type)
+    def _add(self, window: _Window, call: OverCall) -> ColumnRef:
+        """Returns the column of a call, and adds the call if the window has no equal one."""
+        calls = self._calls.setdefault(window, {})
+        known = calls.setdefault(str(replace(call, name="")), call)
+        return pool.column(known.name, known.type)
 
     def plan(self, below: LogicalPlan) -> LogicalPlan:
-        """The query's plan with the calls' columns behind its own."""
+        """Returns the query's plan with the columns of the calls after its own."""
         if not self._calls:
             return below
         own = [(c.name, pool.column(c.name, c.type)) for c in below.schema]
@@ -96,12 +100,18 @@ class OverCalls:
         plan: LogicalPlan = Project(below, (*own, *added)) if added else below
         for window, calls in self._calls.items():
             place = position_of(self._places[window])
-            made = list(calls.values())
-            for frame, alike in (
-                by_frame(made, window.frame) if self._batch else {window.frame: made}
-            ).items():
+            frames = {window.frame: list(calls.values())}
+            if self._batch:
+                frames = by_frame(frames[window.frame], window.frame)
+            for frame, same_frame in frames.items():
                 plan = Over(
-                    plan, window.partition, window.order, frame, tuple(alike), place, self._batch
+                    plan,
+                    window.partition,
+                    window.order,
+                    frame,
+                    tuple(same_frame),
+                    place,
+                    self._batch,
                 )
         return plan
 
@@ -109,27 +119,29 @@ class OverCalls:
 
     def _window(self, node: exp.Window, bind: Bind) -> _Window:
         source = self._resolved(node)
-        partition = tuple(self._read(bind(e)) for e in source.args.get("partition_by") or ())
+        partition = tuple(self._column_name(bind(e)) for e in source.args.get("partition_by") or ())
         types: list[DataType] = []
 
         def column(item: exp.Expression) -> str:
             value = bind(item)
             types.append(value.type)
-            return self._read(value)
+            return self._column_name(value)
 
         order = sort_keys(source.args.get("order"), column)
         order_types = types if self._batch else None
         return _Window(partition, order, frame_of(source.args.get("spec"), bind, order_types))
 
     def _resolved(self, node: exp.Window) -> exp.Window:
-        """The window itself, also where it is named; what is said besides the name comes on top."""
+        """Returns the specification of a window, with that of the named window it refers to.
+
+        Its own clauses take precedence over those of the named window."""
         alias = node.args.get("alias")
         if alias is None:
             return node
-        found = self._named.get(alias.name)
-        if found is None:
+        named = self._named.get(alias.name)
+        if named is None:
             raise PlanError(f"unknown window '{alias.name}'", position=position_of(node))
-        plain = self._resolved(found) if found.args.get("alias") is not None else found
+        plain = self._resolved(named) if named.args.get("alias") is not None else named
         if not isinstance(plain, exp.Window):
             raise PlanError(f"'{alias.name}' is no window", position=position_of(node))
         own = {
@@ -138,8 +150,8 @@ class OverCalls:
         }
         return exp.Window(this=plain.this, **own)
 
-    def _read(self, value: Scalar) -> str:
-        """The name of a column with the value."""
+    def _column_name(self, value: Scalar) -> str:
+        """Returns the name of a column with this value, which is computed below if need be."""
         if isinstance(value, ColumnRef):
             return value.name
         known = next((n for n, e in self._computed.items() if e.digest == value.digest), None)
@@ -151,19 +163,19 @@ class OverCalls:
         call = node.this
         name = call.name.upper() if isinstance(call, exp.Anonymous) else ""
         fresh = self._fresh()
-        if name in NUMBERING or name in _SHARES:
-            _takes(call, name, 0, 0)
+        if name in NUMBERING or name in _DISTRIBUTIONS:
+            _check_count(call, name, 0, 0)
             return OverCall(
                 fresh, name, (), (_NUMBER if name in NUMBERING else DOUBLE.with_nullable(False))
             )
         if name == "NTILE":
-            _takes(call, name, 1, 1)
-            tiles = _constant(bind(call.expressions[0]), call)
+            _check_count(call, name, 1, 1)
+            tiles = _whole_number(bind(call.expressions[0]), call)
             if not tiles:
                 raise PlanError("NTILE takes a number from 1 on", position=position_of(call))
             return OverCall(fresh, name, (), _NUMBER, constants=(tiles,))
-        if name in _NEIGHBOURS:
-            return self._neighbour(fresh, name, call, bind)
+        if name in _LAG_LEAD:
+            return self._lag_or_lead(fresh, name, call, bind)
         if not is_aggregate(name):
             raise UnsupportedError(
                 f"{name or 'this call'} cannot stand with OVER", position=position_of(node)
@@ -172,7 +184,7 @@ class OverCalls:
         if nodes and isinstance(nodes[0], exp.Star):
             return OverCall(fresh, name, (), bind_aggregate(name, ()).result_type)
         if len(nodes) > 1:
-            return self._several(name, call, window, bind)
+            return self._packed(name, call, window, bind)
         return self._aggregate(
             call, name if name in ("MIN", "MAX") else name + suffix, bind(nodes[0]), window
         )
@@ -180,8 +192,8 @@ class OverCalls:
     def _fresh(self) -> str:
         return f"over${sum(map(len, self._calls.values()))}"
 
-    def _several(self, name: str, call: exp.Expression, window: _Window, bind: Bind) -> OverCall:
-        """LISTAGG with a separator and the like: the arguments travel as one ROW."""
+    def _packed(self, name: str, call: exp.Expression, window: _Window, bind: Bind) -> OverCall:
+        """Binds an aggregate of several arguments, such as LISTAGG: it gets them as one ROW."""
         suffix, nodes = _arguments(call)
         if len(nodes) > SEVERAL.get(name, 1) or name.startswith("JSON_"):
             raise UnsupportedError(
@@ -191,40 +203,43 @@ class OverCalls:
         args = tuple(bind(n) for n in nodes)
         return self._aggregate(call, name + suffix, as_row(name, args, call), window)
 
-    def _neighbour(self, fresh: str, name: str, call: exp.Expression, bind: Bind) -> OverCall:
-        _takes(call, name, 1, 3)
+    def _lag_or_lead(self, fresh: str, name: str, call: exp.Expression, bind: Bind) -> OverCall:
+        """Binds LAG or LEAD(value, offset, default); the offset is 1 if none is given."""
+        _check_count(call, name, 1, 3)
         value, *more = [bind(e) for e in call.expressions]
         given = folded(more[0]) if more else None
+        # An offset that is no literal is read from each row, as the last argument.
         fixed = given is None or isinstance(given, Literal)
-        constants = (_constant(given, call) if given is not None else 1,) if fixed else ()
+        constants = (_whole_number(given, call) if given is not None else 1,) if fixed else ()
         kind = value.type.as_attribute(TimeAttribute.NONE)
-        shown, arguments = kind.made_from(value.type).with_nullable(True), [self._read(value)]
+        result = kind.made_from(value.type).with_nullable(True)
+        arguments = [self._column_name(value)]
         if len(more) == 2:
             default = implicit_cast(more[1], kind, call)
-            shown = kind.with_nullable(default.type.nullable)
-            arguments.append(self._read(default))
+            result = kind.with_nullable(default.type.nullable)
+            arguments.append(self._column_name(default))
         if not fixed:
-            arguments.append(self._read(_varying(name, more[0], call)))
-        return OverCall(fresh, name, tuple(arguments), shown, kind, constants)
+            arguments.append(self._column_name(_row_offset(name, more[0], call)))
+        return OverCall(fresh, name, tuple(arguments), result, kind, constants)
 
     def _aggregate(
         self, call: exp.Expression, name: str, value: Scalar, window: _Window
     ) -> OverCall:
         kind = value.type.as_attribute(TimeAttribute.NONE)
-        # Flink: only a frame that is sure to have the current row in it keeps NOT NULL, and it sees
-        # that for these alone.
-        filled = window.frame.preceding in (None, 0)
+        # The result keeps NOT NULL if the frame is never empty. As in Flink, that is only known of
+        # frames that begin at the partition's first row or at the current one.
+        never_empty = window.frame.preceding in (None, 0)
         try:
-            result = bind_aggregate(name, (kind,), grouped=filled).result_type
+            result = bind_aggregate(name, (kind,), grouped=never_empty).result_type
         except PlanError as error:
             raise error.at(position_of(call)) from None
         return OverCall(
-            self._fresh(), name, (self._read(value),), time_kept(name, value, result), kind
+            self._fresh(), name, (self._column_name(value),), time_kept(name, value, result), kind
         )
 
 
 def _arguments(call: exp.Expression) -> tuple[str, list[exp.Expression]]:
-    """' DISTINCT' or nothing, and what the call takes."""
+    """Returns ' DISTINCT' or '', and the arguments of the call."""
     first = call.expressions[0] if call.expressions else exp.Star()
     if isinstance(first, exp.Distinct):
         return " DISTINCT", first.expressions
@@ -234,7 +249,7 @@ def _arguments(call: exp.Expression) -> tuple[str, list[exp.Expression]]:
 def sort_keys(
     node: exp.Expression | None, column: Callable[[exp.Expression], str]
 ) -> tuple[SortKey, ...]:
-    """ORDER BY as keys; `column` names the column of an expression."""
+    """Returns the keys of ORDER BY; `column` returns the column's name of an expression."""
     keys: dict[str, SortKey] = {}
     for item in node.expressions if node is not None else ():
         name = column(item.this)
@@ -246,7 +261,7 @@ def sort_keys(
     return tuple(keys.values())
 
 
-def _takes(call: exp.Expression, name: str, least: int, most: int) -> None:
+def _check_count(call: exp.Expression, name: str, least: int, most: int) -> None:
     count = len(call.expressions)
     if not least <= count <= most:
         takes = (
@@ -259,32 +274,33 @@ def _takes(call: exp.Expression, name: str, least: int, most: int) -> None:
         raise PlanError(f"{name} takes {takes}", position=position_of(call))
 
 
-def _constant(value: Scalar, node: exp.Expression) -> int:
+def _whole_number(value: Scalar, node: exp.Expression) -> int:
     value = folded(value)
     if not isinstance(value, Literal) or not isinstance(value.value, int) or value.value < 0:
         raise PlanError("a whole number is expected here", position=position_of(node))
     return value.value
 
 
-def _varying(name: str, offset: Scalar, node: exp.Expression) -> Scalar:
-    """An offset that each row gives; one that is NULL or negative is an error."""
+def _row_offset(name: str, offset: Scalar, node: exp.Expression) -> Scalar:
+    """Binds an offset that is no literal; at run time, one that is NULL or negative is an error."""
     if offset.type.root not in (Root.TINYINT, Root.SMALLINT, Root.INT):
         raise PlanError(
             f"the offset of {name} is an INT, not {offset.type.plain}", position=position_of(node)
         )
-    offset, nothing = implicit_cast(offset, INT, node), literals.null(INT)
-    counts = function_call(">=", (offset, Literal(0, INT.with_nullable(False))), node)
-    held = function_call("CASE", (counts, offset, nothing), node)
-    return function_call("CHECK NOT NULL", (held, literals.text(f"the offset of {name}")), node)
+    offset = implicit_cast(offset, INT, node)
+    is_valid = function_call(">=", (offset, Literal(0, INT.with_nullable(False))), node)
+    valid = function_call("CASE", (is_valid, offset, literals.null(INT)), node)
+    return function_call("CHECK NOT NULL", (valid, literals.text(f"the offset of {name}")), node)
 
 
 def with_aliases(condition: exp.Expression, node: exp.Select, scope: Scope) -> exp.Expression:
-    """The condition of QUALIFY with what SELECT calls by a name in the place of that name; columns
-    come first."""
+    """Replaces aliases of SELECT in the condition of QUALIFY by their expressions.
+
+    A column of the input takes precedence over an alias."""
     named = {e.alias: e.this for e in node.expressions if isinstance(e, exp.Alias)}
     columns = {f.name for f in scope.fields}
 
-    def find(part: exp.Expression) -> exp.Expression:
+    def resolve(part: exp.Expression) -> exp.Expression:
         if (
             not isinstance(part, exp.Column)
             or part.table
@@ -294,7 +310,7 @@ def with_aliases(condition: exp.Expression, node: exp.Select, scope: Scope) -> e
             return part
         return exp.Paren(this=named[part.name].copy())
 
-    return condition.copy().transform(find)
+    return condition.copy().transform(resolve)
 
 
 def has_over(nodes: Iterable[exp.Expression]) -> bool:
@@ -315,11 +331,11 @@ def register_binders() -> None:
 
 
 def in_window(node: exp.Expression, place: Place) -> Scalar:
-    """An OVER call where the query lets one stand."""
-    found = place.special(node) if place.special is not None else None
-    if found is None:
+    """Binds an OVER call; PlanError in a clause that does not allow one."""
+    column = place.special(node) if place.special is not None else None
+    if column is None:
         hint = "select it in a query below, and use its column here"
         raise PlanError(
             f"OVER cannot stand in {place.clause}", hint=hint, position=position_of(node)
         )
-    return found
+    return column

@@ -1,5 +1,7 @@
-"""AVG and the variances with OVER: Flink makes them from sums and counts, in the type of the
-argument, and so do we, since integers that are cut and sums that wrap around show it."""
+"""AVG, variances and standard deviations with OVER, computed from SUM and COUNT.
+
+Flink computes them so, in the type of the argument; truncated integers and sums that overflow make
+it visible in results."""
 
 from __future__ import annotations
 
@@ -25,25 +27,32 @@ _HALF = Literal(Decimal("0.5"), decimal(2, 1).with_nullable(False))
 def average(value: Scalar, total: Total, node: exp.Expression) -> Scalar:
     """AVG as SUM / COUNT."""
     kind = bind_aggregate("AVG", (value.type,), grouped=True).result_type
-    found = function_call("/", (total("SUM", value), total("COUNT", value)), node)
-    return cast("CAST", found, kind, node)
+    quotient = function_call("/", (total("SUM", value), total("COUNT", value)), node)
+    return cast("CAST", quotient, kind, node)
 
 
 def _spread(sample: bool, root: bool) -> Callable[[Scalar, Total, exp.Expression], Scalar]:
-    def made(value: Scalar, total: Total, node: exp.Expression) -> Scalar:
-        name = f"{'STDDEV' if root else 'VAR'}_{'SAMP' if sample else 'POP'}"
-        kind = bind_aggregate(name, (value.type,), grouped=True).result_type
-        held = implicit_cast(value, kind, node)
-        count = total("COUNT", held)
-        plain, squares = total("SUM", held), total("SUM", function_call("*", (held, held), node))
-        number = implicit_cast(count, kind, node)
-        mean = function_call("/", (function_call("*", (plain, plain), node), number), node)
-        found = function_call("-", (squares, mean), node)
-        found = function_call("/", (found, _less_one(count, node) if sample else number), node)
-        found = function_call("POWER", (found, _HALF), node) if root else found
-        return cast("CAST", found, kind, node)
+    """Returns the binder of a variance, or of its `root`, the standard deviation.
 
-    return made
+    It is (SUM(x * x) - SUM(x) * SUM(x) / n) / d, where d is n, or n - 1 for a `sample`."""
+    name = f"{'STDDEV' if root else 'VAR'}_{'SAMP' if sample else 'POP'}"
+
+    def spread(value: Scalar, total: Total, node: exp.Expression) -> Scalar:
+        def call(function: str, *operands: Scalar) -> Scalar:
+            return function_call(function, operands, node)
+
+        kind = bind_aggregate(name, (value.type,), grouped=True).result_type
+        x = implicit_cast(value, kind, node)
+        # The order of the totals is the order of the columns that OVER adds.
+        count = total("COUNT", x)
+        total_x, total_squares = total("SUM", x), total("SUM", call("*", x, x))
+        n = implicit_cast(count, kind, node)
+        deviations = call("-", total_squares, call("/", call("*", total_x, total_x), n))
+        variance = call("/", deviations, _less_one(count, node) if sample else n)
+        result = call("POWER", variance, _HALF) if root else variance
+        return cast("CAST", result, kind, node)
+
+    return spread
 
 
 def _less_one(count: Scalar, node: exp.Expression) -> Scalar:

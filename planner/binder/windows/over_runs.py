@@ -1,8 +1,9 @@
 """Runs of OVER calls in batch mode, as Flink computes them.
 
-The calls over one window are computed in runs: the first call of a run says how rows with equal
-values of the order are seen. CUME_DIST behind RANK, and all behind NTILE, see one row after the
-other; NTILE behind an aggregate sees as many rows as that."""
+The calls over one window are computed in runs, and the first call of a run decides the frame: it
+says whether peers (rows with equal values of the order) are seen together. CUME_DIST after RANK,
+and all calls after NTILE, see one row at a time; NTILE after an aggregate has the aggregate's
+frame."""
 
 from __future__ import annotations
 
@@ -16,23 +17,23 @@ _ROW_BY_ROW = Frame(is_rows=True)
 
 
 def by_frame(calls: Sequence[OverCall], frame: Frame) -> dict[Frame, list[OverCall]]:
-    """The calls, in the order of the text, by the frame that each of them has; `frame` is that of
-    the window."""
-    found: dict[Frame, list[OverCall]] = {}
-    numbers = [c for c in calls if c.function == "ROW_NUMBER"]
-    runs = groupby((c for c in calls if c.function != "ROW_NUMBER"), _kind)
-    placed = [
-        (c, _frame(c, run[0], frame))
-        for _, calls_of in runs
-        for run in [list(calls_of)]
-        for c in run
-    ]
-    for call, own in (*((n, frame) for n in numbers), *placed):
-        found.setdefault(own, []).append(call)
-    return found
+    """Returns the calls, in the order of the text, by the frame that each has.
+
+    `frame` is that of the window."""
+    calls_by_frame: dict[Frame, list[OverCall]] = {}
+    # ROW_NUMBER interrupts no run: it is the same with any frame.
+    row_numbers = [c for c in calls if c.function == "ROW_NUMBER"]
+    if row_numbers:
+        calls_by_frame[frame] = row_numbers
+    for _, group in groupby((c for c in calls if c.function != "ROW_NUMBER"), _kind):
+        run = list(group)
+        for call in run:
+            calls_by_frame.setdefault(_frame(call, run[0], frame), []).append(call)
+    return calls_by_frame
 
 
 def _kind(call: OverCall) -> str:
+    """Returns the kind of a call; calls of one kind that follow each other are a run."""
     if call.function in _RANKS:
         return "ranks"
     return "offsets" if call.function in ("LAG", "LEAD") else "frames"

@@ -1,9 +1,8 @@
-"""Expressions of MEASURES and DEFINE: what they ask of the rows of a match, and what is computed of
-the answers.
+"""Binds the expressions of MEASURES and DEFINE over the rows of a match.
 
 A column in them is a value of a row of some variable: A.price is that of the last row of A, price
-alone that of the last row of all. FIRST, LAST and aggregates ask for others. Each question becomes
-a `PatternValue`, a column of its own."""
+alone that of the last row of all. FIRST, LAST and aggregates read other rows. Each of these values
+becomes a `PatternValue`, a column of its own, and the expression is computed from these columns."""
 
 from __future__ import annotations
 
@@ -27,12 +26,12 @@ from planner.rewrite import replace_where
 from planner.scalar import Call, ColumnRef, Literal, Scalar, walk
 from udf.aggregates.registry import bind_aggregate
 
-# Stands for the variables of a name alone; no variable is called so.
+# The variable of a column without qualifier: the rows of all. No variable has this name.
 _ALL = "*"
 
 
 @dataclass(frozen=True)
-class Asked:
+class MatchContext:
     """The input, variables and order of one MATCH_RECOGNIZE, which all its clauses share.
 
     `columns` are those of its input by their names in the text; `subsets` are the variables of each
@@ -47,98 +46,97 @@ class Asked:
     defined: tuple[str, ...] = ()
 
     def variables(self, name: str) -> tuple[str, ...]:
+        """Returns the variables of a qualifier: one, those of a SUBSET, or all of the pattern."""
         present = tuple(i.variable for i in self.items if not i.absent)
         return present if name == _ALL else self.subsets.get(name, (name,))
 
 
 class PatternValues:
-    """Binds the expressions of one clause. `values` are what they ask for, `computed` the arguments
-    of aggregates that are no columns of the input, by the names that they are to have there.
-    `defined`: the variable of DEFINE whose condition it is; the row in question is then the last of
-    its rows."""
+    """Binds the expressions of one clause.
+
+    `values` are the values that they read. `computed` collects the arguments of aggregates that are
+    no columns of the input, by the names that they get there. `defined` is the variable whose
+    condition in DEFINE is bound; the current row then is the last of its rows. `varying` are calls
+    of non-deterministic aggregates."""
 
     def __init__(
-        self, asked: Asked, computed: dict[str, Scalar], defined: str | None = None
+        self, match: MatchContext, computed: dict[str, Scalar], defined: str | None = None
     ) -> None:
-        self.asked = asked
+        self.match = match
         self.values: dict[str, PatternValue] = {}
         self.varying: list[Scalar] = []
         self._computed = computed
         self._defined = defined
-        # Values of a row, and the variable that the text names.
+        # Values of single rows by name, each with the variable that the text names.
         self._rows: dict[str, tuple[str, PatternValue]] = {}
         self._scope = Scope(tuple(self._fields()))
         self._clause = "MEASURES" if defined is None else "DEFINE"
 
     def bind(self, node: exp.Expression) -> Scalar:
-        return self._settled(bind_scalar(node, self._place()))
+        return self._resolved(bind_scalar(node, self._place()))
 
     def condition(self, node: exp.Expression) -> Scalar:
-        return self._settled(bind_condition(node, self._place()))
+        return self._resolved(bind_condition(node, self._place()))
 
     # ---- columns ---------------------------------------------------------------------------------
 
     def _place(self) -> Place:
-        return Place(self.asked.context, self._scope, self._clause, self._special)
+        return Place(self.match.context, self._scope, self._clause, self._special)
 
     def _fields(self) -> list[Field]:
         own = () if self._defined is None else (self._defined,)
         variables = dict.fromkeys(
-            (*self.asked.variables(_ALL), *self.asked.subsets, *self._defined_names(), *own)
+            (*self.match.variables(_ALL), *self.match.subsets, *self._defined_names(), *own)
         )
-        named = [Field((), n, self._row("LAST", _ALL, c, 0)) for n, c in self.asked.columns.items()]
+        named = [Field((), n, self._row("LAST", _ALL, c, 0)) for n, c in self.match.columns.items()]
         return named + [
             Field((v,), n, self._row("LAST", v, c, 0), merged=True)
             for v in variables
-            for n, c in self.asked.columns.items()
+            for n, c in self.match.columns.items()
         ]
 
     def _defined_names(self) -> tuple[str, ...]:
-        absent = {i.variable for i in self.asked.items if i.absent}
-        return tuple(n for n in self.asked.defined if n not in absent)
+        absent = {i.variable for i in self.match.items if i.absent}
+        return tuple(n for n in self.match.defined if n not in absent)
 
     def _row(self, function: str, variable: str, column: ColumnRef, offset: int) -> ColumnRef:
-        """The value of one row of a variable."""
+        """Returns the column with the value of one row of a variable.
+
+        `offset` counts rows from the first or last one. In MEASURES the value keeps NOT NULL if
+        every match has so many rows of the variable."""
         name = f"{function}({variable}.{column.name}, {offset})"
         if name not in self._rows:
-            variables = self.asked.variables(variable)
-            there = self._defined is None and sum(map(self._least, variables)) > offset
-            kind = column.type if there else column.type.with_nullable(True)
-            self._rows[name] = (
-                variable,
-                PatternValue(name, function, variables, column.name, kind, offset),
-            )
+            variables = self.match.variables(variable)
+            always_there = self._defined is None and sum(map(self._least, variables)) > offset
+            kind = column.type if always_there else column.type.with_nullable(True)
+            value = PatternValue(name, function, variables, column.name, kind, offset)
+            self._rows[name] = (variable, value)
         return pool.column(name, self._rows[name][1].type)
 
     def _least(self, variable: str) -> int:
         """Returns the least number of rows of the variable that a match has."""
-        return next((i.low for i in self.asked.items if i.variable == variable and not i.absent), 0)
+        return next((i.low for i in self.match.items if i.variable == variable and not i.absent), 0)
 
-    def _settled(self, value: Scalar) -> Scalar:
-        """The expression over the columns of what it asks for; what it asks of the row in question
-        is that row's."""
+    def _resolved(self, value: Scalar) -> Scalar:
+        """Registers the values that an expression reads, and returns it over their columns.
 
-        def find(node: Scalar) -> Scalar | None:
+        In DEFINE, values of the current row become columns of the input."""
+
+        def resolve(node: Scalar) -> Scalar | None:
             if not isinstance(node, ColumnRef) or node.name not in self._rows:
                 return None
-            variable, asked = self._rows[node.name]
-            if (
-                self._defined is not None
-                and variable in (_ALL, self._defined)
-                and self._is_current(asked)
-            ):
-                assert asked.column is not None
-                return self._input(asked.column)
-            self.values[node.name] = asked
+            variable, row_value = self._rows[node.name]
+            own = self._defined is not None and variable in (_ALL, self._defined)
+            if own and row_value.function == "LAST" and row_value.offset == 0:
+                assert row_value.column is not None
+                return self._input(row_value.column)
+            self.values[node.name] = row_value
             return None
 
-        return replace_where(value, find)
-
-    def _is_current(self, asked: PatternValue) -> bool:
-        return asked.function == "LAST" and asked.offset == 0
+        return replace_where(value, resolve)
 
     def _input(self, name: str) -> ColumnRef:
-        return next(c for c in self.asked.columns.values() if c.name == name)
+        return next(c for c in self.match.columns.values() if c.name == name)
 
     # ---- calls -----------------------------------------------------------------------------------
 
@@ -159,7 +157,9 @@ class PatternValues:
         return self._aggregate(node)
 
     def _modified(self, node: nodes.Modified) -> Scalar:
-        """FINAL is what measures are anyway."""
+        """Binds FINAL x as x: measures see the final rows of a match anyway.
+
+        UnsupportedError for RUNNING, and in DEFINE."""
         if node.args["kind"] != "FINAL" or self._defined is not None:
             hint = "leave it out"
             raise UnsupportedError(
@@ -174,23 +174,23 @@ class PatternValues:
             raise PlanError(f"{name} names no column", position=position_of(node))
         self._check_one(variables, name, node)
 
-        def find(part: Scalar) -> Scalar | None:
+        def moved(part: Scalar) -> Scalar | None:
             if not isinstance(part, ColumnRef):
                 return None
-            variable, asked = self._rows[part.name]
-            assert asked.column is not None
-            return self._row(name, variable, self._input(asked.column), offset)
+            variable, last = self._rows[part.name]
+            assert last.column is not None
+            return self._row(name, variable, self._input(last.column), offset)
 
-        return replace_where(value, find)
+        return replace_where(value, moved)
 
     def _navigated(self, name: str, node: exp.Expression) -> tuple[Scalar, int]:
-        """The expression in FIRST(x, n) and its like, and n."""
+        """Returns the expression x and the number of rows n of FIRST(x, n), LAST, PREV or NEXT."""
         arguments = node.expressions
         if not 1 <= len(arguments) <= 2:
             raise PlanError(
                 f"{name} takes an expression and a number of rows", position=position_of(node)
             )
-        inner = Place(self.asked.context, self._scope, name)
+        inner = Place(self.match.context, self._scope, name)
         offset = 1 if name in ("PREV", "NEXT") else 0
         if len(arguments) == 2:
             given = bind_scalar(arguments[1], inner)
@@ -207,7 +207,9 @@ class PatternValues:
         return bind_scalar(arguments[0], inner), offset
 
     def _neighbour(self, name: str, node: exp.Expression) -> Scalar:
-        """PREV(x, 0) and NEXT(x, 0) are x of the row in question."""
+        """Binds PREV(x, 0) and NEXT(x, 0) as x of the current row.
+
+        UnsupportedError for other offsets, PlanError in MEASURES."""
         if self._defined is None:
             raise PlanError(
                 f"{name} cannot stand in MEASURES",
@@ -240,16 +242,16 @@ class PatternValues:
             )
         kind = timestamp(3).with_nullable(False).as_attribute(TimeAttribute.ROWTIME)
         if node.expressions:
-            given = bind_scalar(node.expressions[0], Place(self.asked.context, self._scope, name))
+            given = bind_scalar(node.expressions[0], Place(self.match.context, self._scope, name))
             if not (
-                given.type.is_rowtime or (self.asked.context.batch and given.type.is_timestamp)
+                given.type.is_rowtime or (self.match.context.batch and given.type.is_timestamp)
             ):
                 raise PlanError(
                     f"{name} takes the time attribute of events", position=position_of(node)
                 )
             kind = given.type.as_attribute(TimeAttribute.ROWTIME)
         if self._defined is not None:
-            return pool.column(self.asked.time.name, self.asked.time.type)
+            return pool.column(self.match.time.name, self.match.time.type)
         return self._value(PatternValue(f"{name}({kind})", "ROWTIME", (), None, kind))
 
     def _value(self, value: PatternValue) -> ColumnRef:
@@ -259,8 +261,8 @@ class PatternValues:
     # ---- aggregates ------------------------------------------------------------------------------
 
     def _aggregate(self, node: exp.Expression) -> Scalar | None:
-        place = Place(self.asked.context, self._scope, "an aggregate")
-        user = user_aggregate(node, self.asked.context.catalog)
+        place = Place(self.match.context, self._scope, "an aggregate")
+        user = user_aggregate(node, self.match.context.catalog)
         if user is not None:
             refusals.check_arguments(node)
             args, _, result = user_arguments(user, node, place)
@@ -293,7 +295,7 @@ class PatternValues:
         return self._aggregated(name, argument, node, PatternValue("", name, (), None, result))
 
     def _total(self, name: str, value: Scalar, node: exp.Expression) -> Scalar:
-        """SUM or COUNT of a value, of which Flink makes variances here, too."""
+        """Returns SUM or COUNT of a value: Flink computes AVG and variances from these."""
         result = bind_aggregate(name, [value.type.as_attribute(TimeAttribute.NONE)]).result_type
         return self._aggregated(name, value, node, PatternValue("", name, (), None, result))
 
@@ -306,7 +308,7 @@ class PatternValues:
         variables = {self._rows[c][0] for c in columns} or {_ALL}
         self._check_one(variables, name, node)
         variable = variables.pop()
-        value = replace(value, variables=self.asked.variables(variable))
+        value = replace(value, variables=self.match.variables(variable))
         if argument is None:
             return self._value(replace(value, name=f"{name}({variable})"))
         column = self._argument(argument)
@@ -316,16 +318,18 @@ class PatternValues:
         )
 
     def _argument(self, argument: Scalar) -> str:
-        """The input's column with the argument's value for a row."""
+        """Returns the name of the input's column with the argument's value for a row.
 
-        def find(part: Scalar) -> Scalar | None:
+        An argument that is no column is added to `computed`."""
+
+        def of_row(part: Scalar) -> Scalar | None:
             if not isinstance(part, ColumnRef):
                 return None
             column = self._rows[part.name][1].column
             assert column is not None
             return self._input(column)
 
-        plain = replace_where(argument, find)
+        plain = replace_where(argument, of_row)
         if isinstance(plain, ColumnRef):
             return plain.name
         known = next((n for n, e in self._computed.items() if e.digest == plain.digest), None)
@@ -335,18 +339,18 @@ class PatternValues:
 
 
 def input_columns(names: Sequence[str], schema: Schema) -> dict[str, ColumnRef]:
-    """The input's columns by their names in the text; of two with one name, the first."""
-    found: dict[str, ColumnRef] = {}
+    """Returns the input's columns by their names in the text; of two with one name, the first."""
+    columns: dict[str, ColumnRef] = {}
     for name, column in zip(names, schema, strict=True):
-        found.setdefault(name, pool.column(column.name, column.type))
-    return found
+        columns.setdefault(name, pool.column(column.name, column.type))
+    return columns
 
 
 def _modified(node: exp.Expression, place: Place) -> Scalar:
-    found = place.special(node) if place.special is not None else None
-    if found is None:
+    value = place.special(node) if place.special is not None else None
+    if value is None:
         raise refusals.of_expression(node)
-    return found
+    return value
 
 
 def register_binders() -> None:

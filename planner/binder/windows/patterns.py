@@ -1,4 +1,4 @@
-"""MATCH_RECOGNIZE: its clauses, and what Flink's patterns cannot be."""
+"""Binds MATCH_RECOGNIZE: its clauses, and the restrictions that Flink has for patterns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from planner.binder import pool
 from planner.binder.expressions.scalars import bind_scalar
 from planner.binder.scope import Context, Place, Query, distinct_names
 from planner.binder.windows.over import sort_keys
-from planner.binder.windows.pattern_values import Asked, PatternValues, input_columns
+from planner.binder.windows.pattern_values import MatchContext, PatternValues, input_columns
 from planner.logical import (
     LogicalPlan,
     MatchRecognize,
@@ -29,12 +29,15 @@ from planner.logical import (
 )
 from planner.scalar import ColumnRef, Literal, Scalar
 
-_MOST = 2**31 - 1
+# The greatest number in a quantifier: that of an INT.
+_MAX_ROWS = 2**31 - 1
 
 
 def bind_match(node: exp.MatchRecognize, query: Query, context: Context) -> Query:
-    """The matches in the rows of a query: the columns of PARTITION BY, then the measures. PlanError
-    for clauses that do not go together, UnsupportedError for what Flink does not match either."""
+    """Returns the query of the matches: the columns of PARTITION BY, then the measures.
+
+    PlanError for clauses that contradict each other or the input, UnsupportedError for patterns
+    that Flink does not support either."""
     if not context.batch:
         query = replace(query, plan=rewrite_top_n(query.plan))
     if query.plan.changes and not context.batch:
@@ -50,37 +53,38 @@ def bind_match(node: exp.MatchRecognize, query: Query, context: Context) -> Quer
     columns = input_columns(query.names, query.plan.schema)
     time = pool.column(order[0].column, query.plan.schema.type(order[0].column))
     defined = tuple(d.alias for d in node.args["define"])
-    asked = Asked(context, columns, items, _subsets(node, items), time, defined)
+    match = MatchContext(context, columns, items, _subsets(node, items), time, defined)
     within = _within(node, place)
     _check_absence(items, within, node)
-    return _bound(node, query, asked, (partition, order, within))
+    return _matches(node, query, match, (partition, order, within))
 
 
-def _bound(
+def _matches(
     node: exp.MatchRecognize,
     query: Query,
-    asked: Asked,
-    shape: tuple[tuple[ColumnRef, ...], tuple[SortKey, ...], int],
+    match: MatchContext,
+    clauses: tuple[tuple[ColumnRef, ...], tuple[SortKey, ...], int],
 ) -> Query:
-    (partition, order, within), context = shape, asked.context
+    """Binds DEFINE and MEASURES. `clauses` are PARTITION BY, ORDER BY and WITHIN (ms)."""
+    (partition, order, within), context = clauses, match.context
     computed: dict[str, Scalar] = {}
     history: dict[str, PatternValue] = {}
-    conditions, varying = _conditions(node, asked, computed, history)
-    measures = PatternValues(asked, computed)
+    conditions, varying = _conditions(node, match, computed, history)
+    measures = PatternValues(match, computed)
     items = [(m.alias, measures.bind(m.this)) for m in node.args.get("measures") or ()]
-    names = (*(_name_of(asked, c) for c in partition), *(n for n, _ in items))
+    names = (*(_name_of(match, c) for c in partition), *(n for n, _ in items))
     _check_names(names, node)
     own = [(c.name, pool.column(c.name, c.type)) for c in query.plan.schema]
     salt = context.salt((*computed.values(), *varying, *measures.varying))
-    below: LogicalPlan = (
-        Project(query.plan, (*own, *computed.items()), salt) if computed else query.plan
-    )
-    match = MatchRecognize(
+    below: LogicalPlan = query.plan
+    if computed:
+        below = Project(below, (*own, *computed.items()), salt)
+    matches = MatchRecognize(
         below,
         tuple(c.name for c in partition),
         order,
-        asked.items,
-        *_skip(node, asked),
+        match.items,
+        *_skip(node, match),
         within,
         conditions,
         tuple(history.values()),
@@ -91,12 +95,12 @@ def _bound(
     fresh = distinct_names(names)
     values = tuple(v for _, v in outputs)
     return Query(
-        Project(match, tuple(zip(fresh, values, strict=True)), context.salt(values)), names
+        Project(matches, tuple(zip(fresh, values, strict=True)), context.salt(values)), names
     )
 
 
-def _name_of(asked: Asked, column: ColumnRef) -> str:
-    return next(n for n, c in asked.columns.items() if c.name == column.name)
+def _name_of(match: MatchContext, column: ColumnRef) -> str:
+    return next(n for n, c in match.columns.items() if c.name == column.name)
 
 
 def _check_names(names: tuple[str, ...], node: exp.Expression) -> None:
@@ -121,7 +125,7 @@ def _check_rows(node: exp.MatchRecognize) -> None:
 
 
 def _partition(node: exp.MatchRecognize, place: Place) -> tuple[ColumnRef, ...]:
-    found: dict[str, ColumnRef] = {}
+    columns: dict[str, ColumnRef] = {}
     for item in node.args.get("partition_by") or ():
         value = bind_scalar(item, place)
         if not isinstance(value, ColumnRef):
@@ -131,8 +135,8 @@ def _partition(node: exp.MatchRecognize, place: Place) -> tuple[ColumnRef, ...]:
                 hint=hint,
                 position=position_of(item),
             )
-        found[value.name] = value
-    return tuple(found.values())
+        columns[value.name] = value
+    return tuple(columns.values())
 
 
 def _order(
@@ -168,23 +172,24 @@ def _subsets(
     node: exp.MatchRecognize, items: tuple[PatternItem, ...]
 ) -> Mapping[str, tuple[str, ...]]:
     known = [i.variable for i in items if not i.absent]
-    found: dict[str, tuple[str, ...]] = {}
+    subsets: dict[str, tuple[str, ...]] = {}
     for subset in node.args.get("subset") or ():
         name = subset.this.name
         members = [m.name for m in subset.expressions]
-        strange = next((m for m in members if m not in known), None)
-        if strange is not None:
+        unknown = next((m for m in members if m not in known), None)
+        if unknown is not None:
             raise PlanError(
-                f"SUBSET '{name}' names '{strange}', which is not in PATTERN",
+                f"SUBSET '{name}' names '{unknown}', which is not in PATTERN",
                 position=position_of(subset),
             )
-        if name in known or name in found:
+        if name in known or name in subsets:
             raise PlanError(f"the variable '{name}' is there already", position=position_of(subset))
-        found[name] = tuple(k for k in known if k in members)
-    return found
+        subsets[name] = tuple(k for k in known if k in members)
+    return subsets
 
 
 def _within(node: exp.MatchRecognize, place: Place) -> int:
+    """Returns WITHIN in ms; 0 without one."""
     given = node.args.get("within")
     if given is None:
         return 0
@@ -203,15 +208,16 @@ def _within(node: exp.MatchRecognize, place: Place) -> int:
 
 def _conditions(
     node: exp.MatchRecognize,
-    asked: Asked,
+    match: MatchContext,
     computed: dict[str, Scalar],
     history: dict[str, PatternValue],
 ) -> tuple[tuple[tuple[str, Scalar], ...], list[Scalar]]:
-    """DEFINE: what it says of variables that are not in the pattern has to be right, and has no
-    effect."""
-    found: dict[str, Scalar] = {}
+    """Binds DEFINE; returns the conditions by variable, and non-deterministic calls in them.
+
+    Conditions of variables that are not in the pattern are checked, and have no effect."""
+    conditions: dict[str, Scalar] = {}
     varying: list[Scalar] = []
-    known = {i.variable for i in asked.items}
+    known = {i.variable for i in match.items}
     seen: set[str] = set()
     for definition in node.args["define"]:
         variable = definition.alias
@@ -220,16 +226,17 @@ def _conditions(
                 f"the variable '{variable}' is defined twice", position=position_of(definition)
             )
         seen.add(variable)
-        values = PatternValues(asked, computed, variable)
+        values = PatternValues(match, computed, variable)
         condition = values.condition(definition.this)
         if variable in known:
-            found[variable] = condition
+            conditions[variable] = condition
             history.update(values.values)
             varying += values.varying
-    return tuple(found.items()), varying
+    return tuple(conditions.items()), varying
 
 
-def _skip(node: exp.MatchRecognize, asked: Asked) -> tuple[Skip, tuple[str, ...]]:
+def _skip(node: exp.MatchRecognize, match: MatchContext) -> tuple[Skip, tuple[str, ...]]:
+    """Returns the strategy of AFTER MATCH SKIP, and the variables that it names."""
     after = node.args.get("after")
     if after is None:
         return Skip.NEXT, ()
@@ -237,8 +244,8 @@ def _skip(node: exp.MatchRecognize, asked: Asked) -> tuple[Skip, tuple[str, ...]
     if after.this is None:
         return kind, ()
     name = after.this.name
-    members = asked.variables(name)
-    known = {i.variable for i in asked.items if not i.absent}
+    members = match.variables(name)
+    known = {i.variable for i in match.items if not i.absent}
     if not known.issuperset(members):
         raise PlanError(
             f"AFTER MATCH SKIP names '{name}', which is not in PATTERN", position=position_of(after)
@@ -259,6 +266,7 @@ _REFUSED: dict[type[exp.Expression], tuple[str, str]] = {
 
 
 def _items(node: exp.Expression) -> Iterator[PatternItem]:
+    """Yields the variables of PATTERN, in order. UnsupportedError for alternation and the like."""
     match node:
         case nodes.PatternSequence():
             for part in node.expressions:
@@ -299,7 +307,7 @@ def _repeated(node: nodes.PatternRepeat) -> PatternItem:
             hint="write {0,n}",
             position=position,
         )
-    if (high is not None and high < max(low, 1)) or max(low, high or 0) > _MOST:
+    if (high is not None and high < max(low, 1)) or max(low, high or 0) > _MAX_ROWS:
         raise PlanError(
             "a quantifier takes a least number of rows and one that is not below", position=position
         )
@@ -311,6 +319,7 @@ def _repeated(node: nodes.PatternRepeat) -> PatternItem:
 
 
 def _check_pattern(items: tuple[PatternItem, ...], node: exp.MatchRecognize) -> None:
+    """UnsupportedError for patterns that Flink refuses: ambiguous, or without an end or a row."""
     position = position_of(node.args["pattern"]) or position_of(node)
     names = [i.variable for i in items]
     if len(set(names)) < len(names):
@@ -333,6 +342,7 @@ def _check_pattern(items: tuple[PatternItem, ...], node: exp.MatchRecognize) -> 
 
 
 def _check_absence(items: tuple[PatternItem, ...], within: int, node: exp.MatchRecognize) -> None:
+    """PlanError where an absent variable [^A] has no row before it, or no end."""
     position = position_of(node.args["pattern"]) or position_of(node)
     if items[0].absent:
         hint = "begin with a variable that a row takes"
