@@ -122,6 +122,7 @@ def divide(ctx: KernelContext, left: Values, right: Values) -> Values | Vector:
     right, errors = _without_zero(ctx.num_rows, left, right)
     if _is_decimal(ctx):
         return Vector(_decimal_quotients(ctx, left, right), errors)
+    # A constant divisor other than -1 cannot overflow.
     if isinstance(right, pa.Scalar) and right.as_py() != -1:
         return Vector(pc.divide(left, right), errors)
     quotient = pc.divide(left, right)
@@ -153,6 +154,7 @@ def modulo(ctx: KernelContext, left: Values, right: Values) -> Values | Vector:
             decimal_rows(ctx.num_rows, EXACT.remainder, ctx.result_type, left, right), errors
         )
     present = valid(left, ctx.num_rows) & valid(right, ctx.num_rows)
+    # NULL divisors become 1, so that NumPy divides by no zero.
     rest = _remainders(_integers(left), _integers(right, 1))
     whole = np.broadcast_to(rest, (ctx.num_rows,)).astype(ctx.result_type.arrow.to_pandas_dtype())
     return Vector(column_of(whole, present, ctx.result_type.arrow), errors)
@@ -162,6 +164,7 @@ def _remainders(left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]) -> np
     """Computes remainders with the dividend's sign. NumPy divides faster by a single divisor."""
     if right.ndim or right <= 0 or not left.ndim:
         return np.asarray(np.fmod(left, right))
+    # Floor division, then one divisor back where the remainder should be negative.
     rest = left - left // right * right
     negative = left < 0
     return np.where(negative & (rest != 0), rest - right, rest) if negative.any() else rest
@@ -249,6 +252,7 @@ def sqrt(ctx: KernelContext, value: Values) -> Values:
         return pc.power(value, pa.scalar(0.5))
     numbers = value.fill_null(0.0).to_numpy(zero_copy_only=False)
     with np.errstate(invalid="ignore"):
+        # Adding 0.0 turns -0.0 into 0.0.
         roots = np.where(np.isneginf(numbers), np.inf, np.sqrt(numbers) + 0.0)
     return column_of(roots, valid(value, len(value)), pa.float64())
 
@@ -278,6 +282,7 @@ def log10(ctx: KernelContext, value: Values) -> Values:
 def _logarithms(values: pa.Array) -> pa.Array:
     """Computes logarithms to base 10 as Java does to the last digit, unlike Arrow."""
     with np.errstate(divide="ignore", invalid="ignore"):
+        # NULL becomes 1, whose logarithm raises no warning.
         logarithms = np.log10(values.fill_null(1.0).to_numpy(zero_copy_only=False))
     return column_of(logarithms, valid(values, len(values)), pa.float64())
 

@@ -89,6 +89,7 @@ def bitmap_cardinality(ctx: KernelContext, value: Values) -> Values:
     >>> BITMAP_CARDINALITY(BITMAP_BUILD(ARRAY[2, 1, 2]))
     2
     """
+    # The written form has a comma between any two numbers: counting needs no parsing.
     commas = pc.count_substring(value, ",").cast(pa.int64())
     return pc.if_else(
         pc.equal(value, "{}"), pa.scalar(0, pa.int64()), pc.add(commas, pa.scalar(1, pa.int64()))
@@ -105,6 +106,7 @@ def _combined(
     a, b = _column(left, ctx.num_rows), _column(right, ctx.num_rows)
     present = valid(a, ctx.num_rows) & valid(b, ctx.num_rows)
     pairs = combine(pairs_of(a), pairs_of(b))
+    # A pair is row << 32 | number, so the high half says whose it is.
     return written_pairs(pairs[present[pairs >> 32]], present)
 
 
@@ -154,11 +156,14 @@ def bitmap_andnot(ctx: KernelContext, left: Values, right: Values) -> Values:
 def to_bytes(numbers: Iterable[int]) -> bytes:
     """The portable form of a Roaring bitmap, without runs."""
     containers: dict[int, list[int]] = {}
+    # Containers are in the order of their keys, the high 16 bits.
     for number in sorted(numbers):
         containers.setdefault(number >> 16, []).append(number & 0xFFFF)
     head = struct.pack("<II", _COOKIE, len(containers))
+    # Sizes are written less one, so that 65536 fits into 16 bits.
     head += b"".join(struct.pack("<HH", key, len(low) - 1) for key, low in containers.items())
     bodies = [_container(low) for low in containers.values()]
+    # Offsets count from the start of the bytes, the list of offsets included.
     at, offsets = len(head) + 4 * len(bodies), []
     for body in bodies:
         offsets.append(struct.pack("<I", at))
@@ -167,6 +172,7 @@ def to_bytes(numbers: Iterable[int]) -> bytes:
 
 
 def _container(low: list[int]) -> bytes:
+    # Up to 4096 values a sorted list is no longer than a bitmap of 8 KiB.
     if len(low) <= _LIST_MOST:
         return struct.pack(f"<{len(low)}H", *low)
     bits = 0
@@ -188,6 +194,7 @@ def _read_containers(data: bytes) -> Iterator[int]:
     runs, at = b"", 8
     if cookie & 0xFFFF == _RUN_COOKIE:
         count = (cookie >> 16) + 1
+        # A bit for each container says whether it holds runs.
         runs, at = data[4 : 4 + (count + 7) // 8], 4 + (count + 7) // 8
     elif cookie == _COOKIE:
         (count,) = struct.unpack_from("<I", data, 4)
@@ -196,6 +203,7 @@ def _read_containers(data: bytes) -> Iterator[int]:
     if count > 65536:
         raise IndexError
     heads = [struct.unpack_from("<HH", data, at + 4 * i) for i in range(count)]
+    # Bitmaps with runs write offsets only from four containers on; they are skipped either way.
     at += 4 * count + (4 * count if not runs or count >= _OFFSETS_FROM else 0)
     for i, (key, size) in enumerate(heads):
         is_run = bool(runs and runs[i // 8] >> i % 8 & 1)
@@ -208,6 +216,7 @@ def _read_container(data: bytes, at: int, size: int, is_run: bool) -> tuple[list
     if is_run:
         (count,) = struct.unpack_from("<H", data, at)
         pairs = struct.unpack_from(f"<{2 * count}H", data, at + 2)
+        # A run is its first value and how many more follow.
         numbers = [
             n
             for s, more in zip(pairs[::2], pairs[1::2], strict=True)

@@ -27,15 +27,18 @@ def units_of(values: pa.Array) -> Int64s | None:
     buffer = values.buffers()[1]
     if buffer is None:
         return np.zeros(len(values), np.int64)
+    # A decimal of 128 bits is two words, the low one first.
     pairs = np.frombuffer(buffer, np.int64)[
         2 * values.offset : 2 * (values.offset + len(values))
     ].reshape(-1, 2)
     low, high = pairs[:, 0], pairs[:, 1]
     if values.null_count:
         present = valid(values, len(values))
+        # Slots of NULL may hold anything.
         low, high = np.where(present, low, 0), np.where(present, high, 0)
     if values.type.precision > MOST:
         most = 10**MOST
+        # It fits if the high word only repeats the sign of the low one.
         if not (np.array_equal(low >> 63, high) and ((low < most) & (low > -most)).all()):
             return None
     return low
@@ -45,6 +48,7 @@ def from_units(units: Int64s, present: BoolArray, kind: pa.DataType) -> pa.Array
     """The reverse: numbers as decimals of `kind`, NULL where not `present`."""
     pairs = np.empty((len(units), 2), np.int64)
     pairs[:, 0] = units
+    # The sign fills the high word.
     np.right_shift(units, 63, out=pairs[:, 1])
     return column_of(pairs, present, kind)
 
@@ -65,11 +69,13 @@ def divided(units: Int64s, digits: int, rounding: str) -> Int64s:
     if rounding == ROUND_FLOOR:
         return np.asarray(units // divisor)
     if rounding == ROUND_CEILING:
+        # The ceiling is the negative floor of the negative.
         return np.asarray(-(-units // divisor))
     size = np.abs(units)
     half = divisor // 2 if rounding == ROUND_HALF_UP else 0
     assert half or rounding == ROUND_DOWN
     whole = size // divisor
+    # Half away from zero: computed of the size, the sign comes back below.
     if half:
         whole += size - whole * divisor >= half
     return np.asarray(np.where(units < 0, -whole, whole))
@@ -84,6 +90,7 @@ def shortened(values: pa.Array, places: int, rounding: str, target: DataType) ->
         return None
     rounded = divided(units, cut, rounding)
     if more:
+        # The shift to the left must not overflow either.
         if len(rounded) and int(np.abs(rounded).max()) >= 10 ** (MOST - more):
             return None
         rounded = rounded * 10**more
@@ -94,6 +101,7 @@ def doubles(values: pa.Array) -> npt.NDArray[np.float64] | None:
     """The doubles nearest to decimals, 0 for NULL; None where one has more digits than a quotient
     of two exact doubles."""
     units = units_of(values)
+    # 10**22 is the largest power of ten that is an exact double, 2**53 bounds exact integers.
     if (
         units is None
         or values.type.scale > 22
@@ -112,17 +120,20 @@ def quotients(left: pa.Array, right: pa.Array, target: DataType) -> pa.Array | N
     present = valid(left, len(left)) & valid(right, len(right))
     digits = target.scale + right.type.scale - left.type.scale
     size, by = np.abs(tops), np.where(present, np.abs(bottoms), 1)
+    # So many digits can be appended to a remainder before it overflows.
     step = MOST - len(str(int(by.max(initial=1))))
     if not 0 <= digits <= MOST - 1 or step <= 0:
         return None
     whole = size // by
     rest = size - whole * by
     behind = np.zeros(len(size), np.int64)
+    # Long division, `step` digits at a time.
     for taken in [step] * (digits // step) + [digits % step]:
         rest = rest * 10**taken
         part = rest // by
         rest = rest - part * by
         behind = behind * 10**taken + part
+    # The rest after the last digit rounds half up.
     behind += 2 * rest >= by
     most = int(whole.max(initial=0)) + 1
     negative = (tops < 0) != (bottoms < 0)
@@ -146,10 +157,12 @@ def _wide(
 ) -> pa.Array:
     """whole * 10**digits + behind in 128 bits."""
     sign = np.where(negative, -1, 1)
+    # The parts have one sign, so that the sum does not cross zero.
     tops = pa.array(whole * sign).cast(pa.decimal128(19, 0))
     shifted = pc.multiply(tops, pa.scalar(Decimal(10**digits), pa.decimal128(digits + 1, 0)))
     total = pc.add(shifted, pa.array(behind * sign).cast(pa.decimal128(19, 0)))
     bits = None if present.all() else pa.array(present).buffers()[1]
+    # The same bits under the target's type: a cast would check the digits again.
     return pa.Array.from_buffers(
         target.arrow, len(total), [bits, total.buffers()[1]], offset=total.offset
     )

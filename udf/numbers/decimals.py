@@ -22,6 +22,7 @@ def fit(value: Decimal, target: DataType) -> Decimal | None:
     """`value` rounded to the scale of DECIMAL type `target`; None if its digits do not fit."""
     if not value.is_finite():
         return None
+    # Beyond this size no DECIMAL holds it, and quantize would run out of digits.
     rounded = (
         value.quantize(Decimal(1).scaleb(-target.scale, EXACT), context=EXACT)
         if value.adjusted() < 60
@@ -48,6 +49,7 @@ def rescale(values: pa.Array, target: DataType) -> pa.Array:
     """Decimals (or integers) as DECIMAL type `target`."""
     source = values.type
     scale = source.scale if pa.types.is_decimal(source) else 0
+    # More places lose nothing: Arrow's cast is exact.
     if scale <= target.scale:
         try:
             return values.cast(target.arrow)
@@ -72,6 +74,7 @@ def combine(
             result = kernel(*values)
         except pa.ArrowInvalid:  # the exact result could exceed 38 digits
             result = None
+        # A result of another precision or scale must be rounded or cut, which kernels do not do.
         if result is not None and result.type.equals(target.arrow):
             return result
     return decimal_rows(num_rows, exact, target, *values)

@@ -17,6 +17,7 @@ from udf.vector import Vector
 
 def _words(ctx: KernelContext, per_row: int, stream: int = 0) -> npt.NDArray[np.uint64]:
     """Random 64-bit words, `per_row` for each row."""
+    # The seed as two words of 64 bits.
     key = [ctx.seed % 2**64, ctx.seed >> 64 & (2**64 - 1), stream]
     generator = np.random.Philox(np.random.SeedSequence(key))
     words: npt.NDArray[np.uint64] = generator.random_raw(ctx.num_rows * per_row).reshape(
@@ -33,6 +34,7 @@ def uuid(ctx: KernelContext) -> Values:
     36
     """
     words = _words(ctx, 2)
+    # Version 4 and the variant of RFC 4122 stand in fixed bits.
     words[:, 0] = words[:, 0] & np.uint64(0xFFFFFFFFFFFF0FFF) | np.uint64(0x4000)
     words[:, 1] = words[:, 1] & np.uint64(0x3FFFFFFFFFFFFFFF) | np.uint64(0x8000000000000000)
     digits = _HEX_PAIRS[np.ascontiguousarray(words.astype(">u8")).view(np.uint8)].reshape(
@@ -62,12 +64,14 @@ def rand(ctx: KernelContext, seed: Values | None = None) -> Values:
     TRUE
     """
     if seed is None:
+        # 53 bits are what a double holds: each result is equally likely, and 1.0 is none.
         return pa.array((_words(ctx, 1)[:, 0] >> np.uint64(11)).astype(np.float64) * 2.0**-53)
     rows = pa.array(range(ctx.num_rows), pa.int64())
     return row_by_row(ctx.num_rows, lambda row, s: _seeded(ctx, row, s), pa.float64(), rows, seed)
 
 
 def _seeded(ctx: KernelContext, row: int, seed: int) -> float:
+    # By row and seed, so that a row's value does not depend on the batch's others.
     key = [ctx.seed % 2**64, ctx.seed >> 64 & (2**64 - 1), row, seed % 2**32]
     return float(int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0]) >> 11) * 2.0**-53
 

@@ -25,6 +25,7 @@ _WIDE.prec = 800
 def _round_result(types: Types, literals: Literals) -> DataType:
     value = types[0].plain
     digits = literals[1] if len(types) > 1 else 0
+    # One digit more before the point, for 9.9 rounds to 10.
     if value.root is Root.DECIMAL and isinstance(digits, int) and digits < value.scale:
         value = decimal(min(38, 1 + value.precision - value.scale + max(digits, 0)), max(digits, 0))
     return value.with_nullable(nullable(types))
@@ -63,6 +64,7 @@ def round_(ctx: KernelContext, value: Values, digits: Values | None = None) -> V
 
 
 def _round_decimal(value: Decimal, digits: int) -> Decimal:
+    # Nothing behind the digits to cut.
     if not value.is_finite() or digits >= 400 or -value.as_tuple().exponent <= digits:  # type: ignore[operator]
         return value
     if digits < -400:
@@ -87,6 +89,7 @@ def _round_floats(ctx: KernelContext, value: Values, places: Values) -> Values:
 
 
 def _round_float(value: float, digits: int) -> float:
+    # Adding 0.0 turns -0.0 into 0.0.
     return float(_round_decimal(Decimal(repr(value)), digits)) + 0.0
 
 
@@ -98,6 +101,7 @@ def _round_fast(numbers: npt.NDArray[np.float64], digits: int) -> npt.NDArray[np
         # The double that is nearest to it, as its text is.
         half = (floor * 10 + 5) / 10.0 ** (digits + 1)
         result = np.copysign((floor + (np.abs(numbers) >= half)) / 10.0**digits, numbers) + 0.0
+        # The negation also catches NaN.
         doubtful = ~(scaled < 2.0**40)
     for row in np.flatnonzero(doubtful):
         result[row] = _round_float(float(numbers[row]), digits)

@@ -53,6 +53,7 @@ def parse_like(pattern: str, escape: str | None = None) -> LikePattern:
                 raise RowError(f"invalid escape sequence in '{pattern}'")
             _add_literal(tokens, c)
         elif c == ANY:
+            # `%%` is `%`.
             if not tokens or tokens[-1] != (ANY, True):
                 tokens.append((ANY, True))
         elif c == ONE:
@@ -71,6 +72,7 @@ def _add_literal(tokens: list[tuple[str, bool]], character: str) -> None:
 
 def _to_re2(pattern: LikePattern) -> str:
     parts = [".*" if t == ANY else "." if wild else quote_re2(t) for t, wild in pattern.tokens]
+    # \A and \z: `$` would match before a line break at the end.
     return r"(?s)\A" + "".join(parts) + r"\z"
 
 
@@ -83,6 +85,7 @@ def match_like(values: pa.Array, pattern: LikePattern) -> pa.Array:
 def _matcher(pattern: LikePattern) -> Callable[[pa.Array], pa.Array]:
     match pattern.tokens:
         case (("%", True),):
+            # `%` is TRUE of every text, but NULL of NULL.
             return lambda values: pc.if_else(values.is_valid(), _TRUE, _UNKNOWN)
         case () | ((_, False),):
             literal = pa.scalar(pattern.literal, pa.string())
@@ -106,6 +109,7 @@ def _container(text: str) -> Callable[[pa.Array], pa.Array]:
     kernel, needle = _kernel("match_substring", text), text.encode()
     if len(needle) < 2:
         return kernel
+    # The search over the whole buffer has a fixed cost: only for many rows.
     return lambda values: (
         _where(values, hits(values, needle)[0]) if len(values) >= MANY else kernel(values)
     )
@@ -155,6 +159,7 @@ def like(
         try:
             return match_like(value, parse_like(pattern.as_py(), *[e.as_py() for e in escapes]))
         except RowError as error:
+            # A bad escape is an error of each row, not of the statement.
             return Vector(
                 pa.nulls(ctx.num_rows, pa.bool_()),
                 errors_of({i: str(error) for i in range(ctx.num_rows)}, ctx.num_rows),
@@ -166,6 +171,7 @@ def _like_rows(num_rows: int, value: Values, *patterns: Values) -> Vector:
     """Patterns from a column: one test per distinct pattern."""
     groups: dict[tuple[object, ...], list[int]] = {}
     for row, key in zip(range(num_rows), zip(*map(rows_of, patterns), strict=False), strict=False):
+        # A row with a NULL pattern stays NULL.
         if None not in key:
             groups.setdefault(key, []).append(row)
     values = pa.repeat(value, num_rows) if isinstance(value, pa.Scalar) else value

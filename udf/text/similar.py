@@ -38,11 +38,13 @@ def similar_pattern(pattern: str, escape: str = "") -> str:
         if c == escape:
             if at + 1 >= len(pattern):
                 raise RowError(f"pattern '{pattern}' ends in the escape character")
+            # An escaped letter must not become one of Java's escapes: \d would be a digit.
             parts.append(
                 "\\" + pattern[at + 1] if not pattern[at + 1].isalnum() else pattern[at + 1]
             )
             at += 2
             continue
+        # A class of the standard such as [:ALPHA:] stands within brackets only.
         if in_class and pattern.startswith("[:", at) and (end := pattern.find(":]", at)) > 0:
             parts.append(_CLASSES.get(pattern[at + 2 : end].upper(), ""))
             at = end + 2
@@ -50,10 +52,12 @@ def similar_pattern(pattern: str, escape: str = "") -> str:
         in_class = c == "[" or (in_class and c != "]")
         parts.append(_one(c, in_class))
         at += 1
+    # (?s): wildcards stand for line breaks, too; anchored, as the whole text must match.
     return f"(?s)\\A(?:{''.join(parts)})\\z"
 
 
 def _one(c: str, in_class: bool) -> str:
+    # Wildcards are plain characters within brackets.
     if in_class and c in "%_":
         return c
     if c in "%_":

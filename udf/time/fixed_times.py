@@ -63,20 +63,24 @@ def shape_of(tokens: tuple[Token, ...]) -> Shape | None:
 def written(seconds: Int64s, present: BoolArray, shape: Shape) -> pa.Array:
     """Seconds since 1970 as texts; all in the years 1 to 9999."""
     days = seconds // DAY
+    # Floor division, so that times before 1970 have a time of day that is not negative.
     parts = _time_of_day(seconds - days * DAY, shape)
     if any(letter in "yMd" for _, _, letter in shape.fields):
         parts |= _date(days)
+    # A row of the array for each character: every assignment below is contiguous.
     columns = np.empty((shape.width, len(seconds)), np.uint8)
     for at, character in shape.literals:
         columns[at] = character
     for at, width, letter in shape.fields:
         value = parts[letter]
         if width == 4:
+            # Four digits are two pairs from the same tables.
             century = value // 100
             columns[at], columns[at + 1] = _TENS[century], _ONES[century]
             at, value = at + 2, value - century * 100
         columns[at], columns[at + 1] = _TENS[value], _ONES[value]
     matrix = np.ascontiguousarray(columns.T)
+    # NULL rows take no bytes.
     sizes = np.where(present, shape.width, 0)
     offsets = np.zeros(len(seconds) + 1, np.int32)
     np.cumsum(sizes, out=offsets[1:])
@@ -97,6 +101,7 @@ def _date(days: Int64s) -> dict[str, Int64s]:
     """Year, month and day; by a table of all days between the first and the last where there are
     not many."""
     first, last = (int(days.min()), int(days.max())) if len(days) else (0, 0)
+    # As many days as rows at most, or a few: the table costs no more than the column.
     if last - first < max(len(days), 4096):
         return {k: v[days - first] for k, v in _parts(np.arange(first, last + 1)).items()}
     return _parts(days)
@@ -120,6 +125,7 @@ def read_column(
     elsewhere."""
     seconds, good = read(values, shape)
     numbers, present = seconds * factor, valid(values, len(values))
+    # NULL rows are not good either, but need no second reading.
     rest = np.flatnonzero(present & ~good)
     if len(rest):
         found = other(values.take(pa.array(rest)))
@@ -138,6 +144,7 @@ def read(values: pa.Array, shape: Shape) -> tuple[Int64s, BoolArray]:
     if not fits.any():
         return seconds, fits
     rows = np.flatnonzero(fits)
+    # All rows of one width (or empty) lie side by side already: a reshape instead of a gather.
     matrix = _rows(data, offsets, rows, shape.width, whole=bool((fits | (sizes == 0)).all()))
     known, good = _fields(matrix, shape)
     found, exists = _seconds(known, len(rows))
@@ -165,6 +172,7 @@ def _fields(matrix: Bytes, shape: Shape) -> tuple[dict[str, Int64s], BoolArray]:
         good &= matrix[at] == character
     known: dict[str, Int64s] = {}
     for at, width, letter in shape.fields:
+        # Characters below "0" wrap around to large unsigned numbers, so one comparison is enough.
         digits = matrix[at : at + width] - np.uint8(48)
         good &= (digits <= 9).all(axis=0)
         value = digits[0].astype(np.int64)
@@ -185,8 +193,10 @@ def _seconds(known: dict[str, Int64s], count: int) -> tuple[Int64s, BoolArray]:
     hour, minute, second = (known.get(k, zero) for k in "Hms")
     good = (year >= _FIRST_YEAR) & (year <= _LAST_YEAR) & (month >= 1) & (month <= 12) & (day >= 1)
     firsts = _first_days()
+    # A month outside of the table is replaced by one inside: its row is not good anyway.
     place = np.where(good, year * 12 + month - 1, 1970 * 12)
     start = firsts[place]
+    # The next month's first day bounds the day: no table of lengths, no rule of leap years.
     good &= (day <= firsts[place + 1] - start) & (hour <= 23) & (minute <= 59) & (second <= 59)
     return (start + day - 1) * DAY + (hour * 60 + minute) * 60 + second, good
 

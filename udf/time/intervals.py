@@ -212,9 +212,12 @@ def _floored(numbers: Int64s, t: DataType, unit: str) -> Int64s:
     day = 1 if t.root is Root.DATE else DAY_MS * units_per_ms(t.arrow)
     if unit in UNIT_MONTHS:
         size = UNIT_MONTHS[unit]
+        # Whole months since 1970, cut to a multiple: a quarter begins in January, April, July or
+        # October.
         return first_day(months_of(numbers // day) // size * size) * day
     if unit in _SPANS:
         years, first = _SPANS[unit]
+        # Centuries begin in a year that `_SPANS` names, not at a multiple of a hundred.
         begin = (months_of(numbers // day) // 12 + 1970 - first) // years * years + first
         return first_day((begin - 1970) * 12) * day
     if unit == "WEEK":  # weeks begin on Sunday; 1970-01-01 was a Thursday
@@ -228,6 +231,7 @@ def _floored(numbers: Int64s, t: DataType, unit: str) -> Int64s:
 
 def _next(numbers: Int64s, t: DataType, unit: str) -> Int64s:
     day = 1 if t.root is Root.DATE else DAY_MS * units_per_ms(t.arrow)
+    # Centuries and the like count as months, too.
     months = UNIT_MONTHS.get(unit) or 12 * _SPANS.get(unit, (0, 0))[0]
     if months:
         return first_day(months_of(numbers // day) + months) * day
@@ -254,6 +258,7 @@ def ceil_time(ctx: KernelContext, value: Values, unit: Values) -> Values:
         seen = (DAY_MS if by_day else 1) * units_per_ms(t.arrow)
     cut = numbers // seen * seen
     below = _floored(cut, t, name)
+    # A time at which the unit begins is its own ceiling.
     return _moved(ctx, numbers, np.where(below == cut, cut, _next(below, t, name)), value, name)
 
 

@@ -36,6 +36,7 @@ def days_and_ms(ctx: KernelContext, value: Values, at: int) -> tuple[Int64s, Int
         return numbers, np.zeros_like(numbers)
     per_ms = units_per_ms(t.arrow)
     ms = numbers if per_ms == 1 else numbers // per_ms
+    # Floor division: 1969-12-31 23:00 is day -1, hour 23.
     days = ms // DAY_MS
     return days, ms - days * DAY_MS
 
@@ -91,10 +92,13 @@ def _part(ctx: KernelContext, name: str, value: Values, at: int = 0) -> Values:
     if kind.root in INTERVALS:
         numbers = integers(value, ctx.num_rows)
         parts = _OF_MONTHS if kind.root is Root.INTERVAL_YEAR_MONTH else _OF_MS
+        # Parts of negative intervals are negative: they are computed of the size, and the sign put
+        # back.
         size = np.where(numbers < 0, -1, 1)
         return pa.array(parts[name](np.abs(numbers)) * size, pa.int64(), mask=~present)
     if name in _FRACTIONS:
         unit = units_per_ms(kind.arrow) * 1000 if kind.root is not Root.DATE else 1
+        # The fraction of the second in nanoseconds, from whatever unit the column has.
         fraction = integers(value, ctx.num_rows) % unit * (1_000_000_000 // unit)
         return pa.array(fraction // _FRACTIONS[name], pa.int64(), mask=~present)
     days, ms = days_and_ms(ctx, value, at)
@@ -111,8 +115,10 @@ _STEP, _DAYS_MOST = 4096, 65_536
 
 def _by_table(name: str, days: Int64s) -> Int64s:
     first, last = (int(days.min()), int(days.max())) if len(days) else (0, 0)
+    # Too wide a range for a table.
     if last - first > _DAYS_MOST - _STEP:
         return _PARTS[name](days, days)
+    # Bounds at multiples of the step let batches of neighbouring days share one cached table.
     start = first // _STEP * _STEP
     return _table(name, start, last // _STEP * _STEP + _STEP).take(days - start)
 

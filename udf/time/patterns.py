@@ -78,6 +78,7 @@ def tokens_of(
 
 def _quoted_end(pattern: str, start: int) -> tuple[int, str]:
     """The end of the quoted text that begins there, and the text. BadPattern."""
+    # Two quotes outside of a quotation are one quote.
     if pattern.startswith("''", start):
         return start + 2, "'"
     match = re.compile(r"'((?:[^']|'')*)'").match(pattern, start)
@@ -133,6 +134,7 @@ def _written(token: Token, moment: Moment) -> str:
         case "y" | "u":
             return _year_text(day.year, n)
         case "Y":
+            # The week year: days at the end of December may lie in week 1 of the next year.
             return _year_text(day.year + (day.month == 12 and _week(day) == 1), n)
         case "G":
             return "A" if n == 5 else "AD" if n < 4 else "Anno Domini"
@@ -145,6 +147,7 @@ def _written(token: Token, moment: Moment) -> str:
         case "a":
             return "AM" if moment.hour < 12 else "PM"
         case "S":
+            # The fraction is cut to so many digits, not rounded.
             return f"{moment.nanos % 1_000_000_000:09d}".ljust(n, "0")[:n]
     return str(_number_of(token.letter, moment)).zfill(n)
 
@@ -181,6 +184,7 @@ def _number_of(letter: str, moment: Moment) -> int:
         "m": seconds // 60 % 60,
         "s": seconds % 60,
         "n": moment.nanos % 1_000_000_000,
+        # Sunday is 1.
         "e": day.isoweekday() % 7 + 1,
         "w": _week(day),
         "c": day.isoweekday() % 7 + 1,
@@ -196,6 +200,7 @@ def _number_of(letter: str, moment: Moment) -> int:
 
 def _week(day: date) -> int:
     """Week of the year in the US: weeks begin on Sunday, the first is the one of January 1st."""
+    # The day of the year of the week's Saturday: a week belongs to the year in which it ends.
     saturday = day.timetuple().tm_yday + (5 - day.weekday()) % 7
     return 1 if saturday > 365 + isleap(day.year) else (saturday - 1) // 7 + 1
 
@@ -216,6 +221,7 @@ def _reading(pattern: str, lenient: bool) -> _Reading:
             continue
         if token.letter not in _READ:
             raise BadPattern(f"pattern letter '{token.letter}' cannot be read in '{pattern}'")
+        # A field with digits right behind it must not take theirs.
         followed = i + 1 < len(tokens) and bool(tokens[i + 1].letter)
         parts.append(f"({_expected(token, lenient, followed)})")
         letters.append(token.letter)
@@ -239,6 +245,7 @@ def _expected(token: Token, lenient: bool, followed: bool) -> str:
     is_year = token.letter in "yu"
     if n == 1:
         return "[0-9]{1,9}" if is_year else "[0-9]{1,2}"
+    # Years of three letters and more may have more digits than letters.
     return f"[0-9]{{{n},9}}" if is_year and n > 2 and not followed else f"[0-9]{{{n}}}"
 
 
@@ -251,6 +258,7 @@ def read(text: str, pattern: str, *, lenient: bool = False) -> int | None:
     pattern lacks is that of 1970-01-01 00:00:00. If `lenient`, text after the pattern is ignored
     and fields overflow into the next larger."""
     reading = _reading(pattern, lenient)
+    # Only lenient reading lets more text follow.
     match = reading.pattern.match(text) if lenient else reading.pattern.fullmatch(text)
     if match is None:
         return None
@@ -271,6 +279,7 @@ def read(text: str, pattern: str, *, lenient: bool = False) -> int | None:
 
 def _year(fields: dict[str, str]) -> int:
     text = fields.get("y") or fields.get("u") or "1970"
+    # Two digits are a year from 2000 to 2099.
     return 2000 + int(text) if len(text) == 2 else int(text)
 
 
@@ -282,14 +291,17 @@ def _month(text: str) -> int:
 
 def _hour(fields: dict[str, str]) -> int:
     if "H" in fields or "k" in fields:
+        # Hour 24 of the letter k is midnight.
         return int(fields["H"]) if "H" in fields else int(fields["k"]) % 24
     hour = (
         int(fields.get("h") or fields.get("K") or 0) % 12 if "h" in fields or "K" in fields else 0
     )
+    # 12 PM is noon, as 12 is 0 after the remainder.
     return hour + 12 if fields.get("a", "").upper() == "PM" else hour
 
 
 def _rolled(year: int, month: int, day: int, time: int) -> int | None:
+    # Month 13 is January of the next year.
     years, month = divmod(month - 1, 12)
     try:
         first = date(year + years, month + 1, 1).toordinal() - EPOCH

@@ -67,6 +67,7 @@ def timestampdiff(ctx: KernelContext, unit: Values, start: Values, end: Values) 
 
 
 def _toward_zero(numbers: Int64s, size: int) -> Int64s:
+    # The size is divided, for Java cuts towards zero.
     whole = np.abs(numbers) // size
     return np.where(numbers < 0, -whole, whole)
 
@@ -74,11 +75,13 @@ def _toward_zero(numbers: Int64s, size: int) -> Int64s:
 def _months_between(days: Int64s, ms: Int64s, days2: Int64s, ms2: Int64s) -> Int64s:
     """Whole months: the last one counts when its day (or the month's last) and its time are
     reached."""
+    # Counted from the earlier time to the later one, and the sign put back at the end.
     back = (days2 < days) | ((days2 == days) & (ms2 < ms))
     start, start_ms = np.where(back, days2, days), np.where(back, ms2, ms)
     end, end_ms = np.where(back, days, days2), np.where(back, ms, ms2)
     months = months_of(end) - months_of(start)
     reached = add_months(start, months)
+    # One too many where the last month is not complete.
     months -= (reached > end) | ((reached == end) & (end_ms < start_ms))
     return np.where(back, -months, months)
 
@@ -112,6 +115,7 @@ def timestampadd(ctx: KernelContext, unit: Values, amount: Values, value: Values
     n, t = ctx.num_rows, ctx.arg_types[2]
     name = str(next(iter(rows_of(unit)), "DAY")).upper()
     base, count = integers(value, n), integers(amount, n)
+    # A DATE that is moved by less than a day becomes a TIMESTAMP in microseconds.
     if t.root is Root.DATE and ctx.result_type.root is Root.TIMESTAMP:
         base, t = base * DAY_MS * 1000, ctx.result_type
     months = name in _MONTHS

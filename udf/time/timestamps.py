@@ -79,12 +79,14 @@ def _overflowing(value: str) -> int | None:
     """Milliseconds of `yyyy-M-d[ H:m:s[.fraction]]`, of which days and smaller fields go on into
     the next larger one."""
     match = _PLAIN.fullmatch(value)
+    # Months do not overflow here, and days only as far as 31.
     if match is None or not 1 <= int(match[2]) <= 12 or not 1 <= int(match[3]) <= 31:
         return None
     first = days_of(int(match[1]), int(match[2]), 1)
     if first is None:
         return None
     hour, minute, second = (int(match[i] or 0) for i in (4, 5, 6))
+    # Linear arithmetic lets hours, minutes and seconds go on into the next day.
     seconds = (first + int(match[3]) - 1) * 86_400 + (hour * 60 + minute) * 60 + second
     return seconds * 1000 + int((match[7] or "").ljust(3, "0")[:3])
 
@@ -100,6 +102,7 @@ def to_timestamp(ctx: KernelContext, value: Values, *pattern: Values) -> Values:
     >>> TO_TIMESTAMP('2020-01-02 03:04:05')
     2020-01-02T03:04:05
     """
+    # Without a pattern a text is read as CAST reads it.
     if not pattern and isinstance(value, pa.Array):
         return convert(value, STRING, timestamp(3)).values
     shape = (
@@ -223,12 +226,15 @@ def _ltz_of_number(ctx: KernelContext, value: Values, precision: int) -> Values:
     if pa.types.is_decimal(value.type):
         value = convert(value, ctx.arg_types[0], BIGINT).values
     elif not pa.types.is_integer(value.type):
+        # FLOAT and DOUBLE: scaled to milliseconds at least before the fraction is cut off.
         value, precision = _whole(value, 10.0 ** max(3 - precision, 0)), max(precision, 3)
     digits = {"ms": 3, "us": 6, "ns": 9}[ctx.result_type.arrow.unit]
     numbers = integers(value, len(value))
     present = valid(value, len(value))
+    # From the number's precision to the column's: one of the two factors is 1.
     up, down = 10 ** max(digits - precision, 0), 10 ** max(precision - digits, 0)
     first, last = FIRST_MS * 10**precision // 1000, (LAST_MS + 1) * 10**precision // 1000
+    # What lies outside of Flink's years is NULL, tested before anything can overflow.
     inside = present & (numbers >= max(first, MIN_LONG)) & (numbers < min(last, 2**63 - 1))
     moved = np.where(inside, numbers, 0) * up // down
     return from_integers(moved, inside, ctx.result_type.arrow)
@@ -260,6 +266,7 @@ def _ltz_of_text(ctx: KernelContext, value: Values, *rest: Values) -> Values | V
 
 
 def _at_zone(ms: int, zone: str) -> int:
+    # Floor division: times before 1970 keep a remainder that is not negative.
     return seconds_at(ms // 1000, java_zone(zone)) * 1000 + ms % 1000
 
 
@@ -314,6 +321,7 @@ def _formatted(num_rows: int, value: Values, t: DataType, pattern: Values) -> Va
     if is_constant(pattern) and pattern.is_valid:
         seconds = numbers // (units_per_ms(t.arrow) * 1000)
         shape = _plain_shape(pattern.as_py())
+        # The fast way knows years of four digits only.
         if (
             shape is not None
             and num_rows
