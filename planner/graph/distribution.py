@@ -110,8 +110,8 @@ def _obstacle(node: LogicalPlan, capabilities_of: CapabilitiesOf) -> str | None:
             sink = capabilities_of(table).sink
             if sink is None or not sink.parallel:
                 return (
-                    f"table '{table.display}' is written by connector '{table.connector}', and only"
-                    " topics take rows of parts"
+                    f"table '{table.display}' is written by connector '{table.connector}', to which"
+                    " one process alone writes"
                 )
         case Scan(table=table):
             source = capabilities_of(table).source

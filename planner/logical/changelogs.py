@@ -14,6 +14,7 @@ from planner.logical.node import (
     Names,
     OneInput,
     Stateful,
+    after_only_of_inputs,
     changes_of_inputs,
     constant_if_insert_only,
     never,
@@ -81,6 +82,7 @@ class DropUpdateBefore(OneInput):
     selects_rows: ClassVar[bool] = False
 
     changes = cached_property(changes_of_inputs)
+    after_only = cached_property(after_only_of_inputs)
     column_sources = same_columns
     forwards_window = never
     monotonicity = cached_property(constant_if_insert_only)

@@ -11,6 +11,7 @@ from parser.types import MAX_LENGTH, Column, DataType, Root
 from planner.logical.node import (
     Names,
     OneInput,
+    after_only_of_inputs,
     changes_of_inputs,
     constant_if_insert_only,
     never,
@@ -39,6 +40,7 @@ class Constrain(OneInput):
     nulls: str = "ERROR"
 
     changes = cached_property(changes_of_inputs)
+    after_only = cached_property(after_only_of_inputs)
     column_sources = no_columns  # values may be cut or filled up
     forwards_window = never
     monotonicity = cached_property(constant_if_insert_only)

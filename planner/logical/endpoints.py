@@ -17,6 +17,7 @@ from planner.logical.node import (
     LogicalPlan,
     Names,
     OneInput,
+    after_only_of_inputs,
     changes_of_inputs,
     constant_if_insert_only,
     never,
@@ -100,6 +101,7 @@ class AssignWatermark(OneInput):
     pushed: bool = False
 
     changes = cached_property(changes_of_inputs)
+    after_only = cached_property(after_only_of_inputs)
     column_sources = same_columns
     forwards_window = never
 
@@ -213,6 +215,7 @@ class Sink(OneInput):
     apart: bool = False
 
     changes = cached_property(changes_of_inputs)
+    after_only = cached_property(after_only_of_inputs)
     column_sources = same_columns
     forwards_window = never
     monotonicity = cached_property(constant_if_insert_only)

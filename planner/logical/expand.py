@@ -9,7 +9,14 @@ from typing import ClassVar, Self
 
 from parser.types import BIGINT, Column, Schema
 from planner.logical.monotonicity import ModifiedMonotonicity
-from planner.logical.node import LogicalPlan, Names, OneInput, always, changes_of_inputs
+from planner.logical.node import (
+    LogicalPlan,
+    Names,
+    OneInput,
+    after_only_of_inputs,
+    always,
+    changes_of_inputs,
+)
 
 _MARK = BIGINT.with_nullable(False)
 
@@ -31,6 +38,7 @@ class Expand(OneInput):
     marks: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
     changes = cached_property(changes_of_inputs)
+    after_only = cached_property(after_only_of_inputs)
     forwards_window = always
 
     def column_sources(self, port: int) -> Mapping[str, str]:

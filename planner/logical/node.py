@@ -215,8 +215,12 @@ class LogicalPlan:
     @cached_property
     def after_only(self) -> bool:
         """True if the -U of its updates can be left out for a reader that knows rows by an upsert
-        key."""
-        return all(i.after_only for i in self.inputs if ModifyKindSet.UPDATES in i.changes)
+        key.
+
+        False is always right, and so the answer of an operation that passes updates on and says
+        nothing: it might drop the +U of a row whose -U was left out. `after_only_of_inputs` is that
+        of one that passes every row on."""
+        return ModifyKindSet.UPDATES not in self.changes
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:
@@ -352,6 +356,11 @@ def changes_of_inputs(node: LogicalPlan) -> ModifyKindSet:
     for source in node.inputs:
         kinds |= source.changes
     return kinds
+
+
+def after_only_of_inputs(node: LogicalPlan) -> bool:
+    """True if no input needs its -U; for an operation that passes every row of an update on."""
+    return all(i.after_only for i in node.inputs if ModifyKindSet.UPDATES in i.changes)
 
 
 def constant_if_insert_only(node: LogicalPlan) -> ModifiedMonotonicity | None:

@@ -15,6 +15,7 @@ from planner.logical.monotonicity import ModifiedMonotonicity
 from planner.logical.node import (
     LogicalPlan,
     OneInput,
+    after_only_of_inputs,
     changes_of_inputs,
     constant_if_insert_only,
     never,
@@ -44,6 +45,7 @@ class ShuffleOut(OneInput):
     parallelism: int
 
     changes = cached_property(changes_of_inputs)
+    after_only = cached_property(after_only_of_inputs)
     column_sources = same_columns
     forwards_window = never
     monotonicity = cached_property(constant_if_insert_only)
@@ -70,6 +72,7 @@ class ShuffleIn(LogicalPlan):
     parallelism: int
 
     changes = cached_property(changes_of_inputs)
+    after_only = cached_property(after_only_of_inputs)
     column_sources = no_columns
     forwards_window = never
     monotonicity = cached_property(constant_if_insert_only)

@@ -20,6 +20,7 @@ from planner.logical.node import (
     LogicalPlan,
     Names,
     OneInput,
+    after_only_of_inputs,
     always,
     changes_of_inputs,
     renamed_keys,
@@ -87,7 +88,9 @@ class Filter(OneInput):
         """False where an update may fail the filter that its row passed before: only its -U says
         that the row is gone."""
         by_key = any(columns_of(self.predicate) <= key for key in self.input.upsert_keys)
-        return (by_key or ModifyKindSet.UPDATES not in self.input.changes) and super().after_only
+        return (by_key or ModifyKindSet.UPDATES not in self.input.changes) and after_only_of_inputs(
+            self
+        )
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:
@@ -105,6 +108,7 @@ class Project(OneInput):
     salt: str = ""
 
     changes = cached_property(changes_of_inputs)
+    after_only = cached_property(after_only_of_inputs)
     forwards_window = always
 
     def column_sources(self, port: int) -> Mapping[str, str]:
@@ -189,6 +193,7 @@ class TableFunction(OneInput):
     condition: Scalar | None = None
 
     changes = cached_property(changes_of_inputs)
+    after_only = cached_property(after_only_of_inputs)
     column_sources = same_columns
     forwards_window = always
 
@@ -243,6 +248,7 @@ class Union(LogicalPlan):
     row_schema: Schema
 
     changes = cached_property(changes_of_inputs)
+    after_only = cached_property(after_only_of_inputs)
     forwards_window = always
 
     def column_sources(self, port: int) -> Mapping[str, str]:

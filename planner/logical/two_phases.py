@@ -12,7 +12,7 @@ from parser.types import BIGINT, Column, Schema
 from planner.logical.aggregates import GroupAggregate
 from planner.logical.change_kinds import ModifyKindSet
 from planner.logical.monotonicity import ModifiedMonotonicity
-from planner.logical.node import Names, OneInput, changes_of_inputs, never
+from planner.logical.node import Names, OneInput, after_only_of_inputs, changes_of_inputs, never
 from planner.logical.windows import AggregateCall
 from udf.aggregates.registry import bind_aggregate
 
@@ -32,6 +32,7 @@ class LocalAggregate(OneInput):
     aggregates: tuple[AggregateCall, ...]
 
     changes = cached_property(changes_of_inputs)
+    after_only = cached_property(after_only_of_inputs)
     forwards_window = never
 
     @cached_property

@@ -15,6 +15,7 @@ from planner.logical.node import (
     Names,
     OneInput,
     Stateful,
+    after_only_of_inputs,
     changes_of_inputs,
     constant_if_insert_only,
     never,
@@ -51,6 +52,7 @@ class WindowAssign(OneInput):
     sliced: bool = False
 
     changes = cached_property(changes_of_inputs)
+    after_only = cached_property(after_only_of_inputs)
     column_sources = same_columns
     forwards_window = never  # its rows are in its own windows
     monotonicity = cached_property(constant_if_insert_only)

@@ -197,3 +197,14 @@ def test_what_reads_a_bound_by_another_name_keeps_whole_windows() -> None:
         plan = planned(None, windows, query)
         (aggregate,) = [n for n in plan if type(n) is WindowAggregate]
         assert aggregate.shared is None
+
+
+def test_an_operation_that_says_nothing_of_updates_keeps_what_they_replace() -> None:
+    """It may drop the +U of a row: without -U a table by key would keep the row of before."""
+    query = "SELECT k, COUNT(*) AS n FROM windowed GROUP BY k"
+    operations = planned(None, "SELECT * FROM t", query)
+    aggregate = next(n for n in operations if isinstance(n, GroupAggregate))
+    assert aggregate.after_only
+    assert not Forwarding(aggregate).after_only
+    (rows,) = aggregate.inputs
+    assert Forwarding(rows).after_only, "rows that are never updated"

@@ -329,6 +329,8 @@ def _joined(
     kept, by name."""
     plan, scope = _relation(source, context)
     for node in joined:
+        if isinstance(node.this, exp.Lateral | exp.Unnest):
+            refusals.check_clauses(node.this)
         if laterals.is_lateral_join(node, context.catalog):
             plan, scope = laterals.join(plan, scope, node, context)
         else:
