@@ -100,7 +100,7 @@ def bind(
     position in the script.
 
     The sink of a query has no table; that of an INSERT has a plan whose columns are the table's
-    writable ones. `planner.analyze` comes next."""
+    writable ones. `planner.plan` analyses it next."""
     try:
         refuse(statement)
         return _bind(statement, Context(catalog, settings, job, place, load=load))

@@ -5,7 +5,8 @@ and then they all switch to it or it is abandoned. A subtask that is opened late
 switches that it missed; the version of its graph says which. Acknowledgements and reports of
 instances go to a topic of their own.
 
-The names of fields on the wire are older than the names in code: `name=` keeps them."""
+The names of entries and fields on the wire are older than those in code: `tag=` and `name=` keep
+them, so that a server reads what an earlier one wrote."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from sqlengine.executors.state_inspection import StateView
 from sqlengine.graphs.load_monitor import IsolationTrigger
 from sqlengine.system.format_numbers import check_record
 
-FORMAT = 2  # 2: the tags of entries are the present names
+FORMAT = 1
 # Retention of the topic of reports: only the latest of each instance counts.
 _REPORTS_BYTES = 8 << 20
 
@@ -56,14 +57,14 @@ class Switch(msgspec.Struct, frozen=True, tag=True):
     format: int = FORMAT
 
 
-class Abandon(msgspec.Struct, frozen=True, tag=True):
+class Abandon(msgspec.Struct, frozen=True, tag="GiveUp"):
     """Cancels the change that was prepared last."""
 
     version: int
     format: int = FORMAT
 
 
-class Pause(msgspec.Struct, frozen=True, tag=True):
+class Pause(msgspec.Struct, frozen=True, tag="Hold"):
     """Pauses all subtasks until `Resume`, so that the shuffle between them drains.
 
     They read their sources up to `bounds` (offsets by source and shard), or not at all."""
@@ -72,14 +73,14 @@ class Pause(msgspec.Struct, frozen=True, tag=True):
     format: int = FORMAT
 
 
-class CollectState(msgspec.Struct, frozen=True, tag=True):
+class CollectState(msgspec.Struct, frozen=True, tag="Fetch"):
     """Requests that all subtasks, which are paused, store their snapshot of a job."""
 
     job: str
     format: int = FORMAT
 
 
-class InspectState(msgspec.Struct, frozen=True, tag=True):
+class InspectState(msgspec.Struct, frozen=True, tag="Look"):
     """Requests the state of a job's operations, with at most `limit` rows of operation number
     `operation` (0: rows of none)."""
 
@@ -89,7 +90,7 @@ class InspectState(msgspec.Struct, frozen=True, tag=True):
     format: int = FORMAT
 
 
-class Resume(msgspec.Struct, frozen=True, tag=True):
+class Resume(msgspec.Struct, frozen=True, tag="Go"):
     """Resumes all paused subtasks."""
 
     format: int = FORMAT
@@ -155,7 +156,7 @@ class SubtaskReport(msgspec.Struct, frozen=True):
     stored_version: int = field(default=0, name="stored")
 
 
-class InstanceReport(msgspec.Struct, frozen=True, tag=True):
+class InstanceReport(msgspec.Struct, frozen=True, tag="Report"):
     """Totals of an instance since it started, and the progress of its subtasks.
 
     `jobs`: rows by job; `sinks`: rows by the id of the sink; `letters`: dead letters by job;

@@ -31,8 +31,8 @@ def push_replayed(
     record: EpochRecord,
     write: Callable[[str, Batch], None],
 ) -> Output:
-    """Processes records, which all go to the same statements of the job, and returns those that
-    are in error row. Does nothing if a recovery goes on without the job."""
+    """Processes records, which all go to the same statements of the job, and returns the rows in
+    error. Does nothing if a recovery goes on without the job."""
     assert record.replay is not None
     job = record.replay.job
     plans = [s for s in statements_of(graph, job) if s.place in rows[0].places]

@@ -1,6 +1,6 @@
 """Runs one graph, epoch by epoch: `GraphRunner.step` is the one loop that every row takes.
 
-    poll sources -> epoch record -> operators -> sinks commit -> checkpoint, now and then
+    poll sources -> epoch record -> operators -> sinks commit -> checkpoint, when it is due
 
 All of it happens in the graph's thread. `recovery.py` repeats logged epochs after a crash through
 the same methods."""

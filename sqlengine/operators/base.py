@@ -67,7 +67,7 @@ class StateSuccessor(Protocol):
     """An operator that is notified when nodes of a new graph take over the state of others."""
 
     def on_state_takeover(self, nodes: Mapping[str, str], version: int) -> None:
-        """Notifies that the nodes `nodes` (old id -> new id) take over state at `version` of the
+        """Notifies that the nodes `nodes` (new id -> old id) take over state at `version` of the
         graph."""
 
 
