@@ -36,10 +36,11 @@ from planner.tables import Table, Watermark
 
 @dataclass(frozen=True)
 class Scan(LogicalPlan):
-    """Rows of a table as its connector and format give them: physical and metadata columns, nothing
-    computed, nothing pushed down. Its identity is the source and the declared columns, not the
-    table's name. `where`: only the partitions whose columns fulfil it. `reloaded`: rows are looked
-    up in it, and it is read again when it has changed."""
+    """Reads a table as its connector and format deliver it: physical and metadata columns.
+
+    Computed columns are projected above it. Its identity is the source and the declared columns,
+    not the table's name. `where` prunes partitions: it reads only partition columns. `reloaded`: it
+    is the table of a lookup join, and is read again when it has changed."""
 
     table: Table
     where: Scalar | None = None
@@ -87,12 +88,14 @@ class Scan(LogicalPlan):
 
 @dataclass(frozen=True)
 class AssignWatermark(OneInput):
-    """Gives each row the watermark before it (per shard the greatest value of the expression so
-    far, over shards the least), and makes the column a row-time attribute. `at_end`: there is none
-    before the end of input, so nothing is late. `idle_ms`: the others wait no longer for a shard
-    that has been silent for that time (0: they wait). `interval_ms`: a watermark that is not that
-    much ahead of the one before waits for that time (0: each row has the newest). `pushed`: the
-    table gives it itself, with each row, and it may lie before 1970."""
+    """Assigns watermarks, and makes the column a row-time attribute.
+
+    The watermark is the greatest value of the expression so far within a shard, and the least over
+    all shards. `at_end`: there is none before the end of input, so no row is late. `idle_ms`: a
+    shard that has been silent for that time is idle, and does not hold the watermark back (0: it
+    always does). `interval_ms`: as in Flink, a watermark is emitted at once if it is more than that
+    ahead of the last one, and otherwise after that time (0: with each row). `pushed`: the source
+    itself delivers the watermark of each row (it may be before 1970)."""
 
     watermark: Watermark
     at_end: bool = False
@@ -198,11 +201,12 @@ class Values(LogicalPlan):
 
 @dataclass(frozen=True)
 class Sink(OneInput):
-    """Rows of the query written to a table, or collected by the session that asked (`table` None).
+    """Writes the rows of a query to a table, or to the session that asked (`table` is None).
+
     Sinks are never shared: `job` and `place` (the statement's number in the job) are part of the
-    identity. `conflict`: what ON CONFLICT says, until it is settled how the rows get to the table
-    (`planner.analysis.delivery`). `apart`: what writes to the table is each job's own, since it may
-    fail for the rows of one."""
+    identity. `conflict` is the action of ON CONFLICT, until `planner.analysis.delivery` has chosen
+    how rows are delivered. `apart`: each job has a writer of its own, since a write may fail for
+    the rows of one job."""
 
     hands_on: ClassVar[bool] = True
     selects_rows: ClassVar[bool] = False

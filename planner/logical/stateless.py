@@ -85,8 +85,9 @@ class Filter(OneInput):
 
     @cached_property
     def after_only(self) -> bool:
-        """False where an update may fail the filter that its row passed before: only its -U says
-        that the row is gone."""
+        """False if an update may fail the filter that its row passed before.
+
+        Only the -U then says that the row is gone."""
         by_key = any(columns_of(self.predicate) <= key for key in self.input.upsert_keys)
         return (by_key or ModifyKindSet.UPDATES not in self.input.changes) and after_only_of_inputs(
             self
@@ -152,7 +153,7 @@ class Project(OneInput):
         return frozenset(name for name, e in self.items if is_nonnegative(e, below))
 
     def ignores(self, columns: Names) -> bool:
-        """True if it hands the columns on, but computes nothing of them."""
+        """True if it forwards the columns, but computes nothing from them."""
         return all(isinstance(e, ColumnRef) for _, e in self.items if columns_of(e) & columns)
 
     def handing_on(self, port: int, column: str, name: str) -> tuple[Self, str]:
@@ -177,11 +178,11 @@ class Project(OneInput):
 
 @dataclass(frozen=True)
 class TableFunction(OneInput):
-    """Joins each row to the rows that a table function gives for it (Flink's Correlate).
+    """Joins each row to the rows that a table function returns for it (StreamPhysicalCorrelate).
 
-    Output: the input's columns, then the function's `columns`, whose names are none of the input's.
-    Rows for which `condition`, which reads both, is not TRUE do not count. `outer`: a row without
-    any comes once, with NULL."""
+    Output: the input's columns, then the function's `columns`, whose names differ from those of the
+    input. `condition` reads both; only rows for which it is TRUE are joined. `outer`: a row without
+    any match is emitted once, padded with NULL."""
 
     hands_on: ClassVar[bool] = True
     selects_rows: ClassVar[bool] = False
@@ -256,8 +257,9 @@ class Union(LogicalPlan):
 
     @cached_property
     def window_properties(self) -> WindowProperties | None:
-        """Windows of one kind stay windows where rows of several inputs come together: the bounds
-        that are in the same place in all of them."""
+        """The window that all branches have, with the bounds that are at the same position in all.
+
+        None if a branch has no window, or a window of another kind or length."""
         each: list[WindowProperties] = []
         for port, branch in enumerate(self.branches):
             if branch.window_properties is None:
