@@ -50,6 +50,7 @@ class Cursor:
     def advance(self) -> Token:
         """Move on by one; returns the token that was current."""
         token = self.token
+        # The last token is never passed, so that `token` always exists.
         if token.token_type is not TokenType.SENTINEL:
             self.index += 1
             self.token = self.tokens[self.index]
@@ -101,6 +102,7 @@ class Cursor:
 
     def _guess(self) -> str | None:
         """Returns a hint for common mistakes: what was probably meant by the unexpected token."""
+        # At the first token there is none before it.
         token, before = self.token, self.previous.word if self.index else ""
         if token.word == "=" and before == "=":
             return "equality is written with one ="
@@ -173,6 +175,7 @@ class Cursor:
     def integer(self, what: str) -> int:
         if self.token.token_type is not TokenType.NUMBER or not self.token.text.isdecimal():
             raise self.unexpected(f"expected {what}")
+        # 18 digits fit into 64 bits.
         if len(self.token.text) > 18:
             raise self.unexpected(f"{what} is too large")
         return int(self.advance().text)

@@ -47,6 +47,7 @@ class ExpressionParser(RecursiveCursor):
         """An expression of operators that bind at least as tightly as `minimum`."""
         # Precedence climbing: an operand, then each operator that binds tightly enough, whose right
         # operand is an expression of tighter ones.
+        # Reset at the end: `depth` counts levels, not operators.
         depth = self.depth
         self.deeper()
         left = self._followed(self._operand(), minimum)
@@ -62,6 +63,7 @@ class ExpressionParser(RecursiveCursor):
             word = self.token.word
             binary = _BINARY.get(word)
             if binary is not None:
+                # The caller's operator binds tighter, and takes what is on the left first.
                 if binary[0] < minimum:
                     break
                 left = self._binary(left, *binary)
@@ -82,6 +84,7 @@ class ExpressionParser(RecursiveCursor):
         operator = self.advance()
         if operator.word in _COMPARISONS and self.token.word in ("ANY", "SOME", "ALL"):
             return node(this=left, expression=self._quantified())
+        # One more than the operator's own level makes equal ones group from the left.
         return node(this=left, expression=self.expression(binds + 1))
 
     def _quantified(self) -> exp.Expression:
@@ -114,6 +117,7 @@ class ExpressionParser(RecursiveCursor):
         token = self.token
         if token.token_type is not TokenType.VAR:
             raise self.unexpected("expected an expression")
+        # A structural word before a parenthesis is no function: IN (…), NOT (…).
         if self.peek().word == "(" and token.word not in STRUCTURAL:
             special = CALLS.get(token.word)
             return special(self) if special else call(self, self.advance())
@@ -135,6 +139,7 @@ class ExpressionParser(RecursiveCursor):
                 star = mark(exp.Star(), self.advance())
                 return mark(_path([identifier(n) for n in names], star), first, self.previous)
             names.append(self.name("a name"))
+        # A path before a parenthesis names a function with its catalog or database.
         if self.token.word == "(":
             return qualified(names[:-1], call(self, names[-1]))
         parts = [identifier(n) for n in names]
@@ -172,6 +177,7 @@ class ExpressionParser(RecursiveCursor):
     def at_query(self) -> bool:
         """True if a query begins here, perhaps in parentheses of its own."""
         ahead = 0
+        # The bound keeps hostile text from quadratic time.
         while self.peek(ahead).word == "(" and ahead <= MAX_DEPTH:
             ahead += 1
         return self.peek(ahead).word in ("SELECT", "WITH", "VALUES") or (
@@ -186,6 +192,7 @@ class ExpressionParser(RecursiveCursor):
         else:
             values = self.list_of(self.expression)
             node = exp.Paren(this=values[0]) if len(values) == 1 else exp.Tuple(expressions=values)
+            # ((SELECT …) UNION …): the parenthesis began a query after all.
             if self.token.word != ")" and type(values[0]) is exp.Subquery and len(values) == 1:
                 node = exp.Subquery(this=self.query_from(values[0]))
         self.expect(")")

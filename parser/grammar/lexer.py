@@ -118,6 +118,7 @@ def tokenize(text: str, origin: Position | None = None) -> list[Token]:
 def _token(kind: str, text: str, offset: int, places: Places) -> Token:
     line, column = places.line_column(offset)
     end = offset + len(text) - 1
+    # `end` is the last character, and not the one behind it.
     if kind == "word":
         return Token(TokenType.VAR, text, text.upper(), line, column, offset, end)
     if kind == "operator":
@@ -138,6 +139,7 @@ def _prefixed(text: str, offset: int, word_end: int, places: Places, tokens: lis
     of its own."""
     prefixed = _PREFIXED.match(text, offset)
     if prefixed is None:
+        # X alone is a column, but X' a string without an end.
         if text[word_end] == "'" and text[offset:word_end] in ("x", "X", "n", "N", "e", "E"):
             raise ParseError(
                 "the string that begins here is not closed", position=places.at(offset)
@@ -158,6 +160,7 @@ def _prefixed(text: str, offset: int, word_end: int, places: Places, tokens: lis
             )
         tokens.append(Token(TokenType.IDENTIFIER, name, "", line, column, offset, end - 1))
     elif prefixed["kind"] is None:
+        # E'…' is the only form without a kind.
         tokens.append(
             Token(
                 TokenType.STRING, _unescaped(prefixed["escaped"]), "", line, column, offset, end - 1
@@ -168,6 +171,7 @@ def _prefixed(text: str, offset: int, word_end: int, places: Places, tokens: lis
         kind = {"N": TokenType.NATIONAL_STRING, "U&": TokenType.UNICODE_STRING}.get(
             prefix.upper(), TokenType.STRING
         )
+        # What is left is a character set such as _UTF8: an introducer and a string.
         if kind is TokenType.STRING:
             last = offset + len(prefix) - 1
             tokens.append(Token(TokenType.INTRODUCER, prefix[1:], "", line, column, offset, last))
@@ -181,13 +185,16 @@ def decoded(text: str, escape: str) -> str | None:
 
     An escape stands before four hexadecimal digits, the first of which may be a plus, as Java reads
     numbers."""
+    # The escape may be any character, also one that regular expressions read.
     e = re.escape(escape)
 
     def plain(escape_match: re.Match[str]) -> str:
         code = escape_match.group(1)
+        # A bad escape becomes a lone surrogate, which the decoding below refuses.
         return escape if code == escape else chr(int(code or "D800", 16))
 
     try:
+        # Through UTF-16, which joins two escapes of a surrogate pair to one character.
         return (
             re.sub(rf"{e}({e}|[0-9a-fA-F+][0-9a-fA-F]{{3}})?", plain, text)
             .encode("utf-16", "surrogatepass")
@@ -206,6 +213,7 @@ def _unescaped(text: str) -> str:
             return _ESCAPED.get(char, char)
         if octal is not None:
             return chr(int(octal, 8))
+        # Neither group: the doubled quote, U+0027.
         code = int(short or long or hexadecimal or "27", 16)
         return (
             chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else escape_match.group()
@@ -215,6 +223,7 @@ def _unescaped(text: str) -> str:
 
 
 def _bad(text: str, offset: int, places: Places) -> ParseError:
+    # The token begins behind the white space that the pattern would have skipped.
     offset += len(text) - offset - len(text[offset:].lstrip())
     for start, what in (("'", "string"), ("`", "name"), ("/*", "comment")):
         if text.startswith(start, offset):

@@ -38,6 +38,8 @@ class _Bound:
 
 def recognize_interval_joins(plan: LogicalPlan) -> LogicalPlan:
     """Replaces joins with time bounds, in the plan of FROM and WHERE, by interval joins."""
+    # Two filters on one another: the lower one first, which may leave a join right below the upper
+    # one.
     if isinstance(plan, Filter) and isinstance(plan.input, Filter):
         below = recognize_interval_joins(plan.input)
         return (
@@ -58,6 +60,7 @@ def recognize_interval_joins(plan: LogicalPlan) -> LogicalPlan:
     plan = replace(
         plan,
         left=recognize_interval_joins(plan.left),
+        # The right side of a semi-join is a subquery, with a FROM and a WHERE of its own.
         right=plan.right if plan.kind.is_semi else recognize_interval_joins(plan.right),
     )
     return plan if plan.kind.is_semi else _as_interval(plan, ()) or plan
@@ -100,6 +103,7 @@ def _as_interval(join: Join, above: Sequence[Scalar]) -> IntervalJoin | None:
             "a join by time takes rows that are never updated or taken back",
             hint="leave out the bounds of time, or aggregate behind the join",
         )
+    # Bounds of other pairs of times stay conditions of the join.
     residual = [c for c in conditions if not any(b.columns == pair for b in _bounds(join, c))]
     condition = conjunction(residual) if residual else Literal(True, BOOLEAN.with_nullable(False))
     proctime = join.left.schema.type(pair[0]).is_proctime
@@ -110,10 +114,12 @@ def _interval(bounds: Sequence[_Bound]) -> tuple[int, int] | None:
     """The least and the greatest difference of the times in ms; None if one side is open."""
     lower = [_lower(b) for b in bounds if b.operator in ("=", ">", ">=")]
     upper = [_upper(b) for b in bounds if b.operator in ("=", "<", "<=")]
+    # The tightest bounds win; both ends must be closed.
     return (max(lower), min(upper)) if lower and upper else None
 
 
 def _lower(bound: _Bound) -> int:
+    # Times are whole milliseconds: > 5 is >= 6.
     return bound.offset_ms + (bound.operator == ">")
 
 
@@ -127,6 +133,7 @@ def _bounds(join: Join, part: Scalar) -> list[_Bound]:
     if part.function == "BETWEEN":
         value, low, high = part.args
         bounds = [_bound(join, ">=", value, low), _bound(join, "<=", value, high)]
+        # Both bounds or none: half a BETWEEN would change its meaning.
         return [b for b in bounds if b is not None] if None not in bounds else []
     if part.function not in _MIRRORED:
         return []
@@ -138,13 +145,16 @@ def _bound(join: Join, operator: str, a: Scalar, b: Scalar) -> _Bound | None:
     first, second = _time(join, a), _time(join, b)
     if first is None or second is None:
         return None
+    # Written right to left: mirrored, so that the left side's time comes first.
     if first[0] in join.right.schema:
         first, second, operator = second, first, _MIRRORED[operator]
     if first[0] not in join.left.schema or second[0] not in join.right.schema:
         return None
     kinds = join.left.schema.type(first[0]), join.right.schema.type(second[0])
+    # A row time and a processing time do not compare, nor do TIMESTAMP and TIMESTAMP_LTZ.
     if kinds[0].time is not kinds[1].time or kinds[0].root is not kinds[1].root:
         return None
+    # left + x OP right + y means left - right OP y - x.
     return _Bound(first[0], second[0], operator, second[1] - first[1])
 
 
@@ -153,6 +163,7 @@ def _time(join: Join, value: Scalar) -> tuple[str, int] | None:
     offset = 0
     while isinstance(value, Call) and value.function in ("+", "-"):
         a, b = value.args
+        # 5 minutes + t is t + 5 minutes; a difference has no such turn.
         if value.function == "+" and isinstance(a, Literal):
             a, b = b, a
         if (

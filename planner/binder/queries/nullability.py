@@ -30,6 +30,7 @@ def of_sets(argument: Scalar, nullable: frozenset[str]) -> Scalar:
     inner = argument
     while isinstance(inner, Call) and inner.function in _AS_WRITTEN:
         (inner,) = inner.args
+    # A column alone, or a ROW of columns, keeps its type as written.
     if not isinstance(inner, Call) or inner.function == "ROW":
         return argument
 
@@ -61,5 +62,6 @@ def _type(call: Call, args: tuple[Scalar, ...]) -> DataType:
             call.function, tuple(plain_time(a.type) for a in args), literals
         ).result_type
     except PlanError:
+        # Without an overload for the new types the call keeps its own type.
         return call.type
     return overload if overload.children else call.type.with_nullable(overload.nullable)

@@ -53,12 +53,14 @@ class Ordering:
                         f"ORDER BY {item.name} names no column", position=position_of(item)
                     )
                 return columns[int(item.name) - 1]
+            # A name is looked for in SELECT first, and there it must be one column.
             self._check_names(item)
             if isinstance(item, exp.Column) and not item.table and item.name in self.names:
                 return columns[list(self.names).index(item.name)]
             return self._column(bind(_with_selected(item, self.node)), columns)
 
         self.keys = sort_keys(self.node.args.get("order"), column)
+        # Above a DISTINCT only selected columns are left to sort by.
         if isinstance(self.node, exp.Select) and self.node.args.get("distinct"):
             self._computed_above()
         if self.inside and not self._cuts():
@@ -69,6 +71,7 @@ class Ordering:
 
     def _check_names(self, item: exp.Expression) -> None:
         own = item.find_ancestor(exp.Query)
+        # Names inside a subquery of the item belong to that subquery.
         for part in item.find_all(exp.Column):
             if (
                 not part.table
@@ -95,6 +98,7 @@ class Ordering:
                 raise PlanError(message, position=position_of(self.node.args["order"]))
 
     def _column(self, value: Scalar, columns: Sequence[str]) -> str:
+        # An expression that SELECT has, too, needs no hidden column.
         for name, known in (*zip(columns, self.values, strict=True), *self.hidden.items()):
             if known.digest == value.digest:
                 return name
@@ -117,6 +121,7 @@ class Ordering:
             return self._in_batch(plan, limit, offset or 0)
         if limit is not None:
             start = (offset or 0) + 1
+            # `start` counts from 1, and `end` is included; MAX_RANK keeps the sum within bounds.
             return _first(plan, self.keys, start, min(start - 1 + limit, MAX_RANK))
         if offset or (self.keys and offset is not None):
             position = position_of(self.node.args["offset"])
@@ -167,21 +172,25 @@ def _first(plan: LogicalPlan, keys: tuple[SortKey, ...], start: int, end: int) -
     if not plan.changes or not keys or not items or len(columns) < len(items):
         return Rank(plan, (), keys, start, end, limits=True)
     below = tuple(replace(k, column=columns[k.column]) for k in keys)
+    # Columns that are left out tell rows apart, so the rank stands below the projection.
     return plan.with_inputs((Rank(plan.inputs[0], (), below, start, end, limits=True),))
 
 
 def _with_selected(item: exp.Expression, node: exp.Expression) -> exp.Expression:
     """The item with what SELECT calls by a name in the place of that name, subqueries left out. In
     an aggregate a name of another aggregate is one of the input's columns."""
+    # By name in SELECT; what has no name there cannot be meant.
     selected = node.expressions if isinstance(node, exp.Select) else ()
     named = {
         e.alias_or_name: e.unalias() for e in selected if isinstance(e, exp.Alias | exp.Column)
     }
     root = exp.Paren(this=item.copy())
+    # A copy in a list, since the tree changes on the way.
     for part in list(root.find_all(exp.Column)):
         meant = named.get(part.name)
         if meant is None or part.table or part.find_ancestor(exp.Query) is not None:
             continue
+        # SUM(x) in ORDER BY, where x is an aggregate itself: x means the input's column.
         if not (_is_aggregated(part) and any(map(_is_aggregate, meant.find_all(exp.Anonymous)))):
             part.replace(exp.Paren(this=meant.copy()))
     replaced_root: exp.Expression = root.this

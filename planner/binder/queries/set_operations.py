@@ -63,6 +63,7 @@ def _branch_type(columns: Sequence[Column], index: int, node: exp.Expression) ->
     if not all(t.same_as(common) for t in kinds):
         return common
     first, *others = (t.time for t in kinds)
+    # A time attribute survives only if all branches have it.
     return common.as_attribute(first) if set(others) <= {first} else common.made_from(kinds[0])
 
 

@@ -52,9 +52,11 @@ def temporal_join(
             position=position_of(time),
         )
     as_of = _attribute(bind_scalar(time, Place(context, scope, "FOR SYSTEM_TIME AS OF")), time)
+    # As of processing time there are no versions to keep: the table is looked up as it is.
     if as_of.type.is_proctime:
         return _lookup(LookupJoin(left, right, kind, condition), time)
     version = _time_of_versions(right, time)
+    # Folding would lose versions between two mini-batches.
     join = TemporalJoin(
         left, transform(rewrite_every_top_n(right), _unfolded), kind, condition, as_of.name, version
     )
@@ -104,6 +106,7 @@ def _unfolded(node: LogicalPlan) -> LogicalPlan:
 
 def _keyed(join: TemporalJoin | LookupJoin) -> TemporalJoin | LookupJoin:
     """The join as it will run: its equalities are over columns."""
+    # Keys are computed by a pass that runs later: applied here to see what it will find.
     plan = join_keys(join)
     while isinstance(plan, Project):
         plan = plan.input
@@ -128,6 +131,7 @@ def _lookup(join: LookupJoin, time: exp.Expression) -> LogicalPlan:
     key = tuple(names[k] for k in table.primary_key if k in names)
     right = transform(join.right, _reloaded) if RELOAD_OPTION in table.options else join.right
     whole = len(key) == len(table.primary_key)
+    # A primary key that the query does not give whole tells no row apart.
     return LookupJoin(join.left, right, join.kind, join.condition, key if whole else ())
 
 

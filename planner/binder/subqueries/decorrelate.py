@@ -36,6 +36,7 @@ def outward(expression: Scalar, names: Mapping[str, str]) -> Scalar:
     def find(node: Scalar) -> Scalar | None:
         if not isinstance(node, ColumnRef):
             return None
+        # The prefix marks columns of the outer query; one level of it is taken off here.
         name = node.name.removeprefix(OUTER) if node.name.startswith(OUTER) else names[node.name]
         return pool.column(name, node.type)
 
@@ -66,6 +67,7 @@ def pulled(
     match plan:
         case Filter():
             below, conditions = pulled(plan.input, node, repeats=repeats)
+            # Conjunct by conjunct: what reads the outer query goes up, the rest stays.
             own = [p for p in conjuncts(plan.predicate) if not is_outer(p)]
             conditions += [p for p in conjuncts(plan.predicate) if is_outer(p)]
             return (
@@ -91,6 +93,7 @@ def _from_project(
     below, conditions = pulled(plan.input, node, repeats=repeats)
     made: dict[str, Scalar] = {}
     items = dict(plan.items)
+    # Conditions move above the projection, so the columns that they read must go through it.
     for column in inner_columns(conditions):
         name = next((n for n, e in items.items() if e == column), None)
         if name is None:
@@ -104,11 +107,13 @@ def _from_project(
 
 def _from_aggregate(plan: GroupAggregate, node: exp.Expression) -> tuple[LogicalPlan, list[Scalar]]:
     """Groups the aggregate by the columns that conditions below it compare with the outer query."""
+    # Without aggregates it is a DISTINCT, to which repeated rows do no harm.
     below, conditions = pulled(plan.input, node, repeats=not plan.aggregates)
     items = dict(references(below.schema, below.schema.names))
     keys = list(plan.keys)
     made: list[Scalar] = []
     for condition in conditions:
+        # Only an equality makes each row of the outer query match one group.
         if not isinstance(condition, Call) or condition.function not in EQUALITIES:
             raise too_entangled(node)
         inner = [a for a in condition.args if not is_outer(a)]
@@ -123,6 +128,7 @@ def _from_aggregate(plan: GroupAggregate, node: exp.Expression) -> tuple[Logical
         made.append(
             replace(condition, args=tuple(a if is_outer(a) else key for a in condition.args))
         )
+    # Keys that are computed need a projection below the aggregate.
     if len(items) > len(below.schema):
         below = Project(below, tuple(items.items()))
     return replace(plan, input=below, keys=tuple(keys)), made
@@ -139,6 +145,7 @@ def _from_join(plan: Join, node: exp.Expression, repeats: bool) -> tuple[Logical
     parts = list(conjuncts_of(plan.condition))
     own = [p for p in parts if not is_outer(p)]
     moved = [*others, *(p for p in parts if is_outer(p))]
+    # A semi-join hides the columns of its right side, which moved conditions read.
     kind = JoinKind.INNER if moved and repeats and plan.kind is JoinKind.SEMI else plan.kind
     if moved and kind is not JoinKind.INNER:
         raise too_entangled(node)

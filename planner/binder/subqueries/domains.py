@@ -72,6 +72,7 @@ def within(
         if not isinstance(node, Domain):
             return node
         items = tuple((n, above(c)) for n, c in zip(node.names, node.columns, strict=True))
+        # An aggregate without calls: each combination of values once.
         return GroupAggregate(Project(around, items), node.names, ())
 
     return transform(plan, found)
@@ -82,6 +83,7 @@ def over_domain(
 ) -> tuple[LogicalPlan, tuple[Scalar, ...], tuple[Scalar, ...]]:
     """Returns a subquery computed over its domain, its values, and the conditions by which rows of
     the outer query match it."""
+    # By name, so that a column that is read twice is one of the domain.
     columns = {c.name: c for e in (*_expressions(plan), *values) for c in _of_around(e)}
     names = distinct_names(["around"] * len(columns), _names(plan))
     domain = Domain(
@@ -90,6 +92,7 @@ def over_domain(
     found = _Dependent(domain, node)
     own = [pool.column(c.name, c.type) for c in domain.schema]
     conditions = [
+        # NULL of the outer query must match NULL of the domain, which = would not.
         function_call("IS NOT DISTINCT FROM", p, node)
         for p in zip(columns.values(), own, strict=True)
     ]
@@ -98,6 +101,7 @@ def over_domain(
 
 def _of_around(expression: Scalar) -> Iterator[ColumnRef]:
     for node in walk(expression):
+        # Two prefixes mean a query further out, of which this domain knows nothing.
         if (
             isinstance(node, ColumnRef)
             and node.name.startswith(OUTER)
@@ -137,12 +141,14 @@ class _Dependent:
         def find(node: Scalar) -> Scalar | None:
             if not isinstance(node, ColumnRef) or not node.name.startswith(OUTER):
                 return None
+            # Not of this domain: one level nearer, since the domain's query is joined to it.
             return self._own.get(node.name) or pool.column(node.name.removeprefix(OUTER), node.type)
 
         return replace_where(expression, find)
 
     def plan(self, plan: LogicalPlan) -> LogicalPlan:
         if not is_correlated(plan):
+            # What does not read the outer query is the same for each value.
             return Join(self._domain, plan, JoinKind.INNER, _TRUE)
         match plan:
             case Values():
@@ -191,6 +197,7 @@ class _Dependent:
         sides = [is_correlated(i) for i in plan.inputs]
         if plan.kind is JoinKind.FULL:
             raise too_entangled(self._node)
+        # The side whose rows the join keeps: that side needs the domain for its padding.
         first = plan.kind is not JoinKind.RIGHT
         needed = [
             sides[0] or (first and (asks or not sides[1] or plan.kind is not JoinKind.INNER)),
@@ -201,6 +208,7 @@ class _Dependent:
             made = [self.plan(i) if n else i for i, n in zip(plan.inputs, needed, strict=True)]
             return replace(plan, left=made[0], right=made[1], condition=condition)
         kept, other = (0, 1) if first else (1, 0)
+        # Both sides have the domain: its columns get other names on one side, and must be equal.
         renamed, equal = self._renamed(self.plan(plan.inputs[other]), plan)
         made = [self.plan(plan.inputs[kept]), renamed]
         condition = conjunction([*conjuncts_of(condition), *equal])
