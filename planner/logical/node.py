@@ -325,23 +325,17 @@ class Stateful(LogicalPlan, abstract=True):
         read = self.reads(outputs, port)
         if self.late is None:
             return read
-        told = frozenset[str]().union(*(columns_of(e) for _, e in self.late.items[port]))
-        return read | (told & set(self.inputs[port].schema.names))
+        of_late_rows = frozenset[str]().union(*(columns_of(e) for _, e in self.late.items[port]))
+        return read | (of_late_rows & set(self.inputs[port].schema.names))
 
     @property
     def identity(self) -> tuple[str, ...]:
-        extra = (
-            *(("row by row",) if self.row_by_row else ()),
-            *((f"ttl {self.ttl_ms}",) if self.ttl_ms else ()),
-        )
-        late = (
-            self.late.identity
-            if self.late is not None
-            else ("late rows",)
-            if self.tells_late
-            else ()
-        )
-        return (*super().identity, *extra, *late)
+        row_by_row = ("row by row",) if self.row_by_row else ()
+        ttl = (f"ttl {self.ttl_ms}",) if self.ttl_ms else ()
+        late: tuple[str, ...] = ("late rows",) if self.tells_late else ()
+        if self.late is not None:
+            late = self.late.identity
+        return (*super().identity, *row_by_row, *ttl, *late)
 
 
 def _answers(cls: type[LogicalPlan], question: str) -> bool:
