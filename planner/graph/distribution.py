@@ -191,13 +191,13 @@ class _Distribution:
         Constant rows, and state without keys, are in subtask 0 alone: it owns bucket 0."""
         if isinstance(node.plan, LocalAggregate):
             # The local phase collects an epoch's rows before anything crosses the exchange.
-            return replace(node, held=True)
+            return replace(node, buffers_epoch=True)
         if self.assignment.index == 0:
             # Subtask 0 keeps everything that has no key.
             return node
         if isinstance(node.plan, Values):
             return replace(node, plan=replace(node.plan, rows=()))
-        return replace(node, absent=True) if is_single_bucket(node.plan) else node
+        return replace(node, watermarks_only=True) if is_single_bucket(node.plan) else node
 
     def _edge(self, source: PhysicalNode, edge: Edge) -> Edge:
         """Returns the edge, or one to the exchange that replaces it.
@@ -228,10 +228,10 @@ class _Distribution:
         to_exchange = {REMOTE: (Edge(OUTGOING),), LOCAL: (Edge(in_id),)}
         names, jobs, rank = columns.names, target.jobs, target.rank
         # Ranks: both ends fit right before their target, as operations leave gaps.
-        self._put(PhysicalNode(out_id, out, names, to_exchange, jobs, rank - 2, held=True))
+        self._put(PhysicalNode(out_id, out, names, to_exchange, jobs, rank - 2, buffers_epoch=True))
         into = ShuffleIn(exchange_id, columns, parallelism)
         to_target = {0: (Edge(target.id, port),)}
-        self._put(PhysicalNode(in_id, into, names, to_target, jobs, rank - 1, held=True))
+        self._put(PhysicalNode(in_id, into, names, to_target, jobs, rank - 1, buffers_epoch=True))
 
     def _put(self, node: PhysicalNode) -> None:
         self.nodes[node.id] = node
@@ -257,7 +257,11 @@ def _exchanged_rows(
     if isinstance(target.plan, LogicalPlan):
         below = target.plan.inputs[port]
         every = frozenset(below.schema.names)
-        needed = every if target.plan.whole else target.plan.needs(frozenset(target.columns), port)
+        needed = (
+            every
+            if target.plan.reads_all_columns
+            else target.plan.needs(frozenset(target.columns), port)
+        )
     else:
         assert isinstance(source.plan, LogicalPlan), "rules stand over an operation"
         below, needed = source.plan, frozenset(source.columns)

@@ -30,10 +30,12 @@ class Edge:
 
 @dataclass(frozen=True)
 class PhysicalNode:
-    """One operator to run. `columns`: the columns of its output that are read, in the order of its
-    schema; `edges`: by output port; `rank`: producers come before consumers; `absent`: another
-    subtask has all its rows, and only watermarks pass it here; `held`: it takes the input of an
-    epoch as one batch at the epoch's end."""
+    """One operator to run.
+
+    `columns`: the columns of its output that are read, in the order of its schema; `edges`: by
+    output port; `rank`: producers come before consumers; `watermarks_only`: another subtask has all
+    its rows, and only watermarks pass it here; `buffers_epoch`: it takes the input of an epoch as
+    one batch at the epoch's end."""
 
     id: str
     plan: LogicalPlan | RulesPlan
@@ -41,8 +43,8 @@ class PhysicalNode:
     edges: Mapping[int, tuple[Edge, ...]]
     jobs: frozenset[str]
     rank: int
-    absent: bool = False
-    held: bool = False
+    watermarks_only: bool = False
+    buffers_epoch: bool = False
 
     @property
     def outgoing(self) -> Iterator[Edge]:

@@ -66,7 +66,7 @@ def _reads(graph: Graph, node: GraphNode | None, source: str, outputs: Reads) ->
     if node is None:
         return frozenset()
     plan = node.plan
-    if plan.whole:
+    if plan.reads_all_columns:
         return frozenset(graph.nodes[source].plan.schema.names)
     ports = (port for port, name in enumerate(node.inputs) if name == source)
     return frozenset[str]().union(*(plan.needs(frozenset(outputs), port) for port in ports))

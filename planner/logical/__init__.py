@@ -121,6 +121,6 @@ __all__ = [
 def time_origin(plan: LogicalPlan) -> str:
     """The digest of the node that the rows have their watermark from: a table's, a window's, or a
     union's own."""
-    while plan.hands_on:
+    while plan.forwards_row_time:
         (plan,) = plan.inputs
     return plan.digest

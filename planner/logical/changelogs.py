@@ -31,7 +31,7 @@ class Normalize(OneInput, Stateful):
     `keys` are the columns of the key; rows that do not pass `predicate` (None: all do) count as
     deleted. -U are ignored, so that changes that come twice do not count twice."""
 
-    whole: ClassVar[bool] = True
+    reads_all_columns: ClassVar[bool] = True
 
     keys: tuple[str, ...]
     predicate: Scalar | None = None
@@ -78,7 +78,7 @@ class Normalize(OneInput, Stateful):
 class DropUpdateBefore(OneInput):
     """Drops -U: the operation above knows a row by its key."""
 
-    hands_on: ClassVar[bool] = True
+    forwards_row_time: ClassVar[bool] = True
     selects_rows: ClassVar[bool] = False
 
     changes = cached_property(changes_of_inputs)
@@ -108,7 +108,7 @@ class UpsertMaterialize(OneInput, Stateful):
     is deleted. NOTHING: the first one. ERROR: a second one is an error. The latter two wait for the
     watermark, so that rows that were added and deleted before it do not count."""
 
-    whole: ClassVar[bool] = True
+    reads_all_columns: ClassVar[bool] = True
 
     keys: tuple[str, ...]
     rows_by: tuple[str, ...]
@@ -155,7 +155,7 @@ class ToChangelog(OneInput):
 
     `codes` maps kinds (+I, -U, +U, -D) to codes; a change whose kind has none is dropped."""
 
-    hands_on: ClassVar[bool] = True
+    forwards_row_time: ClassVar[bool] = True
     selects_rows: ClassVar[bool] = False
 
     op: Column
@@ -193,7 +193,7 @@ class FromChangelog(OneInput):
 
     `kinds` maps codes to kinds. A row with another code, or NULL, is an error."""
 
-    hands_on: ClassVar[bool] = True
+    forwards_row_time: ClassVar[bool] = True
     selects_rows: ClassVar[bool] = False
 
     op: str

@@ -30,9 +30,9 @@ class Constrain(OneInput):
     IGNORE, ROWS or ROWS_AND_COLLECTIONS, how deep fields and elements are checked. `nulls`: NULL in
     a NOT NULL column is an ERROR, or the row is dropped (DROP)."""
 
-    hands_on: ClassVar[bool] = True
+    forwards_row_time: ClassVar[bool] = True
     selects_rows: ClassVar[bool] = False
-    whole: ClassVar[bool] = True
+    reads_all_columns: ClassVar[bool] = True
 
     columns: tuple[Column, ...]
     lengths: str = "IGNORE"

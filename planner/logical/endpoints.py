@@ -208,7 +208,7 @@ class Sink(OneInput):
     how rows are delivered. `apart`: each job has a writer of its own, since a write may fail for
     the rows of one job."""
 
-    hands_on: ClassVar[bool] = True
+    forwards_row_time: ClassVar[bool] = True
     selects_rows: ClassVar[bool] = False
 
     table: Table | None

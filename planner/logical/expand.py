@@ -29,7 +29,7 @@ class Expand(OneInput):
     Behind the input's columns stand `copies` (a name, and the column whose value it keeps) and
     `marks` (a name, and a number for each set)."""
 
-    hands_on: ClassVar[bool] = True
+    forwards_row_time: ClassVar[bool] = True
     selects_rows: ClassVar[bool] = False
 
     keys: tuple[str, ...]

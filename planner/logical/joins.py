@@ -55,7 +55,7 @@ class Equality:
 class BinaryJoin(TwoInputs, Stateful, abstract=True):
     """Joins a left and a right row for which `condition` is TRUE. No name is in both inputs."""
 
-    whole: ClassVar[bool] = True
+    reads_all_columns: ClassVar[bool] = True
     folds: ClassVar[bool] = False
     # Whether what is said above an inner join of both sides may be part of its condition.
     moves_conditions: ClassVar[bool] = True

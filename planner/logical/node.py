@@ -32,17 +32,17 @@ class LogicalPlan:
     """A node of the plan. Its inputs are its first fields.
 
     `stateful`: keeps something from batch to batch, so that a later job has a node of its own.
-    `hands_on`: each row goes on with the time of its input. `selects_rows`: a condition decides
-    which of the input's rows go on; True where that is not known. `whole`: takes all columns that
-    its input has by its schema, whoever reads it.
+    `forwards_row_time`: each row goes on with the time of its input. `selects_rows`: a condition
+    decides which of the input's rows go on; True where that is not known. `reads_all_columns`:
+    takes all columns that its input has by its schema, whoever reads it.
 
     A class that only shares code (`abstract=True`) is no operation, and need not answer all
     questions."""
 
     stateful: ClassVar[bool] = False
-    hands_on: ClassVar[bool] = False
+    forwards_row_time: ClassVar[bool] = False
     selects_rows: ClassVar[bool] = True
-    whole: ClassVar[bool] = False
+    reads_all_columns: ClassVar[bool] = False
 
     def __init_subclass__(cls, *, abstract: bool = False, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)

@@ -63,7 +63,7 @@ class Over(OneInput, Stateful):
     Output: the input's columns, then those of the calls. `at_end` (batch mode): rows are emitted at
     the end of input, and frames may reach rows that follow."""
 
-    whole: ClassVar[bool] = True
+    reads_all_columns: ClassVar[bool] = True
 
     partition: tuple[str, ...]
     order: tuple[SortKey, ...]

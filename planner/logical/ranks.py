@@ -55,7 +55,7 @@ class Rank(OneInput, Stateful):
     insert-only: ascending it keeps the first of rows with the same time, descending the last. LIMIT
     (`limits`) is never one: it takes late rows, and keeps the first of rows with the same time."""
 
-    whole: ClassVar[bool] = True
+    reads_all_columns: ClassVar[bool] = True
 
     partition: tuple[str, ...]
     order: tuple[SortKey, ...]
@@ -221,7 +221,7 @@ class TemporalSort(OneInput, Stateful):
     By event time, rows are emitted once the watermark has passed them (StreamPhysicalTemporalSort
     of Flink)."""
 
-    whole: ClassVar[bool] = True
+    reads_all_columns: ClassVar[bool] = True
     folds: ClassVar[bool] = False
 
     order: tuple[SortKey, ...]
@@ -261,7 +261,7 @@ class Materialize(OneInput, Stateful):
     Ties, and all rows without an order, are emitted in order of arrival. Only the rows numbered
     `start` to `end` are emitted (from 1; None: to the last)."""
 
-    whole: ClassVar[bool] = True
+    reads_all_columns: ClassVar[bool] = True
     folds: ClassVar[bool] = False
 
     order: tuple[SortKey, ...] = ()

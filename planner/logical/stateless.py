@@ -41,7 +41,7 @@ from planner.scalar import (
 class Filter(OneInput):
     """Rows for which `predicate` is TRUE."""
 
-    hands_on: ClassVar[bool] = True
+    forwards_row_time: ClassVar[bool] = True
 
     predicate: Scalar
     salt: str = ""
@@ -102,7 +102,7 @@ class Filter(OneInput):
 class Project(OneInput):
     """Computes named expressions: one row for each input row."""
 
-    hands_on: ClassVar[bool] = True
+    forwards_row_time: ClassVar[bool] = True
     selects_rows: ClassVar[bool] = False
 
     items: tuple[tuple[str, Scalar], ...]
@@ -184,7 +184,7 @@ class TableFunction(OneInput):
     input. `condition` reads both; only rows for which it is TRUE are joined. `outer`: a row without
     any match is emitted once, padded with NULL."""
 
-    hands_on: ClassVar[bool] = True
+    forwards_row_time: ClassVar[bool] = True
     selects_rows: ClassVar[bool] = False
 
     call: Call

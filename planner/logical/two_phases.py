@@ -82,7 +82,7 @@ class LocalAggregate(OneInput):
 class GlobalAggregate(GroupAggregate):
     """The aggregate over the rows of a `LocalAggregate`."""
 
-    whole: ClassVar[bool] = True
+    reads_all_columns: ClassVar[bool] = True
 
     forwards_window = never
 

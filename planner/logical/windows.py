@@ -44,7 +44,7 @@ class WindowAssign(OneInput):
 
     `sliced`: each row comes once, with the bounds of its slice instead."""
 
-    hands_on: ClassVar[bool] = True
+    forwards_row_time: ClassVar[bool] = True
     selects_rows: ClassVar[bool] = False
 
     window: AlignedWindow
@@ -104,7 +104,7 @@ class SessionAssign(OneInput, Stateful):
     """Adds the bounds of its session to each row, once the session is over."""
 
     folds: ClassVar[bool] = False
-    whole: ClassVar[bool] = True
+    reads_all_columns: ClassVar[bool] = True
     judges_lateness: ClassVar[bool] = True
 
     window: Session

@@ -69,7 +69,7 @@ def _prune(node: LogicalPlan, wanted: Names, named: Names = _NOTHING) -> Logical
     # Only filters and ranks hand on what is named above.
     named = named if isinstance(node, Filter | Rank) else _NOTHING
     below = [_prune(source, names, named) for source, names in zip(node.inputs, read, strict=True)]
-    if node.whole or (
+    if node.reads_all_columns or (
         isinstance(node, WindowAssign) and not isinstance(below[0], Scan | AssignWatermark)
     ):
         # These take all columns of their input: a projection in between narrows it.

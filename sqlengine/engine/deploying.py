@@ -72,7 +72,7 @@ class Deployment:
         Preparing may refuse jobs, which are no longer in `work.ready` then.
         """
         registry = self._registry
-        self._refuse_undividable(work)
+        self._refuse_undistributable(work)
         restored = self._restorations(work)
         versions = registry.next_versions(work.texts, work.ready, work.request.origin, work.kept)
         graphs = {n: self._place(work, n, versions[n]) for n in work.ready if n not in restored}
@@ -122,7 +122,7 @@ class Deployment:
             for _, part in waiting:
                 part.abandon()
 
-    def _refuse_undividable(self, work: Work) -> None:
+    def _refuse_undistributable(self, work: Work) -> None:
         """Refuses new texts of jobs in a distributed graph that cannot run in parts."""
         for name, plan in list(work.ready.items()):
             why = self._graphs.of(work.kept.get(name, name)).why_unsupported(plan.sinks)
@@ -228,7 +228,7 @@ class Deployment:
     def dry_run(self, work: Work) -> None:
         """Prepares the changes of `deploy` and abandons them. Afterwards each job is still in
         `work.ready`, or refused."""
-        self._refuse_undividable(work)
+        self._refuse_undistributable(work)
         restored = self._restorations(work)
         versions = {n: self._registry.log.next_version(n) for n in work.ready}
         graphs = {n: self._graphs.of(work.kept.get(n, n)) for n in work.ready if n not in restored}

@@ -59,7 +59,7 @@ class GraphManager:
         self._plan_of = plan_of
         self._instances = instances
         self._started = False
-        self._divisible: dict[tuple[str, int], bool] = {}
+        self._distributable: dict[tuple[str, int], bool] = {}
         self.by_name: dict[str, ManagedGraph] = {}
 
     def recover(self, names: Iterable[str]) -> None:
@@ -168,15 +168,15 @@ class GraphManager:
         """Returns the graph that a running job shares with others, or would share."""
         return self._shared_graph(job.settings, self.sinks(job.name))
 
-    def can_divide(self, job: Job) -> bool:
+    def can_distribute(self, job: Job) -> bool:
         """True if a running job can run in parts. Computed once for each version."""
         key = job.name, job.version
-        if key not in self._divisible:
-            self._divisible[key] = all(
+        if key not in self._distributable:
+            self._distributable[key] = all(
                 why_not_distributed(sink, declared_capabilities) is None
                 for sink in self.sinks(job.name)
             )
-        return self._divisible[key]
+        return self._distributable[key]
 
     def sinks(self, job: str) -> list[Sink]:
         """Returns the statements of a running job, as sinks of its graph."""

@@ -135,11 +135,11 @@ class Isolation:
         if shared is None:
             jobs = [job for job in jobs if job.graph != MAIN or ISOLATION in job.settings]
         else:
-            jobs = [job for job in jobs if job.graph != shared.name and self._may_divide(job)]
+            jobs = [job for job in jobs if job.graph != shared.name and self._may_distribute(job)]
         return [job for job in jobs if self._graphs.runs(job.name)]
 
-    def _may_divide(self, job: Job) -> bool:
-        return job.graph != MAIN or ISOLATION in job.settings or self._graphs.can_divide(job)
+    def _may_distribute(self, job: Job) -> bool:
+        return job.graph != MAIN or ISOLATION in job.settings or self._graphs.can_distribute(job)
 
     def _monitor_of(self, graph: ManagedGraph) -> LoadMonitor:
         monitor = self._monitors.get(graph.name)
@@ -198,7 +198,7 @@ class Isolation:
             log.info("job %s is below its limits again", job.name)
             job = self._set_cause(job, Cause.NONE, _CATCHING_UP)
         shared = self._graphs.shared_graph(job)
-        if shared.distributed and not self._graphs.can_divide(job):
+        if shared.distributed and not self._graphs.can_distribute(job):
             if job.cause is Cause.NONE:
                 reason = f"isolation group '{group_of(shared.name)}', in the server's process"
                 self._set_cause(job, Cause.GROUP, reason)

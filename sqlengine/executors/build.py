@@ -127,7 +127,7 @@ class OperatorFactory:
         operator = _BUILDERS[type(plan)](node)
         if isinstance(plan, Stateful) and plan.row_by_row:
             operator = RowByRowOperator(operator)
-        return ForwardWatermarksOperator(operator) if node.absent else operator
+        return ForwardWatermarksOperator(operator) if node.watermarks_only else operator
 
     def _compile(self, plan: RulesPlan, previous: Operator | None) -> CompiledRules:
         compiled = previous.compiled if isinstance(previous, RulesOperator) else None

@@ -63,7 +63,7 @@ def _way(plan: LogicalPlan) -> tuple[tuple[str, ...], str]:
     """The operations that select rows between the node that the rows have their watermark from and
     `plan`, and that node."""
     selecting = []
-    while plan.hands_on:
+    while plan.forwards_row_time:
         if plan.selects_rows:
             selecting.append(digest_of(*plan.identity))
         (plan,) = plan.inputs

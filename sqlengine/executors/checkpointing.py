@@ -10,7 +10,7 @@ from sqlengine.executors.pipeline import Pipeline
 from sqlengine.executors.sources import positions_of
 from sqlengine.executors.storage import GraphStorage
 from sqlengine.executors.subtask import SubtaskContext
-from sqlengine.snapshots.checkpoints import Position
+from sqlengine.snapshots.checkpoints import CheckpointMetadata
 
 
 class CheckpointTrigger:
@@ -61,9 +61,9 @@ class CheckpointTrigger:
             if self._subtask is not None:
                 self._subtask.discard_before(stored)
 
-    def _metadata(self) -> Position:
+    def _metadata(self) -> CheckpointMetadata:
         pipeline, running = self._pipeline, self._pipeline.inputs.running
-        return Position(
+        return CheckpointMetadata(
             graph=self._epochs.graph,
             epoch=self._epochs.last,
             version=pipeline.graph.version,

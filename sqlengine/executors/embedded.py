@@ -19,7 +19,7 @@ from sqlengine.executors.dead_letters import with_source
 from sqlengine.executors.node_context import NodeContext, creation_version, local_name
 from sqlengine.operators.base import (
     ERROR_PORT,
-    GIVE_UP_PORT,
+    FATAL_ERROR_PORT,
     Operator,
     Output,
     StateSuccessor,
@@ -256,7 +256,7 @@ class EmbeddedExecutor:
                         self._run(source, waiting, queue, write)
                         rows = 0
                     rows += result.num_rows
-                    if out_port in (ERROR_PORT, GIVE_UP_PORT):
+                    if out_port in (ERROR_PORT, FATAL_ERROR_PORT):
                         letters = with_source(result, current.node, self.running[source].node)
                         self.errors.append((out_port, letters))
                     else:
@@ -281,7 +281,7 @@ class EmbeddedExecutor:
                     if edge.job is not None:
                         self._rows[edge.job] += batch.num_rows
                 continue
-            if target.node.held:
+            if target.node.buffers_epoch:
                 self._buffered.setdefault(edge.target, []).append((edge.target_port, batch))
                 self._buffered_rows += batch.num_rows
                 continue

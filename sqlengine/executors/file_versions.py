@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from sqlengine.executors.sources import RunningSource
-from sqlengine.snapshots.checkpoints import Position
+from sqlengine.snapshots.checkpoints import CheckpointMetadata
 
 
 class FileVersions:
@@ -21,7 +21,9 @@ class FileVersions:
         # The log offset of each checkpoint, and the first offset that it needs of each topic.
         self._checkpoints: deque[tuple[int, dict[str, int]]] = deque()
 
-    def discard_before(self, stored: Position, running: Mapping[str, RunningSource]) -> None:
+    def discard_before(
+        self, stored: CheckpointMetadata, running: Mapping[str, RunningSource]
+    ) -> None:
         """Removes what the oldest checkpoint does not need from which a recovery may start;
         `stored` is the newest.
 

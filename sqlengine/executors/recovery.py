@@ -15,7 +15,7 @@ from planner.graph.merge import Graph
 from sqlengine.executors.epochs import UNLOGGED, EpochRecord, LoggedChange
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.runner import GraphRunner
-from sqlengine.snapshots.checkpoints import Position
+from sqlengine.snapshots.checkpoints import CheckpointMetadata
 
 # More epochs than there can be between two syncs, or two checkpoints.
 _SKIPPED_EPOCHS = 1 << 24
@@ -31,7 +31,7 @@ def recovering(runner: GraphRunner) -> Iterator[None]:
         yield
 
 
-def restore(runner: GraphRunner, position: Position, change: GraphChange) -> None:
+def restore(runner: GraphRunner, position: CheckpointMetadata, change: GraphChange) -> None:
     """Continues at a checkpoint: `change` brings the jobs of that time into an empty graph.
 
     ServiceError where an operator keeps other state than the checkpoint has for it."""

@@ -29,7 +29,7 @@ from sqlengine.executors.sinks.row_errors import RowErrors
 from sqlengine.executors.sources import DEFAULT_STARTS, Positions
 from sqlengine.executors.storage import GraphStorage, RunnerOptions
 from sqlengine.executors.subtask import SubtaskContext
-from sqlengine.snapshots.checkpoints import Position
+from sqlengine.snapshots.checkpoints import CheckpointMetadata
 
 
 class GraphRunner:
@@ -276,7 +276,7 @@ class GraphRunner:
         with self.broken_on_failure():
             self.switch(change)
 
-    def switch(self, change: GraphChange, position: Position | None = None) -> None:
+    def switch(self, change: GraphChange, position: CheckpointMetadata | None = None) -> None:
         """Switches to another plan without logging it; with `position` to that of the checkpoint
         from which the graph is recovered."""
         state, checkpoints = None, self.storage.checkpoints

@@ -9,7 +9,7 @@ from planner.graph.distribution import INCOMING, SubtaskAssignment, distribute
 from planner.graph.physical import PhysicalPlan
 from sqlengine.connectors.shuffle import Shuffle
 from sqlengine.executors.epochs import EpochLog
-from sqlengine.snapshots.checkpoints import Position
+from sqlengine.snapshots.checkpoints import CheckpointMetadata
 from sqlengine.state.store import CheckpointStore
 
 
@@ -34,7 +34,7 @@ class SubtaskContext:
         """Returns the plan of the subtask, from the plan of the whole graph."""
         return distribute(plan, self.assignment, self.shuffle.topic)
 
-    def discard_before(self, stored: Position) -> None:
+    def discard_before(self, stored: CheckpointMetadata) -> None:
         """Discards what a stored checkpoint made unnecessary: epochs before it, and rows that other
         subtasks had sent."""
         self.log.forget(stored.log_offset)

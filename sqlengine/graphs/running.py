@@ -30,7 +30,7 @@ from sqlengine.graphs.loop import GraphLoop
 from sqlengine.graphs.rebuild import Rebuilder
 from sqlengine.graphs.takeover import Takeover, take_over
 from sqlengine.jobs.planning import PlannedJob
-from sqlengine.snapshots.checkpoints import Checkpoints, Position
+from sqlengine.snapshots.checkpoints import CheckpointMetadata, Checkpoints
 from sqlengine.snapshots.job_snapshot import JobSnapshot, bind, obstacles, restore_file_versions
 from sqlengine.snapshots.rescaling import exchange_times
 
@@ -158,7 +158,7 @@ class RunningGraph:
             self.runner.broken = self.loop.broken = True
             self.loop.problem = f"internal error in the recovery: {error!r}"
 
-    def _restore(self, position: Position) -> None:
+    def _restore(self, position: CheckpointMetadata) -> None:
         plans = self._plans(position.jobs)
         graph = merge(
             Graph(position.version - 1), {n: p.sinks for n, p in plans.items()}, position.stateful

@@ -19,7 +19,7 @@ from sqlengine.state.table import KeyedTable
 # The port of rows that could not be processed, as `DEAD_LETTER` rows; all other ports count from 0.
 ERROR_PORT = -1
 # The port of rows for which a job must stop, in the same schema; they are dead letters, too.
-GIVE_UP_PORT = -2
+FATAL_ERROR_PORT = -2
 
 # owner: the job, or '' for a table's records that all its jobs read; place: line:column in the
 # job's text, or shard@offset; subject: the expression or the table; reason: a text; payload: the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sqlengine.batch import Batch
-from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Context, Operator, Stream
+from sqlengine.operators.base import ERROR_PORT, FATAL_ERROR_PORT, Context, Operator, Stream
 
 
 class ForwardWatermarksOperator:
@@ -21,7 +21,7 @@ class ForwardWatermarksOperator:
 
     def process(self, port: int, batch: Batch) -> Stream:
         for to, made in self.operator.process(port, batch):
-            if to not in (ERROR_PORT, GIVE_UP_PORT):
+            if to not in (ERROR_PORT, FATAL_ERROR_PORT):
                 yield to, made.tick(made.schema)
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from sqlengine.batch import Batch, concat
-from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Context, Operator, Output, Stream
+from sqlengine.operators.base import ERROR_PORT, FATAL_ERROR_PORT, Context, Operator, Output, Stream
 
 # The number of output rows to buffer before they are emitted.
 _ROWS = 1 << 16
@@ -61,7 +61,7 @@ def joined(output: Output) -> Output:
     for port, batch in output:
         by_port.setdefault(port, []).append(batch)
     result: Output = []
-    for port in sorted(by_port, key=lambda p: (p not in (ERROR_PORT, GIVE_UP_PORT), p)):
+    for port in sorted(by_port, key=lambda p: (p not in (ERROR_PORT, FATAL_ERROR_PORT), p)):
         batches = by_port[port]
         last = batches.pop()
         result.append((port, concat([*(b for b in batches if b.num_rows), last])))

@@ -25,7 +25,7 @@ from rules.condition import Condition
 from rules.ruleset import Matches, RuleSet
 from sqlengine.batch import Batch, concat
 from sqlengine.expressions import compile_expression, truth
-from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT, Context, Output
+from sqlengine.operators.base import ERROR_PORT, FATAL_ERROR_PORT, Context, Output
 from sqlengine.operators.dead_letters import dead_letters
 from sqlengine.operators.templates import PlacedRoute, Template, place
 
@@ -161,7 +161,9 @@ class RulesOperator:
             numbers, reasons = np.array([r for r, _ in rows]), [reason for _, reason in rows]
             self._fail(batch, numbers, name, rule.predicate, reasons, output)
             if name in matches.given_up:
-                output += [(GIVE_UP_PORT, letters) for _, letters in output[-len(rule.owners) :]]
+                output += [
+                    (FATAL_ERROR_PORT, letters) for _, letters in output[-len(rule.owners) :]
+                ]
 
     def _residuals(
         self, batch: Batch, matched: dict[str, Index], output: Output

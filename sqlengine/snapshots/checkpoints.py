@@ -21,7 +21,7 @@ POSITION_FORMAT = 3
 LAYOUT = 6
 
 
-class Position(msgspec.Struct, frozen=True):
+class CheckpointMetadata(msgspec.Struct, frozen=True):
     """Metadata of a checkpoint: how far its graph was, besides the tables.
 
     `log_offset` follows the epoch's record in the epoch log; `positions`: next offsets by source
@@ -86,10 +86,10 @@ class Checkpoints:
         self.restored = {}
 
     @property
-    def stored(self) -> Position | None:
+    def stored(self) -> CheckpointMetadata | None:
         """The metadata of the last checkpoint in the store; None if there is none."""
         stored = self._writer.stored
-        return None if stored is None else msgspec.convert(stored, Position)
+        return None if stored is None else msgspec.convert(stored, CheckpointMetadata)
 
     @property
     def stored_epoch(self) -> int:
@@ -110,13 +110,17 @@ class Checkpoints:
             return False
         return now_ms - self._last >= self._ms or self._writer.changed_rows(tables) >= self._rows
 
-    def begin(self, position: Position, tables: Mapping[str, KeyedTable], now_ms: int) -> None:
+    def begin(
+        self, position: CheckpointMetadata, tables: Mapping[str, KeyedTable], now_ms: int
+    ) -> None:
         """Copies what changed and starts to write it, unless the last one is still being
         written."""
         if self._writer.begin(msgspec.to_builtins(position), tables):
             self._last, self._epoch = now_ms, position.epoch
 
-    def finish(self, position: Position, tables: Mapping[str, KeyedTable], now_ms: int) -> None:
+    def finish(
+        self, position: CheckpointMetadata, tables: Mapping[str, KeyedTable], now_ms: int
+    ) -> None:
         """Makes a checkpoint, which is in the store when this returns."""
         with suppress(ServiceError):  # the last one failed: this one includes its changes
             self._writer.wait()
@@ -131,9 +135,9 @@ class Checkpoints:
             self._store.close()
 
 
-def _position(loaded: Loaded) -> Position:
+def _position(loaded: Loaded) -> CheckpointMetadata:
     """Decodes the metadata of a checkpoint. ServiceError for one of another format, or with other
     layouts of tables."""
     for what, number in {"format": POSITION_FORMAT, "layout": LAYOUT}.items():
         check_number(loaded.position.get(what), number, "a checkpoint", what)
-    return msgspec.convert(loaded.position, Position)
+    return msgspec.convert(loaded.position, CheckpointMetadata)

@@ -20,7 +20,7 @@ from sqlengine.executors.dead_letters import stored
 from sqlengine.executors.inputs import lookup_scans
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.sources import Positions
-from sqlengine.snapshots.checkpoints import Position
+from sqlengine.snapshots.checkpoints import CheckpointMetadata
 from sqlengine.snapshots.job_snapshot import LINE, JobSnapshot, capture
 from sqlengine.snapshots.layouts import difference, layouts_of
 from sqlengine.snapshots.savepoint_files import (
@@ -134,11 +134,11 @@ class Restoration:
         version: int,
         log_offset: int,
         lookup_positions: Positions = MappingProxyType({}),
-    ) -> Position:
+    ) -> CheckpointMetadata:
         """Returns the checkpoint's metadata. `lookup_positions`: the offsets of the sources in
         `file_versions`."""
         positions = {scan: dict(at) for scan, at in {**self.positions, **lookup_positions}.items()}
-        return Position(
+        return CheckpointMetadata(
             graph=name,
             epoch=0,
             version=self.graph.version,

@@ -38,7 +38,7 @@ from sqlengine.formats.results import JsonValue, Row, rows_of
 from sqlengine.operators.base import Output
 from sqlengine.operators.watermark import WatermarkOperator
 from sqlengine.session.session import SCRIPT
-from sqlengine.snapshots.checkpoints import Checkpoints, Position
+from sqlengine.snapshots.checkpoints import CheckpointMetadata, Checkpoints
 from sqlengine.state.columns import milliseconds
 from sqlengine.state.rocks_store import RocksStore
 from sqlengine.state.store import CheckpointStore, MemoryStore
@@ -270,7 +270,7 @@ class World:
             ),
         )
 
-    def _restore(self, runner: GraphRunner, position: Position) -> None:
+    def _restore(self, runner: GraphRunner, position: CheckpointMetadata) -> None:
         graph = merge(
             Graph(position.version - 1), {SCRIPT: self.statement.sinks}, position.stateful
         )

@@ -9,15 +9,15 @@ import pytest
 
 from parser.errors import ServiceError
 from sqlengine.broker.embedded import EmbeddedBroker
-from sqlengine.snapshots.checkpoints import Checkpoints, Position
+from sqlengine.snapshots.checkpoints import CheckpointMetadata, Checkpoints
 from sqlengine.state.topic_store import TopicStores
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.threads import SimulatedThreads
 from tests.simulation.world import World
 
 
-def _position(epoch: int) -> Position:
-    return Position("main", epoch, 1, epoch, {}, [], [], {})
+def _position(epoch: int) -> CheckpointMetadata:
+    return CheckpointMetadata("main", epoch, 1, epoch, {}, [], [], {})
 
 
 def _write_on(checkpoints: Checkpoints) -> None:

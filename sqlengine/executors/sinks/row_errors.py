@@ -11,7 +11,7 @@ from sqlengine.executors.dead_letters import DeadLetterSink
 from sqlengine.executors.epochs import Replay
 from sqlengine.executors.failures import RowsFailed, RowsGivenUp
 from sqlengine.executors.progress import Progress
-from sqlengine.operators.base import GIVE_UP_PORT, Output
+from sqlengine.operators.base import FATAL_ERROR_PORT, Output
 
 
 class RowErrors:
@@ -30,7 +30,7 @@ class RowErrors:
         written to the sink."""
         written = False
         for port, letters in errors:
-            if port == GIVE_UP_PORT:
+            if port == FATAL_ERROR_PORT:
                 self.fatal.append(RowsGivenUp(letters))
                 continue
             owners = letters.columns[0].to_pylist()

@@ -13,7 +13,7 @@ from sqlengine.batch import MAX_WATERMARK, Batch, empty
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.operators.base import (
     ERROR_PORT,
-    GIVE_UP_PORT,
+    FATAL_ERROR_PORT,
     Context,
     Operator,
     Output,
@@ -115,7 +115,7 @@ class FragmentOperator:
         while queue:
             _, name = heapq.heappop(queue)
             for out_port, result in self._process(name, waiting.pop(name)):
-                if out_port in (ERROR_PORT, GIVE_UP_PORT):
+                if out_port in (ERROR_PORT, FATAL_ERROR_PORT):
                     output.append((out_port, result))
                     continue
                 for edge in self._nodes[name].edges.get(out_port, ()):
@@ -129,7 +129,7 @@ class FragmentOperator:
         return [
             (to, made.tick(made.schema))
             for to, made in output
-            if to not in (ERROR_PORT, GIVE_UP_PORT)
+            if to not in (ERROR_PORT, FATAL_ERROR_PORT)
         ]
 
     def _send(

@@ -41,7 +41,7 @@ from sqlengine.executors.spark.session import OwnSpark, Spark, require_spark
 from sqlengine.executors.spark.sources import DriverSources, splits_to_table
 from sqlengine.executors.spark.stage import SourceStage, factory_for
 from sqlengine.executors.spark.worker import SparkPlan
-from sqlengine.operators.base import ERROR_PORT, GIVE_UP_PORT
+from sqlengine.operators.base import ERROR_PORT, FATAL_ERROR_PORT
 from udf.user import is_user
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ class ResultWriter:
     def deliver(self, batch: int, results: Sequence[tuple[int, int, Batch]]) -> None:
         """Writes the results of a batch and commits them as one epoch."""
         for _, port, rows in results:
-            if port == GIVE_UP_PORT:
+            if port == FATAL_ERROR_PORT:
                 raise RowsGivenUp(rows)
             if port == ERROR_PORT and self.fails:
                 raise RowsFailed(rows)
