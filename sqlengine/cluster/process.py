@@ -59,5 +59,4 @@ def main() -> None:
         instance.run(stopping.is_set)
     except BrokerUnreachable as error:
         log.error("instance %s ends: %s", work.place.name, error)
-        # Without any cleanup: it would wait for a server that is gone.
         os._exit(1)

@@ -128,8 +128,6 @@ class GraphLoop:
             while not self._stopping.is_set():
                 busy = self.turn()
                 if time.monotonic() - collected > 1:
-                    # Here, at a moment of the loop's choosing, rather than in the middle of an
-                    # epoch.
                     gc.collect(1)
                     collected = time.monotonic()
                 if not busy:

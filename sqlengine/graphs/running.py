@@ -294,7 +294,6 @@ class RunningGraph:
         obstacle = next(obstacles(snapshot, change.graph, self.runner), None)
         if obstacle is not None:
             raise NotAligned(snapshot.jobs, self.name, obstacle)
-        # The checks come first: `bind` opens the sinks of pending commits.
         restored = bind(snapshot, change.graph, self.runner, migration)
         lookups = restore_file_versions(snapshot, change.sources, self.runner)
         if lookups is None:
