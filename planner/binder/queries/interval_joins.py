@@ -80,7 +80,9 @@ def _filtered(plan: Filter, join: Join) -> LogicalPlan:
     join = join.with_inputs([recognize_interval_joins(i) for i in inputs])
     interval_join = _as_interval(join, left_over)
     if interval_join is not None:
-        left_over = [p for p in left_over if not _bounds(join, p)]
+        # Bounds of another pair of times stay behind the join, as conditions like any other.
+        pair = interval_join.left_time, interval_join.right_time
+        left_over = [p for p in left_over if not _is_bound_of(pair, join, p)]
     below = interval_join or join
     return replace(plan, input=below, predicate=conjunction(left_over)) if left_over else below
 
@@ -104,10 +106,14 @@ def _as_interval(join: Join, above: Sequence[Scalar]) -> IntervalJoin | None:
             hint="leave out the bounds of time, or aggregate behind the join",
         )
     # Bounds of other pairs of times stay conditions of the join.
-    residual = [c for c in conditions if not any(b.columns == pair for b in _bounds(join, c))]
+    residual = [c for c in conditions if not _is_bound_of(pair, join, c)]
     condition = conjunction(residual) if residual else Literal(True, BOOLEAN.with_nullable(False))
     proctime = join.left.schema.type(pair[0]).is_proctime
     return IntervalJoin(join.left, join.right, join.kind, condition, *pair, *interval, proctime)
+
+
+def _is_bound_of(pair: tuple[str, str], join: Join, part: Scalar) -> bool:
+    return any(b.columns == pair for b in _bounds(join, part))
 
 
 def _interval(bounds: Sequence[_Bound]) -> tuple[int, int] | None:
