@@ -13,6 +13,8 @@ CDC_DUPLICATES: Final = "table.exec.source.cdc-events-duplicate"
 NOT_NULL: Final = "table.exec.sink.not-null-enforcer"
 SOURCE_IDLE: Final = "table.exec.source.idle-timeout"
 IDLE_OPTION: Final = "scan.watermark.idle-timeout"  # of a table
+MAX_FUTURE: Final = "table.exec.source.max-future"
+MAX_FUTURE_OPTION: Final = "scan.watermark.max-future"  # of a table
 WATERMARK_INTERVAL: Final = "pipeline.auto-watermark-interval"
 PUSH_DOWN: Final = "watermark-push-down"  # of a table
 RELOAD_OPTION: Final = "lookup.full-cache.periodic-reload.interval"  # of a table
@@ -86,3 +88,9 @@ def duration_ms(settings: Mapping[str, str], key: str, default: int = 0) -> int:
             hint="write a duration such as '1 h' or '500 ms'",
         )
     return int(match[1]) * factor
+
+
+def duration_text(ms: int) -> str:
+    """A duration in its largest whole unit, as `duration_ms` reads it: '1 d', '1500 ms'."""
+    units = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000))
+    return next((f"{ms // size} {u}" for u, size in units if ms and not ms % size), f"{ms} ms")

@@ -12,6 +12,7 @@ from planner.settings import (
     AGG_STRATEGIES,
     CLEANUP,
     LATE_ROWS,
+    MAX_FUTURE,
     MINI_BATCH,
     SOURCE_IDLE,
     STATE_TTL,
@@ -24,7 +25,8 @@ from planner.settings import (
 
 def configure_operators(sink: Sink, context: AnalysisContext) -> Sink:
     """Sets mini-batch, the TTL of state, the cleaning of interval joins, idle sources, the interval
-    of watermarks and dead letters of late rows as the settings say.
+    of watermarks, the bound for rows in the future, and dead letters of late rows as the settings
+    say.
 
     >>> from planner.examples import show
     >>> show('configure_operators', '''
@@ -45,6 +47,7 @@ def configure_operators(sink: Sink, context: AnalysisContext) -> Sink:
     ttl_ms = duration_ms(settings, STATE_TTL)
     cleanup_ms, idle_ms = duration_ms(settings, CLEANUP), duration_ms(settings, SOURCE_IDLE)
     interval_ms = duration_ms(settings, WATERMARK_INTERVAL)
+    future_ms = duration_ms(settings, MAX_FUTURE)
     one_of(settings, AGG_PHASES, AGG_STRATEGIES)  # refused here, read where plans are cut
     dead_letters = one_of(settings, LATE_ROWS, ("DROP", "DEAD-LETTER")) != "DROP"
 
@@ -52,9 +55,15 @@ def configure_operators(sink: Sink, context: AnalysisContext) -> Sink:
         if isinstance(node, IntervalJoin) and cleanup_ms:
             node = replace(node, cleanup_ms=cleanup_ms)  # a join is stateful, too
         if isinstance(node, AssignWatermark):
-            times = (node.idle_ms or idle_ms, 0 if node.pushed else interval_ms)
-            same = times == (node.idle_ms, node.interval_ms)
-            return node if same else replace(node, idle_ms=times[0], interval_ms=times[1])
+            configured = replace(
+                node,
+                idle_ms=node.idle_ms or idle_ms,
+                interval_ms=0 if node.pushed else interval_ms,
+                max_future_ms=node.max_future_ms or future_ms,
+            )
+            if configured.max_future_ms:
+                configured = replace(configured, zone=context.zone)
+            return node if configured.parameters == node.parameters else configured
         if not isinstance(node, Stateful):
             return node
         if node.judges_lateness and any(i.changes for i in node.inputs):

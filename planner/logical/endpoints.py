@@ -25,6 +25,7 @@ from planner.logical.node import (
     same_columns,
 )
 from planner.scalar import (
+    UTC,
     Call,
     Scalar,
     columns_of,
@@ -95,13 +96,17 @@ class AssignWatermark(OneInput):
     shard that has been silent for that time is idle, and does not hold the watermark back (0: it
     always does). `interval_ms`: as in Flink, a watermark is emitted at once if it is more than that
     ahead of the last one, and otherwise after that time (0: with each row). `pushed`: the source
-    itself delivers the watermark of each row (it may be before 1970)."""
+    itself delivers the watermark of each row (it may be before 1970). `max_future_ms`: a row that
+    is further ahead of the processing time is set aside and leaves the watermark as it is (0: none
+    is); a time without a zone is one of `zone`."""
 
     watermark: Watermark
     at_end: bool = False
     idle_ms: int = 0
     interval_ms: int = 0
     pushed: bool = False
+    max_future_ms: int = 0
+    zone: str = UTC
 
     changes = cached_property(changes_of_inputs)
     after_only = cached_property(after_only_of_inputs)
@@ -132,7 +137,8 @@ class AssignWatermark(OneInput):
     def label(self) -> str:
         idle = f", idle after {self.idle_ms} ms" if self.idle_ms else ""
         interval = f", each {self.interval_ms} ms" if self.interval_ms else ""
-        return f"{self.watermark.column} AS {self.watermark.expression}{idle}{interval}"
+        future = f", at most {self.max_future_ms} ms ahead" if self.max_future_ms else ""
+        return f"{self.watermark.column} AS {self.watermark.expression}{idle}{interval}{future}"
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -140,6 +146,7 @@ class AssignWatermark(OneInput):
         at_end = ("at end",) if self.at_end else ()
         interval = (f"each {self.interval_ms}",) if self.interval_ms else ()
         pushed = ("pushed",) if self.pushed else ()
+        future = (f"at most {self.max_future_ms} ahead in {self.zone}",)
         return (
             self.watermark.column,
             self.watermark.expression.digest,
@@ -147,6 +154,7 @@ class AssignWatermark(OneInput):
             *idle,
             *interval,
             *pushed,
+            *(future if self.max_future_ms else ()),
         )
 
     @property

@@ -14,7 +14,7 @@ from planner.analysis.deliver import cannot_be_written
 from planner.capabilities import OF_FORMAT, Capabilities, FormatUse, Lookup, Overwrite
 from planner.catalog import PARTITION, MetadataColumn, Table
 from planner.logical import Scan
-from planner.settings import IDLE_OPTION
+from planner.settings import IDLE_OPTION, MAX_FUTURE_OPTION
 from sqlengine.broker.errors import NO_SPACE, cannot_write
 from sqlengine.connectors.base import Connector, Environment, Option, Sink, Source
 from sqlengine.connectors.column_paths import part_names
@@ -28,6 +28,11 @@ _COMMON = {
     IDLE_OPTION: Option(
         duration,
         doc="a shard that is silent for so long does not hold back the watermark of the others",
+    ),
+    MAX_FUTURE_OPTION: Option(
+        duration,
+        doc="a row further ahead of the processing time is a dead letter, and leaves the watermark"
+        " as it is",
     ),
     "scan.watermark.emit.strategy": Option(
         choice("on-event", "on-periodic"),

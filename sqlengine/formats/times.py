@@ -49,6 +49,16 @@ _FORMS = {
 }
 
 
+def iso_time(ms: int) -> str:
+    """A local time in ms as 2024-05-01T10:00:00, with milliseconds where there are any."""
+    return str(np.datetime64(ms, "ms")).removesuffix(".000")
+
+
+def iso_instant(ms: int) -> str:
+    """An instant in ms as 2024-05-01T10:00:00Z, with milliseconds where there are any."""
+    return iso_time(ms) + "Z"
+
+
 def parse_date(text: str) -> int | None:
     """Days since 1970-01-01 of an ISO date; None where `text` is none."""
     match = _DATE_ONLY.fullmatch(text)

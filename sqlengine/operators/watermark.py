@@ -10,14 +10,18 @@ from typing import Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from parser.types import BIGINT, STRING, Schema
+from parser.types import BIGINT, STRING, Root, Schema
 from planner.logical import AssignWatermark
 from planner.scalar import Scalar
+from planner.settings import MAX_FUTURE, MAX_FUTURE_OPTION, duration_text
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, IntArray
+from sqlengine.formats.results import column_to_json
+from sqlengine.formats.times import iso_instant
 from sqlengine.operators.base import ERROR_PORT, Context, Output
 from sqlengine.operators.dead_letters import dead_letters
 from sqlengine.operators.ports import WATERMARKS
 from sqlengine.operators.watermark_pace import BEGINNING, WatermarkPace
+from sqlengine.operators.zones import to_local
 from sqlengine.state.columns import BoolArray, milliseconds, validity
 from sqlengine.state.table import KeyedTable
 from udf.vector import Errors, Vector
@@ -25,6 +29,10 @@ from udf.vector import Errors, Vector
 Evaluate: TypeAlias = Callable[[Scalar, Batch], Vector]
 
 NULL_ROWTIME: Final = "row time is NULL"
+FUTURE: Final = (
+    "row time {column} = {time} is more than {bound} ahead of the processing time {now}: see"
+    f" '{MAX_FUTURE_OPTION}' and '{MAX_FUTURE}'"
+)
 
 _KEYS = Schema.of(shard=STRING)
 _NUMBER = BIGINT.with_nullable(False)
@@ -127,7 +135,9 @@ class WatermarkOperator:
     `batch.origin` is the shard of the rows; a tick from a shard registers it, a tick with the
     greatest watermark is the end of input. NULL does not advance a watermark. Rows without a row
     time, or for which the watermark expression fails, leave by the error port; they belong to the
-    table, not to one job. With `at_end` only the end of input is signalled, and every row passes.
+    table, not to one job; so do rows further ahead of the processing time than `max_future_ms`,
+    which do not advance a watermark either. With `at_end` only the end of input is signalled, and
+    every row passes.
 
     State: `ShardTimes`, and `WatermarkPace` with an interval. Timers: the next idle shard, the next
     periodic watermark.
@@ -155,6 +165,9 @@ class WatermarkOperator:
             valid = valid & ~vector.errors.mask
         if not self._node.pushed:
             valid = valid & (values > BEGINNING)
+        future = self._future(batch, values) if self._node.max_future_ms else None
+        if future is not None:
+            valid = valid & ~future
         reached = np.maximum.accumulate(np.where(valid, values, MIN_WATERMARK))
         before = np.concatenate([[MIN_WATERMARK], reached[:-1]])
         rows, after = self._times.advance(batch.origin, before, int(reached[-1]), batch.proctime)
@@ -170,9 +183,8 @@ class WatermarkOperator:
             since=since,
             memo=batch.memo,
         )
-        return self._without(
-            result, ~validity(batch.column(self._node.watermark.column)), vector.errors
-        )
+        missing = ~validity(batch.column(self._node.watermark.column))
+        return self._without(result, missing, vector.errors, future)
 
     def timer(self) -> int | None:
         timers = (self._times.next_idle(), None if self._pace is None else self._pace.timer())
@@ -200,17 +212,31 @@ class WatermarkOperator:
         """Returns the columns of the batch, with the row time as a time attribute."""
         return self._node.schema.select(batch.schema.names)
 
-    def _without(self, batch: Batch, missing: BoolArray, errors: Errors | None) -> Output:
-        """Drops rows without a row time; the watermark after the last row stays."""
+    def _future(self, batch: Batch, watermarks: IntArray) -> BoolArray | None:
+        """Returns True for rows whose time, or watermark, is too far ahead of the processing time;
+        None where there is none."""
+        times, valid = milliseconds(batch.column(self._node.watermark.column))
+        future: BoolArray = valid & (np.maximum(times, watermarks) > self._latest(batch.proctime))
+        return future if future.any() else None
+
+    def _latest(self, now: int) -> int:
+        """Returns the latest row time (ms) that is allowed at the processing time `now`."""
+        zoned = self._node.schema.type(self._node.watermark.column).root is Root.TIMESTAMP_LTZ
+        local = now if zoned else int(to_local(np.array([now]), self._node.zone)[0])
+        return local + self._node.max_future_ms
+
+    def _without(
+        self, batch: Batch, missing: BoolArray, errors: Errors | None, future: BoolArray | None
+    ) -> Output:
+        """Drops rows without a row time, or with one too far in the future; the watermark after the
+        last row stays."""
         bad = missing if errors is None else missing | errors.mask
+        bad = bad if future is None else bad | future
         if not bad.any():
             return [(0, batch)]
         rows = np.flatnonzero(bad)
         self._counters["rows_in_error"] += len(rows)
-        reasons = [
-            NULL_ROWTIME if missing[r] or errors is None else errors.reason(int(r))
-            for r in rows.tolist()
-        ]
+        reasons = [self._reason(r, batch, missing, errors) for r in rows.tolist()]
         subject = f"WATERMARK FOR {self._node.label}"
         letters = dead_letters(
             batch.take(rows),
@@ -221,3 +247,19 @@ class WatermarkOperator:
         )
         kept = replace(batch.take(np.flatnonzero(~bad)), watermark=batch.watermark)
         return [(ERROR_PORT, letters), (0, kept)]
+
+    def _reason(self, row: int, batch: Batch, missing: BoolArray, errors: Errors | None) -> str:
+        """Returns why a row is dropped."""
+        if missing[row]:
+            return NULL_ROWTIME
+        if errors is not None and errors.mask[row]:
+            return errors.reason(row)
+        column = self._node.watermark.column
+        return FUTURE.format(
+            column=column,
+            time=column_to_json(batch.column(column).slice(row, 1), self._node.schema.type(column))[
+                0
+            ],
+            bound=duration_text(self._node.max_future_ms),
+            now=iso_instant(batch.proctime),
+        )

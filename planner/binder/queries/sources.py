@@ -21,7 +21,14 @@ from planner.logical import (
 from planner.logical.change_kinds import ModifyKindSet
 from planner.rewrite import transform
 from planner.scalar import Scalar
-from planner.settings import CDC_DUPLICATES, IDLE_OPTION, PUSH_DOWN, duration_ms, flag
+from planner.settings import (
+    CDC_DUPLICATES,
+    IDLE_OPTION,
+    MAX_FUTURE_OPTION,
+    PUSH_DOWN,
+    duration_ms,
+    flag,
+)
 
 _LIMIT = 1024
 
@@ -94,7 +101,10 @@ def _build(table: Table, salt: str, normalized: bool, batch: bool) -> LogicalPla
     if table.watermark is not None and not batch:
         idle_ms = duration_ms(table.options, IDLE_OPTION)
         pushed = flag(table.options, PUSH_DOWN, default=False)
-        plan = AssignWatermark(plan, table.watermark, idle_ms=idle_ms, pushed=pushed)
+        future_ms = duration_ms(table.options, MAX_FUTURE_OPTION)
+        plan = AssignWatermark(
+            plan, table.watermark, idle_ms=idle_ms, pushed=pushed, max_future_ms=future_ms
+        )
     return Normalize(plan, table.primary_key) if normalized else plan
 
 
