@@ -8,6 +8,7 @@ from pathlib import Path
 
 from parser.errors import ServiceError
 from rules.options import Options
+from sqlengine.broker.auto_create import AutoCreate
 from sqlengine.functions.limits import FunctionLimits
 from sqlengine.system.durability import Checkpoints, Delivery, Fsync
 
@@ -28,7 +29,8 @@ class Config:
         power loss). `delivery`: 'at-least-once' may repeat rows after a crash, and saves the record
         of each epoch. `checkpoints`: in RocksDB or in a compacted topic. `checkpoint_rows`,
         `checkpoint_ms`: a checkpoint begins after so many changed rows, or so long.
-        `segment_bytes`: size at which a topic begins a new file.
+        `segment_bytes`: size at which a topic begins a new file. `auto_create`: the defaults of
+        topics that tables name and that are missing.
     Limits:
         `function_limits`: of each module of users. `uploads`: requests may bring modules with a
         job's text. `client_rate`: bytes a second that a client may append to topics (None: any).
@@ -54,6 +56,7 @@ class Config:
     fsync: Fsync = "none"
     delivery: Delivery = "exactly-once"
     segment_bytes: int = 64 << 20
+    auto_create: AutoCreate = field(default_factory=AutoCreate)
     instances: int = 0
     parts: int | None = None
     session_ms: int = 10_000

@@ -10,6 +10,7 @@ from flask import Blueprint, Response, jsonify, request
 
 from parser.errors import SqlError
 from sqlengine.api.problems import describe, problem
+from sqlengine.broker.auto_create import NewTopic
 from sqlengine.broker.topic_access import BadRequest
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Outcome, Request
@@ -38,12 +39,15 @@ def _add_collection(
     def list_jobs() -> Response:
         """Lists all jobs without their texts, and the files of the watched folder that were not
         taken."""
-        rows = engine.rows_by_job()
+        rows, hints = engine.rows_by_job(), engine.hints()
         refused = [
             {"file": str(p), "error": describe(e)} for p, e in sorted(file_problems().items())
         ]
         return jsonify(
-            {"jobs": [job_json(j, rows[j.name]) for j in engine.jobs()], "refused_files": refused}
+            {
+                "jobs": [job_json(j, rows[j.name], hints.get(j.name)) for j in engine.jobs()],
+                "refused_files": refused,
+            }
         )
 
     @blueprint.post("")
@@ -74,7 +78,8 @@ def _add_job(blueprint: Blueprint, engine: Engine) -> None:
         job = engine.job(name)
         version = engine.log.version(name, job.version)
         return jsonify(
-            job_json(job, engine.rows_of(name)) | {"sql": version.sql, "file": version.file}
+            job_json(job, engine.rows_of(name), engine.hints().get(name))
+            | {"sql": version.sql, "file": version.file}
         )
 
     @blueprint.get("/<name>/history")
@@ -249,13 +254,29 @@ def outcome_json(outcome: Outcome) -> dict[str, object]:
             {"operator": s.operator, "outcome": s.outcome, "reason": s.reason}
             for s in outcome.state
         ]
+    if outcome.topics:
+        body["topics"] = [_topic_json(t, created=outcome.status != "valid") for t in outcome.topics]
     if outcome.deliveries:
         body["sinks"] = [d.as_json() for d in outcome.deliveries]
     return body
 
 
-def job_json(job: Job, rows: int | None) -> dict[str, object]:
-    """Returns a job as JSON. `rows`: rows that it has written since the server started."""
+def _topic_json(topic: NewTopic, *, created: bool) -> dict[str, object]:
+    """Returns a topic that a job's table needs and that was missing, as JSON."""
+    body: dict[str, object] = {
+        "name": topic.name,
+        "shards": topic.shards,
+        "retention_ms": topic.retention_ms,
+        "compacted": topic.compacted,
+        "created": created,
+        "text": str(topic),
+    }
+    return body if topic.similar is None else body | {"similar": topic.similar}
+
+
+def job_json(job: Job, rows: int | None, hint: str | None = None) -> dict[str, object]:
+    """Returns a job as JSON. `rows`: rows that it has written since the server started; `hint`:
+    what is perhaps wrong with it."""
     return {
         "name": job.name,
         "version": job.version,
@@ -263,6 +284,7 @@ def job_json(job: Job, rows: int | None) -> dict[str, object]:
         "origin": job.origin.value,
         "changed_ms": job.changed_ms,
         "reason": job.reason,
+        "hint": hint,
         "graph": job.graph,
         "isolated": job.cause.value,
         "rows": rows,

@@ -23,6 +23,10 @@ class OpenTopics:
         with self._definitions:
             return [self._topics[name].info() for name in sorted(self._topics)]
 
+    def topic_names(self) -> frozenset[str]:
+        """Returns the names of all topics, which costs less than `topics`."""
+        return frozenset(self._topics.copy())
+
     def topic(self, name: str) -> TopicInfo:
         return self._topic(name).info()
 

@@ -157,6 +157,11 @@ def draw_outcome(body: Json, file: str | None = None, text: str | None = None) -
         click.echo(render(Refused(error).in_file(file), text), err=True)
     if body.get("savepoint"):
         click.echo(f"  savepoint {body['savepoint']}")
+    topics = body.get("topics", [])
+    for topic in topics if isinstance(topics, list) else []:
+        similar = f"; did you mean '{topic['similar']}'?" if topic.get("similar") else ""
+        done = "created" if topic["created"] else "would create"
+        click.echo(f"  {done} {topic['text']}{similar}")
     state = body.get("state", [])
     for item in state if isinstance(state, list) else []:
         click.echo(
@@ -269,7 +274,10 @@ def _draw_jobs(body: Json) -> None:
     items = items_of(body, "jobs")
     where = ("graph",) if any(j["graph"] != MAIN for j in items) else ()
     columns = ("name", "state", "version", "origin", *where, "rows")
-    rows = [(*(j[c] for c in columns), moment(j["changed_ms"]), j["reason"] or "") for j in items]
+    rows = [
+        (*(j[c] for c in columns), moment(j["changed_ms"]), j["reason"] or j.get("hint") or "")
+        for j in items
+    ]
     if rows:
         draw_table((*columns, "changed", "reason"), rows)
         click.echo(f"{count(len(items), 'job')}: {_tally(items, 'state')}", err=True)
@@ -282,7 +290,7 @@ def _draw_jobs(body: Json) -> None:
 
 
 def _draw_job(body: Json) -> None:
-    for key in ("name", "state", "version", "origin", "graph", "rows", "reason", "file"):
+    for key in ("name", "state", "version", "origin", "graph", "rows", "reason", "hint", "file"):
         if body.get(key) is not None:
             click.echo(f"{key:8} {body[key]}")
     click.echo(body["sql"])

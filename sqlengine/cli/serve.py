@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from sqlengine.cli.values import SIZE
+from sqlengine.broker.auto_create import AutoCreate
+from sqlengine.cli.values import DURATION, SIZE
 from sqlengine.config import Config, data_folder, function_limits, token_from
 from sqlengine.system.durability import Checkpoints, Delivery, Fsync
 
@@ -108,6 +109,26 @@ from sqlengine.system.durability import Checkpoints, Delivery, Fsync
     help="Folder in which savepoints may be, besides DATA/savepoints; may be repeated.",
 )
 @click.option(
+    "--topic-auto-create/--no-topic-auto-create",
+    default=True,
+    show_default=True,
+    help="Create topics that the tables of jobs name, where they are missing.",
+)
+@click.option(
+    "--topic-shards",
+    type=click.IntRange(1, 1024),
+    default=1,
+    show_default=True,
+    help="Shards of topics that are created for jobs.",
+)
+@click.option(
+    "--topic-retention",
+    type=DURATION,
+    default="7d",
+    show_default=True,
+    help="How long topics that are created for jobs keep records: 12h, 7d, or none (for ever).",
+)
+@click.option(
     "--memory-limit",
     type=SIZE,
     help="State of all jobs, such as 512MB: above it the largest job is stopped.",
@@ -137,6 +158,9 @@ def serve(
     client_rate: int | None,
     volumes: tuple[Path, ...],
     savepoints: tuple[Path, ...],
+    topic_auto_create: bool,
+    topic_shards: int,
+    topic_retention: int | None,
     memory_limit: int | None,
     isolation: bool,
 ) -> None:
@@ -157,6 +181,7 @@ def serve(
         function_limits=function_limits(function_seconds, function_memory),
         fsync=fsync,
         delivery=delivery,
+        auto_create=AutoCreate(topic_auto_create, topic_auto_create, topic_shards, topic_retention),
         checkpoints=checkpoints,
         instances=processes,
         parts=parts,

@@ -4,7 +4,9 @@ commit an epoch at a time."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar, TypeAlias
@@ -27,6 +29,7 @@ from planner.logical.change_kinds import ChangelogMode as ChangelogMode
 from planner.scalar import Scalar
 from sqlengine.batch import Batch as Batch
 from sqlengine.batch import RowKind as RowKind
+from sqlengine.broker.auto_create import AutoCreate, NewTopic
 from sqlengine.broker.base import Broker
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.formats.base import Option as Option
@@ -196,7 +199,8 @@ class Environment:
     `print_line`: the output stream of `print`; `memory`: tables in memory, None where a process may
     not keep any; `disk`: where files are written; `share`: the shards that are read here, where a
     graph runs in parts; `once`: rows must be visible once, also where a crash repeats their epoch;
-    `callables`: the functions of an embedding program that take rows, by name."""
+    `callables`: the functions of an embedding program that take rows, by name; `auto_create`: for
+    tables whose topic is missing."""
 
     broker: Broker | None
     clock: Callable[[], int]
@@ -207,6 +211,27 @@ class Environment:
     callables: Callables = field(default_factory=lambda: NO_CALLABLES)
     assignment: SubtaskAssignment = WHOLE
     once: bool = True
+    auto_create: AutoCreate = field(default_factory=AutoCreate)
+
+
+# Opening a table creates nothing meanwhile, in this thread: a change is rehearsed.
+_rehearsal: ContextVar[bool] = ContextVar("rehearsal", default=False)
+
+
+@contextmanager
+def rehearsing() -> Iterator[None]:
+    """Opens tables in this thread without creating what they need and is missing; nothing may be
+    read or written."""
+    token = _rehearsal.set(True)
+    try:
+        yield
+    finally:
+        _rehearsal.reset(token)
+
+
+def is_rehearsal() -> bool:
+    """True within `rehearsing`."""
+    return _rehearsal.get()
 
 
 def writer_of(graph: str, table: Table, *definition: str) -> str:
@@ -254,6 +279,13 @@ class Connector(ABC):
         """Opens the table for INSERT OVERWRITE: its rows are visible after `publish_overwrite`.
         Called if `overwrite` is supported."""
         raise NotImplementedError(f"connector '{self.name}' cannot overwrite")
+
+    def missing_topic(
+        self, table: Table, environment: Environment, *, writes: bool
+    ) -> NewTopic | None:
+        """Returns the topic that opening the table for reading (for writing, with `writes`) would
+        create; None where nothing would be created."""
+        return None
 
     def partitions(self, table: Table, values: Mapping[str, str]) -> list[str]:
         """Returns the partitions with these values of columns ('' for NULL).

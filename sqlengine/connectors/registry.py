@@ -15,6 +15,7 @@ from planner.capabilities import OF_FORMAT, Capabilities, FormatUse, Lookup, Ove
 from planner.catalog import PARTITION, MetadataColumn, Table
 from planner.logical import Scan
 from planner.settings import IDLE_OPTION, MAX_FUTURE_OPTION
+from sqlengine.broker.auto_create import NewTopic
 from sqlengine.broker.errors import NO_SPACE, cannot_write
 from sqlengine.connectors.base import Connector, Environment, Option, Sink, Source
 from sqlengine.connectors.column_paths import part_names
@@ -178,6 +179,11 @@ def open_scan(scan: Scan, environment: Environment) -> Source:
     if scan.where is not None:
         opened.apply_partitions(scan.where)
     return opened
+
+
+def missing_topic(table: Table, environment: Environment, *, writes: bool) -> NewTopic | None:
+    """Returns the topic that opening the table would create; None where nothing would be."""
+    return connector_of(table).missing_topic(table, environment, writes=writes)
 
 
 def open_sink(table: Table, environment: Environment, *, overwrite: bool = False) -> Sink:

@@ -1,21 +1,41 @@
-"""Turns changes of the watched folder into changes of jobs, and keeps the refused files."""
+"""Turns changes of the watched folder into changes of jobs, and keeps the refused files.
+
+A file that was refused for what is not in it (a topic, a folder, a database, a module that is
+missing) is tried again: at once when a topic comes, else after pauses that grow."""
 
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+import threading
+import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from parser.errors import SqlError
+from parser.errors import ParseError, SqlError
 from sqlengine.control.folder import FolderChange, FolderWatcher, renames
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Outcome, Request
 from sqlengine.jobs.job import JobState, Origin
 from sqlengine.jobs.planning import JobText
+from sqlengine.system.threads import THREADS, Repeated
 
 # A change of at most so many jobs is logged job by job.
 MAX_LOGGED = 20
 log = logging.getLogger("sqlengine")
+
+
+# Seconds between two looks at whether refused files can be tried again, and the longest pause
+# between two tries; a try takes at most the _SHARE-th part of the time.
+RETRY_S, MAX_PAUSE_S, _SHARE = 0.5, 30.0, 20
+
+
+@dataclass(frozen=True)
+class _Refusal:
+    """A file that was refused, and the text that is tried again."""
+
+    path: Path
+    error: SqlError
+    text: JobText | None
 
 
 class FolderIntake:
@@ -24,7 +44,11 @@ class FolderIntake:
     def __init__(self, engine: Engine, folder: Path) -> None:
         self._engine = engine
         self._watcher = FolderWatcher(folder, self._changed)
-        self._refused: dict[str, tuple[Path, SqlError]] = {}
+        self._refused: dict[str, _Refusal] = {}
+        self._lock = threading.Lock()  # one change or try at a time
+        self._topics: frozenset[str] = frozenset()
+        self._pause_s = self._retry_at = 0.0
+        self._repeated: Repeated | None = None
 
     def start(self) -> None:
         """Brings the jobs in line with the folder (added, replaced, renamed, removed), and watches
@@ -39,13 +63,17 @@ class FolderIntake:
         renamed = renames(gone, {n: f.text for n, f in files.upserts.items() if n not in known})
         self._apply(replace(files, renamed=renamed), frozenset(gone.keys() - renamed.keys()))
         self._watcher.start()
+        self._repeated = THREADS.every("folder-retry", RETRY_S, self._retry_when_due)
 
     def stop(self) -> None:
         self._watcher.stop()
+        if self._repeated is not None:
+            self._repeated.stop()
 
     def problems(self) -> dict[Path, SqlError]:
         """Returns the files that are not running as they are, with the reason."""
-        return self._watcher.problems() | dict(self._refused.copy().values())
+        refused = self._refused.copy().values()
+        return self._watcher.problems() | {r.path: r.error for r in refused}
 
     def _path(self, change: FolderChange, name: str) -> Path:
         """Returns the job's file, even if it is gone."""
@@ -64,6 +92,11 @@ class FolderIntake:
         self._apply(change, frozenset(change.removed))
 
     def _apply(self, change: FolderChange, removed: frozenset[str]) -> None:
+        with self._lock:
+            self._make(change, removed)
+            self._begin_retries()
+
+    def _make(self, change: FolderChange, removed: frozenset[str]) -> None:
         """Makes one change of the engine from a change of files, and a second one for files that
         were renamed and edited at once."""
         for path, error in change.problems:
@@ -85,15 +118,59 @@ class FolderIntake:
         for name in [*removed, *change.renamed, *texts]:
             self._refused.pop(name, None)
         for outcome in outcomes.values():
-            self._report(outcome, change)
+            self._report(outcome, change, texts.get(outcome.name))
         running = sum(j.state is JobState.RUNNING for j in self._engine.jobs())
         log.info("%d jobs run", running)
 
-    def _report(self, outcome: Outcome, change: FolderChange) -> None:
+    def _report(self, outcome: Outcome, change: FolderChange, text: JobText | None) -> None:
         """Logs an outcome, and keeps a refusal for `problems`."""
         if outcome.error is not None:
             log.error("%s: %s", outcome.name, outcome.error)
             if outcome.status == "refused":
-                self._refused[outcome.name] = self._path(change, outcome.name), outcome.error
+                path = self._path(change, outcome.name)
+                self._refused[outcome.name] = _Refusal(path, outcome.error, text)
         elif outcome.status != "unchanged" and len(change.upserts) <= MAX_LOGGED:
             log.info("%s: %s", outcome.name, outcome.status)
+
+    # ---- refused files that may be good by now ---------------------------------------------------
+
+    def _begin_retries(self) -> None:
+        self._topics = self._engine.broker.topic_names()
+        self._pause_s = RETRY_S
+        self._retry_at = time.monotonic() + self._pause_s
+
+    def _retry_when_due(self) -> None:
+        """Tries refused files again if there is another topic, or the pause is over."""
+        if not self._refused:
+            return
+        with self._lock:
+            topics, now = self._engine.broker.topic_names(), time.monotonic()
+            if topics == self._topics and now < self._retry_at:
+                return
+            self._pause_s = RETRY_S if topics != self._topics else self._pause_s
+            self._topics = topics
+            try:
+                self._retry()
+            except Exception:
+                log.exception("refused files could not be tried again now")
+            took = time.monotonic() - now
+            self._pause_s = min(max(2 * self._pause_s, _SHARE * took), MAX_PAUSE_S)
+            self._retry_at = time.monotonic() + self._pause_s
+
+    def _retry(self) -> None:
+        """Submits refused files again, but those whose text is wrong in itself."""
+        again = {
+            name: refusal.text
+            for name, refusal in self._refused.items()
+            if refusal.text is not None and not isinstance(refusal.error, ParseError)
+        }
+        if not again:
+            return
+        for name, outcome in self._engine.change(Request(Origin.FOLDER, again)).items():
+            before = self._refused.pop(name)
+            if outcome.status == "refused" and outcome.error is not None:
+                self._refused[name] = replace(before, error=outcome.error)
+                if str(outcome.error) != str(before.error):
+                    log.error("%s: %s", name, outcome.error)
+            else:
+                log.info("%s: %s, after it was refused before", name, outcome.status)

@@ -7,9 +7,11 @@ it was; one that a crash interrupts is rolled forward by the next start.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from parser.errors import JobError, SqlError
+from sqlengine.broker.auto_create import NewTopic
+from sqlengine.connectors.base import rehearsing
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.requests import Outcome, Request
 from sqlengine.engine.savepoints import Savepoints
@@ -27,7 +29,8 @@ from sqlengine.snapshots.savepoints import Restoration
 class Work:
     """Progress of one request. `texts`: the jobs to plan; `ready`: their plans, unless refused;
     `kept`: renamed jobs, new name -> old; `restores`: the paths of savepoints that jobs start
-    from; `reports`: what becomes of the state of each job."""
+    from; `reports`: what becomes of the state of each job; `topics`: those that its tables need and
+    that were missing before."""
 
     request: Request
     texts: dict[str, JobText] = field(default_factory=dict)
@@ -37,6 +40,7 @@ class Work:
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     reports: dict[str, tuple[StateReport, ...]] = field(default_factory=dict)
     restores: dict[str, str] = field(default_factory=dict)
+    topics: dict[str, tuple[NewTopic, ...]] = field(default_factory=dict)
 
     def refuse(self, name: str, error: SqlError) -> None:
         self.outcomes[name] = Outcome(name, "refused", error=error)
@@ -73,6 +77,7 @@ class Deployment:
         """
         registry = self._registry
         self._refuse_undistributable(work)
+        self._find_missing_topics(work)
         restored = self._restorations(work)
         versions = registry.next_versions(work.texts, work.ready, work.request.origin, work.kept)
         graphs = {n: self._place(work, n, versions[n]) for n in work.ready if n not in restored}
@@ -229,11 +234,29 @@ class Deployment:
         """Prepares the changes of `deploy` and abandons them. Afterwards each job is still in
         `work.ready`, or refused."""
         self._refuse_undistributable(work)
+        self._find_missing_topics(work)
+        with rehearsing():
+            self._rehearse(work)
+
+    def _rehearse(self, work: Work) -> None:
         restored = self._restorations(work)
         versions = {n: self._registry.log.next_version(n) for n in work.ready}
         graphs = {n: self._graphs.of(work.kept.get(n, n)) for n in work.ready if n not in restored}
         for _, change in self._prepare(work, graphs, versions, work.renamed_from):
             change.abandon()
+
+    def _find_missing_topics(self, work: Work) -> None:
+        """Sets the topics that each job would create; refuses jobs whose options are wrong."""
+        for name, plan in list(work.ready.items()):
+            try:
+                work.topics[name] = self._graphs.missing_topics(plan)
+            except SqlError as error:
+                work.refuse(name, error)
+        written = {t.name for topics in work.topics.values() for t in topics if t.written}
+        for name, topics in work.topics.items():  # what another job writes is not misspelt
+            work.topics[name] = tuple(
+                replace(t, similar=None) if t.name in written else t for t in topics
+            )
 
     def _change_of(
         self,

@@ -36,6 +36,7 @@ from sqlengine.engine.replaying import MAX_LETTERS, Replayed, Replays
 from sqlengine.engine.requests import Outcome, Request
 from sqlengine.engine.savepoints import Savepoints
 from sqlengine.engine.state_views import StateViews
+from sqlengine.engine.topic_hints import topic_hints
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.functions.pool import POOL
 from sqlengine.graphs.host import GraphHost
@@ -315,6 +316,10 @@ class Engine:
     def planned(self) -> Counter[str]:
         """Returns how many plans came from the cache (hits) or were made (misses)."""
         return Counter(self._registry.planner.counters)
+
+    def hints(self) -> dict[str, str]:
+        """Returns what is perhaps wrong with running jobs, by name."""
+        return topic_hints(list(self.graphs.by_name.values()), self.broker)
 
     def rows_of(self, name: str) -> int:
         return self.rows_by_job()[name]

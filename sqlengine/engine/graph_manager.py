@@ -18,11 +18,12 @@ import msgspec
 from parser.errors import JobError, SqlError
 from planner.graph.distribution import why_not_distributed
 from planner.logical import LogicalPlan, Scan, Sink
+from sqlengine.broker.auto_create import NewTopic
 from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.cluster.instance_groups import InstanceGroups
 from sqlengine.cluster.subtask_log import subtask_count
 from sqlengine.connectors.base import Environment
-from sqlengine.connectors.registry import declared_capabilities, open_source
+from sqlengine.connectors.registry import declared_capabilities, missing_topic, open_source
 from sqlengine.engine.savepoint_sources import lookup_positions, why_unreadable
 from sqlengine.executors.epochs import EPOCHS, TopicEpochLog
 from sqlengine.graphs.host import Faults, GraphHost, PlanOf
@@ -253,7 +254,18 @@ class GraphManager:
         return why_unreadable(scan, positions, self._environment("savepoint"))
 
     def _environment(self, name: str) -> Environment:
-        return Environment(self._host.broker, self._host.machine.clock, name)
+        host = self._host
+        return Environment(
+            host.broker, host.machine.clock, name, auto_create=host.config.auto_create
+        )
+
+    def missing_topics(self, plan: PlannedJob) -> tuple[NewTopic, ...]:
+        """Returns the topics that opening the tables of a plan would create, each once."""
+        environment = self._environment("missing")
+        tables = [(scan.table, False) for sink in plan.sinks for scan in scans(sink)]
+        tables += [(s.table, True) for s in plan.sinks if s.table is not None]
+        missing = (missing_topic(table, environment, writes=w) for table, w in tables)
+        return tuple({new.name: new for new in missing if new is not None}.values())
 
     def reopen(self, graph: ManagedGraph, without: Faults) -> None:
         """Recovers a failed graph from its last checkpoint, without the jobs at fault."""

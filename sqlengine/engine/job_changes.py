@@ -84,6 +84,7 @@ class JobChanges:
                 version,
                 state=work.reports.get(name, ()),
                 savepoint=work.restores.get(name),
+                topics=work.topics.get(name, ()),
             )
         for name in work.removes:
             work.outcomes[name] = Outcome(name, "removed")
@@ -102,7 +103,12 @@ class JobChanges:
             version = self._registry.log.next_version(name)
             deliveries = self._deliveries(work.ready[name].sinks)
             work.outcomes[name] = Outcome(
-                name, "valid", version, state=work.reports.get(name, ()), deliveries=deliveries
+                name,
+                "valid",
+                version,
+                state=work.reports.get(name, ()),
+                deliveries=deliveries,
+                topics=work.topics.get(name, ()),
             )
         for name, outcome in work.outcomes.items():
             if outcome.status == "unchanged":

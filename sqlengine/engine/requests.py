@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from parser.errors import JobError, SqlError
 from planner.catalog import Catalog, same_definition
+from sqlengine.broker.auto_create import NewTopic
 from sqlengine.catalog.changes import full_name
 from sqlengine.graphs.takeover import StateReport
 from sqlengine.jobs.deliveries import Delivery
@@ -40,6 +41,7 @@ class Outcome:
     stopped, failed, saved, isolated, merged, merging. `state`: what becomes of the state of each
     operator. `savepoint`: the path of the one that was written, or that the job started from.
     `deliveries`: for a valid job, the tables that it writes to, with their guarantees.
+    `topics`: those that were created for its tables, or for a valid job would be.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Outcome:
     state: tuple[StateReport, ...] = ()
     savepoint: str | None = None
     deliveries: tuple[Delivery, ...] = ()
+    topics: tuple[NewTopic, ...] = ()
 
 
 def check_origin(name: str, job: Job | None, request: Request) -> None:

@@ -110,6 +110,7 @@ class RunningGraph:
             callables=host.callables,
             assignment=WHOLE if subtask is None else subtask.assignment,
             once=exactly_once,
+            auto_create=config.auto_create,
         )
         recovers_from_power_loss = config.fsync != "none"
         storage = GraphStorage(

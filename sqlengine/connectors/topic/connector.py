@@ -32,15 +32,26 @@ from planner.capabilities import (
 from planner.catalog import Table
 from planner.graph.distribution import SubtaskAssignment
 from planner.logical.change_kinds import UPSERT
-from sqlengine.broker.base import Broker, Records, check_topic_name, is_system
+from sqlengine.broker.auto_create import NewTopic
+from sqlengine.broker.base import Broker, Records, is_system
 from sqlengine.broker.coordinator import check_name
-from sqlengine.broker.errors import BrokerError, TopicNotFound
+from sqlengine.broker.errors import BrokerError
 from sqlengine.broker.storage.compression import COMPRESSIONS
-from sqlengine.connectors.base import Chunk, Connector, Environment, Option, Sink, Source, writer_of
+from sqlengine.connectors.base import (
+    Chunk,
+    Connector,
+    Environment,
+    Option,
+    Sink,
+    Source,
+    is_rehearsal,
+    writer_of,
+)
 from sqlengine.connectors.registry import options_of
+from sqlengine.connectors.topic.creation import missing_topic, shards_of
 from sqlengine.connectors.topic.sink import TopicSink
 from sqlengine.connectors.topic.upserts import UPSERT_OPTION, is_upsert, read_upserts
-from sqlengine.formats.options import at_least, boolean, choice, did_you_mean
+from sqlengine.formats.options import at_least, boolean, choice, duration
 from sqlengine.formats.registry import value_metadata
 
 
@@ -57,7 +68,14 @@ class TopicConnector(Connector):
     options: ClassVar[Mapping[str, Option]] = {
         "topic": Option(required=True, doc="the topic's name"),
         "topic.auto-create": Option(
-            boolean, doc="make the topic, with one shard, where it is missing; default: for sinks"
+            boolean,
+            doc="make the topic where it is missing; default: as the server says, else for sinks",
+        ),
+        "topic.auto-create.shards": Option(
+            at_least(1), doc="shards of a topic that is made; default: 1, or as the server says"
+        ),
+        "topic.auto-create.retention": Option(
+            duration, doc="how long a topic that is made keeps records; default: as the server says"
         ),
         "scan.startup.mode": Option(
             choice("latest-offset", "earliest-offset", "group-offsets", "timestamp"),
@@ -110,12 +128,11 @@ class TopicConnector(Connector):
         contradict each other."""
         options = options_of(table)
         broker = _broker(environment)
-        _find(broker, table, create=options["topic.auto-create"] is True)
-        return TopicSource(broker, table, options, environment.assignment)
+        shards = shards_of(broker, table, environment.auto_create, writes=False)
+        return TopicSource(broker, table, options, environment.assignment, shards)
 
     def sink(self, table: Table, environment: Environment) -> Sink:
-        """See `Connector`. Creates the topic, with one shard, unless 'topic.auto-create' forbids
-        it."""
+        """See `Connector`. Creates the topic, unless 'topic.auto-create' forbids it."""
         options = options_of(table)
         name = table.options["topic"]
         if is_system(name):
@@ -127,12 +144,7 @@ class TopicConnector(Connector):
                     hint="declare it METADATA VIRTUAL",
                 )
         broker = _broker(environment)
-        shards = _find(
-            broker,
-            table,
-            create=options["topic.auto-create"] is not False,
-            compacted=is_upsert(table),
-        )
+        shards = shards_of(broker, table, environment.auto_create, writes=True)
         packed = next((c for c in COMPRESSIONS if c == options["compression"]), None)
         writer = writer_of(
             environment.writer, table, *(f"{k}={v}" for k, v in sorted(table.options.items()))
@@ -141,28 +153,20 @@ class TopicConnector(Connector):
             broker, table, shards, writer if environment.once else None, environment.clock, packed
         )
 
+    def missing_topic(
+        self, table: Table, environment: Environment, *, writes: bool
+    ) -> NewTopic | None:
+        """See `Connector`."""
+        broker = environment.broker
+        if broker is None:
+            return None
+        return missing_topic(broker, table, environment.auto_create, writes=writes)
+
 
 def _broker(environment: Environment) -> Broker:
     if environment.broker is None:
         raise ServiceError("there is no broker here", hint="name a data folder: --data DIR")
     return environment.broker
-
-
-def _find(broker: Broker, table: Table, *, create: bool, compacted: bool = False) -> int:
-    """Returns the number of the topic's shards. A topic that is created is `compacted` where
-    only the last record of a key counts."""
-    name = table.options["topic"]
-    check_topic_name(name)
-    if create and not is_system(name):
-        return broker.create_topic(name, compacted=compacted, if_not_exists=True).shards
-    try:
-        return broker.topic(name).shards
-    except TopicNotFound:
-        near = did_you_mean(name, [t.name for t in broker.topics() if not is_system(t.name)])
-        hint = f"create it: sql topic create {name}, or set 'topic.auto-create' = 'true'"
-        raise BrokerError(
-            f"topic '{name}' of table '{table.display}' does not exist", detail=near, hint=hint
-        ) from None
 
 
 @dataclass(frozen=True)
@@ -185,6 +189,7 @@ class TopicSource(Source):
         table: Table,
         options: Mapping[str, object],
         assignment: SubtaskAssignment,
+        number: int,
     ) -> None:
         self._broker = broker
         self._topic = table.options["topic"]
@@ -193,10 +198,11 @@ class TopicSource(Source):
         self._keys = [_Key(m.key, m.column.type) for m in table.metadata if m not in of_format]
         self._group = options["properties.group.id"]
         self._upsert = is_upsert(table)
-        shards = range(broker.topic(self._topic).shards)
+        shards = range(number)
         self._shards = [str(s) for s in shards if assignment.has(s)]  # their number never changes
         self.bounded = options["scan.bounded.mode"] == "latest-offset" or not self._shards
-        self._ends = [broker.end_offset(self._topic, s) for s in shards] if self.bounded else []
+        ends = self.bounded and not is_rehearsal()
+        self._ends = [broker.end_offset(self._topic, s) for s in shards] if ends else []
 
     def shards(self) -> list[str]:
         return self._shards
