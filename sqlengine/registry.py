@@ -12,6 +12,8 @@ from sqlengine.broker.base import Broker
 from sqlengine.catalog.changes import full_name, without
 from sqlengine.config import Config
 from sqlengine.executors.memory_limits import LIMIT, MemoryLimits, memory_limit
+from sqlengine.executors.steps.guard import STEP_TIMEOUT
+from sqlengine.executors.steps.limits import Steps, step_timeout
 from sqlengine.functions.library import Library
 from sqlengine.jobs.isolation_settings import group_of
 from sqlengine.jobs.job import Cause, Job, JobState, JobVersion, Origin, with_state
@@ -42,6 +44,7 @@ class Registry:
         self.planner = machine.planner(config.settings, self.library, cache)
         self._plans: dict[tuple[str, int], PlannedJob] = {}
         self.memory = MemoryLimits(config.memory_limit)
+        self.steps = Steps(config.step_timeout_s)
         # Job versions that ask to fail at a row in error.
         self._failing: set[tuple[str, int]] = set()
 
@@ -162,7 +165,7 @@ class Registry:
         return self.planner.plan(list(texts), self.catalog_for(jobs), alone=alone)
 
     def register_policies(self, version: int, plan: PlannedJob) -> None:
-        """Registers the error policy and the memory limit of a version, before it runs.
+        """Registers the error policy and the limits of a version, before it runs.
 
         By version, since a recovery may replay one when the job already has another.
         """
@@ -170,6 +173,8 @@ class Registry:
             self._failing.add((plan.name, version))
         if LIMIT in plan.settings:
             self.memory.set_limit(plan.name, version, memory_limit(plan.settings))
+        if STEP_TIMEOUT in plan.settings:
+            self.steps.set_timeout(plan.name, version, step_timeout(plan.settings))
 
     def fails_on_error(self, job: str, version: int) -> bool:
         """True if a row in error fails the job; otherwise it becomes a dead letter."""

@@ -134,6 +134,13 @@ from sqlengine.system.durability import Checkpoints, Delivery, Fsync
     help="State of all jobs, such as 512MB: above it the largest job is stopped.",
 )
 @click.option(
+    "--step-timeout",
+    type=DURATION,
+    default="1m",
+    show_default=True,
+    help="Time that a job's operators may take in one step, or none: then the job fails.",
+)
+@click.option(
     "--isolation/--no-isolation",
     default=True,
     show_default=True,
@@ -162,6 +169,7 @@ def serve(
     topic_shards: int,
     topic_retention: int | None,
     memory_limit: int | None,
+    step_timeout: int | None,
     isolation: bool,
 ) -> None:
     """Run the server: REST, watched folder, command topic, embedded broker."""
@@ -193,6 +201,7 @@ def serve(
         volumes=volumes,
         savepoints=savepoints,
         memory_limit=memory_limit or None,
+        step_timeout_s=step_timeout / 1000 if step_timeout else None,
         isolation=isolation,
     )
     run_server(config)

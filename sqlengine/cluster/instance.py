@@ -88,6 +88,7 @@ class Instance:
             self._executor.submit,
             self._registry.memory,
             snapshots.get,
+            steps=self._registry.steps,
         )
         self._plan_cache: dict[str, tuple[int, PlannedJob]] = {}
         self._failures: dict[frozenset[str], float] = {}  # when each was reported last

@@ -15,7 +15,7 @@ import gc
 import logging
 import sys
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeVar
@@ -38,6 +38,7 @@ from sqlengine.engine.savepoints import Savepoints
 from sqlengine.engine.state_views import StateViews
 from sqlengine.engine.topic_hints import topic_hints
 from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.failures import GraphBroken
 from sqlengine.functions.pool import POOL
 from sqlengine.graphs.host import GraphHost
 from sqlengine.graphs.running import RunningGraph
@@ -87,8 +88,10 @@ class Engine:
         self._clock, self._threads = machine.clock, machine.threads
         self._thread = machine.threads.serial_executor("changes")
         self._failing: set[str] = set()
+        self._failures: deque[tuple[frozenset[str], str]] = deque()
         self._closed = threading.Event()
         self._registry = Registry(self.broker, config, machine)
+        self._steps = self._registry.steps
         store = MigrationStore(self.broker, machine.clock, sync=config.fsync == "interval")
         host = GraphHost(
             config,
@@ -102,6 +105,7 @@ class Engine:
             self._registry.memory,
             store.get,
             self._callables,
+            self._steps,
         )
         self.instances = InstanceGroups(self.broker, config, machine)
         self.graphs = GraphManager(host, self._registry.plans_of, self.instances)
@@ -187,7 +191,8 @@ class Engine:
     def change(self, request: Request) -> dict[str, Outcome]:
         """Makes a change of many jobs. Refused ones leave no trace; the others take effect
         together."""
-        outcomes = self._serially(lambda: self._changes.change(request))
+        with self._steps.leaving(self._changes.removable(request)):
+            outcomes = self._serially(lambda: self._changes.change(request))
         if len(outcomes) > INLINE:
             # Thousands of rules, which the collector would traverse again and again (0.1 s).
             gc.collect()
@@ -218,7 +223,8 @@ class Engine:
 
     def stop_job(self, name: str) -> Outcome:
         """Stops a job: it leaves its graph, and stays in the registry with its text."""
-        return self._serially(lambda: self._changes.stop(self.job(name), JobState.STOPPED))
+        with self._steps.leaving((name,)):
+            return self._serially(lambda: self._changes.stop(self.job(name), JobState.STOPPED))
 
     def save_job(self, name: str, folder: str | None = None, *, stop: bool = False) -> Outcome:
         """Writes a savepoint of a running job, below `folder` or where the settings say; with
@@ -364,9 +370,19 @@ class Engine:
         new = jobs - self._failing
         if new and not self._closed.is_set():
             self._failing |= new
+            self._failures.append((new, reason))
             # Closed in this moment, the engine sees it again after its next start.
             with suppress(RuntimeError):
-                self._thread.submit(self._fail, new, reason)
+                self._thread.submit(self._settle)
+
+    def _settle(self) -> None:
+        """Fails the jobs that graphs have reported, before anything else is changed."""
+        while self._failures:
+            names, reason = self._failures.popleft()
+            try:
+                self._fail(names, reason)
+            except Exception:
+                log.exception("jobs %s could not leave their graph", sorted(names))
 
     def _fail(self, names: frozenset[str], reason: str) -> None:
         for graph in [
@@ -379,7 +395,8 @@ class Engine:
             }
             self.graphs.reopen(graph, faulty)
             self._registry.reconcile(self.graphs.running(), self.graphs.lost())
-        for name in names & self.log.jobs.keys():
+        # A job that is being removed has left its graph by now, and the removal comes next.
+        for name in (names & self.log.jobs.keys()) - self._steps.jobs_leaving():
             log.error("job %s failed: %s", name, reason)
             try:
                 self._changes.stop(self.job(name), JobState.FAILED, reason)
@@ -397,7 +414,16 @@ class Engine:
 
         def work_and_tidy() -> T:
             try:
-                return work()
+                self._settle()
+                try:
+                    return work()
+                except GraphBroken:
+                    if not self._failures:
+                        raise
+                    # A step was ended while the work waited for it: it left no trace, and the
+                    # graph is restored first.
+                    self._settle()
+                    return work()
             finally:
                 if POOL.hosts():  # else spare the pass over all jobs
                     POOL.keep(self, self._registry.modules())

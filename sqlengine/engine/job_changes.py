@@ -6,6 +6,7 @@ Jobs of one request that cannot be made to run are refused alone."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from parser.errors import JobError, ObjectExists, SqlError, UnknownObject
@@ -92,6 +93,14 @@ class JobChanges:
             # The new jobs may define what others wait for.
             self._retry_waiting(work.ready)
         return work.outcomes
+
+    def removable(self, request: Request) -> set[str]:
+        """Returns the jobs that the request will remove, as far as can be told now. Any thread."""
+        work = Work(request)
+        for name in () if request.dry_run else request.removes:
+            with suppress(SqlError):
+                self._classify_removal(work, name)
+        return work.removes
 
     def _dry_run(self, work: Work) -> dict[str, Outcome]:
         """Returns the outcomes of the change without making it: 'valid' for jobs that would be

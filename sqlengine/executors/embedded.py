@@ -4,10 +4,9 @@ order."""
 from __future__ import annotations
 
 import heapq
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from time import perf_counter
 
 import pyarrow as pa
 
@@ -17,6 +16,7 @@ from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.containment import run_contained
 from sqlengine.executors.dead_letters import with_source
 from sqlengine.executors.node_context import NodeContext, creation_version, local_name
+from sqlengine.executors.steps.guard import StepGuard
 from sqlengine.operators.base import (
     ERROR_PORT,
     FATAL_ERROR_PORT,
@@ -72,16 +72,17 @@ class EmbeddedExecutor:
     the graph's.
 
     `running`: operators by node. `tables`: all state by full table name. `errors`: rows in error
-    since the last `take_errors`. `seconds`: time of each node, with that of its rows on their way
-    to sinks."""
+    since the last `take_errors`. `guard`: knows which node runs, and ends a step that must
+    not go on. `seconds`: its time of each node."""
 
-    def __init__(self, factory: OperatorFactory) -> None:
+    def __init__(self, factory: OperatorFactory, guard: StepGuard | None = None) -> None:
         self.factory = factory
+        self.guard = guard or StepGuard()
+        self.seconds = self.guard.seconds
         self.plan = PhysicalPlan()
         self.running: dict[str, RunningNode] = {}
         self.tables: dict[str, KeyedTable] = {}
         self.errors: Output = []
-        self.seconds: defaultdict[str, float] = defaultdict(float)
         self._rows: Counter[str] = Counter()
         self._timed: list[Timed] = []
         # Input of nodes that take an epoch's batches together, until `flush`.
@@ -150,7 +151,9 @@ class EmbeddedExecutor:
     ) -> RunningNode:
         version = state.created_at_version.get(node.id, prepared.plan.version)
         inherited = taken_over.get(node.id)
-        context = NodeContext(node.id, version, self.tables, state.tables, inherited)
+        context = NodeContext(
+            node.id, version, self.tables, state.tables, inherited, self.guard.check
+        )
         operator = prepared.operators.get(node.id) or self.factory.build(node, None)
         operator.open(context)
         if node.id in state.created_at_version:
@@ -247,11 +250,12 @@ class EmbeddedExecutor:
         while queue:
             _, name = heapq.heappop(queue)
             current = self.running[name]
-            rows, began = 0, perf_counter()
+            rows, outer = 0, self.guard.enter(current.node)
             for stream in run_contained(
                 current.node, current.operator, current.context.stateful, waiting.pop(name)
             ):
                 for out_port, result in stream:
+                    self.guard.check(result.num_rows)
                     if rows >= _ROWS:
                         self._run(source, waiting, queue, write)
                         rows = 0
@@ -261,7 +265,7 @@ class EmbeddedExecutor:
                         self.errors.append((out_port, letters))
                     else:
                         self._route(current, out_port, result, waiting, queue, write)
-            self.seconds[name] += perf_counter() - began
+            self.guard.leave(outer)
 
     def _route(
         self,

@@ -85,6 +85,26 @@ class OperatorFailed(Exception):
         self.versions: frozenset[tuple[str, int]] = frozenset()
 
 
+class StepFailed(OperatorFailed):
+    """Jobs whose operators took too long or too much memory in one step: the graph is restored
+    without them."""
+
+    def __init__(self, jobs: frozenset[str], reason: str) -> None:
+        Exception.__init__(self, reason)
+        self.jobs = jobs
+        self.versions = frozenset()
+
+
+class StepEnded(Exception):
+    """A step that was ended on request, of a removal or because the server stops. Nobody is at
+    fault; the graph is restored without the removed `jobs`, whose `versions` a recovery names."""
+
+    def __init__(self, reason: str, jobs: frozenset[str] = frozenset()) -> None:
+        super().__init__(reason)
+        self.jobs = jobs
+        self.versions: frozenset[tuple[str, int]] = frozenset()
+
+
 @dataclass
 class UnavailableSource(Source):
     """Stands in for a source that a recovery cannot open: raises its error when it is read."""

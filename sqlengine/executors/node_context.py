@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
 from parser.errors import ServiceError
 from parser.types import Schema
 from sqlengine.state.table import KeyedTable
+
+
+def _never() -> None: ...
 
 
 class NodeContext:
@@ -27,8 +30,10 @@ class NodeContext:
         tables: dict[str, KeyedTable],
         restored: Mapping[str, pa.Table],
         inherited: Mapping[str, KeyedTable] | None = None,
+        check_step: Callable[[], None] = _never,
     ) -> None:
         self.counters: Counter[str] = Counter()
+        self.check_step = check_step
         self.stateful = False
         self._owner = f"{node}@{created_at_version}"
         self._tables = tables

@@ -27,6 +27,7 @@ from sqlengine.executors.pipeline import Pipeline
 from sqlengine.executors.sinks.pending_commits import PendingCommit
 from sqlengine.executors.sinks.row_errors import RowErrors
 from sqlengine.executors.sources import DEFAULT_STARTS, Positions
+from sqlengine.executors.steps.guard import StepInterrupted
 from sqlengine.executors.storage import GraphStorage, RunnerOptions
 from sqlengine.executors.subtask import SubtaskContext
 from sqlengine.snapshots.checkpoints import CheckpointMetadata
@@ -55,6 +56,8 @@ class GraphRunner:
         self._subtask = subtask
         self._clock = environment.clock
         self.executor = executor
+        self.guard = executor.guard
+        self.guard.versions = lambda: self.jobs
         self.inputs = Inputs(environment, None if subtask is None else subtask.shuffle.source)
         self.outputs = Outputs(
             environment,
@@ -96,6 +99,10 @@ class GraphRunner:
 
         Raises JobsFailed once the epoch is complete for all other jobs, ServiceError where a retry
         may help, GraphBroken where only a restart does."""
+        with self.guard.step("reads its sources"):
+            return self._step()
+
+    def _step(self) -> bool:
         self._require_sound()
         self.commit()  # what a sink had no space for
         self.outputs.roll()
@@ -153,9 +160,14 @@ class GraphRunner:
 
     @contextmanager
     def broken_on_failure(self) -> Iterator[None]:
-        """Marks the graph as broken if the body raises: what is in memory may be half-way."""
+        """Marks the graph as broken if the body raises: what is in memory may be half-way. The body
+        is a step of its own, or belongs to one."""
         try:
-            yield
+            with self.guard.step("processes rows"):
+                yield
+        except StepInterrupted:
+            self.broken = True
+            raise self.guard.failure or GraphBroken(self.name) from None
         except BaseException:
             self.broken = True
             raise

@@ -12,6 +12,7 @@ from sqlengine.config import Config
 from sqlengine.connectors.base import NO_CALLABLES, Callables
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.memory_limits import MemoryLimits
+from sqlengine.executors.steps.limits import Steps
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.machine import Machine
 from sqlengine.snapshots.job_snapshot import JobSnapshot
@@ -42,6 +43,7 @@ class GraphHost:
     memory: MemoryLimits
     stored_snapshot: Callable[[str], JobSnapshot | None] = lambda _: None
     callables: Callables = field(default_factory=lambda: NO_CALLABLES)
+    steps: Steps = field(default_factory=Steps)
 
 
 class NotAligned(ServiceError):

@@ -13,7 +13,7 @@ from typing import TypeVar, cast
 
 from parser.errors import ServiceError
 from sqlengine.broker.base import Broker
-from sqlengine.executors.failures import JobsFailed, OperatorFailed
+from sqlengine.executors.failures import JobsFailed, OperatorFailed, StepEnded, StepFailed
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.system.threads import THREADS, Threads
 
@@ -177,17 +177,19 @@ class GraphLoop:
             if error.jobs != frozenset({""}):
                 self._on_failure(error.jobs, str(error))
             return False
-        except OperatorFailed as error:  # on_failure has the graph reopened without these jobs
+        except (OperatorFailed, StepEnded) as error:
+            # on_failure has the graph reopened without these jobs.
             self.broken = True
             self._on_failure(error.jobs, str(error))
-            self._pause(str(error), 0.0)
+            ended = isinstance(error, StepFailed | StepEnded)
+            self._pause(str(error), 0.0, fault=not ended)
         except Exception as error:  # noqa: BLE001  shown by /healthz, retried if sound
             self.broken = True
-            self._pause(f"internal error: {error!r}", 1.0)
+            self._pause(f"internal error: {error!r}", 1.0, fault=True)
         return False
 
-    def _pause(self, problem: str, seconds: float) -> None:
+    def _pause(self, problem: str, seconds: float, *, fault: bool = False) -> None:
         if problem != self.problem:
-            log.error("graph %s stands still: %s", self.runner.name, problem, exc_info=self.broken)
+            log.error("graph %s stands still: %s", self.runner.name, problem, exc_info=fault)
         self.problem = problem
         self._pause_s = seconds

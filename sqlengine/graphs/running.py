@@ -18,7 +18,7 @@ from sqlengine.connectors.base import Environment, Source
 from sqlengine.executors.dead_letters import DeadLetterSink
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import EPOCHS, ChangeLog, EpochLog, LoggedChange, TopicEpochLog
-from sqlengine.executors.failures import OperatorFailed
+from sqlengine.executors.failures import OperatorFailed, StepEnded
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.memory_limits import MemoryGuard
 from sqlengine.executors.recovery import recovering, repeat_epochs, restore, skip_unlogged_epochs
@@ -45,16 +45,22 @@ def open_graph(
     without: Faults | None = None,
     subtask: SubtaskContext | None = None,
 ) -> RunningGraph:
-    """Opens and recovers a graph, without the jobs whose operators raise while recorded epochs are
-    repeated."""
+    """Opens and recovers a graph, without the jobs whose operators raise or take too long while
+    recorded epochs are repeated, and without those that are removed meanwhile."""
     faults = dict(without or {})
     while True:
         try:
-            return RunningGraph(name, host, plan_of, faults, subtask)
-        except OperatorFailed as error:
+            graph = RunningGraph(name, host, plan_of, faults, subtask)
+            break
+        except (OperatorFailed, StepEnded) as error:
+            if not error.versions:
+                raise
             log.exception("graph %s is recovered without the jobs %s", name, sorted(error.jobs))
             # Each round leaves out at least one more job version, so that this ends.
             faults |= dict.fromkeys(error.versions, ExecutionError(str(error)))
+    if faults:
+        graph.forget_lost_jobs()
+    return graph
 
 
 class RunningGraph:
@@ -79,7 +85,7 @@ class RunningGraph:
         self._plan_of = plan_of
         self._without = without
         config, threads = host.config, host.machine.threads
-        self.executor = EmbeddedExecutor(host.factory)
+        self.executor = EmbeddedExecutor(host.factory, host.steps.guard(name))
         self.store = host.stores.open(name) if subtask is None else subtask.store
         self._writer = threads.serial_executor("checkpoint")
         self._syncs_late = config.fsync == "interval"
@@ -145,7 +151,7 @@ class RunningGraph:
             logged = logged and self.runner.storage.log.keeps_every_epoch
             if self._syncs_late or not logged:
                 skip_unlogged_epochs(self.runner, logged=logged)
-        except OperatorFailed as error:
+        except (OperatorFailed, StepEnded) as error:
             self._shut()
             error.versions = frozenset(
                 (n, v) for n, v in self.runner.jobs.items() if n in error.jobs
@@ -158,6 +164,14 @@ class RunningGraph:
             log.exception("graph %s cannot be recovered", self.name)
             self.runner.broken = self.loop.broken = True
             self.loop.problem = f"internal error in the recovery: {error!r}"
+
+    def forget_lost_jobs(self) -> None:
+        """Writes a checkpoint without the jobs that were not recovered: later recoveries would try
+        them again otherwise, also when they have been removed."""
+        try:
+            self.runner.checkpoint(wait=True)
+        except ServiceError as error:  # a full disk: the next checkpoint does it
+            log.warning("graph %s writes its checkpoint later: %s", self.name, error)
 
     def _restore(self, position: CheckpointMetadata) -> None:
         plans = self._plans(position.jobs)
@@ -374,6 +388,7 @@ class RunningGraph:
 
     def _shut(self) -> None:
         self._host.memory.used.pop(self.name, None)
+        self._host.steps.close(self.executor.guard)
         with ExitStack() as stack:
             for close in (self._writer.shutdown, self.checkpoints.close, self.runner.close):
                 # Called in reverse: the runner, then the checkpoints, which wait for a write, then

@@ -54,6 +54,8 @@ from sqlengine.catalog.changes import (
 from sqlengine.connectors.python_ import with_function
 from sqlengine.connectors.registry import capabilities_of, declared, validate
 from sqlengine.executors.memory_limits import LIMIT, memory_limit
+from sqlengine.executors.steps.guard import STEP_TIMEOUT
+from sqlengine.executors.steps.limits import step_timeout
 from sqlengine.functions.library import Library, entry_key, key_of
 from sqlengine.jobs.isolation_settings import ISOLATION, limits_in
 from udf.user import UserFunction
@@ -134,6 +136,8 @@ def _set(script: Script, key: str, value: str) -> None:
     policy_of(script.settings)
     if key == LIMIT:
         memory_limit(script.settings)
+    if key == STEP_TIMEOUT:
+        step_timeout(script.settings)
     if key.startswith(ISOLATION):
         limits_in(script.settings)
     if key == RUNTIME_MODE and is_batch(script.settings):

@@ -53,6 +53,10 @@ class Context(Protocol):
         them (watermarks, for example).
         """
 
+    def check_step(self) -> None:
+        """Raises where the step must end: it took too long or too much memory, or somebody wants
+        it to. Operators call it in loops that may run long without output, every few ms."""
+
 
 @runtime_checkable
 class Timed(Protocol):

@@ -25,6 +25,8 @@ class _RecordingContext:
             self.tables[name] = KeyedTable(name, keys, values, exchange)
         return self.tables[name]
 
+    def check_step(self) -> None: ...
+
 
 def layouts_of(node: PhysicalNode, factory: OperatorFactory) -> dict[str, str]:
     """Returns the layout of each table of a node's operator, by the table's name.

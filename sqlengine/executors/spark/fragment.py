@@ -56,6 +56,9 @@ class _Scoped:
         self.stateful = True
         return self._context.table(f"{self._node}/{name}", keys, values, exchange)
 
+    def check_step(self) -> None:
+        self._context.check_step()
+
 
 class FragmentOperator:
     """Pushes batches through the nodes of a fragment in topological order.

@@ -169,6 +169,8 @@ class TaskContext:
             table.load(self.restored[full])
         return table
 
+    def check_step(self) -> None: ...
+
 
 # The stages that ran last in this worker, cached since compiling patterns may take seconds.
 _STAGES_KEPT: Final = 8

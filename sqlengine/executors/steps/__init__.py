@@ -1,0 +1,1 @@
+"""The steps of graphs: watched while they run, limited, and ended."""
