@@ -87,19 +87,18 @@ class Connection(ABC):
         """Returns all jobs by name."""
 
     @abstractmethod
-    def submit(self, name: str, sql: str, *, take_over: bool = False) -> JobResult:
+    def submit(self, name: str, sql: str) -> JobResult:
         """Adds the job, or replaces its text while it runs.
 
-        `take_over`: also when it came from another interface. When the text is refused, the version
-        before runs on.
+        When the text is refused, the version before runs on.
         """
 
     @abstractmethod
-    def validate(self, name: str, sql: str, *, take_over: bool = False) -> JobResult:
+    def validate(self, name: str, sql: str) -> JobResult:
         """Plans the job as `submit` does, and changes nothing."""
 
     @abstractmethod
-    def remove(self, name: str, *, take_over: bool = False) -> JobResult:
+    def remove(self, name: str) -> JobResult:
         """Removes the job and its state; its versions stay in the history."""
 
     @abstractmethod
@@ -207,17 +206,17 @@ class ServerConnection(Connection):
         assert isinstance(jobs, list)
         return [JobInfo(**{field: job[field] for field in JobInfo.__match_args__}) for job in jobs]
 
-    def submit(self, name: str, sql: str, *, take_over: bool = False) -> JobResult:
-        return self._put(name, sql, take_over=_flag(take_over))
+    def submit(self, name: str, sql: str) -> JobResult:
+        return self._put(name, sql)
 
-    def validate(self, name: str, sql: str, *, take_over: bool = False) -> JobResult:
-        return self._put(name, sql, take_over=_flag(take_over), dry_run="true")
+    def validate(self, name: str, sql: str) -> JobResult:
+        return self._put(name, sql, dry_run="true")
 
     def _put(self, name: str, sql: str, **query: object) -> JobResult:
         return _result(self._client.put(job_url(name), sql.encode(), **query))
 
-    def remove(self, name: str, *, take_over: bool = False) -> JobResult:
-        return _result(self._client.delete(job_url(name), take_over=_flag(take_over)))
+    def remove(self, name: str) -> JobResult:
+        return _result(self._client.delete(job_url(name)))
 
     def close(self) -> None:
         self._resources.close()
@@ -252,14 +251,14 @@ class LocalConnection(Connection):
             for j in self._engine.jobs()
         ]
 
-    def submit(self, name: str, sql: str, *, take_over: bool = False) -> JobResult:
-        return _local_result(self._engine.submit(name, sql, take_over=take_over))
+    def submit(self, name: str, sql: str) -> JobResult:
+        return _local_result(self._engine.submit(name, sql))
 
-    def validate(self, name: str, sql: str, *, take_over: bool = False) -> JobResult:
-        return _local_result(self._engine.validate(name, sql, take_over=take_over))
+    def validate(self, name: str, sql: str) -> JobResult:
+        return _local_result(self._engine.validate(name, sql))
 
-    def remove(self, name: str, *, take_over: bool = False) -> JobResult:
-        return _local_result(self._engine.remove(name, take_over=take_over))
+    def remove(self, name: str) -> JobResult:
+        return _local_result(self._engine.remove(name))
 
     def close(self) -> None:
         self._resources.close()
@@ -270,10 +269,6 @@ def _record_bytes(record: bytes | str | Mapping[str, object]) -> bytes:
         return record
     text = record if isinstance(record, str) else json.dumps(record, ensure_ascii=False)
     return text.encode()
-
-
-def _flag(value: bool) -> str | None:
-    return "true" if value else None
 
 
 def _result(body: Json) -> JobResult:

@@ -33,9 +33,7 @@ class Service:
             self._commands = CommandIntake(self.engine, describe)
             self.upkeep = Upkeep(self.engine)
             self._folder = FolderIntake(self.engine, config.jobs_folder)
-            self._http = HttpServer(
-                create_app(self.engine, self._folder.problems), config.host, config.port
-            )
+            self._http = HttpServer(create_app(self.engine, self._folder), config.host, config.port)
         except BaseException:
             self.engine.close()
             raise

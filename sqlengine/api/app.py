@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Mapping
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from flask import Flask, Response, request
@@ -15,7 +13,7 @@ from sqlengine.api.broker import broker_blueprint
 from sqlengine.api.dead_letters import dead_letters_blueprint
 from sqlengine.api.health import health_blueprint
 from sqlengine.api.instances import instances_blueprint
-from sqlengine.api.jobs import jobs_blueprint
+from sqlengine.api.jobs import NO_FOLDER, WatchedFolder, jobs_blueprint
 from sqlengine.api.problems import problem
 from sqlengine.api.state import state_blueprint
 from sqlengine.api.topics import groups_blueprint, topics_blueprint, users_of_topic
@@ -27,15 +25,12 @@ _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 _OPEN = frozenset({"/healthz", "/readyz"})
 
 
-def create_app(
-    engine: Engine, file_problems: Callable[[], Mapping[Path, SqlError]] = dict
-) -> Flask:
-    """The server's routes over an engine. `file_problems`: files of the watched folder that were
-    not taken."""
+def create_app(engine: Engine, folder: WatchedFolder = NO_FOLDER) -> Flask:
+    """The server's routes over an engine and its watched folder."""
     app = Flask("sqlengine")
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
     app.url_map.merge_slashes = False  # a name that is missing is an error and no redirection
-    app.register_blueprint(jobs_blueprint(engine, file_problems))
+    app.register_blueprint(jobs_blueprint(engine, folder))
     rate = engine.config.client_rate
     rates = None if rate is None else Rates(rate, engine.now_ms)
     app.register_blueprint(topics_blueprint(engine, rates))

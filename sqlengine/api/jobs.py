@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from flask import Blueprint, Response, jsonify, request
 
@@ -18,42 +19,72 @@ from sqlengine.jobs.job import Job, JobVersion, Origin
 from sqlengine.jobs.planning import JobText
 
 
-def jobs_blueprint(
-    engine: Engine, file_problems: Callable[[], Mapping[Path, SqlError]]
-) -> Blueprint:
-    """Returns the routes of jobs. `file_problems`: files of the watched folder that were not
-    taken."""
+class WatchedFolder(Protocol):
+    """The watched folder, as far as people are told about it."""
+
+    def problems(self) -> Mapping[Path, SqlError]:
+        """Returns the files that were not taken, with the reason."""
+
+    def overridden(self) -> Sequence[FileState]:
+        """Returns the files whose jobs another way has changed since."""
+
+
+class FileState(Protocol):
+    """The state of a file of the watched folder."""
+
+    def as_json(self) -> dict[str, object]: ...
+
+
+class NoFolder:
+    """The folder of a server that watches none."""
+
+    def problems(self) -> Mapping[Path, SqlError]:
+        return {}
+
+    def overridden(self) -> Sequence[FileState]:
+        return ()
+
+
+NO_FOLDER = NoFolder()
+
+
+def jobs_blueprint(engine: Engine, folder: WatchedFolder) -> Blueprint:
+    """Returns the routes of jobs."""
     blueprint = Blueprint("jobs", __name__, url_prefix="/api/v1/jobs")
-    _add_collection(blueprint, engine, file_problems)
+    _add_collection(blueprint, engine, folder)
     _add_job(blueprint, engine)
     _add_actions(blueprint, engine)
     return blueprint
 
 
-def _add_collection(
-    blueprint: Blueprint, engine: Engine, file_problems: Callable[[], Mapping[Path, SqlError]]
-) -> None:
+def _add_collection(blueprint: Blueprint, engine: Engine, folder: WatchedFolder) -> None:
     """Adds the routes of all jobs together: list them, submit one or many."""
 
     @blueprint.get("")
     def list_jobs() -> Response:
         """Lists all jobs without their texts, and the files of the watched folder that were not
-        taken."""
+        taken, or whose jobs another way has changed since."""
         rows, hints = engine.rows_by_job(), engine.hints()
         refused = [
-            {"file": str(p), "error": describe(e)} for p, e in sorted(file_problems().items())
+            {"file": str(p), "error": describe(e)} for p, e in sorted(folder.problems().items())
         ]
         return jsonify(
             {
-                "jobs": [job_json(j, rows[j.name], hints.get(j.name)) for j in engine.jobs()],
+                "jobs": [
+                    job_json(
+                        j, engine.log.version(j.name, j.version), rows[j.name], hints.get(j.name)
+                    )
+                    for j in engine.jobs()
+                ],
                 "refused_files": refused,
+                "overridden_files": [file.as_json() for file in folder.overridden()],
             }
         )
 
     @blueprint.post("")
     def submit() -> Response:
         """Adds or replaces jobs: SQL as text under ?name=, JSON {"name", "sql", "modules"}, or many
-        in one change as {"jobs": {name: sql}}."""
+        in one change as {"jobs": {name: sql}, "files": {name: path}}."""
         texts = _texts(engine.config.uploads)
         outcomes = engine.change(_request(texts))
         return _answer({name: outcomes[name] for name in texts}, many=len(texts) != 1)
@@ -70,17 +101,15 @@ def _add_job(blueprint: Blueprint, engine: Engine) -> None:
 
     @blueprint.delete("/<name>")
     def remove(name: str) -> Response:
-        asked = Request(_origin(), removes=frozenset({name}), take_over=_flag("take-over"))
+        asked = Request(_origin(), removes=frozenset({name}))
         return _answer(engine.change(asked))
 
     @blueprint.get("/<name>")
     def show(name: str) -> Response:
         job = engine.job(name)
         version = engine.log.version(name, job.version)
-        return jsonify(
-            job_json(job, engine.rows_of(name), engine.hints().get(name))
-            | {"sql": version.sql, "file": version.file}
-        )
+        hint = engine.hints().get(name)
+        return jsonify(job_json(job, version, engine.rows_of(name), hint) | {"sql": version.sql})
 
     @blueprint.get("/<name>/history")
     def history(name: str) -> Response:
@@ -129,7 +158,7 @@ def _add_actions(blueprint: Blueprint, engine: Engine) -> None:
         version = request.args.get("version", "")
         if not (version.isascii() and version.isdigit()):
             raise BadRequest("a rollback needs ?version=N", hint="'history' lists the versions")
-        done = engine.rollback(name, int(version), _origin(), take_over=_flag("take-over"))
+        done = engine.rollback(name, int(version), _origin())
         return jsonify(outcome_json(done))
 
 
@@ -145,7 +174,6 @@ def _request(texts: Mapping[str, JobText]) -> Request:
     return Request(
         _origin(),
         texts,
-        take_over=_flag("take-over"),
         dry_run=_flag("dry-run"),
         savepoints=savepoints,
     )
@@ -161,8 +189,13 @@ def body_text() -> str:
 def _texts(uploads: bool) -> dict[str, JobText]:
     body, file = body_text(), request.args.get("file")
     if request.mimetype == "application/json":
-        modules = _modules(body, uploads)
-        return {n: JobText(n, sql, file, uploads=modules) for n, sql in _pairs(body)}
+        modules, files = _strings(body, "modules", "text_tools.py"), _strings(body, "files", "r1")
+        if modules and not uploads:
+            raise BadRequest(
+                "this server takes no modules with a job",
+                hint="start it with --uploads, or use its folder",
+            )
+        return {n: JobText(n, sql, files.get(n, file), uploads=modules) for n, sql in _pairs(body)}
     name = request.args.get("name")
     if not name:
         raise BadRequest(
@@ -171,23 +204,18 @@ def _texts(uploads: bool) -> dict[str, JobText]:
     return {name: JobText(name, body, file)}
 
 
-def _modules(body: str, allowed: bool) -> dict[str, str]:
-    """Returns the sources of users' modules by file name, {"modules": {"text_tools.py": "…"}}.
-
-    Raises BadRequest where the server takes none."""
+def _strings(body: str, member: str, example: str) -> dict[str, str]:
+    """Returns an object of strings in a JSON body: the sources of users' modules by file name,
+    {"modules": {"text_tools.py": "…"}}, or the files of jobs by name, {"files": {"r1": "…"}}."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
         return {}  # `_pairs` says what is wrong
-    given = data.get("modules", {}) if isinstance(data, dict) else {}
+    given = data.get(member, {}) if isinstance(data, dict) else {}
     if not isinstance(given, dict) or not all(isinstance(text, str) for text in given.values()):
+        what = "sources" if member == "modules" else "paths"
         raise BadRequest(
-            "'modules' holds no sources", hint='send {"modules": {"text_tools.py": "…"}}'
-        )
-    if given and not allowed:
-        raise BadRequest(
-            "this server takes no modules with a job",
-            hint="start it with --uploads, or use its folder",
+            f"'{member}' holds no {what}", hint=f'send {{"{member}": {{"{example}": "…"}}}}'
         )
     return given
 
@@ -220,8 +248,7 @@ def _flag(name: str) -> bool:
 
 
 def _origin() -> Origin:
-    """Returns the origin of a request: the CLI names itself in X-Origin, so that its jobs and those
-    of programs do not overwrite each other unasked."""
+    """Returns the origin of a request: the CLI names itself in X-Origin."""
     return Origin.CLI if request.headers.get("X-Origin") == "cli" else Origin.REST
 
 
@@ -274,14 +301,17 @@ def _topic_json(topic: NewTopic, *, created: bool) -> dict[str, object]:
     return body if topic.similar is None else body | {"similar": topic.similar}
 
 
-def job_json(job: Job, rows: int | None, hint: str | None = None) -> dict[str, object]:
-    """Returns a job as JSON. `rows`: rows that it has written since the server started; `hint`:
-    what is perhaps wrong with it."""
+def job_json(
+    job: Job, version: JobVersion, rows: int | None, hint: str | None = None
+) -> dict[str, object]:
+    """Returns a job with its present version as JSON. `rows`: rows that it has written since the
+    server started; `hint`: what is perhaps wrong with it."""
     return {
         "name": job.name,
         "version": job.version,
         "state": job.state.value,
         "origin": job.origin.value,
+        "file": version.file,
         "changed_ms": job.changed_ms,
         "reason": job.reason,
         "hint": hint,

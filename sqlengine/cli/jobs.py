@@ -73,7 +73,6 @@ def define_option(command: F) -> F:
 @click.command(short_help="Add or replace jobs on the server.")
 @files_argument
 @click.option("--name", help="Name of the job (default: the file's name without .sql).")
-@click.option("--take-over", is_flag=True, help="Replace jobs that came from elsewhere.")
 @savepoint_option
 @define_option
 @server_options
@@ -82,7 +81,6 @@ def submit(
     ctx: click.Context,
     files: Sequence[str],
     name: str | None,
-    take_over: bool,
     savepoint: str | None,
     define: Sequence[str],
     server: str | None,
@@ -94,10 +92,7 @@ def submit(
     A file is a job; of a folder, every .sql file below it is one, called as in a watched folder:
     team/night/a.sql is team.night.a. Jobs with errors are refused, each with its place; the others
     take effect together."""
-    query: Json = {
-        "take_over": "true" if take_over else None,
-        "savepoint": path_for_server(savepoint),
-    }
+    query: Json = {"savepoint": path_for_server(savepoint)}
     ctx.exit(
         _send(default_client(server, token_file), job_texts(files, name, define), query, output)
     )
@@ -119,7 +114,11 @@ def _send(client: Client, texts: Texts, query: Json, output: str) -> int:
     if query.get("savepoint"):
         raise click.UsageError("--savepoint is for one job: give one file")
     with at_work(f"the server plans {count(len(texts), 'job')}"):
-        body = client.post("/api/v1/jobs", {"jobs": {n: t for n, (_, t) in texts.items()}}, **query)
+        sent: Json = {
+            "jobs": {n: t for n, (_, t) in texts.items()},
+            "files": {n: f for n, (f, _) in texts.items() if f is not None},
+        }
+        body = client.post("/api/v1/jobs", sent, **query)
     show(body, output, lambda b: draw_outcomes(b, texts))
     return int(any(o["status"] == "refused" for o in items_of(body, "jobs")))
 
@@ -179,7 +178,6 @@ def draw_outcome(body: Json, file: str | None = None, text: str | None = None) -
 @click.command(short_help="Say what submit would do, without doing it.")
 @files_argument
 @click.option("--name", help="Name of the job (default: the file's name without .sql).")
-@click.option("--take-over", is_flag=True, help="As for a submit with --take-over.")
 @savepoint_option
 @define_option
 @server_options
@@ -188,7 +186,6 @@ def validate(
     ctx: click.Context,
     files: Sequence[str],
     name: str | None,
-    take_over: bool,
     savepoint: str | None,
     define: Sequence[str],
     server: str | None,
@@ -196,8 +193,7 @@ def validate(
     output: str,
 ) -> None:
     """Say what submit would do, and what becomes of the jobs' state, without doing it."""
-    query: Json = {"dry_run": "true", "take_over": "true" if take_over else None}
-    query["savepoint"] = path_for_server(savepoint)
+    query: Json = {"dry_run": "true", "savepoint": path_for_server(savepoint)}
     ctx.exit(
         _send(default_client(server, token_file), job_texts(files, name, define), query, output)
     )
@@ -274,6 +270,7 @@ def _draw_jobs(body: Json) -> None:
     items = items_of(body, "jobs")
     where = ("graph",) if any(j["graph"] != MAIN for j in items) else ()
     columns = ("name", "state", "version", "origin", *where, "rows")
+    items = [{**j, "origin": origin_of(j)} for j in items]
     rows = [
         (*(j[c] for c in columns), moment(j["changed_ms"]), j["reason"] or j.get("hint") or "")
         for j in items
@@ -287,6 +284,14 @@ def _draw_jobs(body: Json) -> None:
         error = refused["error"]
         assert isinstance(error, dict)
         click.echo(f"{refused['file']} was not taken:\n{render(Refused(error))}", err=True)
+    for file in items_of(body, "overridden_files"):
+        click.echo(f"{file['file']}: {file['message']}", err=True)
+
+
+def origin_of(body: Json) -> str:
+    """The way by which a version came, with the name of its file."""
+    file = body.get("file")
+    return f"{body['origin']} {Path(str(file)).name}" if file else str(body["origin"])
 
 
 def _draw_job(body: Json) -> None:
@@ -303,14 +308,10 @@ def moment(value: object) -> str:
 
 @click.command()
 @click.argument("name")
-@click.option("--take-over", is_flag=True, help="Also when the job came from elsewhere.")
 @server_options
-def remove(
-    name: str, take_over: bool, server: str | None, token_file: str | None, output: str
-) -> None:
+def remove(name: str, server: str | None, token_file: str | None, output: str) -> None:
     """Remove a job and its state; its history stays."""
-    query: Json = {"take_over": "true" if take_over else None}
-    show(default_client(server, token_file).delete(job_url(name), **query), output, draw_outcome)
+    show(default_client(server, token_file).delete(job_url(name)), output, draw_outcome)
 
 
 @click.command()
@@ -324,7 +325,7 @@ def history(name: str, server: str | None, token_file: str | None, output: str) 
 def _draw_history(body: Json) -> None:
     versions = items_of(body, "versions")
     rows = [
-        (v["version"], moment(v["created_ms"]), v["origin"], _shortened(str(v["sql"])))
+        (v["version"], moment(v["created_ms"]), origin_of(v), _shortened(str(v["sql"])))
         for v in versions
     ]
     draw_table(("version", "created", "origin", "text"), rows)
@@ -338,17 +339,15 @@ def _shortened(sql: str) -> str:
 @click.command()
 @click.argument("name")
 @click.argument("version", type=int)
-@click.option("--take-over", is_flag=True, help="Also when the job came from elsewhere.")
 @server_options
 def rollback(
     name: str,
     version: int,
-    take_over: bool,
     server: str | None,
     token_file: str | None,
     output: str,
 ) -> None:
     """Submit an old version of a job again, as a new version."""
-    query: Json = {"version": version, "take_over": "true" if take_over else None}
-    body = default_client(server, token_file).post(f"{job_url(name)}/rollback", b"", **query)
+    url = f"{job_url(name)}/rollback"
+    body = default_client(server, token_file).post(url, b"", version=version)
     show(body, output, draw_outcome)

@@ -1,6 +1,6 @@
 """The command topic: changes of jobs as records on the broker, with answers under the same id.
 
-A command is JSON: {"id", "op", "name", "sql", "version", "take_over", "savepoint", "drain"}; which
+A command is JSON: {"id", "op", "name", "sql", "version", "savepoint", "drain"}; which
 of them an op needs stands in `OPS`."""
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ class Command(msgspec.Struct, frozen=True):
     name: str = ""
     sql: str = ""
     version: int = 0
-    take_over: bool = False
     savepoint: str | None = None
     drain: bool = False
 
@@ -129,17 +128,11 @@ def _perform(engine: Engine, command: Command) -> Answer:
 
 def _submit(engine: Engine, command: Command) -> Answer:
     path = command.savepoint
-    return _answer(
-        engine.submit(
-            command.name, command.sql, Origin.TOPIC, take_over=command.take_over, savepoint=path
-        )
-    )
+    return _answer(engine.submit(command.name, command.sql, Origin.TOPIC, savepoint=path))
 
 
 def _validate(engine: Engine, command: Command) -> Answer:
-    return _answer(
-        engine.validate(command.name, command.sql, Origin.TOPIC, take_over=command.take_over)
-    )
+    return _answer(engine.validate(command.name, command.sql, Origin.TOPIC))
 
 
 def _stop(engine: Engine, command: Command) -> Answer:
@@ -155,13 +148,11 @@ def _save(engine: Engine, command: Command) -> Answer:
 
 
 def _remove(engine: Engine, command: Command) -> Answer:
-    return _answer(engine.remove(command.name, Origin.TOPIC, take_over=command.take_over))
+    return _answer(engine.remove(command.name, Origin.TOPIC))
 
 
 def _rollback(engine: Engine, command: Command) -> Answer:
-    return _answer(
-        engine.rollback(command.name, command.version, Origin.TOPIC, take_over=command.take_over)
-    )
+    return _answer(engine.rollback(command.name, command.version, Origin.TOPIC))
 
 
 def _list(engine: Engine, command: Command) -> Answer:

@@ -1,5 +1,8 @@
 """Turns changes of the watched folder into changes of jobs, and keeps the refused files.
 
+The latest change of a job wins, whichever way it came. So a file counts when it changes: a job that
+another way has replaced or removed since stays as it is until then, also over restarts.
+
 A file that was refused for what is not in it (a topic, a folder, a database, a module that is
 missing) is tried again: at once when a topic comes, else after pauses that grow."""
 
@@ -8,11 +11,22 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from parser.errors import ParseError, SqlError
 from sqlengine.control.folder import FolderChange, FolderWatcher, renames
+from sqlengine.control.folder_records import (
+    FolderRecords,
+    OverriddenFile,
+    TakenFile,
+    digest_of_text,
+    has_text_of,
+    overridden,
+    taken_file,
+)
+from sqlengine.control.scripts import SourceFile
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Outcome, Request
 from sqlengine.jobs.job import JobState, Origin
@@ -44,6 +58,7 @@ class FolderIntake:
     def __init__(self, engine: Engine, folder: Path) -> None:
         self._engine = engine
         self._watcher = FolderWatcher(folder, self._changed)
+        self._records = FolderRecords(engine.broker, engine.now_ms)
         self._refused: dict[str, _Refusal] = {}
         self._lock = threading.Lock()  # one change or try at a time
         self._topics: frozenset[str] = frozenset()
@@ -54,14 +69,18 @@ class FolderIntake:
         """Brings the jobs in line with the folder (added, replaced, renamed, removed), and watches
         it."""
         files = self._watcher.scan()
+        if self._records.new:
+            self._records.write(self._taken_before(files.upserts))
         gone = {
             n: self._current_text(n)
             for n in self._own_jobs() - set(files.upserts)
             if not files.keeps(n)
         }
-        known = {j.name for j in self._engine.jobs()}
+        known = {j.name for j in self._engine.jobs()} | self._overridden_in(files.upserts).keys()
         renamed = renames(gone, {n: f.text for n, f in files.upserts.items() if n not in known})
-        self._apply(replace(files, renamed=renamed), frozenset(gone.keys() - renamed.keys()))
+        missing = {n for n, _ in self._records.items() if n not in files.upserts}
+        removed = gone.keys() | {n for n in missing if not files.keeps(n)}
+        self._apply(replace(files, renamed=renamed), frozenset(removed - renamed.keys()))
         self._watcher.start()
         self._repeated = THREADS.every("folder-retry", RETRY_S, self._retry_when_due)
 
@@ -75,6 +94,33 @@ class FolderIntake:
         refused = self._refused.copy().values()
         return self._watcher.problems() | {r.path: r.error for r in refused}
 
+    def overridden(self) -> list[OverriddenFile]:
+        """Returns the files that do not count until they change."""
+        log_ = self._engine.log
+        found = (overridden(log_, name, taken) for name, taken in self._records.items())
+        return [file for file in found if file is not None]
+
+    def _overridden_in(self, files: Mapping[str, SourceFile]) -> dict[str, OverriddenFile]:
+        """Returns the files that hold the text that was last taken from them, and do not count."""
+        found: dict[str, OverriddenFile] = {}
+        for name, file in files.items():
+            taken = self._records.get(name)
+            if taken is not None and taken.text == digest_of_text(file.text):
+                late = overridden(self._engine.log, name, taken)
+                found |= {} if late is None else {name: late}
+        return found
+
+    def _taken_before(self, files: Mapping[str, SourceFile]) -> dict[str, TakenFile]:
+        """Returns what the folder last submitted by the history of the jobs, for a data folder
+        without records."""
+        taken = {}
+        for name in files.keys() & self._engine.log.versions.keys():
+            own = [v for v in self._engine.history(name) if v.origin is Origin.FOLDER]
+            for v in own[-1:]:
+                digest = digest_of_text(v.sql)
+                taken[name] = TakenFile(str(files[name].path), digest, v.version, v.version + 1)
+        return taken
+
     def _path(self, change: FolderChange, name: str) -> Path:
         """Returns the job's file, even if it is gone."""
         if name in change.upserts:
@@ -86,7 +132,15 @@ class FolderIntake:
         return self._engine.log.version(name, self._engine.job(name).version).sql
 
     def _own_jobs(self) -> set[str]:
-        return {j.name for j in self._engine.jobs() if j.origin is Origin.FOLDER}
+        """Returns the jobs that are as their files are, or were: the present version came from the
+        folder, or has the text that the folder submitted."""
+        taken, log_ = dict(self._records.items()), self._engine.log
+        return {
+            j.name
+            for j in self._engine.jobs()
+            if j.origin is Origin.FOLDER
+            or (j.name in taken and has_text_of(log_, j.name, taken[j.name]))
+        }
 
     def _changed(self, change: FolderChange) -> None:
         self._apply(change, frozenset(change.removed))
@@ -101,13 +155,29 @@ class FolderIntake:
         were renamed and edited at once."""
         for path, error in change.problems:
             log.error("%s: %s", path, error)
+        late = self._overridden_in(change.upserts)
         own, known = self._own_jobs(), {j.name for j in self._engine.jobs()}
         renamed = {
             old: new for old, new in change.renamed.items() if old in own and new not in known
         }
         removed |= change.renamed.keys() - renamed.keys()
-        texts = {n: JobText(n, f.text, str(f.path)) for n, f in change.upserts.items()}
-        outcomes = self._engine.change(Request(Origin.FOLDER, texts, removed & own, renamed))
+        self._log_overridden(late, (removed - own) & known)
+        texts = {
+            n: JobText(n, f.text, str(f.path)) for n, f in change.upserts.items() if n not in late
+        }
+        outcomes = self._submit(texts, removed & own, renamed)
+        self._record(texts, {*removed, *change.renamed})
+        for name in [*removed, *change.renamed, *texts]:
+            self._refused.pop(name, None)
+        for outcome in outcomes.values():
+            self._report(outcome, change, texts.get(outcome.name))
+        running = sum(j.state is JobState.RUNNING for j in self._engine.jobs())
+        log.info("%d jobs run", running)
+
+    def _submit(
+        self, texts: Mapping[str, JobText], removed: frozenset[str], renamed: Mapping[str, str]
+    ) -> dict[str, Outcome]:
+        outcomes = self._engine.change(Request(Origin.FOLDER, texts, removed, renamed))
         edited = {
             n: texts[n]
             for n in renamed.values()
@@ -115,12 +185,24 @@ class FolderIntake:
         }
         if edited:  # an edit that was refused under the old name
             outcomes |= self._engine.change(Request(Origin.FOLDER, edited))
-        for name in [*removed, *change.renamed, *texts]:
-            self._refused.pop(name, None)
-        for outcome in outcomes.values():
-            self._report(outcome, change, texts.get(outcome.name))
-        running = sum(j.state is JobState.RUNNING for j in self._engine.jobs())
-        log.info("%d jobs run", running)
+        return outcomes
+
+    def _record(self, texts: Mapping[str, JobText], gone: Collection[str] = ()) -> None:
+        """Keeps what was taken from files, after it was submitted."""
+        log_ = self._engine.log
+        taken = {n: taken_file(log_, n, str(t.file), t.sql) for n, t in texts.items()}
+        self._records.write(dict.fromkeys(gone) | taken)
+
+    def _log_overridden(
+        self, files: Mapping[str, OverriddenFile], stay: frozenset[str] | set[str]
+    ) -> None:
+        """Logs files that do not count, and jobs that stay although their files are gone."""
+        for file in files.values():
+            log.info("%s: %s; it counts again when it changes", file.file, file)
+        for job in map(self._engine.job, sorted(stay)):
+            came = f"version {job.version} came from {job.origin.value}"
+            told = "job %s stays although its file is gone: %s ('sql remove %s' removes it)"
+            log.warning(told, job.name, came, job.name)
 
     def _report(self, outcome: Outcome, change: FolderChange, text: JobText | None) -> None:
         """Logs an outcome, and keeps a refusal for `problems`."""
@@ -158,11 +240,15 @@ class FolderIntake:
             self._retry_at = time.monotonic() + self._pause_s
 
     def _retry(self) -> None:
-        """Submits refused files again, but those whose text is wrong in itself."""
+        """Submits refused files again, but those whose text is wrong in itself, and those whose
+        jobs another way has changed since."""
+        late = {file.job for file in self.overridden()}
         again = {
             name: refusal.text
             for name, refusal in self._refused.items()
-            if refusal.text is not None and not isinstance(refusal.error, ParseError)
+            if refusal.text is not None
+            and not isinstance(refusal.error, ParseError)
+            and name not in late
         }
         if not again:
             return
@@ -174,3 +260,4 @@ class FolderIntake:
                     log.error("%s: %s", name, outcome.error)
             else:
                 log.info("%s: %s, after it was refused before", name, outcome.status)
+        self._record(again)

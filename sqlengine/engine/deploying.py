@@ -315,6 +315,7 @@ def _pending_change(
         tuple(sorted(work.gone)),
         {new: old for new, old in work.kept.items() if new in work.ready},
         {n: r.savepoint.path for n, r in restored.items()},
+        origin=work.request.origin,
     )
 
 

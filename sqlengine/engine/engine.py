@@ -160,7 +160,6 @@ class Engine:
         origin: Origin = Origin.SDK,
         *,
         file: str | None = None,
-        take_over: bool = False,
         savepoint: str | None = None,
     ) -> Outcome:
         """Adds or replaces a job, which starts from a savepoint if one is given.
@@ -168,25 +167,20 @@ class Engine:
         Raises the SqlError of a text that is refused; the old version runs on.
         """
         savepoints = {} if savepoint is None else {name: savepoint}
-        return self._submit(JobText(name, sql, file), origin, take_over, savepoints)
+        return self._submit(JobText(name, sql, file), origin, savepoints)
 
     def _submit(
         self,
         text: JobText,
         origin: Origin,
-        take_over: bool,
         savepoints: Mapping[str, str] | None = None,
     ) -> Outcome:
-        request = Request(
-            origin, {text.name: text}, take_over=take_over, savepoints=savepoints or {}
-        )
+        request = Request(origin, {text.name: text}, savepoints=savepoints or {})
         return _raised(self.change(request)[text.name])
 
-    def remove(self, name: str, origin: Origin = Origin.SDK, *, take_over: bool = False) -> Outcome:
+    def remove(self, name: str, origin: Origin = Origin.SDK) -> Outcome:
         """Removes a job and its state. Its versions stay in the history."""
-        return _raised(
-            self.change(Request(origin, removes=frozenset({name}), take_over=take_over))[name]
-        )
+        return _raised(self.change(Request(origin, removes=frozenset({name})))[name])
 
     def change(self, request: Request) -> dict[str, Outcome]:
         """Makes a change of many jobs. Refused ones leave no trace; the others take effect
@@ -207,19 +201,14 @@ class Engine:
         origin: Origin = Origin.SDK,
         *,
         file: str | None = None,
-        take_over: bool = False,
     ) -> Outcome:
         """Returns what `submit` would do, without doing it. Raises the SqlError of a refusal."""
-        request = Request(
-            origin, {name: JobText(name, sql, file)}, take_over=take_over, dry_run=True
-        )
+        request = Request(origin, {name: JobText(name, sql, file)}, dry_run=True)
         return _raised(self.change(request)[name])
 
-    def rollback(
-        self, name: str, version: int, origin: Origin = Origin.SDK, *, take_over: bool = False
-    ) -> Outcome:
+    def rollback(self, name: str, version: int, origin: Origin = Origin.SDK) -> Outcome:
         """Submits an old version again, as a new one, with the users' modules that it had."""
-        return self._submit(text_of(self.log.version(name, version)), origin, take_over)
+        return self._submit(text_of(self.log.version(name, version)), origin)
 
     def stop_job(self, name: str) -> Outcome:
         """Stops a job: it leaves its graph, and stays in the registry with its text."""

@@ -5,6 +5,7 @@ Jobs of one request that cannot be made to run are refused alone."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -21,7 +22,6 @@ from sqlengine.engine.requests import (
     Request,
     changed_objects,
     check_in_use,
-    check_origin,
     defined_only_by,
 )
 from sqlengine.engine.savepoints import Savepoints, path_in
@@ -33,6 +33,10 @@ from sqlengine.jobs.isolation_settings import group_of
 from sqlengine.jobs.job import MAIN, Cause, Job, JobState, Origin, check_name
 from sqlengine.jobs.planning import JobText, PlannedJob
 from sqlengine.registry import LIVE, Registry
+
+# So many jobs of a change are logged one by one.
+_LOGGED = 20
+log = logging.getLogger("sqlengine")
 
 
 class JobChanges:
@@ -72,7 +76,7 @@ class JobChanges:
             return self._dry_run(Work(request))
         self.finish()
         work = Work(request)
-        known = set(self._registry.log.jobs)
+        known = dict(self._registry.log.jobs)
         self._classify(work)
         self._plan(work)
         self._deployment.deploy(work)
@@ -89,6 +93,7 @@ class JobChanges:
             )
         for name in work.removes:
             work.outcomes[name] = Outcome(name, "removed")
+        _log_other_origins(work, known)
         if work.ready:
             # The new jobs may define what others wait for.
             self._retry_waiting(work.ready)
@@ -256,15 +261,13 @@ class JobChanges:
             work.outcomes[new] = Outcome(new, "renamed", self._registry.rename(job, text).version)
 
     def _classify_upsert(self, work: Work, name: str, text: JobText) -> None:
-        registry, origin = self._registry, work.request.origin
+        registry = self._registry
         job = registry.log.jobs.get(check_name(name))
-        check_origin(name, job, work.request)
         if (
             job is not None
             and job.state in LIVE
-            and job.origin is origin
             and name not in work.request.savepoints
-            and registry.has_text(registry.version(job), text, origin)
+            and registry.has_text(registry.version(job), text, work.request.origin)
         ):
             work.outcomes[name] = Outcome(name, "unchanged", job.version)
         else:
@@ -272,7 +275,6 @@ class JobChanges:
 
     def _classify_removal(self, work: Work, name: str) -> None:
         job = self._registry.job(name)
-        check_origin(name, job, work.request)
         if job.defines:
             jobs = self._registry.jobs()
             going = {*work.request.removes, *work.texts}
@@ -391,6 +393,23 @@ class JobChanges:
             for job in waiting:  # what is missing now may be something else
                 if outcomes[job.name].status == "refused":
                     self._registry.set_state(job, JobState.WAITING, str(outcomes[job.name].error))
+
+
+def _log_other_origins(work: Work, known: Mapping[str, Job]) -> None:
+    """Logs the jobs that came by another way than the one that has changed them now."""
+    origin = work.request.origin
+    others = [n for n in (*work.ready, *work.removes) if n in known and known[n].origin != origin]
+    for name in others[:_LOGGED]:
+        log.info("job %s: %s", name, _overriding(work.outcomes[name], known[name], origin))
+    if len(others) > _LOGGED:
+        log.info("and %d more jobs, which %s changed too", len(others) - _LOGGED, origin.value)
+
+
+def _overriding(outcome: Outcome, before: Job, origin: Origin) -> str:
+    old = f"version {before.version} of {before.origin.value}"
+    if outcome.status == "removed":
+        return f"{origin.value} removed {old}"
+    return f"version {outcome.version} of {origin.value} replaces {old}"
 
 
 def _already_running(name: str) -> JobError:

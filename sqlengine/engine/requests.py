@@ -20,15 +20,14 @@ class Request:
     """A change of any number of jobs.
 
     `renames`: old name -> new, for texts that did not change; `upserts` has the file under the new
-    name. `take_over`: also jobs of another origin. `dry_run`: the change is prepared and reported,
-    and not made. `savepoints`: the paths that jobs start from.
+    name. `dry_run`: the change is prepared and reported, and not made. `savepoints`: the paths that
+    jobs start from.
     """
 
     origin: Origin
     upserts: Mapping[str, JobText] = field(default_factory=dict)
     removes: frozenset[str] = frozenset()
     renames: Mapping[str, str] = field(default_factory=dict)
-    take_over: bool = False
     dry_run: bool = False
     savepoints: Mapping[str, str] = field(default_factory=dict)
 
@@ -52,16 +51,6 @@ class Outcome:
     savepoint: str | None = None
     deliveries: tuple[Delivery, ...] = ()
     topics: tuple[NewTopic, ...] = ()
-
-
-def check_origin(name: str, job: Job | None, request: Request) -> None:
-    """Raises JobError if the job came from another origin, unless the request takes it over."""
-    if job is not None and job.origin is not request.origin and not request.take_over:
-        raise JobError(
-            f"job '{name}' belongs to {job.origin.value}",
-            detail=f"this request comes from {request.origin.value}",
-            hint="change it where it came from, or take it over ('--take-over')",
-        )
 
 
 def used_by(

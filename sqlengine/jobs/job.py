@@ -37,10 +37,7 @@ class Cause(StrEnum):
 
 
 class Origin(StrEnum):
-    """The interface that a job came from.
-
-    Only the same origin replaces the job, unless the request takes it over.
-    """
+    """The interface that a version of a job came from. The latest one wins, whatever its origin."""
 
     REST = "rest"
     FOLDER = "folder"
@@ -83,6 +80,17 @@ class Job:
     uses: tuple[str, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     cause: Cause = Cause.NONE
+    format: int = FORMAT
+
+
+@dataclass(frozen=True)
+class Removal:
+    """The end of a job, by the interface that asked for it. `version`: the last that it had."""
+
+    name: str
+    version: int
+    origin: Origin
+    removed_ms: int
     format: int = FORMAT
 
 

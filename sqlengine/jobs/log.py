@@ -11,12 +11,13 @@ import msgspec
 from parser.errors import JobError
 from sqlengine.broker.base import Broker
 from sqlengine.broker.errors import BrokerFull
-from sqlengine.jobs.job import FORMAT, Cause, Job, JobVersion
+from sqlengine.jobs.job import FORMAT, Cause, Job, JobVersion, Origin, Removal
 from sqlengine.system.format_numbers import check_record
 
 JOBS = "_jobs"
 _PENDING = b"change"
 _VERSION = b"version:"
+_REMOVED = b"removed:"
 
 
 @dataclass(frozen=True)
@@ -24,10 +25,11 @@ class PendingChange:
     """A change of graphs that is not complete yet.
 
     It stands in the log until all its graphs have switched, so that a restart can roll it forward.
-    `jobs`: the new version of each; `graphs`: the graph of each; `renamed`: new name -> old, whose
-    state the job takes over; `savepoints`: the paths that jobs start from. With a `handover` (its
-    key in the migration store) the jobs migrate to another graph, for a `cause` and a reason. With
-    `drains` the job ends, and stops with a savepoint, below `folder` if there is one.
+    `jobs`: the new version of each; `graphs`: the graph of each; `removes`: the jobs that leave
+    their graphs, by the wish of `origin`; `renamed`: new name -> old, whose state the job takes
+    over; `savepoints`: the paths that jobs start from. With a `handover` (its key in the migration
+    store) the jobs migrate to another graph, for a `cause` and a reason. With `drains` the job
+    ends, and stops with a savepoint, below `folder` if there is one.
     """
 
     jobs: dict[str, int] = field(default_factory=dict)
@@ -40,11 +42,13 @@ class PendingChange:
     reason: str | None = None
     drains: bool = False
     folder: str | None = None
+    origin: Origin | None = None
     format: int = FORMAT
 
 
 class JobLog:
-    """All jobs and all their versions, in a compacted topic.
+    """All jobs and all their versions, in a compacted topic. `removals`: of jobs that were removed
+    and have not come back.
 
     Writes are durable when they return, as the broker's fsync mode says; with `sync` they are on
     disk, and everything written before them too.
@@ -58,6 +62,7 @@ class JobLog:
         self._sync = sync
         self.versions: dict[str, dict[int, JobVersion]] = {}
         self.jobs: dict[str, Job] = {}
+        self.removals: dict[str, Removal] = {}
         self.pending: PendingChange | None = None
         self._read_to = broker.begin_offset(JOBS, 0)
         for key, value in broker.read_latest(JOBS).items():
@@ -80,6 +85,9 @@ class JobLog:
         elif key.startswith(_VERSION):
             version = msgspec.json.decode(value, type=JobVersion)
             self.versions.setdefault(version.name, {})[version.version] = version
+        elif key.startswith(_REMOVED):
+            removal = msgspec.json.decode(value, type=Removal)
+            self.removals[removal.name] = removal
         else:
             job = msgspec.json.decode(value, type=Job)
             self.jobs[job.name] = job
@@ -97,11 +105,26 @@ class JobLog:
         the history shows all.
         """
         gone: dict[bytes, bytes | None] = dict.fromkeys(map(_job_key, removes))
+        removals = self._removals(removes, now_ms)
+        back = self.removals.keys() & jobs.keys()
+        gone |= {_REMOVED + n.encode(): msgspec.json.encode(r) for n, r in removals.items()}
+        gone |= dict.fromkeys(_REMOVED + n.encode() for n in back)
         self._append({_PENDING: None, **gone, **_records(jobs)}, now_ms)
         self.pending = None
         for name in removes:
             self.jobs.pop(name, None)
+        for name in back:
+            del self.removals[name]
+        self.removals |= removals
         self.jobs.update(jobs)
+
+    def _removals(self, names: Collection[str], now_ms: int) -> dict[str, Removal]:
+        """Returns the removals of the pending change: of `names` those that are not renamed."""
+        change = self.pending
+        if change is None or change.origin is None:
+            return {}
+        ended = [n for n in names if n in self.jobs and n not in change.renamed.values()]
+        return {n: Removal(n, self.jobs[n].version, change.origin, now_ms) for n in ended}
 
     def drop_pending(self, now_ms: int) -> None:
         """Logs that the pending change has had no effect, and will have none."""

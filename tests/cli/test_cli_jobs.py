@@ -123,7 +123,7 @@ def test_listing_and_showing(served: Sql, user: User, files: Path, data: Path) -
     while "broken.sql" not in listed:
         done = served("jobs")
         listed = done.stderr
-    assert re.search(r"(?m)^good +running +\d +cli +\d+ +20", done.stdout)
+    assert re.search(r"(?m)^good +running +\d +cli good\.sql +\d+ +20", done.stdout)
     assert "unknown column 'idd'" in listed
     shown = served("jobs", "good").stdout
     assert GOOD in shown
@@ -163,14 +163,23 @@ def test_a_refusal_as_json(served: Sql, files: Path) -> None:
         assert (body["error"]["line"], body["error"]["column"]) == (2, 15)
 
 
-def test_validate_knows_whose_job_it_is(served: Sql, files: Path) -> None:
-    for command in ("validate", "submit"):
-        done = served(command, "good.sql", "--name", "all")
-        assert (done.exit_code, "job 'all' belongs to rest" in done.stderr) == (1, True)
-    assert (
-        served("validate", "good.sql", "--name", "all", "--take-over").stdout
-        == "all: valid, version 2\n" + WRITTEN
+def test_a_job_of_any_origin_is_validated(served: Sql, files: Path) -> None:
+    done = served("validate", "good.sql", "--name", "all")
+    assert (done.exit_code, done.stdout) == (0, "all: valid, version 2\n" + WRITTEN)
+
+
+def test_origin_and_file_of_each_version(served: Sql, files: Path, user: User) -> None:
+    served("submit", "good.sql", "--name", "mixed")
+    user.submit("mixed", rule("mixed", "amount = 3"))
+    user.client.post(
+        "/api/v1/jobs", {"jobs": {"mixed": rule("mixed")}, "files": {"mixed": "b/c.sql"}}
     )
+    rows = [re.split("  +", line)[2] for line in served("history", "mixed").stdout.splitlines()]
+    assert rows[-3:] == ["cli good.sql", "rest", "rest c.sql"]
+    assert re.search(r"^mixed +running +3 +rest c\.sql +", served("jobs").stdout, re.MULTILINE)
+    done = served("rollback", "mixed", "1")
+    assert done.stdout.startswith("mixed: replaced, version 4")
+    assert user.job("mixed")["origin"] == "cli"
 
 
 def test_lists_in_a_pipe(served: Sql, files: Path) -> None:
@@ -213,7 +222,7 @@ def test_what_the_server_refuses_exits_1(served: Sql, files: Path) -> None:
         (["jobs", "ghost"], "job 'ghost' does not exist"),
         (["explain", "ghost"], "job 'ghost' does not exist"),
         (["rollback", "all", "99"], "job 'all' has no version 99"),
-        (["remove", "all"], "job 'all' belongs to rest"),
+        (["remove", "tables"], "is used by all"),
         (["submit", "binary.sql"], "'binary.sql' is not UTF-8"),
     ):
         done = served(*arguments)

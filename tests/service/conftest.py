@@ -37,4 +37,4 @@ def user(server: User, data: Path) -> Iterator[User]:
     )
     for job in sorted(server.jobs(), key=lambda j: bool(j["defines"])):
         if job["name"] not in ("tables", "timed", "all"):
-            server.client.delete(f"/api/v1/jobs/{job['name']}", take_over="true")
+            server.client.delete(f"/api/v1/jobs/{job['name']}")

@@ -24,6 +24,11 @@ def refused_files(user: User) -> dict[str, Any]:
     return {Path(r["file"]).name: r["error"] for r in listed}
 
 
+def overridden_files(user: User) -> dict[str, str]:
+    listed: Any = user.client.get("/api/v1/jobs")["overridden_files"]
+    return {Path(f["file"]).name: f["message"] for f in listed}
+
+
 def _has_text(user: User, job: str, text: str) -> bool:
     return bool(user.states().get(job)) and user.job(job)["sql"] == text
 
@@ -163,19 +168,71 @@ def test_hundreds_of_files_are_one_change(user: User, folder: Path) -> None:
     assert user.fired("a NEEDLE7x b", 1299) == set()
 
 
-def test_a_file_does_not_touch_the_job_of_another_origin(user: User, folder: Path) -> None:
+def test_a_file_replaces_the_job_of_another_origin(user: User, folder: Path) -> None:
     user.submit("mine", rule("mine"))
     (folder / "mine.sql").write_text(rule("theirs"))
-    told = eventually(lambda: refused_files(user).get("mine.sql"))
-    assert told["message"] == "job 'mine' belongs to rest"
-    assert "--take-over" in told["hint"]
-    (folder / "mine.sql").rename(folder / "other.sql")
-    wait_for(user, other="running", mine="running")
-    assert user.fired() == {"mine", "theirs"}
-    (folder / "other.sql").unlink()
-    wait_for(user, other=None)
-    user.client.delete("/api/v1/jobs/mine")
-    assert user.fired() == set()
+    eventually(lambda: user.job("mine")["origin"] == "folder")
+    assert user.fired() == {"theirs"}
+    assert [v["origin"] for v in history(user, "mine")] == ["rest", "folder"]
+    (folder / "mine.sql").unlink()
+    wait_for(user, mine=None)
+
+
+def test_a_file_is_overridden_until_it_changes(user: User, folder: Path) -> None:
+    path = folder / "hot.sql"
+    path.write_text(rule("first"))
+    wait_for(user, hot="running")
+    assert overridden_files(user) == {}
+    user.submit("hot", rule("fixed"))
+    assert overridden_files(user) == {"hot.sql": "overridden by rest, version 2"}
+    path.touch()
+    (folder / "other.sql").write_text(rule("other"))  # when it runs, the folder was looked at
+    wait_for(user, other="running")
+    assert user.fired() == {"fixed", "other"}
+    path.write_text(rule("second"))
+    eventually(lambda: user.job("hot")["version"] == 3)
+    assert user.fired() == {"second", "other"}
+    assert overridden_files(user) == {}
+
+
+def test_a_file_with_the_text_of_the_other_way_is_not_overridden(user: User, folder: Path) -> None:
+    path = folder / "same.sql"
+    path.write_text(rule("first"))
+    wait_for(user, same="running")
+    user.submit("same", rule("fixed"))
+    path.write_text(rule("fixed"))
+    eventually(lambda: not overridden_files(user))
+    assert (user.job("same")["version"], user.job("same")["origin"]) == (2, "rest")
+    path.unlink()
+    wait_for(user, same=None)
+
+
+def test_a_removed_job_comes_back_when_its_file_changes(user: User, folder: Path) -> None:
+    path = folder / "ended.sql"
+    path.write_text(rule("first"))
+    wait_for(user, ended="running")
+    user.client.delete("/api/v1/jobs/ended")
+    assert overridden_files(user) == {"ended.sql": "removed by rest"}
+    (folder / "other.sql").write_text(rule("other"))
+    wait_for(user, other="running", ended=None)
+    path.write_text(rule("second"))
+    wait_for(user, ended="running")
+    user.client.delete("/api/v1/jobs/ended")
+    path.unlink()
+    eventually(lambda: not overridden_files(user))
+    path.write_text(rule("second"))  # a file that is there again has changed
+    wait_for(user, ended="running")
+
+
+def test_the_deleted_file_of_an_overridden_job(user: User, folder: Path) -> None:
+    path = folder / "stays.sql"
+    path.write_text(rule("first"))
+    wait_for(user, stays="running")
+    user.submit("stays", rule("fixed"))
+    path.unlink()
+    eventually(lambda: not overridden_files(user))
+    assert user.fired() == {"fixed"}
+    user.client.delete("/api/v1/jobs/stays")
 
 
 def test_the_file_of_a_definition_in_use_is_deleted(user: User, folder: Path) -> None:
@@ -239,7 +296,7 @@ def test_definitions_and_waiting_jobs_are_renamed(user: User, folder: Path) -> N
     wait_for(
         user, **{"def": None, "fed": "defined", "wait": None, "tiaw": "waiting", "uses": "running"}
     )
-    error = user.refused(lambda: user.client.delete("/api/v1/jobs/fed", take_over="true"))
+    error = user.refused(lambda: user.client.delete("/api/v1/jobs/fed"))
     assert error.message == "'defined' is used by uses"
     assert refused_files(user) == {}
     user.client.delete("/api/v1/jobs/uses")
@@ -251,8 +308,8 @@ def test_a_file_is_renamed_to_the_name_of_anothers_job(user: User, folder: Path)
     wait_for(user, free="running")
     (folder / "free.sql").rename(folder / "taken.sql")
     wait_for(user, free=None, taken="running")
-    assert refused_files(user)["taken.sql"]["message"] == "job 'taken' belongs to rest"
-    assert user.fired() == {"taken"}
+    eventually(lambda: user.job("taken")["origin"] == "folder")
+    assert user.fired() == {"free"}
 
 
 def test_an_edit_that_is_broken_and_then_renamed(user: User, folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,28 +11,29 @@ from tests.service.harness import User, rule
 from tests.service.ways import WAYS, Rejected, Way
 
 
-def test_another_origin_must_take_the_job_over(user: User) -> None:
+def test_the_latest_change_wins_whichever_way_it_came(user: User) -> None:
     user.submit("owned", rule("owned"))
-    error = user.refused(
-        lambda: user.client.request("PUT", "/api/v1/jobs/owned", b"x", {}) and None
-    )
-    assert error.status == 400  # its own origin may: the text is at fault
-    answer = user.command(op="submit", name="owned", sql=rule("stolen"))
-    assert answer["error"]["message"] == "job 'owned' belongs to rest"
-    assert answer["error"]["status"] == 409
-    assert "take it over" in answer["error"]["hint"]
-    assert user.command(op="remove", name="owned")["status"] == "refused"
-    assert user.fired() == {"owned"}
-    assert (
-        user.command(op="submit", name="owned", sql=rule("stolen"), take_over=True)["status"]
-        == "replaced"
-    )
-    assert user.fired() == {"stolen"}
+    answer = user.command(op="submit", name="owned", sql=rule("changed"))
+    assert (answer["status"], answer["version"]) == ("replaced", 2)
+    assert (user.job("owned")["origin"], user.fired()) == ("topic", {"changed"})
+    # The same text again is no change, whoever sends it.
+    assert user.submit("owned", rule("changed"))["status"] == "unchanged"
     assert user.job("owned")["origin"] == "topic"
-    error = user.refused(lambda: user.client.delete("/api/v1/jobs/owned"))
-    assert (error.status, error.message) == (409, "job 'owned' belongs to topic")
-    user.client.delete("/api/v1/jobs/owned", take_over="true")
+    assert user.command(op="rollback", name="owned", version=1)["version"] == 3
+    versions: Any = user.client.get("/api/v1/jobs/owned/history")["versions"]
+    assert [v["origin"] for v in versions] == ["rest", "topic", "topic"]
+    assert user.client.delete("/api/v1/jobs/owned")["status"] == "removed"
     assert user.fired() == set()
+
+
+def test_requests_that_take_over_as_earlier_versions_had_it_are_understood(user: User) -> None:
+    first = user.submit("owned", rule("owned"))["version"]
+    taken = user.command(op="submit", name="owned", sql=rule("taken"), take_over=True)
+    assert taken["status"] == "replaced"
+    assert user.submit("owned", rule("back"), take_over="true")["status"] == "replaced"
+    rolled = user.client.post("/api/v1/jobs/owned/rollback", b"", version=first, take_over="true")
+    assert (rolled["status"], user.job("owned")["origin"]) == ("replaced", "rest")
+    assert user.client.delete("/api/v1/jobs/owned", take_over="true")["status"] == "removed"
 
 
 TABLE = (

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from tests.service.harness import WINDOW, Process, User, rule
+from tests.service.harness import WINDOW, Process, User, rule, running
 from tests.support import PATIENCE_S, eventually
 
 
@@ -79,3 +79,57 @@ def second_is_refused(data: Path, pid: int) -> None:
         assert f"is in use by the process {pid}" in said
         assert "hint:" in said
         assert "Traceback" not in said
+
+
+def overridden(user: User) -> dict[str, str]:
+    listed: Any = user.client.get("/api/v1/jobs")["overridden_files"]
+    return {Path(f["file"]).name: f["message"] for f in listed}
+
+
+def test_overridden_files_outlive_a_restart(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    names = ("changed", "ended", "gone", "refused")
+    with running(data) as (_, user):
+        user.prepare()
+        for name in names:
+            (data / "jobs" / f"{name}.sql").write_text(rule(name))
+        eventually(lambda: set(names) <= user.states().keys())
+        refused = rule("table", "missing > 1")
+        (data / "jobs" / "refused.sql").write_text(refused)
+        eventually(lambda: user.client.get("/api/v1/jobs")["refused_files"])
+        for name in ("changed", "gone", "refused"):
+            user.submit(name, rule(f"{name} by rest"))
+        user.client.delete("/api/v1/jobs/ended")
+        told = overridden(user)
+        assert told["changed.sql"] == "overridden by rest, version 2"
+        assert told["ended.sql"] == "removed by rest"
+    (data / "jobs" / "gone.sql").unlink()
+    for life in range(1, 3):
+        with running(data) as (_, user):
+            told = overridden(user)
+            user.write("events", *(user.event() for _ in range(life)))  # numbers of earlier lives
+            assert told == {
+                "changed.sql": "overridden by rest, version 2",
+                "ended.sql": "removed by rest",
+                "refused.sql": "overridden by rest, version 2",
+            }
+            assert user.fired() == {"changed by rest", "gone by rest", "refused by rest"}
+    (data / "jobs" / "changed.sql").write_text(rule("changed again"))
+    (data / "jobs" / "ended.sql").write_text(rule("ended again"))
+    with running(data) as (_, user):
+        user.write("events", *(user.event() for _ in range(3)))
+        assert user.fired() == {"changed again", "ended again", "gone by rest", "refused by rest"}
+
+
+def test_a_data_folder_without_records_of_its_files(tmp_path: Path) -> None:
+    """An older version kept no records: what the folder last submitted is in the history."""
+    data = tmp_path / "data"
+    with running(data) as (service, user):
+        user.prepare()
+        (data / "jobs" / "old.sql").write_text(rule("old"))
+        eventually(lambda: "old" in user.states())
+        user.submit("old", rule("by rest"))
+        service.engine.broker.delete_topic("_folder")
+    with running(data) as (_, user):
+        assert overridden(user) == {"old.sql": "overridden by rest, version 2"}
+        assert user.fired() == {"by rest"}
