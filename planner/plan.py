@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from parser.statements import Insert, Query, StatementSet
@@ -51,9 +51,7 @@ def plan(
     sinks: list[Sink] = []
     traces: list[Trace] = []
     try:
-        for bound in bind(statement, catalog, settings, job=job):
-            # The binder counts from 0: places are part of a sink's identity alone.
-            bound = replace(bound, place=place + bound.place)
+        for bound in bind(statement, catalog, settings, job=job, place=place):
             trace = _Recorder(bound) if traced else None
             analyzed = analyze(bound, context, disabled=disabled, observe=trace)
             optimized = optimize(analyzed, disabled=disabled, observe=trace)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeAlias, cast
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
 
 from parser.errors import PlanError
 from parser.types import DataType
-from planner.scalar import Call, ColumnRef, Literal, Scalar
+from planner.scalar import Call, ColumnRef, Literal, Scalar, is_deterministic
 from sqlengine.batch import Batch
 from udf.registry import Definition, KernelContext, call, lookup
 from udf.vector import Vector
@@ -56,6 +58,16 @@ def _compile(expression: Scalar) -> Evaluator:
             return lambda batch: Vector(batch.column(name))
         case Call():
             return _compile_call(expression)
+
+
+def compile_column(expression: Scalar, column: str) -> Evaluator:
+    """Compiles the expression of a column of that name. Random values differ by the name: UUID() in
+    another column, INSERT or job is another value, as long as the names say which."""
+    compute = compile_expression(expression)
+    if is_deterministic(expression):
+        return compute
+    seed = crc32(column.encode())
+    return lambda batch: compute(replace(batch, seed=batch.seed ^ seed))
 
 
 def to_scalar(literal: Literal) -> pa.Scalar:

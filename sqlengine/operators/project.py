@@ -12,7 +12,7 @@ from parser.types import Column, Schema
 from planner.logical import Project
 from planner.scalar import find_position
 from sqlengine.batch import Batch
-from sqlengine.expressions import compile_expression
+from sqlengine.expressions import compile_column
 from sqlengine.operators.base import ERROR_PORT, Context, Output
 from sqlengine.operators.dead_letters import dead_letters
 from udf.vector import Errors, merge_errors
@@ -28,7 +28,10 @@ class ProjectOperator:
     def __init__(self, node: Project, columns: Sequence[str], owner: str = "") -> None:
         items = [(n, e) for n, e in node.items if n in set(columns)]
         self.schema = Schema(tuple(Column(n, e.type) for n, e in items))
-        self._items = [(str(e), find_position(e), compile_expression(e)) for _, e in items]
+        self._items = [
+            (str(e), find_position(e), compile_column(e, f"{node.salt}/{name}"))
+            for name, e in items
+        ]
         self._owner = owner
 
     def open(self, context: Context) -> None:

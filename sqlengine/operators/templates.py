@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from parser.types import Column, Schema
 from planner.graph.rule_sets import Route
-from planner.scalar import Literal, columns_of
+from planner.scalar import Literal, columns_of, is_deterministic_per_epoch
 from sqlengine.batch import Batch
-from sqlengine.expressions import Evaluator, compile_expression
+from sqlengine.expressions import Evaluator, compile_column
 from udf.vector import Errors, LiteralValue, merge_errors
 
 Index: TypeAlias = npt.NDArray[np.int64]
@@ -92,12 +92,14 @@ def _shape(route: Route) -> str:
     parts = [route.target]
     for name, e in route.items:
         parts += (name, f"literal {e.type.arrow}" if isinstance(e, Literal) else e.digest)
+        if not is_deterministic_per_epoch(e):
+            parts.append(f"{route.job}/{route.place}")  # random values of its own
     return "\0".join(parts)
 
 
 def _template(shape: str, route: Route) -> Template:
     items = tuple(
-        e.type.arrow if isinstance(e, Literal) else compile_expression(e) for _, e in route.items
+        e.type.arrow if isinstance(e, Literal) else compile_column(e, n) for n, e in route.items
     )
     reads = tuple(sorted(set().union(*(columns_of(e) for _, e in route.items))))
     schema = Schema(tuple(Column(name, e.type) for name, e in route.items))

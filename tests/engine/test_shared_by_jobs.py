@@ -92,3 +92,19 @@ def test_rows_are_counted_once_for_each_job_and_survive_changes(tmp_path: Path) 
     engine.submit("other", "INSERT INTO outs SELECT 'other', id FROM events WHERE id > 1")
     assert engine.rows_by_job() == {"a": 2, "b": 2, "c": 2, "rule": 2}
     engine.close()
+
+
+def test_random_values_differ_by_job_insert_and_column(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path)
+    engine.submit("tables", EVENTS)
+    job = """CREATE TEMPORARY TABLE mine (a STRING, b STRING, r DOUBLE) WITH ('connector' = 'topic', 'topic' = 'drawn', 'format' = 'json');
+    INSERT INTO mine SELECT UUID(), UUID(), RAND() FROM events;
+    INSERT INTO mine SELECT UUID(), UUID(), RAND() FROM events"""
+    engine.submit("one", job)
+    engine.submit("other", job)
+    append(engine, 1, 2)
+    step(engine)
+    drawn = rows(engine, "drawn")
+    assert len(drawn) == 8
+    assert len({value for row in drawn for value in row}) == 24
+    engine.close()
