@@ -19,7 +19,7 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 class Config:
     """Configuration of an engine, with its server.
 
-    Folders:
+    Folders (a relative one is below the working folder of the process that makes the Config):
         `data`: everything durable. `jobs`: watched folder of .sql files (None: DATA/jobs).
         `functions`: modules of users (None: DATA/functions). `volumes`: folders on other disks to
         which shards of topics may be moved. `savepoints`: folders besides DATA/savepoints in which
@@ -77,6 +77,17 @@ class Config:
     savepoints: tuple[Path, ...] = ()
     rules: Options = field(default_factory=Options)
     settings: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Makes all folders absolute: child processes have working folders of their own, and the
+        program that embeds the engine may change its own."""
+        for name in ("data", "jobs", "functions"):
+            folder = getattr(self, name)
+            if folder is not None:
+                object.__setattr__(self, name, Path(folder).absolute())
+        for name in ("volumes", "savepoints"):
+            folders = tuple(Path(folder).absolute() for folder in getattr(self, name))
+            object.__setattr__(self, name, folders)
 
     @property
     def jobs_folder(self) -> Path:

@@ -74,7 +74,7 @@ def _run_script(
     else:
         shown = JsonOutput(text) if output == "json" else EventOutput()
     with tempfile.TemporaryDirectory(prefix="sqlengine-") as scratch, ExitStack() as stack:
-        folder = Path(data) if data else Path(scratch)
+        folder = Path(data or scratch).absolute()
         runner = stack.enter_context(open_runner(folder, batch_size, where))
         library = stack.enter_context(script_library(folder, file))
         try:

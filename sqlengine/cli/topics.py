@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 import click
@@ -233,7 +234,7 @@ def compact(
     "--to",
     "folder",
     required=True,
-    help="An absolute folder, of those that the server was given (--volume).",
+    help="A folder of those that the server was given (--volume), or below one.",
 )
 @click.option("--with-data", is_flag=True, help="Move the records that are there, too.")
 @topic_options
@@ -249,7 +250,7 @@ def move(
 ) -> None:
     """Put what comes into a shard from now on into another folder, on another disk for example.
     Offsets stay, and whoever reads or writes goes on meanwhile."""
-    asked: Json = {"shard": shard, "folder": folder, "with_data": with_data}
+    asked: Json = {"shard": shard, "folder": str(Path(folder).absolute()), "with_data": with_data}
     with (
         open_topics(data, server, token_file) as topics,
         at_work(f"moving shard {shard} of {name}"),

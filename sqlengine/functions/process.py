@@ -148,12 +148,13 @@ def _death(code: int) -> str:
 def _start(
     folder: Path, limits: FunctionLimits, channel: int, shared: int
 ) -> subprocess.Popen[bytes]:
+    folder = folder.absolute()  # the process begins in it, where a relative path names another
     command = [sys.executable, "-P", "-m", "sqlengine.functions.worker"]
     command += [str(channel), str(shared), str(limits.memory), str(folder), str(os.getpid())]
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("SQLENGINE_")}
     environment = {
         **inherited,
-        "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
+        "PYTHONPATH": os.pathsep.join(os.path.abspath(p) for p in sys.path if p),
         "PYTHONDONTWRITEBYTECODE": "1",
         "ARROW_DEFAULT_MEMORY_POOL": "system",
         "OPENBLAS_NUM_THREADS": "1",

@@ -77,7 +77,13 @@ def _hidden_name(text: str) -> str:
 class FilesystemConnector(Connector):
     name: ClassVar[str] = "filesystem"
     options: ClassVar[Mapping[str, Option]] = {
-        "path": Option(required=True, doc="a file or a folder, also as file:///…"),
+        "path": Option(
+            required=True,
+            doc=(
+                "a file or a folder, also as file:///…; a relative one is below the working folder"
+                " of the server, or of 'sql run'"
+            ),
+        ),
         "source.monitor-interval": Option(
             duration, doc="looks for new files so often; the table is then unbounded"
         ),

@@ -38,7 +38,10 @@ class Files:
         self, table: Table, root: Path, interval: int | None, default: str, clock: Callable[[], int]
     ) -> None:
         if not root.exists():
-            raise ExecutionError(f"there is no file or folder '{root}' for table '{table.display}'")
+            raise ExecutionError(
+                f"there is no file or folder '{root}' for table '{table.display}'",
+                hint=None if root.is_absolute() else f"it was looked for in '{Path.cwd()}'",
+            )
         self._table = table
         self._root = root
         self._interval = interval

@@ -35,7 +35,10 @@ class JdbcConnector(Connector):
     options: ClassVar[Mapping[str, Option]] = {
         "url": Option(
             required=True,
-            doc="jdbc:sqlite:/path/to/file, jdbc:mysql://host:3306/database or jdbc:mariadb://…",
+            doc=(
+                "jdbc:sqlite:/path/to/file (a relative one is below the working folder of the"
+                " server, or of 'sql run'), jdbc:mysql://host:3306/database or jdbc:mariadb://…"
+            ),
         ),
         "table-name": Option(required=True, doc="the table's name in the database"),
         "username": Option(doc="who connects"),
