@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from parser.errors import Position, ServiceError, SqlError
 from sqlengine.config import LOOPBACK, token_from
 from sqlengine.jobs.job import check_name
+from sqlengine.system.addresses import not_an_address, server_url
 
 Json = dict[str, object]
 DEFAULT_SERVER = "http://127.0.0.1:8083"
@@ -62,13 +63,17 @@ def _text(value: object) -> str | None:
 class Client:
     """Sends requests to a server.
 
-    `server`: its base URL; `token`: sent if there is one; `origin`: of the jobs that are submitted,
-    `cli` or `rest`. Methods raise Unreachable, or Refused with the server's message.
+    `server`: its URL, or HOST:PORT; `token`: sent if there is one; `origin`: of the jobs that are
+    submitted, `cli` or `rest`. Methods raise Unreachable, or Refused with the server's message;
+    it raises ServiceError where `server` is no address.
     """
 
     server: str = DEFAULT_SERVER
     token: str | None = None
     origin: str = "cli"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "server", server_url(self.server))
 
     def get(self, path: str, **query: object) -> Json:
         return self.request("GET", path, query=query)
@@ -102,18 +107,15 @@ class Client:
         return answer
 
     def _foreign(self, what: str) -> Unreachable:
-        hint = "is the port right? --server, or SQLENGINE_SERVER, names the server's URL"
+        hint = "is the port right? --server, or SQLENGINE_SERVER, names the server"
         return Unreachable(
             f"what answers at {self.server} is no sqlengine server", detail=what, hint=hint
         )
 
     def _send(self, method: str, path: str, body: bytes, kind: str, query: Json) -> bytes:
         parameters = {k.replace("_", "-"): v for k, v in query.items() if v is not None}
-        url = (
-            self.server.rstrip("/")
-            + path
-            + ("?" + urllib.parse.urlencode(parameters) if parameters else "")
-        )
+        query_text = "?" + urllib.parse.urlencode(parameters) if parameters else ""
+        url = self.server + path + query_text
         headers = {"Content-Type": kind, "X-Origin": self.origin}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
@@ -138,12 +140,8 @@ class Client:
             ) from None
         except http.client.HTTPException as error:
             raise self._foreign(repr(error)) from None
-        except ValueError as error:
-            raise ServiceError(
-                f"'{self.server}' is not the URL of a server",
-                detail=str(error),
-                hint=f"write it like {DEFAULT_SERVER}",
-            ) from None
+        except ValueError as error:  # a host that cannot be one, such as a label of 64 letters
+            raise not_an_address(self.server, str(error)) from None
 
 
 def _opener(url: str) -> urllib.request.OpenerDirector:

@@ -165,7 +165,7 @@ class Connection(ABC):
 def connect(
     url: str | None = None, *, token: str | None = None, data: str | Path | None = None
 ) -> Connection:
-    """Connects to the server at `url`; without one, opens an engine in this process.
+    """Connects to the server at `url` (or HOST:PORT); without one, opens an engine in this process.
 
     `token`: what the server asks for (default: SQLENGINE_TOKEN). No request is made before the
     first call. `data`: the data folder of an engine in this process, which no other process may use

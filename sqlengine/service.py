@@ -16,6 +16,7 @@ from sqlengine.control.commands import CommandIntake
 from sqlengine.control.folder_intake import FolderIntake
 from sqlengine.engine import Engine
 from sqlengine.engine.upkeep import Upkeep
+from sqlengine.system.addresses import host_and_port
 from sqlengine.system.memory import give_back, keep_for_reuse
 
 log = logging.getLogger("sqlengine")
@@ -86,7 +87,8 @@ def serve(config: Config) -> None:
     service = Service(config)
     try:
         service.start()
-        log.info("ready on http://%s:%d, data in %s", config.host, service.port, config.data)
+        address = host_and_port(config.host, service.port)
+        log.info("ready on http://%s, data in %s", address, config.data)
         stopping.wait()
     finally:
         service.stop()

@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 def server_options(command: F) -> F:
     """--server, --token-file and --output, as all commands that talk to a server have them."""
-    url = "URL of the server (default: SQLENGINE_SERVER, else 127.0.0.1:8083)."
+    url = "HOST:PORT or URL of the server (default: SQLENGINE_SERVER, else 127.0.0.1:8083)."
     text = "'json' is the server's answer, for programs."
     command = click.option("--server", help=url)(command)
     command = click.option(

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Iterator
-from typing import BinaryIO
 
 import click
 
 from sqlengine.cli.jobs import show
+from sqlengine.cli.portions import portions
 from sqlengine.cli.tables import count
 from sqlengine.cli.topic_access import Topics, open_topics, topic_options
 from sqlengine.client import Json
 
-LINES_PER_REQUEST = 5_000
-BYTES_PER_REQUEST = 16 << 20
 OFFSETS = "A number, 'earliest', 'latest', or a time such as 2026-01-31T12:00 (UTC)."
 
 
@@ -117,7 +116,7 @@ def _print(record: Json, shard: int, output: str) -> None:
 @topic_options
 def write(
     name: str,
-    file: BinaryIO,
+    file: io.BufferedReader,
     shard: int,
     key: str | None,
     data: str | None,
@@ -125,11 +124,14 @@ def write(
     token_file: str | None,
     output: str,
 ) -> None:
-    """Append the lines of a file (or of standard input) as records."""
+    """Append the lines of a file (or of standard input) as records.
+
+    A line is written at the latest 0.1 s after it came, so that a slow producer can be piped into
+    it; Ctrl-C ends the input."""
     written = 0
     with open_topics(data, server, token_file) as topics:
         topics.about(name)
-        for lines in _portions(file):
+        for lines in portions(file):
             body = topics.append(name, lines, shard, key)
             written += int(str(body["next_offset"])) - int(str(body["first_offset"]))
             if sys.stderr.isatty():
@@ -139,17 +141,3 @@ def write(
         output,
         lambda b: click.echo(f"{name}: {count(written, 'record')}"),
     )
-
-
-def _portions(file: BinaryIO) -> Iterator[bytes]:
-    """Yields whole lines, in requests of a sensible size."""
-    lines: list[bytes] = []
-    size = 0
-    for line in file:
-        if lines and (len(lines) == LINES_PER_REQUEST or size + len(line) > BYTES_PER_REQUEST):
-            yield b"".join(lines)
-            lines, size = [], 0
-        lines.append(line if line.endswith(b"\n") else line + b"\n")
-        size += len(line)
-    if lines:
-        yield b"".join(lines)

@@ -15,7 +15,9 @@ from pathlib import Path
 import click
 import pytest
 
+from sqlengine import connect
 from sqlengine.cli import cli
+from sqlengine.client import Client
 from tests.cli.conftest import Sql
 from tests.service.harness import User, rule
 from tests.support import ROOT
@@ -288,13 +290,53 @@ def test_other_servers_exit_3(sql: Sql, stranger: str, rude: str) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["localhost:8083", "ftp://x", "http://", "nonsense", "http://127.0.0.1:99999", "http://[::1"],
+    [
+        "localhost:9",
+        "ftp://x",
+        "http://",
+        "nonsense",
+        "http://127.0.0.1:99999",
+        "http://[::1",
+        "127.0.0.1:port",
+        "8083",
+        ":8083",
+        "::1:8083",
+        "one two",
+        f"{'x' * 64}.example.org",
+    ],
 )
 def test_urls_that_are_none(sql: Sql, url: str) -> None:
     done = sql("jobs", "--server", url)
     assert done.exit_code in (1, 3), done.output
     assert url in done.stderr
     assert "hint:" in done.stderr
+
+
+@pytest.mark.parametrize("form", ["127.0.0.1:{}", "localhost:{}", "http://127.0.0.1:{}/"])
+def test_a_server_by_host_and_port(
+    served: Sql, user: User, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    address = form.format(user.client.server.rpartition(":")[2])
+    assert served("jobs", "--server", address).exit_code == 0
+    monkeypatch.setenv("SQLENGINE_SERVER", address)
+    assert served("jobs").exit_code == 0
+    with connect(address) as connection:
+        assert "alerts" in connection.topics()
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("[::1]:9000", "http://[::1]:9000"),
+        ("[::1]", "http://[::1]:8083"),
+        ("example.org", "http://example.org:8083"),
+        ("example.org:80/engine/", "http://example.org:80/engine"),
+        ("https://example.org", "https://example.org"),
+    ],
+)
+def test_addresses_without_a_scheme(text: str, url: str) -> None:
+    assert Client(text).server == url
+    assert Client(url).server == url
 
 
 def test_a_proxy_is_not_for_this_machine(served: Sql, monkeypatch: pytest.MonkeyPatch) -> None:
