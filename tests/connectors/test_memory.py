@@ -72,4 +72,3 @@ def test_rows_of_kinds_that_the_table_does_not_declare_end_the_query() -> None:
     output = run(silent + "SELECT MAX(n) FROM totals;")
     (error,) = output.errors
     assert "table 'totals' holds rows of kind -U, +U" in error
-    assert "'changelog-mode' = 'I,UB,UA,D'" in error
