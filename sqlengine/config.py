@@ -16,6 +16,23 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 @dataclass(frozen=True)
+class QueryLimits:
+    """Limits of ad-hoc queries, which must not disturb the jobs of a server.
+
+    `at_once`: queries that run at the same time. `timeout_s`: the longest that one may run.
+    `rows_per_second`: rows that one reads. `memory`: bytes of state of one. `silence_s`: a query
+    ends when nobody has asked for its rows for so long. `session_s`: so does a session that nobody
+    has used."""
+
+    at_once: int = 8
+    timeout_s: float = 3600.0
+    rows_per_second: int = 100_000
+    memory: int = 256 << 20
+    silence_s: float = 30.0
+    session_s: float = 3600.0
+
+
+@dataclass(frozen=True)
 class Config:
     """Configuration of an engine, with its server.
 
@@ -75,6 +92,7 @@ class Config:
     client_rate: int | None = None
     volumes: tuple[Path, ...] = ()
     savepoints: tuple[Path, ...] = ()
+    queries: QueryLimits = field(default_factory=QueryLimits)
     rules: Options = field(default_factory=Options)
     settings: dict[str, str] = field(default_factory=dict)
 

@@ -16,6 +16,7 @@ from sqlengine.control.commands import CommandIntake
 from sqlengine.control.folder_intake import FolderIntake
 from sqlengine.engine import Engine
 from sqlengine.engine.upkeep import Upkeep
+from sqlengine.queries.service import QueryService
 from sqlengine.system.addresses import host_and_port
 from sqlengine.system.memory import give_back, keep_for_reuse
 
@@ -34,7 +35,9 @@ class Service:
             self._commands = CommandIntake(self.engine, describe)
             self.upkeep = Upkeep(self.engine)
             self._folder = FolderIntake(self.engine, config.jobs_folder)
-            self._http = HttpServer(create_app(self.engine, self._folder), config.host, config.port)
+            self._queries = QueryService(self.engine)
+            app = create_app(self.engine, self._folder, self._queries)
+            self._http = HttpServer(app, config.host, config.port)
         except BaseException:
             self.engine.close()
             raise
@@ -54,6 +57,7 @@ class Service:
 
     def stop(self) -> None:
         """Accepts no more requests, ends the running epochs, writes checkpoints."""
+        self._queries.close()
         self._http.stop()
         self._folder.stop()
         self._commands.stop()

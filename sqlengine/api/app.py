@@ -9,6 +9,7 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from parser.errors import ServiceError, SqlError
+from sqlengine.api.ad_hoc import ad_hoc_blueprint
 from sqlengine.api.broker import broker_blueprint
 from sqlengine.api.dead_letters import dead_letters_blueprint
 from sqlengine.api.health import health_blueprint
@@ -19,14 +20,18 @@ from sqlengine.api.state import state_blueprint
 from sqlengine.api.topics import groups_blueprint, topics_blueprint, users_of_topic
 from sqlengine.broker.storage.quota import Rates
 from sqlengine.engine import Engine
+from sqlengine.queries.service import QueryService
 
 MAX_BODY = 64 << 20
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 _OPEN = frozenset({"/healthz", "/readyz"})
 
 
-def create_app(engine: Engine, folder: WatchedFolder = NO_FOLDER) -> Flask:
-    """The server's routes over an engine and its watched folder."""
+def create_app(
+    engine: Engine, folder: WatchedFolder = NO_FOLDER, queries: QueryService | None = None
+) -> Flask:
+    """The server's routes over an engine and its watched folder; `queries` runs ad-hoc
+    statements."""
     app = Flask("sqlengine")
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
     app.url_map.merge_slashes = False  # a name that is missing is an error and no redirection
@@ -40,6 +45,7 @@ def create_app(engine: Engine, folder: WatchedFolder = NO_FOLDER) -> Flask:
     )
     app.register_blueprint(dead_letters_blueprint(engine))
     app.register_blueprint(state_blueprint(engine))
+    app.register_blueprint(ad_hoc_blueprint(queries or QueryService(engine)))
     app.register_blueprint(instances_blueprint(engine))
     app.register_blueprint(health_blueprint(engine))
     token = engine.config.token
@@ -70,7 +76,7 @@ def _explained(error: HTTPException) -> ServiceError:
         case 404:
             return ServiceError(
                 f"there is no {asked}",
-                hint="the paths are /api/v1/jobs, /api/v1/topics, /api/v1/groups and those below",
+                hint="docs/rest.md lists the paths; /api/v1/jobs, for one, lists the jobs",
             )
         case 405:
             allowed = ", ".join(sorted(getattr(error, "valid_methods", None) or ()))

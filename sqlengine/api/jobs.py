@@ -11,6 +11,7 @@ from flask import Blueprint, Response, jsonify, request
 
 from parser.errors import SqlError
 from sqlengine.api.problems import describe, problem
+from sqlengine.api.queries import flag
 from sqlengine.broker.auto_create import NewTopic
 from sqlengine.broker.topic_access import BadRequest
 from sqlengine.engine import Engine
@@ -134,9 +135,9 @@ def _add_actions(blueprint: Blueprint, engine: Engine) -> None:
     def stop(name: str) -> Response:
         """Stops a job: with ?savepoint=true after a savepoint below ?folder=, with ?drain=true also
         after all its windows have fired, as if its sources had ended."""
-        if _flag("drain"):
+        if flag("drain"):
             return jsonify(outcome_json(engine.drain_job(name, request.args.get("folder"))))
-        if _flag("savepoint"):
+        if flag("savepoint"):
             return jsonify(
                 outcome_json(engine.save_job(name, request.args.get("folder"), stop=True))
             )
@@ -174,7 +175,7 @@ def _request(texts: Mapping[str, JobText]) -> Request:
     return Request(
         _origin(),
         texts,
-        dry_run=_flag("dry-run"),
+        dry_run=flag("dry-run"),
         savepoints=savepoints,
     )
 
@@ -241,10 +242,6 @@ def _pairs(body: str) -> list[tuple[str, str]]:
 
 def _pair(name: object, sql: object) -> object:
     return {name: sql} if isinstance(name, str) else None
-
-
-def _flag(name: str) -> bool:
-    return request.args.get(name, "false").lower() in ("true", "1", "yes")
 
 
 def _origin() -> Origin:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Final
 
 from flask import Response
 
@@ -25,6 +26,8 @@ from sqlengine.broker.errors import (
     TopicNotFound,
 )
 from sqlengine.broker.topic_access import BadRequest, TopicInUse
+from sqlengine.queries.query import QueryEnded, TooManyQueries
+from sqlengine.queries.results import TokenMissed
 
 
 def problem(error: SqlError, status: int | None = None) -> Response:
@@ -67,27 +70,23 @@ def describe(error: SqlError, status: int | None = None) -> dict[str, object]:
 def status_of(error: SqlError) -> int:
     """Returns the HTTP status: 400 for a bad statement, 404 for a missing object, 409 for a refused
     change, 503 for a fault of the server."""
-    match error:
-        case JobError():
-            return 404 if "does not exist" in error.message else 409
-        case UnsupportedError():
-            return 422
-        case ParseError() | PlanError():
-            return 400
-        case TopicNotFound():
-            return 404
-        case TopicExists() | TopicInUse() | Fenced():
-            return 409
-        case TooFast():
-            return 429
-        case BrokerFull():
-            return 507
-        case BadRequest():
-            return 400
-        case BrokerError() if not isinstance(error, CorruptSegment):
-            return 400
-        case ServiceError():
-            return 503
-        case ExecutionError():
-            return 500
-    return 400
+    if isinstance(error, JobError):
+        return 404 if "does not exist" in error.message else 409
+    return next((status for kinds, status in _STATUS if isinstance(error, kinds)), 400)
+
+
+# The first line that has the error's class counts.
+_STATUS: Final = (
+    (UnsupportedError, 422),
+    ((ParseError, PlanError), 400),
+    (TopicNotFound, 404),
+    ((TopicExists, TopicInUse, Fenced), 409),
+    ((TooFast, TooManyQueries), 429),
+    (QueryEnded, 408),
+    (BrokerFull, 507),
+    ((BadRequest, TokenMissed), 400),
+    (CorruptSegment, 503),
+    (BrokerError, 400),
+    (ServiceError, 503),
+    (ExecutionError, 500),
+)

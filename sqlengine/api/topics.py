@@ -9,7 +9,7 @@ from flask import Blueprint, Response, jsonify, request
 
 from planner.logical import Scan, Sink
 from sqlengine.api.broker import client_name
-from sqlengine.api.queries import whole_number
+from sqlengine.api.queries import seconds, whole_number
 from sqlengine.broker import topic_access, topic_details
 from sqlengine.broker.storage.quota import Rates
 from sqlengine.broker.topic_access import BadRequest
@@ -81,7 +81,7 @@ def topics_blueprint(engine: Engine, rates: Rates | None = None) -> Blueprint:
             shard=whole_number("shard", 0),
             offset=request.args.get("offset", "earliest"),
             limit=whole_number("limit", 100),
-            wait_s=_seconds("wait"),
+            wait_s=seconds("wait"),
             key=request.args.get("key"),
         )
         return jsonify(records)
@@ -132,13 +132,3 @@ def _json() -> object:
         return json.loads(request.get_data(cache=False))
     except (ValueError, RecursionError) as error:
         raise BadRequest("the body is not JSON", detail=str(error)) from None
-
-
-def _seconds(name: str) -> float:
-    text = request.args.get(name, "0")
-    try:
-        return float(text)
-    except ValueError:
-        raise BadRequest(
-            f"'{name}' must be a number of seconds", detail=f"it is '{text[:60]}'"
-        ) from None

@@ -23,14 +23,19 @@ FEW = 20
 F = TypeVar("F", bound=Callable[..., object])
 
 
+def connection_options(command: F) -> F:
+    """--server and --token-file."""
+    url = "HOST:PORT or URL of the server (default: SQLENGINE_SERVER, else 127.0.0.1:8083)."
+    command = click.option("--server", help=url)(command)
+    return click.option("--token-file", help="File with the server's token (or SQLENGINE_TOKEN).")(
+        command
+    )
+
+
 def server_options(command: F) -> F:
     """--server, --token-file and --output, as all commands that talk to a server have them."""
-    url = "HOST:PORT or URL of the server (default: SQLENGINE_SERVER, else 127.0.0.1:8083)."
     text = "'json' is the server's answer, for programs."
-    command = click.option("--server", help=url)(command)
-    command = click.option(
-        "--token-file", help="File with the server's token (or SQLENGINE_TOKEN)."
-    )(command)
+    command = connection_options(command)
     kinds = click.Choice(["table", "json"])
     return click.option("--output", type=kinds, default="table", show_default=True, help=text)(
         command

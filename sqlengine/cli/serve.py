@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from math import inf
 from pathlib import Path
 
 import click
 
 from sqlengine.broker.auto_create import AutoCreate
 from sqlengine.cli.values import DURATION, SIZE
-from sqlengine.config import Config, data_folder, function_limits, token_from
+from sqlengine.config import Config, QueryLimits, data_folder, function_limits, token_from
 from sqlengine.system.durability import Checkpoints, Delivery, Fsync
 
 
@@ -141,6 +142,27 @@ from sqlengine.system.durability import Checkpoints, Delivery, Fsync
     help="Time that a job's operators may take in one step, or none: then the job fails.",
 )
 @click.option(
+    "--queries",
+    type=click.IntRange(0),
+    default=QueryLimits.at_once,
+    show_default=True,
+    help="Ad-hoc queries that may run at once.",
+)
+@click.option(
+    "--query-timeout",
+    type=DURATION,
+    default="1h",
+    show_default=True,
+    help="The longest that an ad-hoc query may run.",
+)
+@click.option(
+    "--query-rows",
+    type=click.IntRange(1),
+    default=QueryLimits.rows_per_second,
+    show_default=True,
+    help="Rows that an ad-hoc query may read a second.",
+)
+@click.option(
     "--isolation/--no-isolation",
     default=True,
     show_default=True,
@@ -170,6 +192,9 @@ def serve(
     topic_retention: int | None,
     memory_limit: int | None,
     step_timeout: int | None,
+    queries: int,
+    query_timeout: int | None,
+    query_rows: int,
     isolation: bool,
 ) -> None:
     """Run the server: REST, watched folder, command topic, embedded broker."""
@@ -203,5 +228,10 @@ def serve(
         memory_limit=memory_limit or None,
         step_timeout_s=step_timeout / 1000 if step_timeout else None,
         isolation=isolation,
+        queries=QueryLimits(
+            at_once=queries,
+            timeout_s=inf if query_timeout is None else query_timeout / 1000,
+            rows_per_second=query_rows,
+        ),
     )
     run_server(config)

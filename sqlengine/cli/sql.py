@@ -31,6 +31,7 @@ MODULES = {
     "savepoint": "state",
     "state": "state",
     "execute": "state",
+    "query": "query",
     "dead-letters": "dead_letters",
     "instances": "instances",
     "topic": "topics",
@@ -84,6 +85,7 @@ To begin:
   sql serve                   run the server; the others talk to it
   sql submit rule.sql         give it a job; again, to replace the job
   sql tail alerts             see what comes out
+  sql query "SELECT …"        look into a table of the server
 
 \b
 Exit codes: 0 done, 1 an error in SQL or of a job, 2 wrong usage, 3 no server."""

@@ -39,6 +39,7 @@ from sqlengine.engine.state_views import StateViews
 from sqlengine.engine.topic_hints import topic_hints
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.failures import GraphBroken
+from sqlengine.functions.library import Library
 from sqlengine.functions.pool import POOL
 from sqlengine.graphs.host import GraphHost
 from sqlengine.graphs.running import RunningGraph
@@ -263,6 +264,11 @@ class Engine:
     def catalog(self) -> Catalog:
         """Tables, views and functions that jobs define for all."""
         return self._registry.catalog
+
+    @property
+    def library(self) -> Library:
+        """The functions of users."""
+        return self._registry.library
 
     @property
     def graph(self) -> RunningGraph:

@@ -42,9 +42,9 @@ def execute(engine: Engine, text: str) -> list[Answer]:
                     settings.pop(statement.key or "", None)
                     answers.append(_OK)
                 case StopJob():
-                    answers.append(_stop(engine, statement, settings))
+                    answers.append(stop_job(engine, statement, settings))
                 case Show(what="JOBS"):
-                    answers.append(_jobs(engine))
+                    answers.append(list_jobs(engine))
                 case _:
                     raise UnsupportedError(
                         "this is no statement about jobs",
@@ -56,7 +56,8 @@ def execute(engine: Engine, text: str) -> list[Answer]:
     return answers
 
 
-def _stop(engine: Engine, statement: StopJob, settings: Mapping[str, str]) -> Answer:
+def stop_job(engine: Engine, statement: StopJob, settings: Mapping[str, str]) -> Answer:
+    """Executes STOP JOB; a savepoint goes where the settings say."""
     if not statement.savepoint:
         engine.stop_job(statement.job)
         return _OK
@@ -68,7 +69,8 @@ def _stop(engine: Engine, statement: StopJob, settings: Mapping[str, str]) -> An
     return Answer(("savepoint path",), ((outcome.savepoint,),))
 
 
-def _jobs(engine: Engine) -> Answer:
+def list_jobs(engine: Engine) -> Answer:
+    """Executes SHOW JOBS."""
     return Answer(
         ("job id", "job name", "status", "start time"), tuple(_row(job) for job in engine.jobs())
     )

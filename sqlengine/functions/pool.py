@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from parser.errors import ExecutionError
@@ -16,13 +18,28 @@ from sqlengine.functions.limits import FunctionLimits
 OnBroken = Callable[[str, str], None]
 
 
+class _Group(threading.local):
+    """The group of hosts that a thread calls."""
+
+    name = ""
+
+
+def _unheard(identity: str, reason: str) -> None:
+    """Takes the failures of functions that nobody else calls."""
+
+
 class Pool:
-    """Hosts by content. Each user (an engine, a session) says which contents it needs: the workers
-    of others stop."""
+    """Hosts by group and content. Each user (an engine, a session) says which contents it needs:
+    the workers of others stop.
+
+    Jobs and scripts call those of the group ''. A thread within `apart` calls others, so that its
+    rows neither make a job wait for a worker nor switch off a function of a job."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._hosts: dict[str, ModuleHost] = {}
+        self._hosts: dict[tuple[str, str], ModuleHost] = {}
+        self._group = _Group()
+        self._within: Counter[str] = Counter()
         self._kept: dict[object, frozenset[str]] = {}
         self._listeners: dict[object, OnBroken] = {}
 
@@ -37,14 +54,34 @@ class Pool:
             self._kept.pop(user, None)
             self._listeners.pop(user, None)
 
+    @contextmanager
+    def apart(self, group: str) -> Iterator[None]:
+        """Lets this thread call workers of another group meanwhile; they stop when no thread is
+        within the group any more."""
+        before, self._group.name = self._group.name, group
+        with self._lock:
+            self._within[group] += 1
+        try:
+            yield
+        finally:
+            self._group.name = before
+            with self._lock:
+                self._within[group] -= 1
+                idle = [] if self._within[group] else [k for k in self._hosts if k[0] == group]
+                hosts = [self._hosts.pop(key) for key in idle]
+            for host in hosts:
+                host.stop()
+
     def add(self, content: str, folder: Path, limits: FunctionLimits) -> ModuleHost:
         """The host of a content whose sources are in `folder`; the one there is, if it has sources
         still."""
+        group = self._group.name
         with self._lock:
-            host = self._hosts.get(content)
+            host = self._hosts.get((group, content))
             if host is not None and host.limits == limits and host.folder.exists():
                 return host
-            fresh = self._hosts[content] = ModuleHost(content, folder, limits, self._broken)
+            fresh = ModuleHost(content, folder, limits, _unheard if group else self._broken)
+            self._hosts[group, content] = fresh
         if host is not None:
             host.stop()
         return fresh
@@ -55,19 +92,22 @@ class Pool:
         with self._lock:
             self._kept[user] = frozenset(contents)
             needed = frozenset[str]().union(*self._kept.values())
-            idle = [h for c, h in self._hosts.items() if c not in needed]
+            idle = [h for (group, c), h in self._hosts.items() if not group and c not in needed]
         for host in idle:
             host.stop()
 
     def host(self, content: str) -> ModuleHost:
         """The host of a content. ExecutionError where nobody has added it."""
-        host = self._hosts.get(content)
-        if host is None:
+        host = self._hosts.get((self._group.name, content))
+        if host is not None:
+            return host
+        shared = self._hosts.get(("", content))
+        if shared is None:
             raise ExecutionError(
                 "a function of a user is called whose module is not loaded",
                 detail=f"content {content[:16]}",
             )
-        return host
+        return self.add(content, shared.folder, shared.limits)
 
     def hosts(self) -> list[ModuleHost]:
         return list(self._hosts.values())

@@ -50,6 +50,7 @@ from sqlengine.catalog.describe import describe, one_column, show, show_create
 from sqlengine.catalog.partitions import show_partitions
 from sqlengine.catalog.user_functions import altered_function
 from sqlengine.connectors.base import Environment
+from sqlengine.connectors.base import Sink as OutputSink
 from sqlengine.connectors.python_ import with_function
 from sqlengine.connectors.query_result import ResultSink
 from sqlengine.connectors.registry import capabilities_of, declared
@@ -58,7 +59,7 @@ from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.memory_limits import script_guard
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.sources import require_bounded
-from sqlengine.executors.storage import RunnerOptions
+from sqlengine.executors.storage import GraphStorage, RunnerOptions
 from sqlengine.functions.library import Library
 from sqlengine.jobs.explanation import explain_sinks
 from sqlengine.jobs.script import called, dropped_object, expressions_of, use
@@ -99,12 +100,15 @@ class EmbeddedRunner:
     """Runs a graph in this thread, without epoch log and checkpoints: a killed script begins anew.
 
     Each run has a writer name of its own: its epochs begin at 1, and sinks drop epochs that a
-    writer repeats. `idle` is called when no source has rows."""
+    writer repeats. `idle` is called when no source has rows, `proceed` before each epoch with the
+    number of rows read: False ends the run. `dead_letters` takes rows that are set aside."""
 
     environment: Environment
     factory: OperatorFactory
     rows_per_read: int = 4096
     idle: Callable[[], None] = lambda: None
+    proceed: Callable[[int], bool] = lambda rows: True
+    dead_letters: OutputSink | None = None
     _runs: Iterator[int] = field(default_factory=count)
 
     def run(
@@ -115,6 +119,7 @@ class EmbeddedRunner:
             SCRIPT,
             EmbeddedExecutor(self.factory),
             replace(self.environment, writer=f"{self.environment.writer}-{next(self._runs)}"),
+            GraphStorage(dead_letters=self.dead_letters),
             options=RunnerOptions(
                 lambda owner: fails,
                 self.rows_per_read,
@@ -129,6 +134,8 @@ class EmbeddedRunner:
                 require_bounded(change.sources.values())
             runner.apply(change)
             while not runner.finished:
+                if not self.proceed(runner.progress.rows_in):
+                    return runner.progress.rows_in
                 if not runner.step():
                     self.idle()
             runner.step()
@@ -157,14 +164,15 @@ class Session:
             try:
                 if isinstance(item, SqlError):
                     raise item
-                self._execute(number, item)
+                self.execute(number, item)
             except SqlError as error:
                 place = None if isinstance(item, SqlError) else item.position
                 self.output.error(number, error.at(place).in_file(file))
                 good = False
         return good
 
-    def _execute(self, number: int, statement: Statement) -> None:
+    def execute(self, number: int, statement: Statement) -> None:
+        """Executes one statement. Raises the SqlError of a statement that fails."""
         refuse(statement)
         match statement:
             case Query():

@@ -1,0 +1,136 @@
+"""/api/v1/queries, /api/v1/sessions and /api/v1/catalog: ad-hoc statements.
+
+    POST /api/v1/queries            SQL as text; the answer has the first page of the result
+    GET  /api/v1/queries/ID?page=N  the next page, or the last one again
+    DELETE /api/v1/queries/ID       ends it
+
+A page is waited for at most a second, so that few threads wait for rows."""
+
+from __future__ import annotations
+
+import json
+
+from flask import Blueprint, Response, jsonify, request
+
+from sqlengine.api.broker import client_name
+from sqlengine.api.queries import flag, seconds, whole_number
+from sqlengine.broker.topic_access import BadRequest
+from sqlengine.formats.results import schema_event
+from sqlengine.queries.query import Query
+from sqlengine.queries.results import Page
+from sqlengine.queries.service import QueryService
+
+# The longest that a request waits for rows, and for the columns of a new query.
+MAX_WAIT_S = 1.0
+START_S = 30.0
+
+
+def ad_hoc_blueprint(service: QueryService) -> Blueprint:
+    """Returns the routes of ad-hoc statements."""
+    blueprint = Blueprint("ad_hoc", __name__, url_prefix="/api/v1")
+    _add_queries(blueprint, service)
+    _add_sessions(blueprint, service)
+    return blueprint
+
+
+def _add_queries(blueprint: Blueprint, service: QueryService) -> None:
+    @blueprint.get("/queries")
+    def list_queries() -> Response:
+        """Lists the queries that run."""
+        return jsonify({"queries": [_query_json(q) for q in service.running()]})
+
+    @blueprint.post("/queries")
+    def submit() -> Response:
+        """Runs a statement: SQL as text, or JSON {"sql"}. ?session= is the session whose tables and
+        settings it sees, ?follow=true goes on with rows that come later, ?timeout= ends it after so
+        many seconds."""
+        query = service.submit(
+            _sql(),
+            session=request.args.get("session"),
+            client=client_name(),
+            follow=flag("follow"),
+            timeout_s=seconds("timeout") or None,
+        )
+        query.buffer.wait_ready(START_S)
+        return _page(query, query.buffer.page(0, _wait()))
+
+    @blueprint.get("/queries/<query>")
+    def fetch(query: str) -> Response:
+        """Returns a page of the result: ?page=, after at most ?wait= seconds for its first row."""
+        found = service.query(query)
+        return _page(found, found.buffer.page(whole_number("page", 0), _wait()))
+
+    @blueprint.delete("/queries/<query>")
+    def stop(query: str) -> Response:
+        """Ends a query and forgets its result."""
+        service.stop(query)
+        return jsonify({"query": query, "state": "ended"})
+
+
+def _add_sessions(blueprint: Blueprint, service: QueryService) -> None:
+    @blueprint.post("/sessions")
+    def open_session() -> Response:
+        """Opens a session, which keeps temporary tables, views, functions and settings."""
+        return jsonify({"session": service.open_session()})
+
+    @blueprint.delete("/sessions/<session>")
+    def close_session(session: str) -> Response:
+        """Closes a session: its temporary objects are gone."""
+        service.close_session(session)
+        return jsonify({"session": session, "state": "closed"})
+
+    @blueprint.get("/catalog")
+    def names() -> Response:
+        """Lists tables and views with their columns, functions and jobs, as ?session= sees them."""
+        names = service.names(request.args.get("session"))
+        tables = [{"name": n, "columns": list(c)} for n, c in names.tables.items()]
+        return jsonify(
+            {"tables": tables, "functions": list(names.functions), "jobs": list(names.jobs)}
+        )
+
+
+def _wait() -> float:
+    return min(MAX_WAIT_S, seconds("wait", MAX_WAIT_S))
+
+
+def _sql() -> str:
+    data = request.get_data(cache=False)
+    if request.mimetype != "application/json":
+        try:
+            return data.decode()
+        except UnicodeDecodeError as error:
+            raise BadRequest("the statement is not UTF-8", detail=str(error)) from None
+    try:
+        body = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise BadRequest("the body is not JSON", detail=str(error)) from None
+    sql = body.get("sql") if isinstance(body, dict) else None
+    if not isinstance(sql, str):
+        raise BadRequest("the body needs the statement", hint='send {"sql": "SELECT …"}')
+    return sql
+
+
+def _page(query: Query, page: Page) -> Response:
+    buffer = query.buffer
+    body = _query_json(query)
+    body |= {"page": page.token, "next": page.next, "message": buffer.message}
+    rows: list[object] = [[kind, values] for kind, values in page.rows]
+    about: dict[str, object] = {
+        "columns": None if buffer.schema is None else schema_event(buffer.schema),
+        "changes": buffer.changes,
+        "rows": rows,
+        "set_aside": query.set_aside.rows,
+        "first_error": query.set_aside.first or None,
+    }
+    return jsonify(body | about)
+
+
+def _query_json(query: Query) -> dict[str, object]:
+    return {
+        "query": query.identity,
+        "sql": query.sql,
+        "client": query.client,
+        "state": query.state.value,
+        "started_ms": query.started_ms,
+        "rows_read": query.rows_read,
+    }

@@ -1,0 +1,140 @@
+"""One ad-hoc statement while it runs, within its limits. It leaves nothing behind: no record of its
+epochs, no state, no dead letters, no committed offsets."""
+
+from __future__ import annotations
+
+import threading
+import time
+from enum import StrEnum
+
+from parser.errors import ServiceError
+from sqlengine.batch import Batch
+from sqlengine.config import QueryLimits
+from sqlengine.connectors.base import Sink
+from sqlengine.queries.results import ResultBuffer
+
+# How often a query that waits looks whether it is to end.
+TURN_S = 0.05
+
+
+class QueryEnded(ServiceError):
+    """A query was ended before it was complete: its time was over, or nobody read its rows."""
+
+
+class TooManyQueries(ServiceError):
+    """One more query would exceed the number that may run at once."""
+
+
+class QueryState(StrEnum):
+    RUNNING = "running"
+    FINISHED = "finished"
+    FAILED = "failed"
+    ENDED = "ended"
+
+
+class RowsSetAside(Sink):
+    """Counts the rows in error of a query, which gives the others; `first` says what was wrong with
+    the first."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.first = ""
+
+    def last_epoch(self) -> int | None:
+        return None
+
+    def write(self, batch: Batch) -> None:
+        if batch.num_rows and not self.rows:
+            _, _, subject, reason, payload = (c[0].as_py() for c in batch.columns[:5])
+            self.first = f"{reason} in {subject}: {str(payload)[:200]}"
+        self.rows += batch.num_rows
+
+    def commit(self, epoch: int) -> int:
+        return 0
+
+    def close(self) -> None: ...
+
+
+class Query:
+    """An ad-hoc statement that runs, or has run.
+
+    `client`: who asked; `started_ms`: when, since 1970; `rows_read`: rows of its tables."""
+
+    def __init__(
+        self,
+        identity: str,
+        sql: str,
+        client: str,
+        started_ms: int,
+        limits: QueryLimits,
+        timeout_s: float | None = None,
+    ) -> None:
+        self.identity = identity
+        self.sql = sql
+        self.client = client
+        self.started_ms = started_ms
+        self.buffer = ResultBuffer()
+        self.set_aside = RowsSetAside()
+        self.rows_read = 0
+        self._limits = limits
+        self._timeout_s = min(limits.timeout_s, timeout_s or limits.timeout_s)
+        self._began = self._refilled = time.monotonic()
+        self._budget = float(limits.rows_per_second)
+        self._stopping = threading.Event()
+
+    @property
+    def state(self) -> QueryState:
+        """The state of the statement; its rows may be read in any."""
+        if self._stopping.is_set():
+            return QueryState.ENDED
+        if not self.buffer.ended:
+            return QueryState.RUNNING
+        return QueryState.FINISHED if self.buffer.error is None else QueryState.FAILED
+
+    def stop(self) -> None:
+        """Ends the statement for its client: its thread ends with the epoch that runs, the rows
+        that nobody has read are dropped."""
+        if not self.buffer.ended:
+            self._stopping.set()
+        self.buffer.complete()
+        self.buffer.drop()
+
+    def proceed(self, rows_read: int, *, complete: bool) -> bool:
+        """Waits until the next rows may be read; False if none are to be read.
+
+        `complete`: all rows of the result are made. Raises QueryEnded for a query over its time,
+        or whose client is silent."""
+        self._budget -= rows_read - self.rows_read
+        self.rows_read = rows_read
+        while not (complete or self._stopping.is_set()):
+            self._check()
+            if self.buffer.wait_for_space(TURN_S) and self._may_read():
+                break
+        return not (complete or self._stopping.is_set())
+
+    def _may_read(self) -> bool:
+        """Waits a moment where the rows of this second are read."""
+        now, rate = time.monotonic(), self._limits.rows_per_second
+        self._budget = min(float(rate), self._budget + (now - self._refilled) * rate)
+        self._refilled = now
+        if self._budget > 0:
+            return True
+        self._stopping.wait(min(TURN_S, -self._budget / rate))
+        return False
+
+    def _check(self) -> None:
+        if time.monotonic() - self._began > self._timeout_s:
+            asked = self._timeout_s < self._limits.timeout_s
+            raise QueryEnded(
+                f"the query was ended after {self._timeout_s:g} s",
+                detail=None if asked else "that is the longest that a query may run here",
+                hint=None
+                if asked
+                else "'sql serve --query-timeout' sets it; or submit it as a job",
+            )
+        silence = self._limits.silence_s
+        if self.buffer.silent_for() > silence:
+            raise QueryEnded(
+                "the query was ended, nobody reads its rows",
+                detail=f"they were last asked for {silence:g} s ago",
+            )
