@@ -174,10 +174,10 @@ class _Silent:
 class _Numbered(Session):
     """A session that tells its runner where it is."""
 
-    def _execute(self, number: int, statement: Parsed) -> None:
+    def execute(self, number: int, statement: Parsed) -> None:
         assert isinstance(self.output, _Silent)
         self.output.report.about = f"statement {number}"
-        super()._execute(number, statement)
+        super().execute(number, statement)
 
 
 def rerun(
