@@ -34,7 +34,7 @@ class JobInfo:
 
     `state` is one of running, stopped, defined, waiting, failed; `reason` says why it waits or
     failed. `origin`: the interface that it came from. `graph`: the graph that runs it. `rows`: rows
-    written since the server started.
+    written, over all its versions and restarts.
     """
 
     name: str

@@ -40,7 +40,7 @@ class EngineCollector:
         )
         yield self._sinks()
         yield self._jobs()
-        yield self._job_rows()
+        yield from self._job_counts()
         yield self._isolated()
         yield from self._operators()
         yield from self._rules()
@@ -89,13 +89,22 @@ class EngineCollector:
             family.add_metric([cause], number)
         return family
 
-    def _job_rows(self) -> Metric:
-        family = CounterMetricFamily(
-            "sqlengine_job_records", "Rows that a job's rules gave", labels=["job"]
+    def _job_counts(self) -> Iterator[Metric]:
+        """Yields what each job did over all its restarts: these never fall."""
+        rows = CounterMetricFamily(
+            "sqlengine_job_records", "Rows that a job gave to its tables", labels=["job"]
         )
-        for job, rows in self._engine.rows_by_job().items():
-            family.add_metric([job], rows)
-        return family
+        late = CounterMetricFamily(
+            "sqlengine_job_late_rows", "Rows that a job dropped as late", labels=["job"]
+        )
+        letters = CounterMetricFamily(
+            "sqlengine_job_dead_letters", "Rows of a job that were set aside", labels=["job"]
+        )
+        for job, counts in self._engine.counts().items():
+            rows.add_metric([job], counts.rows)
+            late.add_metric([job], counts.late_rows)
+            letters.add_metric([job], counts.dead_letters)
+        yield from (rows, late, letters)
 
     def _operators(self) -> Iterator[Metric]:
         totals: Counter[str] = Counter(expressions.counters)

@@ -16,6 +16,7 @@ from sqlengine.broker.auto_create import NewTopic
 from sqlengine.broker.topic_access import BadRequest
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Outcome, Request
+from sqlengine.executors.job_counts import NOTHING, JobCounts
 from sqlengine.jobs.job import Job, JobVersion, Origin
 from sqlengine.jobs.planning import JobText
 
@@ -65,7 +66,7 @@ def _add_collection(blueprint: Blueprint, engine: Engine, folder: WatchedFolder)
     def list_jobs() -> Response:
         """Lists all jobs without their texts, and the files of the watched folder that were not
         taken, or whose jobs another way has changed since."""
-        rows, hints = engine.rows_by_job(), engine.hints()
+        counts, hints = engine.counts(), engine.hints()
         refused = [
             {"file": str(p), "error": describe(e)} for p, e in sorted(folder.problems().items())
         ]
@@ -73,7 +74,10 @@ def _add_collection(blueprint: Blueprint, engine: Engine, folder: WatchedFolder)
             {
                 "jobs": [
                     job_json(
-                        j, engine.log.version(j.name, j.version), rows[j.name], hints.get(j.name)
+                        j,
+                        engine.log.version(j.name, j.version),
+                        counts.get(j.name, NOTHING),
+                        hints.get(j.name),
                     )
                     for j in engine.jobs()
                 ],
@@ -109,8 +113,8 @@ def _add_job(blueprint: Blueprint, engine: Engine) -> None:
     def show(name: str) -> Response:
         job = engine.job(name)
         version = engine.log.version(name, job.version)
-        hint = engine.hints().get(name)
-        return jsonify(job_json(job, version, engine.rows_of(name), hint) | {"sql": version.sql})
+        counts, hint = engine.counts()[name], engine.hints().get(name)
+        return jsonify(job_json(job, version, counts, hint) | {"sql": version.sql})
 
     @blueprint.get("/<name>/history")
     def history(name: str) -> Response:
@@ -299,10 +303,10 @@ def _topic_json(topic: NewTopic, *, created: bool) -> dict[str, object]:
 
 
 def job_json(
-    job: Job, version: JobVersion, rows: int | None, hint: str | None = None
+    job: Job, version: JobVersion, counts: JobCounts, hint: str | None = None
 ) -> dict[str, object]:
-    """Returns a job with its present version as JSON. `rows`: rows that it has written since the
-    server started; `hint`: what is perhaps wrong with it."""
+    """Returns a job with its present version as JSON. `counts`: over all its versions and restarts;
+    `hint`: what is perhaps wrong with it."""
     return {
         "name": job.name,
         "version": job.version,
@@ -314,7 +318,10 @@ def job_json(
         "hint": hint,
         "graph": job.graph,
         "isolated": job.cause.value,
-        "rows": rows,
+        "rows": counts.rows,
+        "version_rows": counts.version_rows if counts.version == job.version else 0,
+        "late_rows": counts.late_rows,
+        "dead_letters": counts.dead_letters,
         "defines": list(job.defines),
         "uses": list(job.uses),
     }

@@ -19,6 +19,7 @@ from msgspec import field
 from parser.errors import ServiceError
 from sqlengine.broker.base import Broker, system_topic
 from sqlengine.broker.ownership import Fence
+from sqlengine.executors.job_counts import JobCounts
 from sqlengine.executors.state_inspection import StateView
 from sqlengine.graphs.load_monitor import IsolationTrigger
 from sqlengine.system.format_numbers import check_record
@@ -147,19 +148,21 @@ class SubtaskReport(msgspec.Struct, frozen=True):
 
     `version`: of its graph; `epoch`: the last one; `positions`: the next offset by topic and shard
     (the least of several readers); `backpressured_by`: subtasks with so many unread bytes from
-    this one that it reads no sources; `stored_version`: of the graph in its last checkpoint."""
+    this one that it reads no sources; `stored_version`: of the graph in its last checkpoint;
+    `counts`: what each job has done in it."""
 
     version: int
     epoch: int
     positions: dict[str, dict[str, int]] = {}
     backpressured_by: dict[int, int] = field(default_factory=dict, name="waits_for")
     stored_version: int = field(default=0, name="stored")
+    counts: dict[str, JobCounts] = {}
 
 
 class InstanceReport(msgspec.Struct, frozen=True, tag="Report"):
     """Totals of an instance since it started, and the progress of its subtasks.
 
-    `jobs`: rows by job; `sinks`: rows by the id of the sink; `letters`: dead letters by job;
+    `sinks`: rows by the id of the sink; `letters`: dead letters by job;
     `memory`: resident bytes; `triggers`: jobs that should leave its graph."""
 
     instance: str
@@ -167,7 +170,6 @@ class InstanceReport(msgspec.Struct, frozen=True, tag="Report"):
     since_ms: int
     now_ms: int
     subtasks: dict[int, SubtaskReport] = field(name="parts")
-    jobs: dict[str, int] = {}
     sinks: dict[str, int] = {}
     rows_in: int = 0
     epochs: int = 0

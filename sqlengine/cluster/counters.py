@@ -14,10 +14,9 @@ from sqlengine.system.memory import Usage
 
 @dataclass
 class Counters:
-    """Rows and epochs of subtasks. `jobs`: rows by job; `sinks`: rows by the id of the sink;
-    `letters`: dead letters by job."""
+    """Rows and epochs of subtasks. `sinks`: rows by the id of the sink; `letters`: dead letters by
+    job."""
 
-    jobs: Counter[str] = field(default_factory=Counter)
     sinks: Counter[str] = field(default_factory=Counter)
     letters: Counter[str] = field(default_factory=Counter)
     rows_in: int = 0
@@ -27,7 +26,6 @@ class Counters:
     def add(self, subtask: Subtask) -> None:
         """Adds what a subtask has done since it was opened."""
         progress = subtask.runner.progress
-        self.jobs.update(subtask.graph.rows_by_job())
         self.sinks.update(dict(progress.rows_out))
         self.letters.update(dict(progress.letters))
         self.rows_in += progress.rows_in
@@ -36,8 +34,8 @@ class Counters:
 
     def plus(self, subtasks: Iterable[Subtask]) -> Counters:
         """Returns the sum of these counters and of subtasks that are still open."""
-        jobs, sinks, letters = map(Counter, (self.jobs, self.sinks, self.letters))
-        total = Counters(jobs, sinks, letters, self.rows_in, self.epochs, self.dead_letters)
+        sinks, letters = map(Counter, (self.sinks, self.letters))
+        total = Counters(sinks, letters, self.rows_in, self.epochs, self.dead_letters)
         for subtask in subtasks:
             total.add(subtask)
         return total
@@ -59,7 +57,6 @@ class Counters:
             since_ms=since_ms,
             now_ms=now_ms,
             subtasks=dict(subtasks),
-            jobs=dict(self.jobs),
             sinks=dict(self.sinks),
             rows_in=self.rows_in,
             epochs=self.epochs,
@@ -90,4 +87,5 @@ def subtask_report(subtask: Subtask) -> SubtaskReport:
         positions=positions,
         backpressured_by=dict(runner.backpressured_by),
         stored_version=subtask.graph.checkpoints.stored_version,
+        counts=subtask.graph.counts(),
     )

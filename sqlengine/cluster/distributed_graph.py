@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -45,6 +44,7 @@ from sqlengine.connectors.shuffle import shuffle_topic
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import LoggedChange
 from sqlengine.executors.graph_change import GraphChange
+from sqlengine.executors.job_counts import JobCounts
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.sources import Positions
 from sqlengine.graphs.host import Faults, GraphHost, PlanOf
@@ -369,9 +369,9 @@ class DistributedGraph:
         job that asks for records which are there already cannot join them."""
         return any(source.start(shard) < (source.end(shard) or 0) for shard in source.shards())
 
-    def rows_by_job(self) -> Counter[str]:
-        """Returns the rows that each job has emitted in all subtasks."""
-        return self.worker_reports.totals().jobs
+    def counts(self) -> dict[str, JobCounts]:
+        """Returns what each job has done in all subtasks, by their last reports."""
+        return self.worker_reports.counts()
 
     def now(self) -> int:
         """Returns the machine's time in ms."""

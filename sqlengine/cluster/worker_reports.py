@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from sqlengine.cluster.control_log import Answer, Done, InstanceReport, Problem, SubtaskReport
+from sqlengine.executors.job_counts import JobCounts, add_counts, raise_counts
 
 # A busy instance reports every second: an older report says that it is idle.
 _FRESH_MS = 3000
@@ -17,10 +18,9 @@ _FRESH_MS = 3000
 
 @dataclass(frozen=True)
 class Totals:
-    """Totals of all instances since the server started. `jobs`: rows by job; `sinks`: rows by the
-    id of the sink; `letters`: dead letters by job."""
+    """Totals of all instances since the server started. `sinks`: rows by the id of the sink;
+    `letters`: dead letters by job."""
 
-    jobs: Counter[str]
     sinks: Counter[str]
     letters: Counter[str]
     rows_in: int
@@ -42,6 +42,7 @@ class WorkerReports:
         self._done: dict[int, dict[int, Done]] = {}
         self._latest: dict[str, InstanceReport] = {}
         self._rates: dict[str, float] = {}
+        self._counts: dict[int, dict[str, JobCounts]] = {}  # by subtask
         self._ended: list[InstanceReport] = []  # at most one: the sum of ended processes
 
     def record_report(self, report: InstanceReport) -> None:
@@ -57,6 +58,10 @@ class WorkerReports:
             rows = report.rows_in - (last.rows_in if last else 0)
             self._rates[report.instance] = rows / seconds if seconds > 0 else 0.0
             self._latest[report.instance] = report
+            for index, subtask in report.subtasks.items():
+                # A subtask that is being recovered reports less than it has reported before.
+                known = self._counts.get(index, {})
+                self._counts[index] = raise_counts(subtask.counts, known)
 
     def record_ack(self, ack: Answer) -> None:
         """Records that an instance has prepared a change, or why it cannot."""
@@ -117,22 +122,25 @@ class WorkerReports:
         reports = sorted(self.latest().values(), key=lambda r: r.now_ms)
         return {index: report for r in reports for index, report in r.subtasks.items()}
 
+    def counts(self) -> dict[str, JobCounts]:
+        """Returns what each job has done in all subtasks."""
+        with self._lock:
+            return add_counts(self._counts.values())
+
     def totals(self) -> Totals:
         """Returns the totals of all instances, including processes that have ended."""
         with self._lock:
             total = _sum([*self._ended, *self._latest.values()])
-        jobs, sinks, letters = map(Counter, (total.jobs, total.sinks, total.letters))
-        return Totals(jobs, sinks, letters, total.rows_in, total.epochs, total.dead_letters)
+        sinks, letters = map(Counter, (total.sinks, total.letters))
+        return Totals(sinks, letters, total.rows_in, total.epochs, total.dead_letters)
 
 
 def _sum(reports: list[InstanceReport]) -> InstanceReport:
     """Returns the totals of several reports as one that belongs to no instance."""
-    jobs: Counter[str] = Counter()
     sinks: Counter[str] = Counter()
     letters: Counter[str] = Counter()
     for report in reports:
         letters.update(report.letters)
-        jobs.update(report.jobs)
         sinks.update(report.sinks)
     return InstanceReport(
         instance="",
@@ -140,7 +148,6 @@ def _sum(reports: list[InstanceReport]) -> InstanceReport:
         since_ms=0,
         now_ms=0,
         subtasks={},
-        jobs=dict(jobs),
         sinks=dict(sinks),
         rows_in=sum(r.rows_in for r in reports),
         epochs=sum(r.epochs for r in reports),

@@ -39,6 +39,7 @@ from sqlengine.engine.state_views import StateViews
 from sqlengine.engine.topic_hints import topic_hints
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.failures import GraphBroken
+from sqlengine.executors.job_counts import NOTHING, JobCounts
 from sqlengine.functions.library import Library
 from sqlengine.functions.pool import POOL
 from sqlengine.graphs.host import GraphHost
@@ -310,9 +311,15 @@ class Engine:
         explained = explain_sinks_json(planned.sinks, planned.traces, graph, name)
         return {"delivery": self.config.delivery, **explained}
 
+    def counts(self) -> dict[str, JobCounts]:
+        """Returns what each job has done since it was first submitted, over restarts, versions and
+        moves between graphs."""
+        counts = self.graphs.counts()
+        return {name: counts.get(name, NOTHING) for name in list(self.log.jobs)}
+
     def rows_by_job(self) -> Counter[str]:
-        """Returns the rows that each job has written to sinks since the server started."""
-        return self.graphs.rows_by_job()
+        """Returns the rows that each job has written to sinks, if any."""
+        return Counter({name: c.rows for name, c in self.counts().items() if c.rows})
 
     def planned(self) -> Counter[str]:
         """Returns how many plans came from the cache (hits) or were made (misses)."""

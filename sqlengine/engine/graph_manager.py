@@ -8,7 +8,6 @@ a graph of its own, and so do isolated jobs and isolation groups.
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Final
@@ -24,8 +23,10 @@ from sqlengine.cluster.instance_groups import InstanceGroups
 from sqlengine.cluster.subtask_log import subtask_count
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.registry import declared_capabilities, missing_topic, open_source
+from sqlengine.engine.retired_counts import RetiredCounts
 from sqlengine.engine.savepoint_sources import lookup_positions, why_unreadable
 from sqlengine.executors.epochs import EPOCHS, TopicEpochLog
+from sqlengine.executors.job_counts import JobCounts, add_counts
 from sqlengine.graphs.host import Faults, GraphHost, PlanOf
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.graphs.running import RunningGraph, open_graph
@@ -60,6 +61,7 @@ class GraphManager:
         self._plan_of = plan_of
         self._instances = instances
         self._started = False
+        self._retired_counts = RetiredCounts(host.broker)
         self._distributable: dict[tuple[str, int], bool] = {}
         self.by_name: dict[str, ManagedGraph] = {}
 
@@ -269,6 +271,7 @@ class GraphManager:
 
     def reopen(self, graph: ManagedGraph, without: Faults) -> None:
         """Recovers a failed graph from its last checkpoint, without the jobs at fault."""
+        self._keep_counts(graph)
         self._instances.end(graph.name)
         graph.close()
         self.by_name[graph.name] = self._open(
@@ -330,6 +333,7 @@ class GraphManager:
         for name in [
             n for n in own if not self.by_name[n].runner.jobs and not self.by_name[n].runner.broken
         ]:
+            self._keep_counts(self.by_name[name])
             graph = self.by_name.pop(name)
             self._instances.end(name)
             graph.close()
@@ -346,6 +350,9 @@ class GraphManager:
 
     def close(self) -> None:
         """Closes all graphs; raises the first error once that is done."""
+        for graph in self.by_name.values():
+            if graph.distributed:  # its parts tell what they counted only while they run
+                self._keep_counts(graph)
         with ExitStack() as stack:
             for graph in self.by_name.values():
                 stack.callback(graph.close)
@@ -357,12 +364,17 @@ class GraphManager:
             graph.runner.broken = True
         self.close()
 
-    def rows_by_job(self) -> Counter[str]:
-        """Returns the rows that each job has written to sinks since the server started."""
-        rows: Counter[str] = Counter()
-        for graph in list(self.by_name.values()):
-            rows.update(graph.rows_by_job())
-        return rows
+    def counts(self) -> dict[str, JobCounts]:
+        """Returns what each job did, over all graphs that it was in, in this process and in those
+        before. Any thread."""
+        retired, graphs = self._retired_counts, dict(self.by_name)
+        running = [retired.raised(name, graph.counts()) for name, graph in graphs.items()]
+        return add_counts([*running, retired.outside(graphs)])
+
+    def _keep_counts(self, graph: ManagedGraph) -> None:
+        existing = {*self.by_name, *self._host.stores.names()}
+        now = self._host.machine.clock()
+        self._retired_counts.keep(graph.name, graph.counts(), existing, now)
 
     def callers(self, identity: str) -> frozenset[str]:
         """Returns the jobs whose plans call the function with this identity."""

@@ -77,4 +77,5 @@ class CheckpointTrigger:
             began={name: (source.began_epoch, source.began) for name, source in running.items()},
             logged=self._storage.log.keeps_every_epoch,
             answers_offset=pipeline.outputs.call_log.end(),
+            counts=pipeline.counter.counts(),
         )

@@ -25,6 +25,7 @@ from sqlengine.operators.base import (
     StateSuccessor,
     Timed,
 )
+from sqlengine.operators.late_rows import LATE_ROWS
 from sqlengine.operators.rules import RulesOperator
 from sqlengine.state.table import KeyedTable
 
@@ -84,6 +85,9 @@ class EmbeddedExecutor:
         self.tables: dict[str, KeyedTable] = {}
         self.errors: Output = []
         self._rows: Counter[str] = Counter()
+        self._late: Counter[str] = Counter()
+        # By node: the late rows that are in `_late` already, since its jobs have changed.
+        self._settled: dict[str, int] = {}
         self._timed: list[Timed] = []
         # Input of nodes that take an epoch's batches together, until `flush`.
         self._buffered: dict[str, list[tuple[int, Batch]]] = {}
@@ -115,6 +119,7 @@ class EmbeddedExecutor:
             if current is None:
                 self.running[node.id] = self._add_node(prepared, node, state, taken_over)
             else:
+                self._settle_late_rows(current)
                 operator = current.operator if new is None else self._replace(current, new)
                 self.running[node.id] = RunningNode(node, operator, current.context)
         self.plan = prepared.plan
@@ -139,6 +144,8 @@ class EmbeddedExecutor:
         for name in [n for n in self.plan.nodes.difference(plan.nodes) if n not in plan.nodes]:
             node = self.running.pop(name)
             self.seconds.pop(name, None)
+            self._settle_late_rows(node)
+            self._settled.pop(name, None)
             self._retire(node)
             node.context.drop()
 
@@ -171,6 +178,15 @@ class EmbeddedExecutor:
         if isinstance(node.operator, RulesOperator):
             self._rows.update(node.operator.rows_by_job)
         node.operator.close()
+
+    def _settle_late_rows(self, node: RunningNode) -> None:
+        """Credits the late rows of a node to its jobs, which are others from now on."""
+        if late := self._unsettled(node):
+            self._late.update(dict.fromkeys(node.node.jobs, late))
+            self._settled[node.node.id] = node.context.counters[LATE_ROWS]
+
+    def _unsettled(self, node: RunningNode) -> int:
+        return node.context.counters[LATE_ROWS] - self._settled.get(node.node.id, 0)
 
     def _announce_inheritance(self, inherited: Mapping[str, str]) -> None:
         for node in self.running.values():
@@ -304,6 +320,19 @@ class EmbeddedExecutor:
             if isinstance(node.operator, RulesOperator):
                 rows.update(dict(node.operator.rows_by_job))  # a copy: the graph's thread counts on
         return rows
+
+    def late_rows_by_job(self) -> Counter[str]:
+        """Rows dropped as late so far, by job; an operation that jobs share counts for each of
+        them. Any thread."""
+        late = Counter(self._late)
+        for node in list(self.running.values()):
+            if rows := self._unsettled(node):
+                late.update(dict.fromkeys(node.node.jobs, rows))
+        return late
+
+    def add_rows(self, job: str, rows: int) -> None:
+        """Adds rows that operators outside of the plan gave to sinks for a job."""
+        self._rows[job] += rows
 
     def take_errors(self) -> Output:
         """Returns the rows in error since the last call."""

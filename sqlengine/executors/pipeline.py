@@ -14,6 +14,7 @@ from sqlengine.executors.embedded import EmbeddedExecutor, InitialState
 from sqlengine.executors.epochs import EpochRecord
 from sqlengine.executors.graph_change import GraphChange, RestoredJob
 from sqlengine.executors.inputs import Inputs
+from sqlengine.executors.job_counts import JobCounter
 from sqlengine.executors.outputs import Outputs
 from sqlengine.executors.replays import push_replayed
 from sqlengine.executors.subtask import SubtaskContext
@@ -23,7 +24,8 @@ from sqlengine.executors.time_events import TimeEvents, sources_needing_initial_
 class Pipeline:
     """Graph thread only, but for `prepare`.
 
-    `graph` is the plan that runs, `jobs` the running version of each job."""
+    `graph` is the plan that runs, `jobs` the running version of each job, `counter` what they
+    did."""
 
     def __init__(
         self,
@@ -37,6 +39,7 @@ class Pipeline:
         self.executor = executor
         self.inputs = inputs
         self.outputs = outputs
+        self.counter = JobCounter(executor, outputs.progress)
         self._subtask = subtask
         self._times = TimeEvents(executor, inputs, outputs)
 
@@ -80,9 +83,10 @@ class Pipeline:
         # that did not.
         for places in dict.fromkeys(row.places for row in replay.rows):
             rows = [row for row in replay.rows if row.places == places]
-            errors = push_replayed(
+            errors, written = push_replayed(
                 self.executor.factory, self.graph, self.inputs, rows, record, self.outputs.write
             )
+            self.executor.add_rows(replay.job, written)
             self.outputs.handle_errors(errors)
         self.outputs.mark_replayed(replay, record.proctime)
 
@@ -141,6 +145,7 @@ class Pipeline:
         self.graph = change.graph
         if self._subtask is not None:
             self._subtask.shuffle.version = change.graph.version
+        self.counter.begin(change.jobs)
         versions = {**self.jobs, **change.jobs}
         removed = {job for job, version in change.jobs.items() if not version}
         self.jobs = {job: version for job, version in versions.items() if job not in removed}

@@ -41,6 +41,7 @@ def restore(runner: GraphRunner, position: CheckpointMetadata, change: GraphChan
         source.began_epoch, source.began = position.began.get(name, (0, {}))
     # The sources have their positions before the switch, which emits the initial watermarks.
     runner.switch(change, position)
+    runner.pipeline.counter.restore(position.counts)
     if runner.storage.checkpoints is not None:
         runner.storage.checkpoints.adopt(runner.executor.tables)
     runner.inputs.unstarted = set(position.unstarted)

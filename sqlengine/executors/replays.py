@@ -30,14 +30,14 @@ def push_replayed(
     rows: Sequence[ReplayedRecord],
     record: EpochRecord,
     write: Callable[[str, Batch], None],
-) -> Output:
-    """Processes records, which all go to the same statements of the job, and returns the rows in
-    error. Does nothing if a recovery goes on without the job."""
+) -> tuple[Output, int]:
+    """Processes records, which all go to the same statements of the job. Returns the rows in error,
+    and how many were given to sinks. Does nothing if a recovery goes on without the job."""
     assert record.replay is not None
     job = record.replay.job
     plans = [s for s in statements_of(graph, job) if s.place in rows[0].places]
     if not plans:
-        return []
+        return [], 0
     # Of its own, and closed afterwards: replayed rows must not touch the tables of running
     # operators.
     executor = EmbeddedExecutor(factory)
@@ -48,7 +48,7 @@ def push_replayed(
             if chunk is not None and row.source in executor.running:
                 source = inputs.running[row.source]
                 executor.push(row.source, source.batch(chunk, record.proctime, record.seed), write)
-        return executor.take_errors()
+        return executor.take_errors(), executor.rows_by_job()[job]
     finally:
         executor.close()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import ClassVar, Protocol, TypeVar
 
@@ -12,6 +11,7 @@ from planner.logical import Scan, Sink
 from sqlengine.connectors.base import Source
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.graph_change import GraphChange
+from sqlengine.executors.job_counts import JobCounts
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.graphs.loop import GraphLoop
 from sqlengine.graphs.takeover import Takeover
@@ -78,8 +78,8 @@ class ManagedGraph(Protocol):
     def call(self, work: Callable[[], T], timeout: float | None = 60) -> T:
         """Runs `work` in the graph's thread between two epochs (`timeout` in s)."""
 
-    def rows_by_job(self) -> Counter[str]:
-        """Returns the rows that each job has emitted to sinks since the graph was opened."""
+    def counts(self) -> dict[str, JobCounts]:
+        """Returns what each job has done in this graph, since the graph was created."""
 
     def why_unsupported(self, plans: Iterable[Sink]) -> str | None:
         """Returns why the statements cannot run in this graph; None if they can."""

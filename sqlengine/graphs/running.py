@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -20,6 +19,7 @@ from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import EPOCHS, ChangeLog, EpochLog, LoggedChange, TopicEpochLog
 from sqlengine.executors.failures import OperatorFailed, StepEnded
 from sqlengine.executors.graph_change import GraphChange
+from sqlengine.executors.job_counts import JobCounts
 from sqlengine.executors.memory_limits import MemoryGuard
 from sqlengine.executors.recovery import recovering, repeat_epochs, restore, skip_unlogged_epochs
 from sqlengine.executors.runner import GraphRunner
@@ -337,9 +337,9 @@ class RunningGraph:
 
     # ---- what the engine asks --------------------------------------------------------------------
 
-    def rows_by_job(self) -> Counter[str]:
-        """Returns the rows that each job has emitted to sinks since the graph was opened."""
-        return self.executor.rows_by_job()
+    def counts(self) -> dict[str, JobCounts]:
+        """Returns what each job has done in this graph, since the graph was created."""
+        return self.runner.pipeline.counter.counts()
 
     def why_unsupported(self, plans: Iterable[Sink]) -> str | None:
         """Returns None: every statement can run in this process."""

@@ -13,6 +13,7 @@ from sqlengine.batch import MIN_WATERMARK, Batch, IntArray
 from sqlengine.operators.base import ERROR_PORT, Context, Output
 from sqlengine.operators.dead_letters import dead_letters
 
+LATE_ROWS = "late_rows"  # the counter
 REASON = "late: its window was over"
 BEHIND = "late: it came behind the watermark"
 
@@ -37,7 +38,7 @@ class LateGate:
     def drop(self, batch: Batch, rows: IntArray, output: Output) -> None:
         """Drops these rows of the batch; appends what is to be emitted of them to `output`."""
         count = len(rows)
-        self._counters["late_rows"] += count
+        self._counters[LATE_ROWS] += count
         if not count:
             return
         if self._port is not None:

@@ -74,6 +74,11 @@ def written(harness: LeaderHarness, *numbers: int) -> None:
     eventually(lambda: counted(harness) == wanted, lambda: (counted(harness), wanted))
 
 
+def told(harness: LeaderHarness, rows: int) -> None:
+    """So many rows of the job are counted, wherever it was when it wrote them."""
+    eventually(lambda: harness.engine.rows_of("count") == rows, harness.engine.counts)
+
+
 def moved(harness: LeaderHarness, graph: str, job: str = "count") -> None:
     """Looks until the job is in that graph, with all that it has."""
 
@@ -103,6 +108,7 @@ def test_a_job_leaves_its_parts_and_comes_back_with_its_state(tmp_path: Path) ->
 
 def test_jobs_that_ran_before_there_were_instances_go_into_parts_and_back(tmp_path: Path) -> None:
     numbers: list[int] = []
+    given = 0
     for instances, parts in ((0, None), (1, 2), (1, 3), (0, None), (1, None)):
         harness = LeaderHarness(tmp_path / "data", parts, instances)
         harness.numbers = numbers
@@ -118,6 +124,8 @@ def test_jobs_that_ran_before_there_were_instances_go_into_parts_and_back(tmp_pa
             assert home == {0: "main", 2: "shared", 3: "shared.3"}[parts or 2 * instances]
             moved(harness, home)
             written(harness, *range(4))
+            given += 4
+            told(harness, given)
         finally:
             harness.close()
 
