@@ -309,12 +309,13 @@ class RunningGraph:
         obstacle = next(obstacles(snapshot, change.graph, self.runner), None)
         if obstacle is not None:
             raise NotAligned(snapshot.jobs, self.name, obstacle)
-        restored = bind(snapshot, change.graph, self.runner, migration)
         lookups = restore_file_versions(snapshot, change.sources, self.runner)
         if lookups is None:
             raise NotAligned(
                 snapshot.jobs, self.name, "rows are looked up in another version of a file"
             )
+        # After all that may refuse: it opens sinks for pending commits.
+        restored = bind(snapshot, change.graph, self.runner, migration)
         starts = {**restored.positions, **lookups}
         self.runner.apply(replace(change, restored=restored, starts=starts))
         self._remember(migration)
