@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from parser.errors import OptionError
-from planner.logical import LogicalPlan
+from planner.graph.merge import Graph
+from planner.logical import LogicalPlan, Names
 from planner.scalar import digest_of
 
 JOB_STATE = "job.state"
@@ -40,7 +41,8 @@ class Operation:
     """A stateful operation, as far as the decision needs it; it can be serialised.
 
     `id` distinguishes it from the others of its job; `identity` is equal where it and everything
-    below it is. `meaning` is equal where it computes the same of other input. `below`: the
+    below it is, and `content` where they are as far as the job reads them ('' where that is not
+    known). `meaning` is equal where it computes the same of other input. `below`: the
     operations below it, sources first, digest to name."""
 
     id: str
@@ -49,6 +51,7 @@ class Operation:
     kind: str
     meaning: str
     below: Mapping[str, str] = field(default_factory=dict)
+    content: str = ""
 
 
 @dataclass(frozen=True)
@@ -78,13 +81,31 @@ def policy_of(settings: Mapping[str, str]) -> Policy:
         ) from None
 
 
-def operation_of(plan: LogicalPlan, node: str, identity: str) -> Operation:
+def operation_of(plan: LogicalPlan, node: str, identity: str, content: str = "") -> Operation:
     """Returns the operation of a plan. `node` is its id in the graph."""
     below: dict[str, str] = {}
     for source in plan.inputs:
         _note(source, below)
     meaning = digest_of(type(plan).__name__, *plan.parameters, *_windows(plan))
-    return Operation(node, identity, name_of(plan), type(plan).__name__, meaning, below)
+    return Operation(node, identity, name_of(plan), type(plan).__name__, meaning, below, content)
+
+
+def contents(graph: Graph, job: str) -> dict[str, str]:
+    """Returns, for each node of a job, a digest of it and everything below it, without the columns
+    that the job does not read: a table may have more of them, and the job does not notice."""
+    nodes = [graph.nodes[name] for name in graph.jobs.get(job, ())]
+    read: dict[str, Names] = {}
+    for node in reversed(nodes):  # readers before what they read
+        outputs = read.setdefault(node.id, frozenset(node.plan.schema.names))
+        for port, source in enumerate(node.inputs):
+            every = frozenset(graph.nodes[source].plan.schema.names)
+            columns = every if node.plan.reads_all_columns else node.plan.needs(outputs, port)
+            read[source] = read.get(source, frozenset()) | columns
+    found: dict[str, str] = {}
+    for node in nodes:
+        below = (found[source] for source in node.inputs)
+        found[node.id] = digest_of(*node.plan.content(read[node.id]), *below)
+    return found
 
 
 def _windows(plan: LogicalPlan) -> list[str]:
@@ -116,7 +137,7 @@ def decide(
     left = {o.id: o for o in old}
     found: dict[str, Decision] = {}
     # Best match first over all operations, then the next rule for those that are left.
-    for rule in (_same, _kept, _reset):
+    for rule in (_same, _same_content, _kept, _reset):
         for operation in new:
             if operation.id not in found:
                 decision = rule(operation, left.values(), policy, obstacle)
@@ -140,6 +161,24 @@ def _same(
     new: Operation, old: Iterable[Operation], policy: Policy, obstacle: Obstacle | None
 ) -> Decision | None:
     source = next((o for o in old if o.identity == new.identity), None)
+    return _taken_over(new, source, policy, obstacle, "nothing has changed below it")
+
+
+def _same_content(
+    new: Operation, old: Iterable[Operation], policy: Policy, obstacle: Obstacle | None
+) -> Decision | None:
+    source = next((o for o in old if o.content and o.content == new.content), None)
+    return _taken_over(new, source, policy, obstacle, "nothing that it reads has changed")
+
+
+def _taken_over(
+    new: Operation,
+    source: Operation | None,
+    policy: Policy,
+    obstacle: Obstacle | None,
+    reason: str,
+) -> Decision | None:
+    """Decides for an operation that computes the same of the same as `source` did."""
     if source is None:
         return None
     if policy is Policy.RESET:
@@ -147,7 +186,7 @@ def _same(
     why_not = obstacle(source, new) if obstacle is not None else None
     if why_not is not None:
         return Decision(new, Outcome.RESET, why_not, source)
-    return Decision(new, Outcome.KEPT, "nothing has changed below it", source)
+    return Decision(new, Outcome.KEPT, reason, source)
 
 
 def _kept(

@@ -34,6 +34,9 @@ from planner.scalar import (
 )
 from planner.tables import Table, Watermark
 
+# Options of writers, and of where a new job begins to read: they change no row.
+_NO_ROWS = ("sink.", "scan.startup.")
+
 
 @dataclass(frozen=True)
 class Scan(LogicalPlan):
@@ -69,6 +72,20 @@ class Scan(LogicalPlan):
             *where,
             *(("reloaded",) if self.reloaded else ()),
         )
+
+    def content(self, outputs: Names) -> tuple[str, ...]:
+        """Leaves out columns that nobody reads, and options that say nothing of rows. A table that
+        is read again when it changes is known as a whole: what was read of it is read anew."""
+        if self.reloaded:
+            return self.identity
+        options = {k: v for k, v in self.table.options.items() if not k.startswith(_NO_ROWS)}
+        table = replace(
+            self.table,
+            options=options,
+            physical=Schema(tuple(c for c in self.table.physical if c.name in outputs)),
+            metadata=tuple(m for m in self.table.metadata if m.column.name in outputs),
+        )
+        return replace(self, table=table).identity
 
     column_sources = no_columns
     forwards_window = never

@@ -118,6 +118,11 @@ class LogicalPlan:
         leave them out."""
         return self
 
+    def content(self, outputs: Names) -> tuple[str, ...]:
+        """Returns the identity as far as the columns `outputs` depend on it: two nodes with equal
+        contents over equal inputs compute the same of them."""
+        return self.pruned(outputs).identity
+
     def reads(self, outputs: Names, port: int) -> Names:
         """Columns of input `port` that the node reads to give `outputs`."""
         return frozenset(self.inputs[port].schema.names)

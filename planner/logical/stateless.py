@@ -130,6 +130,10 @@ class Project(OneInput):
             *(part for name, e in self.items for part in (name, e.digest, str(e.type))),
         )
 
+    def content(self, outputs: Names) -> tuple[str, ...]:
+        items = tuple((name, e) for name, e in self.items if name in outputs)
+        return replace(self, items=items).identity
+
     @cached_property
     def expressions(self) -> tuple[Scalar, ...]:
         return tuple(e for _, e in self.items)

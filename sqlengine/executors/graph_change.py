@@ -39,6 +39,7 @@ class GraphChange:
     `prepared`: the new plan with its new operators. `jobs`: the version of each changed job, 0 if
     it is removed. `sources` and `sinks` are new, and open. `renamed`: jobs that take over the state
     of another name, and `inherited`: nodes that take over the tables of another node, new to old.
+    `continued`: new sources that go on where an old one is that reads the same records, new to old.
     `starts`: offsets at which new sources begin, if given, by scan and shard. `restored`: the state
     of the job that comes from another graph. `moved`: removed jobs take their uncommitted output
     along."""
@@ -50,6 +51,7 @@ class GraphChange:
     sinks: Mapping[str, Sink]
     renamed: Mapping[str, str]
     inherited: Mapping[str, str] = field(default_factory=dict)
+    continued: Mapping[str, str] = field(default_factory=dict)
     starts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     restored: RestoredJob | None = None
     moved: bool = False

@@ -269,10 +269,7 @@ class GraphRunner:
             self.checkpoint(wait=True)
         # The sources begin before the record is written, which has to name the offsets for a
         # recovery.
-        starts = {
-            name: source.begin(change.starts.get(name, DEFAULT_STARTS))
-            for name, source in change.sources.items()
-        }
+        starts = {name: self._begin(change, name) for name in change.sources}
         logged = LoggedChange(
             change.graph.version,
             dict(change.jobs),
@@ -287,6 +284,13 @@ class GraphRunner:
             source.began, source.began_epoch = starts[name], self.epoch
         with self.broken_on_failure():
             self.switch(change)
+
+    def _begin(self, change: GraphChange, name: str) -> dict[str, int]:
+        """Sets a new source to where it begins, and returns its positions."""
+        source, old = change.sources[name], self.inputs.running.get(change.continued.get(name, ""))
+        if old is None:
+            return source.begin(change.starts.get(name, DEFAULT_STARTS))
+        return source.go_on(old.positions)
 
     def switch(self, change: GraphChange, position: CheckpointMetadata | None = None) -> None:
         """Switches to another plan without logging it; with `position` to that of the checkpoint

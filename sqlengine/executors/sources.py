@@ -53,6 +53,12 @@ class RunningSource:
         }
         return dict(self.positions)
 
+    def go_on(self, positions: Mapping[str, int]) -> dict[str, int]:
+        """Sets the position of each present shard to where another source of the same records is;
+        shards that have appeared since are read from their beginning. Returns the positions."""
+        self.positions = {shard: positions.get(shard, 0) for shard in self.source.shards()}
+        return dict(self.positions)
+
     def new_shards(self) -> list[str]:
         """Shards that have appeared since; they are read from their beginning."""
         if self.ended:

@@ -227,7 +227,10 @@ class RunningGraph:
         except BaseException:
             change.abandon()
             raise
-        return replace(change, inherited=takeover.inherited), takeover
+        return (
+            replace(change, inherited=takeover.inherited, continued=takeover.continued),
+            takeover,
+        )
 
     def prepare_logged_change(self, graph: Graph, change: LoggedChange) -> GraphChange:
         """Prepares a change that a log records, without jobs that cannot be planned any more."""

@@ -8,9 +8,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from parser.errors import JobError
-from planner.graph.merge import Graph, stateful_nodes
-from planner.graph.takeover import Decision, Operation, Outcome, Policy, decide, operation_of
-from planner.logical import Sink
+from planner.graph.merge import Graph, GraphNode, stateful_nodes
+from planner.graph.takeover import (
+    Decision,
+    Operation,
+    Outcome,
+    Policy,
+    contents,
+    decide,
+    operation_of,
+)
+from planner.logical import LogicalPlan, Scan, Sink
+from sqlengine.connectors.registry import declared_capabilities
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.snapshots.layouts import difference, layouts_of
@@ -19,6 +28,10 @@ _ROWS_LEFT = (
     "those that the new version never replaces, as of ranks that it has no more, stay as the old"
     " one wrote them"
 )
+
+# Prefixes of options that do not say where the records of a table are.
+_NO_PLACE = ("format", "key.", "value.", "sink.", "scan.startup.", "scan.watermark.", "lookup.")
+_PARTS = ("", "key.", "value.")
 
 
 @dataclass(frozen=True)
@@ -37,9 +50,10 @@ class StateReport:
 @dataclass(frozen=True)
 class Takeover:
     """The state that a change takes over. `inherited`: by new node, the old node whose tables it
-    gets; `reports`: by job."""
+    gets; `continued`: by new scan, the old scan that reads the same records; `reports`: by job."""
 
     inherited: Mapping[str, str]
+    continued: Mapping[str, str]
     reports: Mapping[str, tuple[StateReport, ...]]
 
 
@@ -54,7 +68,11 @@ def take_over(
         if version
     }
     reports = {job: report(decided, change.graph, job) for job, decided in decisions.items()}
-    return Takeover(_inherited(change.graph, decisions), reports)
+    replaced = {job: change.renamed.get(job, job) for job in decisions}
+    inherited = _inherited(change.graph, decisions)
+    continued = _continued(old, change.graph, replaced)
+    times = _time_keepers(old, change, executor, replaced) if continued else {}
+    return Takeover({**times, **inherited}, continued, reports)
 
 
 def unchanged_report(graph: Graph, job: str) -> tuple[StateReport, ...]:
@@ -83,15 +101,75 @@ def _decisions(
         node = change.prepared.plan.nodes[target.id]
         return difference(executor.layouts(source.id), layouts_of(node, executor.factory))
 
-    before, after = _operations(old, change.renamed.get(job, job)), _operations(change.graph, job)
+    before = _operations(old, change.renamed.get(job, job), read=True)
+    after = _operations(change.graph, job, read=True)
     return decide(list(before), list(after), policy, obstacle)
 
 
-def _operations(graph: Graph, job: str) -> Iterator[Operation]:
+def _operations(graph: Graph, job: str, *, read: bool = False) -> Iterator[Operation]:
+    """Yields the stateful operations of a job; with `read` also what they are as far as it reads
+    them."""
+    found = contents(graph, job) if read and stateful_nodes(graph, job) else {}
     for node, _ in stateful_nodes(graph, job):
         plan = graph.nodes[node].plan
         if plan.stateful:
-            yield operation_of(plan, node, node)
+            yield operation_of(plan, node, node, found.get(node, ""))
+
+
+def _time_keepers(
+    old: Graph, change: GraphChange, executor: EmbeddedExecutor, replaced: Mapping[str, str]
+) -> dict[str, str]:
+    """Returns the operations without state of a job that know the time of their inputs, new to old:
+    watermarks must not begin anew where nothing that is read has changed."""
+    found: dict[str, str] = {}
+    for job, before in replaced.items():
+        known = {content: name for name, content in contents(old, before).items()}
+        for name, content in contents(change.graph, job).items():
+            source = known.get(content)
+            stateful = change.graph.nodes[name].plan.stateful
+            if source in executor.running and name not in old.nodes and not stateful:
+                found[name] = str(source)
+    return {new: source for new, source in found.items() if new in change.prepared.plan.nodes}
+
+
+def _continued(old: Graph, new: Graph, replaced: Mapping[str, str]) -> dict[str, str]:
+    """Returns the scans that replace others over the same records, new to old. They go on where
+    the others are: no record is read twice, or left out."""
+    found: dict[str, str] = {}
+    for job, before in replaced.items():
+        scans = [n for n in _scans(new, job) if n.id not in old.nodes]
+        for scan in scans:
+            same = (o for o in _scans(old, before) if _same_records(o.plan, scan.plan))
+            for source in same:
+                found.setdefault(scan.id, source.id)
+    return found
+
+
+def _scans(graph: Graph, job: str) -> list[GraphNode]:
+    nodes = (graph.nodes[name] for name in graph.jobs.get(job, ()))
+    return [n for n in nodes if isinstance(n.plan, Scan)]
+
+
+def _same_records(old: LogicalPlan, new: LogicalPlan) -> bool:
+    """True if both scans count the same records by the same offsets, however they decode them."""
+    assert isinstance(old, Scan)
+    assert isinstance(new, Scan)
+    if old.reloaded or new.reloaded:
+        return False  # each counts the versions of the table itself
+    return _place(old) == _place(new)
+
+
+def _place(scan: Scan) -> tuple[object, ...]:
+    """Returns where the records of a scan are: its options without those of formats and writers,
+    and of where a new job begins."""
+    table = scan.table
+    formats = [v for k, v in table.options.items() if k == "format" or k.endswith(".format")]
+    decoding = (*_NO_PLACE, *(f"{part}{name}." for name in formats for part in _PARTS))
+    options = {k: v for k, v in table.options.items() if not k.startswith(decoding)}
+    # In a topic a record is one whatever its format; in a file the format says what a record is.
+    known_format = () if declared_capabilities(table).on_broker else tuple(formats)
+    where = None if scan.where is None else scan.where.digest
+    return (sorted(options.items()), known_format, where)
 
 
 def _inherited(graph: Graph, decisions: Mapping[str, Iterable[Decision]]) -> dict[str, str]:
