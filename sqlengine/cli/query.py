@@ -57,7 +57,7 @@ def query(
         text = read_text("-") if statement == "-" else statement
         parameters: Json = {"follow": "true" if follow else None}
         parameters |= {"timeout": None if timeout is None else timeout / 1000}
-        ctx.exit(_run(client, text, parameters, PRINTERS[output](), follow=follow))
+        ctx.exit(_run(client, text, parameters, PRINTERS[output](None), follow=follow))
 
 
 def _run(client: Client, text: str, query: Json, printer: RowPrinter, *, follow: bool) -> int:

@@ -6,7 +6,7 @@ import csv
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol, TextIO, TypeAlias
+from typing import IO, Final, Protocol, TypeAlias
 from unicodedata import combining, east_asian_width
 
 from sqlengine.cli.tables import count
@@ -35,7 +35,7 @@ class RowPrinter(Protocol):
 class JsonRows:
     """Prints an object a row, by column name; with the kind under `op` if it is not +I."""
 
-    def __init__(self, out: TextIO | None = None) -> None:
+    def __init__(self, out: IO[str] | None = None) -> None:
         self._out = out or sys.stdout
         self._names: list[str] = []
 
@@ -56,7 +56,7 @@ class CsvRows:
     """Prints a header and a line a row (RFC 4180); NULL is empty. A result with changes has their
     kinds in a first column `op`."""
 
-    def __init__(self, out: TextIO | None = None) -> None:
+    def __init__(self, out: IO[str] | None = None) -> None:
         self._out = out or sys.stdout
         self._changes = False
 
@@ -80,7 +80,7 @@ class TableRows:
     """Draws a table row by row: with lines on a terminal, plain columns for pipes. The columns are
     as wide as the first rows need; what is longer later moves its line, nothing is cut off."""
 
-    def __init__(self, out: TextIO | None = None, *, lines: bool | None = None) -> None:
+    def __init__(self, out: IO[str] | None = None, *, lines: bool | None = None) -> None:
         self._out = out or sys.stdout
         self._lines = self._out.isatty() if lines is None else lines
         self._names: list[str] = []
@@ -128,7 +128,7 @@ class TableRows:
         self._out.write(text.rstrip() + "\n")
 
 
-PRINTERS: Mapping[str, Callable[[], RowPrinter]] = {
+PRINTERS: Mapping[str, Callable[[IO[str] | None], RowPrinter]] = {
     "table": TableRows,
     "json": JsonRows,
     "csv": CsvRows,

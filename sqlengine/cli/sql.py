@@ -32,6 +32,7 @@ MODULES = {
     "state": "state",
     "execute": "state",
     "query": "query",
+    "shell": "shell.command",
     "dead-letters": "dead_letters",
     "instances": "instances",
     "topic": "topics",
@@ -86,6 +87,7 @@ To begin:
   sql submit rule.sql         give it a job; again, to replace the job
   sql tail alerts             see what comes out
   sql query "SELECT …"        look into a table of the server
+  sql shell --server …        do so interactively; without --server in this process
 
 \b
 Exit codes: 0 done, 1 an error in SQL or of a job, 2 wrong usage, 3 no server."""
