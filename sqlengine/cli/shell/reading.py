@@ -1,4 +1,4 @@
-"""Where the shell's entries come from: a prompt on a terminal, or lines of standard input."""
+"""The sources of the shell's entries: a prompt on a terminal, or lines of standard input."""
 
 from __future__ import annotations
 
