@@ -41,6 +41,7 @@ class EngineCollector:
         yield self._sinks()
         yield self._jobs()
         yield from self._job_counts()
+        yield self._restarts()
         yield self._isolated()
         yield from self._operators()
         yield from self._rules()
@@ -87,6 +88,16 @@ class EngineCollector:
         )
         for cause, number in Counter(j.cause.value or "catching up" for j in outside).items():
             family.add_metric([cause], number)
+        return family
+
+    def _restarts(self) -> Metric:
+        family = CounterMetricFamily(
+            "sqlengine_job_restarts",
+            "Starts of a job after failures, since the server started",
+            labels=["job"],
+        )
+        for job, number in self._engine.restarts_by_job().items():
+            family.add_metric([job], number)
         return family
 
     def _job_counts(self) -> Iterator[Metric]:

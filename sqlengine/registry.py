@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from parser.errors import JobError, SqlError
 from planner.catalog import Catalog
-from planner.setting_keys import check_settings
 from sqlengine.broker.base import Broker
 from sqlengine.catalog.changes import full_name, without
 from sqlengine.config import Config
@@ -24,7 +23,7 @@ from sqlengine.machine import Machine
 
 log = logging.getLogger("sqlengine")
 
-LIVE = (JobState.RUNNING, JobState.STOPPED, JobState.DEFINED)
+LIVE = (JobState.RUNNING, JobState.STOPPED, JobState.DEFINED, JobState.RESTARTING)
 
 
 class Registry:
@@ -36,13 +35,12 @@ class Registry:
     def __init__(self, broker: Broker, config: Config, machine: Machine) -> None:
         self.log = JobLog(broker, sync=config.fsync == "interval")
         self.clock = machine.clock
+        self.settings = config.settings
         self.library = Library(
             config.data / "modules", (config.functions_folder,), limits=config.function_limits
         )
         self._base = with_entry_points(Catalog(), self.library)
         self.catalog = self._base
-        for note in check_settings(config.settings):
-            log.warning("settings of the server: %s", note)
         cache = config.data / "plans.sqlite" if config.plan_cache else None
         self.planner = machine.planner(config.settings, self.library, cache)
         self._plans: dict[tuple[str, int], PlannedJob] = {}
@@ -143,9 +141,10 @@ class Registry:
     def set_state(
         self, job: Job, state: JobState, reason: str | None = None, graph: str | None = None
     ) -> None:
-        """Logs a new state of a job."""
+        """Logs a new state of a job. One that runs keeps nothing from before."""
         changed = with_state(job, state, self.clock(), reason)
-        changed = replace(changed, graph=graph or job.graph, cause=Cause.NONE)
+        kept = "" if state is JobState.RUNNING else job.kept
+        changed = replace(changed, graph=graph or job.graph, cause=Cause.NONE, kept=kept)
         self.log.write({job.name: changed}, self.clock())
 
     def private_objects(self, jobs: Collection[str]) -> set[str]:
@@ -221,7 +220,7 @@ class Registry:
         migrated = {}
         for name in change.jobs:
             job = with_state(self.job(name), JobState.RUNNING, now, change.reason)
-            migrated[name] = replace(job, graph=change.graphs[name], cause=change.cause)
+            migrated[name] = replace(job, graph=change.graphs[name], cause=change.cause, kept="")
         self.log.complete(migrated, (), now)
 
     def complete_pending(self, job: Job, graph: str) -> None:
@@ -298,14 +297,14 @@ class Registry:
         """
         changed = {}
         for job in self.jobs():
-            if job.name in lost:
+            if job.name in lost and job.name not in running:
                 reason = f"it cannot run any more: {lost[job.name]}"
                 changed[job.name] = with_state(job, JobState.FAILED, self.clock(), reason)
             elif job.name in running:
                 graph, version = running[job.name]
                 if (job.state, job.graph, job.version) != (JobState.RUNNING, graph, version):
                     restored = with_state(job, JobState.RUNNING, self.clock())
-                    changed[job.name] = replace(restored, graph=graph, version=version)
+                    changed[job.name] = replace(restored, graph=graph, version=version, kept="")
             elif job.state is JobState.RUNNING:
                 reason = "the server died while the job was started or stopped"
                 changed[job.name] = with_state(job, JobState.STOPPED, self.clock(), reason)
@@ -314,4 +313,4 @@ class Registry:
 
 def text_of(version: JobVersion) -> JobText:
     """Returns the text of a version, with the modules that it was submitted with."""
-    return JobText(version.name, version.sql, version.file, version.modules, accepted=True)
+    return JobText(version.name, version.sql, version.file, version.modules)

@@ -33,7 +33,6 @@ from parser.alterations import (
     Suspend,
 )
 from parser.definitions import Kind, Name
-from parser.errors import Position
 from parser.grammar.ddl import freshness
 from parser.grammar.properties import (
     distribution,
@@ -120,8 +119,7 @@ def _rename_in_table(cursor: QueryParser) -> Action:
 
 
 def _set(cursor: QueryParser) -> Action:
-    places: dict[str, Position] = {}
-    return SetOptions(options_of(cursor, places), places)
+    return SetOptions(options_of(cursor))
 
 
 def _set_in_materialized_table(cursor: QueryParser) -> Action:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -17,7 +18,7 @@ from sqlengine.broker.topic_access import BadRequest
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Outcome, Request
 from sqlengine.executors.job_counts import NOTHING, JobCounts
-from sqlengine.jobs.job import Job, JobVersion, Origin
+from sqlengine.jobs.job import BEGINS, Job, JobState, JobVersion, Origin
 from sqlengine.jobs.planning import JobText
 
 
@@ -132,8 +133,10 @@ def _add_actions(blueprint: Blueprint, engine: Engine) -> None:
 
     @blueprint.post("/<name>/start")
     def start(name: str) -> Response:
-        """Starts a job, from ?savepoint= if it is given."""
-        return jsonify(outcome_json(engine.start_job(name, request.args.get("savepoint"))))
+        """Starts a job where it was: or from ?savepoint=, or with ?from=configured, earliest,
+        latest or a time (ms, or ISO 8601) as a new job does."""
+        begin = begin_of(request.args.get("from"))
+        return jsonify(outcome_json(engine.start_job(name, request.args.get("savepoint"), begin)))
 
     @blueprint.post("/<name>/stop")
     def stop(name: str) -> Response:
@@ -165,6 +168,23 @@ def _add_actions(blueprint: Blueprint, engine: Engine) -> None:
             raise BadRequest("a rollback needs ?version=N", hint="'history' lists the versions")
         done = engine.rollback(name, int(version), _origin())
         return jsonify(outcome_json(done))
+
+
+def begin_of(text: str | None) -> str | int | None:
+    """Returns where a job begins that is started as a new one; None if it goes on where it was."""
+    if text is None or text in BEGINS:
+        return text
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise BadRequest(
+            f"a job cannot start from '{text[:60]}'",
+            hint=f"it is one of {', '.join(BEGINS)}, or a time such as 2026-01-31T12:00 (UTC)",
+        ) from None
+    aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    return int(aware.timestamp() * 1000)
 
 
 def _request(texts: Mapping[str, JobText]) -> Request:
@@ -286,8 +306,6 @@ def outcome_json(outcome: Outcome) -> dict[str, object]:
         body["topics"] = [_topic_json(t, created=outcome.status != "valid") for t in outcome.topics]
     if outcome.deliveries:
         body["sinks"] = [d.as_json() for d in outcome.deliveries]
-    if outcome.warnings:
-        body["warnings"] = list(outcome.warnings)
     return body
 
 
@@ -318,6 +336,9 @@ def job_json(
         "changed_ms": job.changed_ms,
         "reason": job.reason,
         "hint": hint,
+        "restarts": job.restarts,
+        "next_ms": job.next_ms if job.state is JobState.RESTARTING else None,
+        "position": "kept" if job.kept else None,
         "graph": job.graph,
         "isolated": job.cause.value,
         "rows": counts.rows,

@@ -17,7 +17,6 @@ from sqlengine.cli.tables import at_work, count, draw_table
 from sqlengine.cli.texts import Texts, job_texts
 from sqlengine.client import Client, Json, Refused, default_client, job_url
 from sqlengine.jobs.job import MAIN, JobState
-from sqlengine.system.words import counted
 
 # So many outcomes are shown one by one.
 FEW = 20
@@ -143,22 +142,6 @@ def draw_outcomes(body: Json, texts: Texts) -> None:
             draw_outcome(outcome, *texts[str(outcome["name"])])
     if len(outcomes) > FEW:
         click.echo(f"{count(len(outcomes), 'job')}: {_tally(outcomes, 'status')}")
-        _draw_warnings(outcomes)
-
-
-def _draw_warnings(outcomes: Sequence[Json]) -> None:
-    """Each warning once, with the jobs that it is about."""
-    jobs: dict[str, list[str]] = {}
-    for outcome in outcomes:
-        for warning in _warnings_of(outcome):
-            jobs.setdefault(warning, []).append(str(outcome["name"]))
-    for warning, names in jobs.items():
-        click.echo(f"warning: {counted(names)}: {warning}", err=True)
-
-
-def _warnings_of(outcome: Json) -> list[str]:
-    warnings = outcome.get("warnings")
-    return [str(w) for w in warnings] if isinstance(warnings, list) else []
 
 
 def _tally(items: Sequence[Json], key: str) -> str:
@@ -183,8 +166,6 @@ def draw_outcome(body: Json, file: str | None = None, text: str | None = None) -
         similar = f"; did you mean '{topic['similar']}'?" if topic.get("similar") else ""
         done = "created" if topic["created"] else "would create"
         click.echo(f"  {done} {topic['text']}{similar}")
-    for warning in _warnings_of(body):
-        click.echo(f"  warning: {warning}", err=True)
     state = body.get("state", [])
     for item in state if isinstance(state, list) else []:
         click.echo(
@@ -295,10 +276,7 @@ def _draw_jobs(body: Json) -> None:
     where = ("graph",) if any(j["graph"] != MAIN for j in items) else ()
     columns = ("name", "state", "version", "origin", *where, "rows")
     items = [{**j, "origin": origin_of(j)} for j in items]
-    rows = [
-        (*(j[c] for c in columns), moment(j["changed_ms"]), j["reason"] or j.get("hint") or "")
-        for j in items
-    ]
+    rows = [(*(j[c] for c in columns), moment(j["changed_ms"]), reason_of(j)) for j in items]
     if rows:
         draw_table((*columns, "changed", "reason"), rows)
         click.echo(f"{count(len(items), 'job')}: {_tally(items, 'state')}", err=True)
@@ -312,6 +290,16 @@ def _draw_jobs(body: Json) -> None:
         click.echo(f"{file['file']}: {file['message']}", err=True)
 
 
+def reason_of(job: Json) -> str:
+    """Why the job is in its state; how often it failed in a row, and when it starts again."""
+    reason = str(job["reason"] or job.get("hint") or "")
+    restarts, at = job.get("restarts", 0), job.get("next_ms")
+    if isinstance(at, int) and restarts:
+        return f"failure {restarts}, again at {moment(at)[11:]}: {reason}"
+    goes_on = "'sql start' goes on where it was" if job.get("position") else ""
+    return "; ".join(filter(None, (reason, goes_on)))
+
+
 def origin_of(body: Json) -> str:
     """The way by which a version came, with the name of its file."""
     file = body.get("file")
@@ -321,7 +309,8 @@ def origin_of(body: Json) -> str:
 def _draw_job(body: Json) -> None:
     for key in ("name", "state", "version", "origin", "graph", "rows", "reason", "hint", "file"):
         if body.get(key) is not None:
-            click.echo(f"{key:8} {body[key]}")
+            shown = reason_of(body) if key == "reason" else body[key]
+            click.echo(f"{key:8} {shown}")
     click.echo(body["sql"])
 
 

@@ -24,12 +24,28 @@ SAVEPOINTS = "/api/v1/savepoints"
 @click.command()
 @click.argument("name")
 @savepoint_option
+@click.option(
+    "--from",
+    "begin",
+    metavar="PLACE",
+    help=(
+        "Start as a new job, without its state: at its 'configured' place, 'earliest', 'latest', or"
+        " a time such as 2026-01-31T12:00 (UTC)."
+    ),
+)
 @server_options
 def start(
-    name: str, savepoint: str | None, server: str | None, token_file: str | None, output: str
+    name: str,
+    savepoint: str | None,
+    begin: str | None,
+    server: str | None,
+    token_file: str | None,
+    output: str,
 ) -> None:
-    """Start a stopped or failed job."""
-    query: Json = {"savepoint": path_for_server(savepoint)}
+    """Start a stopped or failed job.
+
+    It goes on where it was, with its state, unless --savepoint or --from says otherwise."""
+    query: Json = {"savepoint": path_for_server(savepoint), "from": begin}
     body = default_client(server, token_file).post(f"{job_url(name)}/start", b"", **query)
     show(body, output, draw_outcome)
 

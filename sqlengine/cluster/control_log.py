@@ -141,6 +141,7 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
     instance: str
     jobs: list[str]
     reason: str
+    lasting: bool = False
 
 
 class SubtaskReport(msgspec.Struct, frozen=True):

@@ -297,8 +297,9 @@ class DistributedGraph:
             match report:
                 case InstanceReport():
                     self.worker_reports.record_report(report)
-                case Failed(jobs=jobs, reason=reason):
-                    self._host.on_failure(frozenset(jobs) & self.runner.jobs.keys(), reason)
+                case Failed(jobs=jobs, reason=reason, lasting=lasting):
+                    present = frozenset(jobs) & self.runner.jobs.keys()
+                    self._host.on_failure(present, reason, lasting=lasting)
                 case Done():
                     self.worker_reports.record_done(report)
                 case Answer():

@@ -235,12 +235,12 @@ class Instance:
                 )
             )
 
-    def _on_failure(self, jobs: frozenset[str], reason: str) -> None:
+    def _on_failure(self, jobs: frozenset[str], reason: str, *, lasting: bool = False) -> None:
         """Reports jobs that fail, at most once per REPORT_S, until they are gone."""
         now = self._now()
         if jobs - {""} and now - self._failures.get(jobs, -REPORT_S) >= REPORT_S:
             self._failures[jobs] = now
-            self._publish(Failed(self.place.name, sorted(jobs), reason))
+            self._publish(Failed(self.place.name, sorted(jobs), reason, lasting))
 
     def _on_broken_function(self, identity: str, reason: str) -> None:
         """Reports the jobs that call a user's function which was disabled. Called by any thread

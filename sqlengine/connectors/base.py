@@ -133,6 +133,16 @@ class Source(ABC):
         None."""
         return None
 
+    def first(self, shard: str) -> int | None:
+        """Returns the offset of the first record that is still there (capability `expires`); None
+        where the source does not know it."""
+        return None
+
+    def at(self, shard: str, place: str | int) -> int | None:
+        """Returns the offset of 'earliest', 'latest' or a time (ms); None where the source does not
+        know it."""
+        return self.end(shard) if place == "latest" else 0 if place == "earliest" else None
+
     def apply_partitions(self, where: Scalar) -> None:
         """Restricts reading to partitions whose columns fulfil `where` (capability
         `partition_push_down`). Called before anything else."""

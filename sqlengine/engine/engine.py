@@ -31,9 +31,11 @@ from sqlengine.engine.dead_letters import DeadLetter, DeadLetterQueue
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.isolation import Isolation
 from sqlengine.engine.job_changes import JobChanges
+from sqlengine.engine.keeping import Keeping
 from sqlengine.engine.migration import Migrations
 from sqlengine.engine.replaying import MAX_LETTERS, Replayed, Replays
 from sqlengine.engine.requests import Outcome, Request
+from sqlengine.engine.restarts import Restarts
 from sqlengine.engine.savepoints import Savepoints
 from sqlengine.engine.state_views import StateViews
 from sqlengine.engine.topic_hints import topic_hints
@@ -90,7 +92,7 @@ class Engine:
         self._clock, self._threads = machine.clock, machine.threads
         self._thread = machine.threads.serial_executor("changes")
         self._failing: set[str] = set()
-        self._failures: deque[tuple[frozenset[str], str]] = deque()
+        self._failures: deque[tuple[frozenset[str], str, bool]] = deque()
         self._closed = threading.Event()
         self._registry = Registry(self.broker, config, machine)
         self._steps = self._registry.steps
@@ -114,7 +116,11 @@ class Engine:
         self.savepoints = Savepoints(self._registry, self.graphs, config, machine.disk)
         self.state = StateViews(self._registry, self.graphs)
         self._migrations = Migrations(self._registry, self.graphs, store)
-        self._changes = JobChanges(self._registry, self.graphs, self.savepoints, self._migrations)
+        keeping = Keeping(self._registry, self.graphs, store)
+        self._changes = JobChanges(
+            self._registry, self.graphs, self.savepoints, self._migrations, keeping
+        )
+        self._restarts = Restarts(self._registry, self._changes, self._no_longer_failing)
         self._isolation = Isolation(self._registry, self.graphs, self._migrations, self._changes)
         self.dead_letters = DeadLetterQueue(self.broker)
         self._replays = Replays(self._registry, self.graphs, self.dead_letters)
@@ -136,6 +142,7 @@ class Engine:
         gc.collect()
         gc.freeze()
         self.graphs.start()
+        self._restarts.start(self._threads, self._thread.submit)
         if self.config.isolation:
             self._isolation.start(self._threads, self._thread.submit)
 
@@ -145,6 +152,7 @@ class Engine:
             return
         self._closed.set()
         self._isolation.stop()
+        self._restarts.stop()
         self._thread.shutdown(wait=True)
         try:
             self.graphs.close()
@@ -227,10 +235,13 @@ class Engine:
         savepoint below `folder` or where the settings say."""
         return self._serially(lambda: self._changes.drain(name, folder))
 
-    def start_job(self, name: str, savepoint: str | None = None) -> Outcome:
-        """Starts a stopped or failed job, from a savepoint or at the offsets of a new job."""
+    def start_job(
+        self, name: str, savepoint: str | None = None, begin: str | int | None = None
+    ) -> Outcome:
+        """Starts a stopped or failed job: from a savepoint, else where it was; with `begin` as a
+        new job, at its 'configured' offsets, or those of 'earliest', 'latest' or a time (ms)."""
         self._failing.discard(name)
-        return self._serially(lambda: self._changes.start(self.job(name), savepoint))
+        return self._serially(lambda: self._changes.start(self.job(name), savepoint, begin))
 
     def isolate(self, name: str) -> Outcome:
         """Moves a job with its state into a graph of its own, where it stays until it is merged."""
@@ -321,6 +332,10 @@ class Engine:
         """Returns the rows that each job has written to sinks, if any."""
         return Counter({name: c.rows for name, c in self.counts().items() if c.rows})
 
+    def restarts_by_job(self) -> Counter[str]:
+        """Returns how often jobs were started again after a failure since the server started."""
+        return self._restarts.made.copy()
+
     def planned(self) -> Counter[str]:
         """Returns how many plans came from the cache (hits) or were made (misses)."""
         return Counter(self._registry.planner.counters)
@@ -367,12 +382,16 @@ class Engine:
             traced=True,
         )
 
-    def _on_failure(self, jobs: frozenset[str], reason: str) -> None:
-        """Fails jobs: they leave the graph, the others run on. Called by a graph's thread."""
+    def _no_longer_failing(self, jobs: frozenset[str]) -> None:
+        self._failing -= jobs
+
+    def _on_failure(self, jobs: frozenset[str], reason: str, *, lasting: bool = False) -> None:
+        """Fails jobs: they leave the graph, the others run on. Called by a graph's thread. After a
+        `lasting` failure they are not started again."""
         new = jobs - self._failing
         if new and not self._closed.is_set():
             self._failing |= new
-            self._failures.append((new, reason))
+            self._failures.append((new, reason, lasting))
             # Closed in this moment, the engine sees it again after its next start.
             with suppress(RuntimeError):
                 self._thread.submit(self._settle)
@@ -380,13 +399,13 @@ class Engine:
     def _settle(self) -> None:
         """Fails the jobs that graphs have reported, before anything else is changed."""
         while self._failures:
-            names, reason = self._failures.popleft()
+            names, reason, lasting = self._failures.popleft()
             try:
-                self._fail(names, reason)
+                self._fail(names, reason, lasting)
             except Exception:
                 log.exception("jobs %s could not leave their graph", sorted(names))
 
-    def _fail(self, names: frozenset[str], reason: str) -> None:
+    def _fail(self, names: frozenset[str], reason: str, lasting: bool = False) -> None:
         for graph in [
             g
             for g in self.graphs.by_name.values()
@@ -398,18 +417,24 @@ class Engine:
             self.graphs.reopen(graph, faulty)
             self._registry.reconcile(self.graphs.running(), self.graphs.lost())
         # A job that is being removed has left its graph by now, and the removal comes next.
-        for name in (names & self.log.jobs.keys()) - self._steps.jobs_leaving():
-            log.error("job %s failed: %s", name, reason)
-            try:
-                self._changes.stop(self.job(name), JobState.FAILED, reason)
-            except Exception:
-                log.exception("job %s could not be stopped, it will be tried again", name)
-                self._failing.discard(name)
+        present = (names & self.log.jobs.keys()) - self._steps.jobs_leaving()
+        if not present:
+            return
+        shown = ", ".join(sorted(present)[:5]) + (", …" if len(present) > 5 else "")
+        try:
+            failed = self._changes.fail(present, reason, lasting=lasting)
+        except Exception:
+            log.exception("job %s could not be stopped, it will be tried again", shown)
+            self._failing -= present
+            return
+        again = [j for j in failed if j.state is JobState.RESTARTING]
+        then = f"; {len(again)} of {len(failed)} are started again" if again else ""
+        log.error("job %s failed: %s%s", shown, reason, then)
 
     def _on_broken_function(self, identity: str, reason: str) -> None:
         """Fails the jobs that call a user's function which was switched off. Called by a graph's
         thread."""
-        self._on_failure(self.graphs.callers(identity), reason)
+        self._on_failure(self.graphs.callers(identity), reason, lasting=True)
 
     def _serially(self, work: Callable[[], T]) -> T:
         """Runs `work` in the thread that makes changes, and waits for its result."""

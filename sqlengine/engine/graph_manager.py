@@ -21,8 +21,13 @@ from sqlengine.broker.auto_create import NewTopic
 from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.cluster.instance_groups import InstanceGroups
 from sqlengine.cluster.subtask_log import subtask_count
-from sqlengine.connectors.base import Environment
-from sqlengine.connectors.registry import declared_capabilities, missing_topic, open_source
+from sqlengine.connectors.base import Environment, Source
+from sqlengine.connectors.registry import (
+    declared_capabilities,
+    missing_topic,
+    open_scan,
+    open_source,
+)
 from sqlengine.engine.retired_counts import RetiredCounts
 from sqlengine.engine.savepoint_sources import lookup_positions, why_unreadable
 from sqlengine.executors.epochs import EPOCHS, TopicEpochLog
@@ -190,6 +195,10 @@ class GraphManager:
             if isinstance(n.plan, Sink)
         ]
 
+    def shared_graph_for(self, plan: PlannedJob) -> ManagedGraph:
+        """Returns the graph that a job with this plan would share with others."""
+        return self._shared_graph(plan.settings, plan.sinks)
+
     def _shared_graph(self, settings: Mapping[str, str], sinks: Sequence[Sink]) -> ManagedGraph:
         """Returns the graph of the isolation group, which has a process of its own; else the
         distributed one if the statements can run there; else the main one."""
@@ -254,6 +263,10 @@ class GraphManager:
         """Returns the reason why a table cannot be read from these positions (of a savepoint) on;
         None if it can."""
         return why_unreadable(scan, positions, self._environment("savepoint"))
+
+    def open_source(self, scan: Scan) -> Source:
+        """Opens the table of a scan, to ask where it can be read."""
+        return open_scan(scan, self._environment("positions"))
 
     def _environment(self, name: str) -> Environment:
         host = self._host

@@ -6,7 +6,7 @@ Jobs of one request that cannot be made to run are refused alone."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -16,6 +16,7 @@ from sqlengine.catalog.changes import full_name
 from sqlengine.engine.deploying import Deployment, Work
 from sqlengine.engine.draining import Draining
 from sqlengine.engine.graph_manager import GraphManager
+from sqlengine.engine.keeping import SAVEPOINT, Keeping, start_positions
 from sqlengine.engine.migration import Migrations
 from sqlengine.engine.requests import (
     Outcome,
@@ -27,15 +28,14 @@ from sqlengine.engine.requests import (
 from sqlengine.engine.savepoints import Savepoints, path_in
 from sqlengine.executors.replays import statements_of
 from sqlengine.graphs.host import NotAligned
+from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.graphs.takeover import unchanged_report
 from sqlengine.jobs.deliveries import Delivery, deliveries_of
 from sqlengine.jobs.isolation_settings import group_of
-from sqlengine.jobs.job import MAIN, Cause, Job, JobState, Origin, check_name
+from sqlengine.jobs.job import BEGINS, MAIN, Cause, Job, JobState, Origin, check_name, with_state
 from sqlengine.jobs.planning import JobText, PlannedJob
+from sqlengine.jobs.restart_strategy import Attempts, strategy_in
 from sqlengine.registry import LIVE, Registry
-from sqlengine.system.words import counted
-
-log = logging.getLogger("sqlengine")
 
 # So many jobs of a change are logged one by one.
 _LOGGED = 20
@@ -52,11 +52,13 @@ class JobChanges:
         graphs: GraphManager,
         savepoints: Savepoints,
         migrations: Migrations,
+        keeping: Keeping,
     ) -> None:
         self._registry = registry
         self._graphs = graphs
         self._savepoints = savepoints
         self._migrations = migrations
+        self._keeping = keeping
         self._deployment = Deployment(registry, graphs, savepoints)
         self._drains = Draining(registry, graphs, savepoints, migrations)
 
@@ -93,9 +95,7 @@ class JobChanges:
                 state=work.reports.get(name, ()),
                 savepoint=work.restores.get(name),
                 topics=work.topics.get(name, ()),
-                warnings=work.ready[name].warnings,
             )
-        _log_warnings(work.ready.values())
         for name in work.removes:
             work.outcomes[name] = Outcome(name, "removed")
         _log_other_origins(work, known)
@@ -128,7 +128,6 @@ class JobChanges:
                 state=work.reports.get(name, ()),
                 deliveries=deliveries,
                 topics=work.topics.get(name, ()),
-                warnings=work.ready[name].warnings,
             )
         for name, outcome in work.outcomes.items():
             if outcome.status == "unchanged":
@@ -146,17 +145,88 @@ class JobChanges:
         return deliveries_of(sinks, once=self._graphs.delivers_once)
 
     def stop(self, job: Job, state: JobState, reason: str | None = None) -> Outcome:
-        """Removes a job from its graph. The job stays, stopped or failed, and so does its text.
-        Nothing runs of a job that only defines: it is unchanged."""
+        """Removes a job from its graph. The job stays, stopped or failed, and so do its text, its
+        position and its state. Nothing runs of a job that only defines: it is unchanged."""
         if job.state is JobState.DEFINED:
             return Outcome(job.name, "unchanged", job.version)
         self.finish()
         graph = self._graphs.of(job.name)
         if job.name in graph.runner.jobs:
-            graph.switch(graph.change(graph.runner.graph, {}, {job.name: 0}, {}))
-            self._graphs.retire_idle()
-        self._registry.set_state(job, state, reason, MAIN)
+            stopped = with_state(job, state, self._registry.clock(), reason)
+            self._leave(graph, [replace(stopped, restarts=0, failures=())])
+        else:
+            self._registry.set_state(job, state, reason, MAIN)
         return Outcome(job.name, state.value, job.version)
+
+    def _leave(self, graph: ManagedGraph, jobs: Sequence[Job]) -> None:
+        """Removes jobs from their graph, with what they keep."""
+        try:
+            self._keeping.leave(graph, jobs)
+        except SqlError as error:
+            left = [j for j in jobs if j.name in graph.runner.jobs]
+            if not graph.distributed:
+                raise
+            log.warning("jobs leave graph %s without their position: %s", graph.name, error)
+            removed = dict.fromkeys((j.name for j in left), 0)
+            graph.switch(graph.change(graph.runner.graph, {}, removed, {}))
+            self._registry.log.write(
+                {j.name: replace(j, graph=MAIN, cause=Cause.NONE) for j in left},
+                self._registry.clock(),
+            )
+            self._graphs.retire_idle()
+
+    def fail(self, names: Collection[str], reason: str, *, lasting: bool = False) -> list[Job]:
+        """Removes jobs that failed from their graphs, and returns them: they are started again when
+        their restart strategies say so, but not after a `lasting` failure."""
+        self.finish()
+        failed: dict[str, list[Job]] = {}
+        for job in (self._registry.job(n) for n in sorted(names)):
+            if self._graphs.runs(job.name):
+                after = self._failed(job, reason, lasting=lasting)
+                failed.setdefault(self._graphs.of(job.name).name, []).append(after)
+            elif job.state in (JobState.RUNNING, JobState.FAILED):
+                self._registry.set_state(job, JobState.FAILED, reason, MAIN)
+        for graph, jobs in failed.items():
+            self._leave(self._graphs.by_name[graph], jobs)
+        return [self._registry.job(name) for name in sorted(names)]
+
+    def _failed(self, job: Job, reason: str, *, lasting: bool = False) -> Job:
+        """Returns the job after a failure that comes now."""
+        now = self._registry.clock()
+        strategy = strategy_in({**self._registry.settings, **job.settings})
+        attempts, again = strategy.failed(Attempts(job.restarts, job.failures), now, job.name)
+        state = JobState.FAILED if lasting or again is None else JobState.RESTARTING
+        return replace(
+            with_state(job, state, now, reason),
+            restarts=attempts.count,
+            failures=attempts.times,
+            next_ms=0 if again is None else again,
+        )
+
+    def restart(self, jobs: Sequence[Job]) -> bool:
+        """Starts failed jobs again that left their graph together. Returns False if that failed,
+        which counts as a failure of theirs."""
+        self.finish()
+        names = ", ".join(job.name for job in jobs[:5]) + (", …" if len(jobs) > 5 else "")
+        try:
+            if jobs[0].kept:
+                self._resume(jobs, apart=True)
+            else:
+                self._start_anew(jobs[0], None)
+        except SqlError as error:
+            log.warning("%s cannot be started again now: %s", names, error)
+            after = {j.name: self._failed(j, str(error)) for j in jobs}
+            self._registry.log.write(after, self._registry.clock())
+            return False
+        log.info("%s: started again", names)
+        return True
+
+    def _resume(self, jobs: Sequence[Job], *, apart: bool) -> None:
+        lost = self._keeping.resume(jobs, apart=apart)
+        if lost is not None:
+            log.warning("%s: %s", jobs[0].name, lost)
+            for job in jobs:
+                self._registry.set_cause(self._registry.job(job.name), Cause.NONE, lost)
 
     def save(self, name: str, folder: str | None = None, *, stop: bool = False) -> Outcome:
         """Writes a savepoint of a job; with `stop` the job stops with it."""
@@ -168,6 +238,8 @@ class JobChanges:
             self._registry.set_state(
                 job, JobState.STOPPED, f"stopped with savepoint {savepoint.path}", MAIN
             )
+            stopped = replace(self._registry.job(name), kept=f"{SAVEPOINT}{savepoint.path}")
+            self._registry.log.write({name: stopped}, self._registry.clock())
         status = JobState.STOPPED.value if stop else "saved"
         return Outcome(name, status, job.version, savepoint=savepoint.path)
 
@@ -177,29 +249,57 @@ class JobChanges:
         self.finish()
         return self._drains.drain(name, folder)
 
-    def start(self, job: Job, savepoint: str | None = None) -> Outcome:
-        """Starts a stopped or failed job: from a savepoint, given or named in its text, else at the
-        offsets of a new job."""
+    def start(
+        self, job: Job, savepoint: str | None = None, begin: str | int | None = None
+    ) -> Outcome:
+        """Starts a stopped or failed job: from a savepoint, else where it was.
+
+        With `begin` it starts as a new job does: at its 'configured' offsets, or those of
+        'earliest', 'latest' or a time (ms).
+        """
         if job.state in (JobState.RUNNING, JobState.DEFINED):
-            if savepoint is not None:
+            if savepoint is not None or begin is not None:
                 raise _already_running(job.name)
             return Outcome(job.name, "unchanged", job.version)
         self.finish()
+        if savepoint is None and begin is None and job.kept:
+            if job.kept.startswith(SAVEPOINT):
+                return self._start_anew(job, job.kept.removeprefix(SAVEPOINT))
+            self._resume([job], apart=False)
+            job = self._registry.job(job.name)
+            self._registry.log.write(
+                {job.name: replace(job, restarts=0, failures=(), next_ms=0)},
+                self._registry.clock(),
+            )
+            return Outcome(job.name, "started", job.version)
+        return self._start_anew(job, savepoint, begin)
+
+    def _start_anew(
+        self, job: Job, savepoint: str | None, begin: str | int | None = None
+    ) -> Outcome:
+        """Starts a job from a savepoint, given or named in its text, else as a new job."""
         (plan,) = self._registry.plan([self._registry.text(job)], {job.name})
         if isinstance(plan, SqlError):
             raise plan
-        path = path_in(plan.settings) if savepoint is None else savepoint
+        path = path_in(plan.settings) if savepoint is None and begin is None else savepoint
         # A new name with each start: the epoch log still has the records of the graphs before.
         own = f"{job.name}@{job.version}-{self._registry.clock()}"
         if path is not None:
             restoration = self._savepoints.restoration(job.name, plan, path)
             graph = self._graphs.restore(own, job.name, job.version, restoration)
-        else:
+        elif begin in (None, BEGINS[0]):
             graph = self._graphs.place(plan, own)
             graph.switch(
                 graph.change(graph.runner.graph, {job.name: plan}, {job.name: job.version}, {})
             )
-        self._registry.set_state(job, JobState.RUNNING, graph=graph.name)
+        else:
+            graph = self._graphs.get_or_create(own)
+            starts = start_positions(self._graphs, plan, begin)
+            change = graph.change(graph.runner.graph, {job.name: plan}, {job.name: job.version}, {})
+            graph.switch(replace(change, starts=starts))
+        self._registry.set_state(
+            replace(job, restarts=0, failures=(), next_ms=0), JobState.RUNNING, graph=graph.name
+        )
         return Outcome(job.name, "started", job.version, savepoint=path)
 
     def isolate(
@@ -394,25 +494,11 @@ class JobChanges:
         waiting = [j for j in jobs if j.state is JobState.WAITING and j.name not in changed]
         if waiting:
             outcomes = self.change(
-                Request(Origin.FOLDER, {j.name: self._unaccepted(j) for j in waiting})
+                Request(Origin.FOLDER, {j.name: self._registry.text(j) for j in waiting})
             )
             for job in waiting:  # what is missing now may be something else
                 if outcomes[job.name].status == "refused":
                     self._registry.set_state(job, JobState.WAITING, str(outcomes[job.name].error))
-
-    def _unaccepted(self, job: Job) -> JobText:
-        """Returns the text of a job that waits: it has never been planned to its end."""
-        return replace(self._registry.text(job), accepted=False)
-
-
-def _log_warnings(plans: Iterable[PlannedJob]) -> None:
-    """Logs each warning of a change once, with the jobs that it is about."""
-    jobs: dict[str, list[str]] = {}
-    for plan in plans:
-        for warning in plan.warnings:
-            jobs.setdefault(warning, []).append(plan.name)
-    for warning, names in jobs.items():
-        log.warning("%s: %s", counted(names), warning)
 
 
 def _log_other_origins(work: Work, known: Mapping[str, Job]) -> None:

@@ -154,6 +154,7 @@ class Migrations:
         needed = {n for g in self._graphs.by_name.values() for n in g.needed_migrations()} | (
             {pending.handover} if pending else set()
         )
+        needed |= {job.kept for job in self._registry.log.jobs.values() if job.kept}
         for name in self._store.names - needed:
             self._store.remove(name)
 
@@ -211,7 +212,7 @@ class Migrations:
             migrate_into_parts(request, source, target)
             return
         assert isinstance(target, RunningGraph)
-        with _prepared(target, request.plans, request.jobs) as addition:
+        with prepared(target, request.plans, request.jobs) as addition:
             if isinstance(source, DistributedGraph):
                 job_snapshot = detach_from_parts(request, source)
                 target.call(lambda: target.attach(addition, job_snapshot, request.handover))
@@ -274,12 +275,12 @@ class Migrations:
         job_snapshot: JobSnapshot,
         handover: str,
     ) -> None:
-        with _prepared(target, plans, job_snapshot.jobs) as addition:
+        with prepared(target, plans, job_snapshot.jobs) as addition:
             target.call(lambda: target.attach(addition, job_snapshot, handover))
 
 
 @contextmanager
-def _prepared(
+def prepared(
     target: RunningGraph, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int]
 ) -> Iterator[GraphChange]:
     """Yields the prepared change that adds jobs to a graph; abandons it if they were not added."""

@@ -33,9 +33,9 @@ class CheckpointTrigger:
 
     def due(self) -> bool:
         """True if enough state has changed, or enough time has passed, since the last checkpoint.
-        Never while a sink has no space: what it has not taken must be repeated after a crash."""
+        Never while a sink has not taken all rows: they must be repeated after a crash."""
         now, checkpoints = self._clock(), self._storage.checkpoints
-        if checkpoints is None or self._pipeline.outputs.blocked:
+        if checkpoints is None or self._pipeline.outputs.owes_rows:
             return False
         return checkpoints.due(self._epochs.last, self._pipeline.executor.tables, now)
 

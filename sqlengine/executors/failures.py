@@ -5,7 +5,7 @@ Also what stands in for a source or a sink that a recovery cannot open."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NoReturn
+from typing import ClassVar, NoReturn, Protocol
 
 from parser.errors import ExecutionError, ServiceError, SqlError
 from planner.graph.physical import PhysicalNode, PhysicalSink
@@ -14,9 +14,18 @@ from sqlengine.connectors.base import Chunk, Sink, Source
 
 
 class JobsFailed(ExecutionError):
-    """Some jobs failed; the graph goes on without them. `jobs`: their names."""
+    """Some jobs failed; the graph goes on without them. `jobs`: their names. A `lasting` failure
+    would come again: the jobs are not started again."""
 
     jobs: frozenset[str]
+    lasting: ClassVar[bool] = False
+
+
+class FailureHandler(Protocol):
+    """Takes jobs that fail, and the reason. It must not block. After a `lasting` failure, which
+    would come again, the jobs are not started again."""
+
+    def __call__(self, jobs: frozenset[str], reason: str, *, lasting: bool = False) -> None: ...
 
 
 class SourceFailed(JobsFailed):
@@ -43,6 +52,7 @@ class RowsFailed(JobsFailed):
     """A row in error of a job with 'job.on-error' = 'fail'. `jobs` is {''} for a record that its
     table cannot read."""
 
+    lasting: ClassVar[bool] = True
     advice: ClassVar[str] = "SET 'job.on-error' = 'dead-letter' sets such rows aside and goes on"
 
     def __init__(self, letters: Batch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from parser.errors import OptionError
 from planner.graph.merge import Graph
@@ -77,6 +77,8 @@ def footprint(
 
 class MemoryExceeded(JobsFailed):
     """A job holds more state than its limit, or the most of all jobs when these exceed theirs."""
+
+    lasting: ClassVar[bool] = True
 
     def __init__(
         self, job: str, limit: int, largest: OperationState, used: int, *, own: bool

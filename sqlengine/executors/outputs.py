@@ -46,10 +46,10 @@ class BufferedEpoch:
 class Outputs:
     """The sinks of one graph, in its thread.
 
-    `running`: open sinks by their ids in the plan. `refused`: errors of sinks, which get no more
-    rows and whose jobs fail once the epoch is complete. `blocked`: sinks without space, which take
-    the epoch later, and perhaps those after it. `shuffle` takes rows to other subtasks, `result`
-    those of statements that write to no table."""
+    `running`: open sinks by their ids in the plan. `refused`: errors of sinks, whose jobs fail once
+    the epoch is complete; their rows are kept until the jobs leave with them. `blocked`: sinks
+    without space, which take the epoch later, and perhaps those after it. `shuffle` takes rows to
+    other subtasks, `result` those of statements that write to no table."""
 
     def __init__(
         self,
@@ -109,6 +109,12 @@ class Outputs:
             self.refused.pop(name, None)
             self._rolling.pop(name, None)
             self._discard(name)
+        # What a job brought and its sink refused has left with the job again.
+        for name in [n for n in self.refused if sink_name(n) not in plan.sinks]:
+            del self.refused[name]
+            if name in self._uncommitted:
+                self._uncommitted[name].close()
+            self._discard(name)
 
     def _discard(self, name: str) -> None:
         """Drops all output that a sink has not committed."""
@@ -121,14 +127,19 @@ class Outputs:
     def pending_commits(
         self, names: Iterable[str], writer: str, epoch: int
     ) -> tuple[PendingCommit, ...]:
-        """The output that these blocked sinks have not taken, oldest first; `epoch` is the last."""
-        buffered = (
-            (n, b) for n in names for b in self._buffered.get(n, (BufferedEpoch(epoch, []),))
-        )
-        return tuple(
-            PendingCommit(n, writer, b.epoch, tuple(map(encode_batch, b.batches)))
-            for n, b in buffered
-        )
+        """The output that these blocked or refused sinks have not taken, oldest first; `epoch` is
+        the last."""
+        pending: list[PendingCommit] = []
+        for name in names:
+            recovered = self._uncommitted.get(name)
+            if isinstance(recovered, RecoveredCommit):
+                pending += recovered.left()
+                continue
+            # A sink without buffered epochs has a file that is not published yet.
+            for b in self._buffered.get(name, (BufferedEpoch(epoch, []),)):
+                batches = tuple(map(encode_batch, b.batches))
+                pending.append(PendingCommit(name, writer, b.epoch, batches))
+        return tuple(pending)
 
     def add_pending(self, commits: Mapping[str, RecoveredCommit]) -> None:
         """Commits the output that a job brought before any other output of this graph."""
@@ -138,24 +149,23 @@ class Outputs:
     # ---- rows ------------------------------------------------------------------------------------
 
     def write(self, name: str, batch: Batch) -> None:
-        """Adds rows to the epoch's output of a sink; drops them if it has failed."""
+        """Adds rows to the epoch's output of a sink."""
         sink = self.running.get(name)
-        if sink is None or name in self.refused:
+        if sink is None:
             return
         # A sink with buffered epochs holds the rows of the oldest one: newer rows wait in
-        # `_batches`.
-        if name not in self._buffered and not self._write_to(name, sink, batch):
-            return
+        # `_batches`, as do those for a sink that has failed.
+        if name not in self._buffered and name not in self.refused:
+            self._write_to(name, sink, batch)
         self._uncommitted[name] = sink
         if name in self._sinks and self._sinks[name].sink.table is not None:
             self._batches.setdefault(name, []).append(batch)
 
-    def _write_to(self, name: str, sink: Sink, batch: Batch) -> bool:
+    def _write_to(self, name: str, sink: Sink, batch: Batch) -> None:
         try:
             sink.write(batch)
         except SqlError as error:
             self.refused[name] = error
-        return name not in self.refused
 
     def handle_errors(self, errors: Output) -> None:
         """Writes rows in error to the dead letters, or keeps them as failures of their jobs."""
@@ -178,27 +188,39 @@ class Outputs:
         # Before any sink: no output may be visible whose answers a crash could lose.
         self.call_log.flush()
         full: TryAgain | None = None
-        for name in [n for n in self._uncommitted if n not in self.refused]:
-            if not wait and self._in_backoff(name):
+        held: set[str] = set()
+        for name in list(self._uncommitted):
+            # Older output, which a job brought, comes before that of the sink itself.
+            if name in self.refused or sink_name(name) in held:
+                self._buffer(name, epoch)
+            elif not wait and self._in_backoff(name):
                 self._buffer(name, epoch)
                 full = self.blocked[name]
-                continue
-            try:
-                self._commit(name, epoch)
-            except TryAgain as error:
-                full = self.blocked[name] = error
-                if isinstance(error, Busy):
-                    self._last_tried[name] = self._clock()
-            except SqlError as error:
-                if name == OUTGOING:  # rows between subtasks are no job's table
-                    raise
-                self.refused[name] = error
             else:
-                if isinstance(self._uncommitted[name], RecoveredCommit):
-                    self._uncommitted[name].close()
-                self._discard(name)
+                full = self._try_commit(name, epoch) or full
+            if name != sink_name(name) and name in self._uncommitted:
+                held.add(sink_name(name))
         if full is not None:
             raise full
+
+    def _try_commit(self, name: str, epoch: int) -> TryAgain | None:
+        """Commits a sink, or refuses it. Returns the error if it has no space."""
+        try:
+            self._commit(name, epoch)
+        except TryAgain as error:
+            self.blocked[name] = error
+            if isinstance(error, Busy):
+                self._last_tried[name] = self._clock()
+            return error
+        except SqlError as error:
+            if name == OUTGOING:  # rows between subtasks are no job's table
+                raise
+            self.refused[name] = error
+        else:
+            if isinstance(self._uncommitted[name], RecoveredCommit):
+                self._uncommitted[name].close()
+            self._discard(name)
+        return None
 
     def _commit(self, name: str, epoch: int) -> None:
         """Commits buffered epochs of a sink one by one, oldest first, then the last one. Each keeps
@@ -268,8 +290,29 @@ class Outputs:
         locked = all(isinstance(error, Busy) for error in self.blocked.values())
         if not locked or not self.only_tables_blocked(plan):
             return False
-        buffered = (b for name in self.blocked for b in self._buffered.get(name, ()))
-        return sum(batch.num_rows for b in buffered for batch in b.batches) < _WAITING_ROWS
+        return self._rows_waiting(self.blocked) < _WAITING_ROWS
+
+    def _rows_waiting(self, names: Iterable[str]) -> int:
+        buffered = (b for name in names for b in self._buffered.get(name, ()))
+        return sum(batch.num_rows for b in buffered for batch in b.batches)
+
+    @property
+    def owes_rows(self) -> bool:
+        """True if sinks have not taken all rows of the epochs so far."""
+        return bool(self.blocked or self.refused)
+
+    @property
+    def owing(self) -> list[str]:
+        """The sinks that have not taken all rows, with those that wait behind output that a job
+        brought; in the order in which they commit."""
+        names = dict.fromkeys((*self._uncommitted, *self.refused, *self.blocked))
+        owes = self.refused.keys() | self.blocked.keys() | self._buffered.keys()
+        return [name for name in names if name in owes]
+
+    @property
+    def overflows(self) -> bool:
+        """True if so many rows wait for their jobs to leave that no more may be read."""
+        return bool(self.refused) and self._rows_waiting(self.refused) >= _WAITING_ROWS
 
     def sinks_without_space(self) -> dict[str, TryAgain]:
         """Blocked sinks of the plan, also for output that a job brought. Any thread."""
@@ -280,8 +323,8 @@ class Outputs:
         if self.errors.fatal:
             raise self.errors.fatal.pop(0)
         for name, error in self.refused.items():
-            if name in plan.sinks:
-                raise SinkFailed(plan.sinks[name], error)
+            if sink_name(name) in plan.sinks:
+                raise SinkFailed(plan.sinks[sink_name(name)], error)
 
     def close(self) -> None:
         """Closes all sinks; what is not committed is lost."""

@@ -75,7 +75,7 @@ def skip_unlogged_epochs(runner: GraphRunner, *, logged: bool) -> None:
         after = runner.epoch if logged else UNLOGGED
         runner.epochs.skip(runner.graph.version, _SKIPPED_EPOCHS, after)
         runner.inputs.rewind_to_ends()
-    runner.checkpoint(wait=True)
+    runner.checkpoint(wait=True, forced=True)
 
 
 def _logged(runner: GraphRunner) -> Iterator[EpochRecord]:

@@ -24,6 +24,7 @@ from sqlengine.executors.inputs import Inputs
 from sqlengine.executors.nondeterministic_calls import NondeterministicCallLog
 from sqlengine.executors.outputs import Outputs
 from sqlengine.executors.pipeline import Pipeline
+from sqlengine.executors.sinks.opener import sink_name
 from sqlengine.executors.sinks.pending_commits import PendingCommit
 from sqlengine.executors.sinks.row_errors import RowErrors
 from sqlengine.executors.sources import DEFAULT_STARTS, Positions
@@ -106,6 +107,8 @@ class GraphRunner:
         self._require_sound()
         self.commit()  # what a sink had no space for
         self.outputs.roll()
+        if self.outputs.overflows:
+            self._raise_failures()
         # Before more is read: a job over its limit gets no more rows.
         self._check_memory()
         record, chunks = self._poll()
@@ -338,11 +341,15 @@ class GraphRunner:
                 raise
 
     def pending_commits(self, jobs: Collection[str]) -> tuple[PendingCommit, ...]:
-        """Completes the last epoch. Returns the output that blocked sinks have not taken, of the
-        sinks to which these jobs alone write."""
+        """Completes the last epoch. Returns the output that blocked or refused sinks have not
+        taken, of the sinks to which these jobs alone write."""
         self._complete_except_tables(self.executor.plan)
         sinks = self.executor.plan.sinks
-        mine = [n for n in self.outputs.blocked if n in sinks and sinks[n].jobs <= set(jobs)]
+        mine = [
+            n
+            for n in self.outputs.owing
+            if (sink := sinks.get(sink_name(n))) is not None and sink.jobs <= set(jobs)
+        ]
         return self.outputs.pending_commits(mine, self.name, self.epoch)
 
     def checkpoint_when_due(self) -> None:
@@ -350,9 +357,10 @@ class GraphRunner:
         if self._checkpoints.due():
             self.checkpoint()
 
-    def checkpoint(self, wait: bool = False) -> None:
-        """Takes a checkpoint, if the graph has any; with `wait` returns when it is stored."""
-        if not self.broken:
+    def checkpoint(self, wait: bool = False, *, forced: bool = False) -> None:
+        """Takes a checkpoint, if the graph has any; with `wait` returns when it is stored. Only a
+        `forced` one is taken while a sink refuses rows."""
+        if not self.broken and (forced or not self.outputs.refused):
             self._checkpoints.take(wait=wait)
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ from sqlengine.broker.base import Broker
 from sqlengine.config import Config
 from sqlengine.connectors.base import NO_CALLABLES, Callables
 from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.failures import FailureHandler
 from sqlengine.executors.memory_limits import MemoryLimits
 from sqlengine.executors.steps.limits import Steps
 from sqlengine.jobs.planning import PlannedJob
@@ -38,7 +39,7 @@ class GraphHost:
     factory: OperatorFactory
     stores: CheckpointStores
     fails_on_error: Callable[[str, int], bool]
-    on_failure: Callable[[frozenset[str], str], None]
+    on_failure: FailureHandler
     later: Callable[..., object]
     memory: MemoryLimits
     stored_snapshot: Callable[[str], JobSnapshot | None] = lambda _: None

@@ -13,7 +13,13 @@ from typing import TypeVar, cast
 
 from parser.errors import ServiceError
 from sqlengine.broker.base import Broker
-from sqlengine.executors.failures import JobsFailed, OperatorFailed, StepEnded, StepFailed
+from sqlengine.executors.failures import (
+    FailureHandler,
+    JobsFailed,
+    OperatorFailed,
+    StepEnded,
+    StepFailed,
+)
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.system.threads import THREADS, Threads
 
@@ -54,7 +60,7 @@ class GraphLoop:
         self,
         runner: GraphRunner,
         broker: Broker,
-        on_failure: Callable[[frozenset[str], str], None],
+        on_failure: FailureHandler,
         threads: Threads = THREADS,
     ) -> None:
         self.runner = runner
@@ -175,7 +181,7 @@ class GraphLoop:
             self._pause(str(error), FULL_DISK_PAUSE_S)
         except JobsFailed as error:
             if error.jobs != frozenset({""}):
-                self._on_failure(error.jobs, str(error))
+                self._on_failure(error.jobs, str(error), lasting=error.lasting)
             return False
         except (OperatorFailed, StepEnded) as error:
             # on_failure has the graph reopened without these jobs.

@@ -13,6 +13,8 @@ from parser.errors import JobError
 
 MAIN = "main"  # name of the graph that jobs share
 MAX_NAME = 200  # characters
+# Where a job begins that is started as a new one, beside times in ms.
+BEGINS = ("configured", "earliest", "latest")
 FORMAT = 1  # of jobs, versions and changes in the job log
 
 
@@ -22,6 +24,7 @@ class JobState(StrEnum):
     DEFINED = "defined"  # it has no INSERT: it only defines tables, views, functions
     WAITING = "waiting"  # a table that it names is missing; tried again when the catalog changes
     FAILED = "failed"
+    RESTARTING = "restarting"  # it failed, and is started again after a pause
 
 
 class Cause(StrEnum):
@@ -67,7 +70,10 @@ class JobVersion:
 @dataclass(frozen=True)
 class Job:
     """A job as it is now. `reason` says why it waits, failed or runs in a graph of its own;
-    `defines` and `uses` name catalog objects in full."""
+    `defines` and `uses` name catalog objects in full. `kept`: the key under which the position and
+    the state of a job that does not run are stored, shared by jobs that left their graph together.
+    `restarts`: how often it failed in a row, and `failures`: when (ms), as far as its restart
+    strategy looks back; `next_ms`: when it is started again."""
 
     name: str
     version: int
@@ -80,6 +86,10 @@ class Job:
     uses: tuple[str, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     cause: Cause = Cause.NONE
+    kept: str = ""
+    restarts: int = 0
+    failures: tuple[int, ...] = ()
+    next_ms: int = 0
     format: int = FORMAT
 
 

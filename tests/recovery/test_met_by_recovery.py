@@ -56,7 +56,7 @@ def test_a_failed_job_goes_on_defining_what_others_use(tmp_path: Path) -> None:
     engine = open_engine(tmp_path)
     engine.submit("all", EVENTS + "INSERT INTO outs SELECT 'all', id FROM events")
     engine.submit("a", "INSERT INTO outs SELECT 'a', id FROM events")
-    engine._fail(frozenset({"all"}), "a test says so")
+    engine._fail(frozenset({"all"}), "a test says so", lasting=True)
     engine = again(engine, tmp_path)
     append(engine, 1)
     step(engine)

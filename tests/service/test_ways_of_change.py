@@ -37,6 +37,7 @@ def test_the_life_of_a_rule(way: Way, user: User) -> None:
     assert user.fired(amount=5) == set()
     assert way.list()[name] == "stopped"
     way.start(name)
+    eventually(lambda: user.job(name)["graph"] == "main", "the others, as far as it has read")
     assert user.fired(amount=5) == {name}
 
     way.rollback(name, 1)

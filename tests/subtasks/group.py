@@ -94,8 +94,8 @@ class Group:
             checkpoint_ms=NEVER,
         )
 
-        def on_failure(jobs: frozenset[str], why: str) -> None:
-            raise Failed(f"{sorted(jobs)} fail: {why}")
+        def on_failure(jobs: frozenset[str], reason: str, *, lasting: bool = False) -> None:
+            raise Failed(f"{sorted(jobs)} fail: {reason}")
 
         return GraphHost(
             config,

@@ -165,6 +165,9 @@ class JdbcSink(Sink):
         connection, self._connection = self._connection, None
         if connection is not None:
             try:
+                # First, as SQLite closes no connection of which a cursor is left, and an error
+                # that is kept has one: its lock would stay.
+                connection.rollback()
                 connection.close()
             except self._dialect.errors():
                 return  # it was lost; what it had begun is undone by the database

@@ -275,6 +275,17 @@ class TopicSource(Source):
             else f"{place} ends at {end}: it was made anew"
         )
 
+    def first(self, shard: str) -> int:
+        return self._broker.begin_offset(self._topic, int(shard))
+
+    def at(self, shard: str, place: str | int) -> int:
+        """See `Source`."""
+        number = int(shard)
+        if isinstance(place, int):
+            return self._broker.offset_for_time(self._topic, number, place)
+        edge = self._broker.end_offset if place == "latest" else self._broker.begin_offset
+        return edge(self._topic, number)
+
     def notify_checkpoint(self, positions: Mapping[str, int]) -> None:
         """Commits the offsets for the group, if the table names one."""
         if isinstance(self._group, str):

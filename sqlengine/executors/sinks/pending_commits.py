@@ -39,6 +39,10 @@ class RecoveredCommit(Sink):
         for data in self._left[0].batches if self._left else ():
             self._sink.write(decode_batch(data))
 
+    def left(self) -> tuple[PendingCommit, ...]:
+        """The commits that the sink has not taken."""
+        return tuple(self._left)
+
     def last_epoch(self) -> int | None:
         return self._sink.last_epoch()
 

@@ -1,0 +1,271 @@
+"""Keeps the position and the state of jobs that leave their graph because they failed or were
+stopped, and lets them go on from there.
+
+    leave:   log the new state with the key -> write the snapshot -> remove the jobs from the graph
+    resume:  log the pending change -> add the jobs, with the snapshot, to a graph of their own
+
+The log comes first: while the jobs still run, a restart finds them running, and what the log says
+is corrected. Output that a sink has refused is part of the snapshot, and is committed under its old
+epochs, so that the sink drops what it has.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
+from typing import Final
+
+from parser.errors import JobError, SqlError, TryAgain
+from planner.logical import Scan
+from sqlengine.cluster.distributed_graph import DistributedGraph
+from sqlengine.connectors.base import Source
+from sqlengine.engine.cluster_migration import MigrationRequest, detach_from_parts
+from sqlengine.engine.graph_manager import GraphManager, scans
+from sqlengine.engine.migration import prepared
+from sqlengine.graphs.host import NotAligned
+from sqlengine.graphs.managed import ManagedGraph
+from sqlengine.graphs.running import RunningGraph
+from sqlengine.jobs.job import MAIN, Cause, Job
+from sqlengine.jobs.log import PendingChange
+from sqlengine.jobs.planning import PlannedJob
+from sqlengine.registry import Registry
+from sqlengine.snapshots.job_snapshot import JobSnapshot, SourcePosition, capture, nodes_of
+from sqlengine.snapshots.migrations import MigrationStore
+
+log = logging.getLogger("sqlengine")
+
+# In `Job.kept`, before the path of the savepoint with which a job was stopped.
+SAVEPOINT: Final = "savepoint "
+
+
+class Keeping:
+    """Stores what jobs of one engine have when they leave, and restores it. All methods are called
+    from the thread that makes changes."""
+
+    def __init__(self, registry: Registry, graphs: GraphManager, store: MigrationStore) -> None:
+        self._registry = registry
+        self._graphs = graphs
+        self._store = store
+
+    # ---- jobs that leave -------------------------------------------------------------------------
+
+    def leave(self, graph: ManagedGraph, jobs: Sequence[Job]) -> None:
+        """Removes jobs from the graph that runs them. `jobs`: as they are afterwards, but for what
+        they keep. Raises SqlError for the first that stays; it runs on then."""
+        for together in self._leaving_together(graph, jobs):
+            self._leave(graph, together)
+        self._graphs.retire_idle()
+
+    def _leave(self, graph: ManagedGraph, jobs: Sequence[Job]) -> None:
+        before = {j.name: self._registry.job(j.name) for j in jobs}
+        # Parts of a graph number their epochs alone, so the leader's say nothing.
+        now = self._registry.clock()
+        kept = f"{jobs[0].name}@{jobs[0].version}-{now}-{self._graphs.log_end}-kept"
+        after = {j.name: replace(j, kept=kept, graph=MAIN, cause=Cause.NONE) for j in jobs}
+        self._registry.log.write(after, now)
+        try:
+            self._detach(graph, {j.name: j.version for j in before.values()}, kept)
+        except BaseException:
+            if any(name in graph.runner.jobs for name in before):
+                self._registry.log.write(before, self._registry.clock())
+            raise
+
+    def _detach(self, graph: ManagedGraph, versions: Mapping[str, int], kept: str) -> None:
+        """Removes jobs from a graph; their snapshot is in the store before."""
+        if isinstance(graph, DistributedGraph):
+            detach_from_parts(
+                MigrationRequest({}, versions, kept, self._store, lambda: None), graph
+            )
+            return
+        change = graph.change(graph.runner.graph, {}, dict.fromkeys(versions, 0), {})
+        taken: list[JobSnapshot] = []
+
+        def take() -> None:
+            taken.append(capture(graph.runner, *versions))
+            self._store.put(kept, taken[0])
+
+        graph.switch(replace(change, moved=True), take)
+        if taken[0].pending_commits:
+            # Without a checkpoint a recovery would write these rows again.
+            with suppress(TryAgain):
+                graph.call(graph.runner.checkpoint)
+
+    def _leaving_together(
+        self, graph: ManagedGraph, jobs: Sequence[Job]
+    ) -> Iterator[Sequence[Job]]:
+        """Yields jobs whose state fits into one snapshot, which names it by the digest of the
+        operation: jobs with equal operations must share the node."""
+        if graph.distributed:
+            yield from ([job] for job in jobs)
+            return
+        left = list(jobs)
+        while left:
+            together: list[Job] = []
+            apart: list[Job] = []
+            known: dict[str, str] = {}
+            for job in left:
+                nodes = {n.plan.digest: n.id for n in nodes_of(graph.runner.graph, [job.name])}
+                if all(known.get(digest, name) == name for digest, name in nodes.items()):
+                    together.append(job)
+                    known |= nodes
+                else:
+                    apart.append(job)
+            yield together
+            left = apart
+
+    # ---- jobs that go on -------------------------------------------------------------------------
+
+    def resume(self, jobs: Sequence[Job], *, apart: bool) -> str | None:
+        """Starts jobs that left their graph together where they were: in the graph that they share
+        with others, if that has read as far, else or with `apart` in one of their own.
+
+        Returns a sentence about records that were gone, if any were. Raises SqlError if they cannot
+        be started now; what they keep stays as it was.
+        """
+        key = jobs[0].kept
+        snapshot = self._store.get(key)
+        if snapshot is None:
+            raise JobError(
+                f"the position of job '{jobs[0].name}' is gone",
+                hint=f"'sql start {jobs[0].name} --from configured' begins as a new job does",
+            )
+        versions = {job.name: job.version for job in jobs}
+        plans = self._plans(versions)
+        adjusted, lost = self._without_lost_records(replace(snapshot, jobs=versions), plans)
+        others = [j for j in self._registry.jobs() if j.kept == key and j.name not in versions]
+        if adjusted != snapshot or others:
+            key = f"{key}+{self._registry.clock()}"
+            self._store.put(key, adjusted)
+        shared = None if apart else self._shared_graph(jobs[0], plans, adjusted)
+        try:
+            self._attach(versions, plans, adjusted, key, shared)
+        except NotAligned:  # in this moment the others have read on
+            self._attach(versions, plans, adjusted, key, None)
+        if others and snapshot.pending_commits:
+            self._keep_without_output(others, snapshot)
+        return lost
+
+    def _plans(self, versions: Mapping[str, int]) -> dict[str, PlannedJob]:
+        plans = {}
+        for name, plan in self._registry.plans_of(versions).items():
+            if isinstance(plan, SqlError):
+                raise plan
+            plans[name] = plan
+        return plans
+
+    def _attach(
+        self,
+        versions: Mapping[str, int],
+        plans: Mapping[str, PlannedJob],
+        snapshot: JobSnapshot,
+        key: str,
+        shared: RunningGraph | None,
+    ) -> None:
+        first, number = next(iter(versions.items()))
+        name = f"{first}@{number}-{self._registry.clock()}-{self._graphs.log_end}"
+        name = name if shared is None else shared.name
+        change = PendingChange(dict(versions), dict.fromkeys(versions, name), handover=key)
+        self._registry.log.begin(change, (), self._registry.clock())
+        try:
+            target = self._graphs.get_or_create(name)
+            assert isinstance(target, RunningGraph)
+            with prepared(target, plans, versions) as addition:
+                target.call(lambda: target.attach(addition, snapshot, key))
+        except SqlError:
+            if not any(map(self._graphs.runs, versions)):
+                self._registry.log.drop_pending(self._registry.clock())
+                self._graphs.retire_idle()
+                raise
+        self._registry.complete_migration(change)
+
+    def _shared_graph(
+        self, job: Job, plans: Mapping[str, PlannedJob], snapshot: JobSnapshot
+    ) -> RunningGraph | None:
+        """Returns the graph of this process that the job shares with others, if it has read as far
+        as the job; None if not."""
+        graph = self._graphs.main
+        fits = self._graphs.shared_graph_for(plans[job.name]) is graph
+        reached = all(
+            graph.read_positions(digest) == source.positions
+            for digest, source in snapshot.sources.items()
+            if digest not in snapshot.file_versions
+        )
+        return graph if fits and (reached or not graph.runner.jobs) else None
+
+    def _keep_without_output(self, jobs: Sequence[Job], snapshot: JobSnapshot) -> None:
+        """Stores the snapshot of jobs that stay behind anew: the output that their sinks refused
+        has left with the others."""
+        key = f"{jobs[0].kept}+rest"
+        self._store.put(key, replace(snapshot, pending_commits=()))
+        kept = {job.name: replace(job, kept=key) for job in jobs}
+        self._registry.log.write(kept, self._registry.clock())
+
+    # ---- records that are gone -------------------------------------------------------------------
+
+    def _without_lost_records(
+        self, snapshot: JobSnapshot, plans: Mapping[str, PlannedJob]
+    ) -> tuple[JobSnapshot, str | None]:
+        """Returns the snapshot with positions from which there are still records, and a sentence
+        about those that are gone. JobError if a source cannot tell where to go on."""
+        sources, sentences = dict(snapshot.sources), []
+        by_digest = {scan.digest: scan for scan in _scans_of(plans)}
+        for digest, scan in by_digest.items():
+            position = sources.get(digest)
+            if position is None or position.ended or digest in snapshot.file_versions:
+                continue
+            with closing(self._graphs.open_source(scan)) as source:
+                sources[digest], gone = _readable(source, position, scan.table.display)
+            sentences += gone
+        return replace(snapshot, sources=sources), "; ".join(sentences) or None
+
+
+def _scans_of(plans: Mapping[str, PlannedJob]) -> Iterator[Scan]:
+    return (scan for plan in plans.values() for sink in plan.sinks for scan in scans(sink))
+
+
+def _readable(
+    source: Source, position: SourcePosition, table: str
+) -> tuple[SourcePosition, list[str]]:
+    """Returns the position, or where it cannot be read on from the first record that is there,
+    with a sentence for each shard of which records are gone."""
+    present, positions, sentences = set(source.shards()), {}, []
+    for shard, offset in position.positions.items():
+        if shard not in present:
+            sentences.append(f"shard {shard} of table '{table}' is not there any more")
+            continue
+        reason = source.expired(shard, offset)
+        first = offset if reason is None else source.first(shard)
+        if first is None:
+            raise JobError(
+                f"table '{table}' cannot be read on where the job was",
+                detail=reason,
+                hint="'sql start JOB --from configured' begins as a new job does",
+            )
+        positions[shard] = first
+        if first > offset:
+            sentences.append(f"{first - offset:,} records of table '{table}' were gone: {reason}")
+        elif reason is not None:
+            sentences.append(f"table '{table}' is read from its beginning: {reason}")
+    return replace(position, positions=positions), sentences
+
+
+def start_positions(
+    graphs: GraphManager, plan: PlannedJob, begin: str | int | None
+) -> dict[str, dict[str, int]]:
+    """Returns the offsets of 'earliest', 'latest' or a time (ms), by scan and shard. JobError for a
+    table that does not know them."""
+    starts: dict[str, dict[str, int]] = {}
+    for scan in _scans_of({plan.name: plan}):
+        with closing(graphs.open_source(scan)) as source:
+            if begin is None or source.full_cache is not None:
+                continue
+            places = {shard: source.at(shard, begin) for shard in source.shards()}
+        starts[scan.digest] = {shard: at for shard, at in places.items() if at is not None}
+        if len(starts[scan.digest]) < len(places):
+            raise JobError(
+                f"table '{scan.table.display}' does not know where '{begin}' is",
+                hint=f"a table of connector '{scan.table.connector}' begins as its options say",
+            )
+    return starts

@@ -1,0 +1,70 @@
+"""Starts jobs again that failed, when their restart strategies say so."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Final
+
+from sqlengine.engine.job_changes import JobChanges
+from sqlengine.jobs.job import Job, JobState
+from sqlengine.registry import Registry
+from sqlengine.system.threads import Repeated, Threads
+
+EVERY_S: Final = 0.25
+log = logging.getLogger("sqlengine")
+
+
+class Restarts:
+    """Starts the failed jobs of one engine again, all that are due in one turn.
+
+    `before`: called with the names of jobs that are about to start; `made`: restarts by job.
+    """
+
+    def __init__(
+        self, registry: Registry, changes: JobChanges, before: Callable[[frozenset[str]], None]
+    ) -> None:
+        self._registry = registry
+        self._changes = changes
+        self._before = before
+        self.made: Counter[str] = Counter()
+        self._repeated: Repeated | None = None
+        self._running: Future[None] | None = None
+
+    def start(self, threads: Threads, later: Callable[[Callable[[], None]], Future[None]]) -> None:
+        """Begins to look. `later` hands work to the thread that makes changes."""
+
+        def look() -> None:
+            if self._due() and (self._running is None or self._running.done()):
+                with suppress(RuntimeError):  # closed in this moment
+                    self._running = later(self._restart_safely)
+
+        self._repeated = threads.every("restarts", EVERY_S, look)
+
+    def stop(self) -> None:
+        if self._repeated is not None:
+            self._repeated.stop()
+
+    def _due(self) -> list[Job]:
+        now = self._registry.clock()
+        jobs = list(self._registry.log.jobs.values())
+        return [j for j in jobs if j.state is JobState.RESTARTING and j.next_ms <= now]
+
+    def _restart_safely(self) -> None:
+        try:
+            self.restart()
+        except Exception:
+            log.exception("failed jobs could not be started again, it is tried again")
+
+    def restart(self) -> None:
+        """Starts all jobs that are due; those that left their graph together together."""
+        together: dict[str, list[Job]] = {}
+        for job in self._due():
+            together.setdefault(job.kept or f"alone {job.name}", []).append(job)
+        for jobs in together.values():
+            self._before(frozenset(job.name for job in jobs))
+            if self._changes.restart(jobs):
+                self.made.update(job.name for job in jobs)
