@@ -48,6 +48,7 @@ class EngineCollector:
         yield self._plans()
         yield from self._instances()
         yield self._standstills()
+        yield from self._steps()
         yield _counter("cpu_seconds", "CPU time of the process", time.process_time())
         yield GaugeMetricFamily(
             "sqlengine_memory_bytes", "Resident memory of the process", resident_bytes()
@@ -180,6 +181,24 @@ class EngineCollector:
                 pauses = graph.pauses.stats
                 family.add_metric([graph.name], pauses.count, pauses.seconds)
         return family
+
+    def _steps(self) -> Iterator[Metric]:
+        """Yields how long each graph is in its present step, if for longer than a second, and how
+        often that was so."""
+        seconds = GaugeMetricFamily(
+            "sqlengine_step_seconds",
+            "Time for which a graph is in one step; 0 below a second",
+            labels=["graph"],
+        )
+        slow = CounterMetricFamily(
+            "sqlengine_slow_steps", "Steps that took longer than a second", labels=["graph"]
+        )
+        running = {step.graph: step.seconds for step in self._engine.slow_steps()}
+        counts = self._engine.slow_step_counts()
+        for graph in self._graphs():
+            seconds.add_metric([graph.name], running.get(graph.name, 0.0))
+            slow.add_metric([graph.name], counts.get(graph.name, 0))
+        yield from (seconds, slow)
 
     def _rules(self) -> Iterator[Metric]:
         totals: Counter[str] = Counter()

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from flask import Blueprint, Response, jsonify
 
 from sqlengine.engine import Engine
 from sqlengine.metrics import render
+
+# A graph in one step for so many seconds is not ready.
+STANDS_S: Final = 10.0
 
 
 def health_blueprint(engine: Engine) -> Blueprint:
@@ -13,18 +18,22 @@ def health_blueprint(engine: Engine) -> Blueprint:
 
     @blueprint.get("/healthz")
     def healthz() -> tuple[Response, int]:
-        """200 while the graph's thread is sound; 503 after an internal error."""
+        """200 while the graphs are sound; 503 after an internal error. `problem` also names a step
+        that takes longer than a second."""
         broken = engine.graphs.broken
+        problem = engine.graphs.problem or next(map(str, engine.slow_steps()), None)
         return jsonify(
-            {"status": "broken" if broken else "ok", "problem": engine.graphs.problem}
+            {"status": "broken" if broken else "ok", "problem": problem}
         ), 503 if broken else 200
 
     @blueprint.get("/readyz")
     def readyz() -> tuple[Response, int]:
-        """200 once jobs run and changes are taken; 503 while the graph stands still, with the
-        reason."""
-        problem = engine.graphs.problem
-        ready = engine.ready and problem is None
+        """200 once jobs run and changes are taken; 503 while a graph stands still, or is in one
+        step for longer than STANDS_S seconds, with the reason."""
+        slow = engine.slow_steps()
+        stands = engine.graphs.problem or next((s for s in slow if s.seconds >= STANDS_S), None)
+        ready = engine.ready and stands is None
+        problem = engine.graphs.problem or next(map(str, slow), None)
         return jsonify(
             {"status": "ready" if ready else "not ready", "problem": problem}
         ), 200 if ready else 503

@@ -18,7 +18,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from parser.errors import ExecutionError, JobError, Position, SqlError
 from planner.catalog import Catalog
@@ -38,10 +38,12 @@ from sqlengine.engine.requests import Outcome, Request
 from sqlengine.engine.restarts import Restarts
 from sqlengine.engine.savepoints import Savepoints
 from sqlengine.engine.state_views import StateViews
+from sqlengine.engine.step_hints import step_hints
 from sqlengine.engine.topic_hints import topic_hints
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.executors.failures import GraphBroken
+from sqlengine.executors.failures import GraphBroken, OperatorFailed, StepEnded
 from sqlengine.executors.job_counts import NOTHING, JobCounts
+from sqlengine.executors.steps.guard import StepGuard, StepView
 from sqlengine.functions.library import Library
 from sqlengine.functions.pool import POOL
 from sqlengine.graphs.host import GraphHost
@@ -56,6 +58,8 @@ from sqlengine.registry import Registry, text_of
 from sqlengine.snapshots.migrations import MigrationStore
 
 T = TypeVar("T")
+# Seconds that running steps have to end when the engine is closed.
+_STOP_GRACE_S: Final = 3.0
 log = logging.getLogger("sqlengine")
 
 
@@ -125,9 +129,11 @@ class Engine:
         self.dead_letters = DeadLetterQueue(self.broker)
         self._replays = Replays(self._registry, self.graphs, self.dead_letters)
         POOL.join(self, self._on_broken_function)
+        self._steps.start(machine.threads, self._on_stuck)
         try:
             self._recover()
         except BaseException:
+            self._steps.close_watch()
             self.graphs.abandon()
             self._thread.shutdown()
             POOL.leave(self)
@@ -153,10 +159,14 @@ class Engine:
         self._closed.set()
         self._isolation.stop()
         self._restarts.stop()
-        self._thread.shutdown(wait=True)
+        # A running step may end, but not for long: the next start repeats what is cut short.
+        ending = self._threads.later(_STOP_GRACE_S, self._steps.stop)
         try:
+            self._thread.shutdown(wait=True)
             self.graphs.close()
         finally:
+            ending.cancel()
+            self._steps.close_watch()
             POOL.leave(self)
             self.broker.close()
             gc.unfreeze()  # what was frozen for this engine can go
@@ -342,7 +352,16 @@ class Engine:
 
     def hints(self) -> dict[str, str]:
         """Returns what is perhaps wrong with running jobs, by name."""
-        return topic_hints(list(self.graphs.by_name.values()), self.broker)
+        graphs = list(self.graphs.by_name.values())
+        return topic_hints(graphs, self.broker) | step_hints(graphs, self.slow_steps())
+
+    def slow_step_counts(self) -> dict[str, int]:
+        """Returns how many steps of each graph took longer than a second."""
+        return self._steps.slow_steps()
+
+    def slow_steps(self) -> list[StepView]:
+        """Returns the steps of graphs that run for longer than a second now, by graph."""
+        return sorted(self._steps.slow(), key=lambda step: step.graph)
 
     def rows_of(self, name: str) -> int:
         return self.rows_by_job()[name]
@@ -395,6 +414,16 @@ class Engine:
             # Closed in this moment, the engine sees it again after its next start.
             with suppress(RuntimeError):
                 self._thread.submit(self._settle)
+
+    def _on_stuck(self, guard: StepGuard, failure: Exception) -> None:
+        """Gives up the thread of a graph, which does not come back from a call, and with it the
+        graph's memory: what comes back does nothing more. Called by the thread that watches."""
+        graph = self.graphs.by_name.get(guard.graph)
+        if graph is None or graph.executor.guard is not guard:
+            return  # it is being recovered: nobody else can go on
+        graph.runner.broken = graph.loop.broken = True
+        if isinstance(failure, OperatorFailed | StepEnded):
+            self._on_failure(failure.jobs, str(failure))
 
     def _settle(self) -> None:
         """Fails the jobs that graphs have reported, before anything else is changed."""

@@ -271,7 +271,7 @@ class EmbeddedExecutor:
                 current.node, current.operator, current.context.stateful, waiting.pop(name)
             ):
                 for out_port, result in stream:
-                    self.guard.check(result.num_rows)
+                    self.guard.emitted(result.num_rows)
                     if rows >= _ROWS:
                         self._run(source, waiting, queue, write)
                         rows = 0
@@ -281,6 +281,7 @@ class EmbeddedExecutor:
                         self.errors.append((out_port, letters))
                     else:
                         self._route(current, out_port, result, waiting, queue, write)
+                    self.guard.resume()
             self.guard.leave(outer)
 
     def _route(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -49,7 +49,8 @@ class Outputs:
     `running`: open sinks by their ids in the plan. `refused`: errors of sinks, whose jobs fail once
     the epoch is complete; their rows are kept until the jobs leave with them. `blocked`: sinks
     without space, which take the epoch later, and perhaps those after it. `shuffle` takes rows to
-    other subtasks, `result` those of statements that write to no table."""
+    other subtasks, `result` those of statements that write to no table. `tell` hears what is being
+    committed."""
 
     def __init__(
         self,
@@ -66,6 +67,7 @@ class Outputs:
         self.running: dict[str, Sink] = {} if shuffle is None else {OUTGOING: shuffle}
         self.refused: dict[str, SqlError] = {}
         self.blocked: dict[str, TryAgain] = {}
+        self.tell: Callable[[str], None] = lambda activity: None
         self._clock = environment.clock
         self._result = result
         self._sinks: Chunked[PhysicalSink] = Chunked()
@@ -250,6 +252,7 @@ class Outputs:
 
     def _timed_commit(self, name: str, epoch: int) -> int:
         """Commits one epoch of a sink, and remembers if that was slow; returns its rows."""
+        self.tell(f"commit to {self._display(name)}")
         start = perf_counter()
         try:
             return self._uncommitted[name].commit(epoch)
@@ -257,6 +260,11 @@ class Outputs:
             end = perf_counter()
             if end - start >= _SLOW_S:
                 self.progress.commits.append(SlowCommit(name, end, end - start))
+
+    def _display(self, name: str) -> str:
+        """A sink for people."""
+        table = self._sinks[name].sink.table if name in self._sinks else None
+        return f"'{table.display}'" if table is not None else "other parts or dead letters"
 
     def roll(self, *, end: bool = False) -> None:
         """Lets rolling sinks publish files that are due; with `end` all, as no rows follow.

@@ -57,8 +57,16 @@ def repeat_epochs(runner: GraphRunner, prepare: PrepareChange) -> int:
     call_log.load()
     try:
         runner.repeating = True
-        with runner.broken_on_failure(), recovering(runner):
-            return sum(_repeat(runner, record, prepare) for record in _logged(runner))
+        with recovering(runner):
+            repeated = 0
+            for record in _logged(runner):
+                with runner.broken_on_failure(f"repeats epoch {record.epoch}"):
+                    _repeat(runner, record, prepare)
+                repeated += 1
+            return repeated
+    except BaseException:
+        runner.broken = True
+        raise
     finally:
         runner.repeating = False
         call_log.forget()
@@ -71,7 +79,7 @@ def skip_unlogged_epochs(runner: GraphRunner, *, logged: bool) -> None:
     Numbers continue after all that a sink can know: otherwise it would drop the rows of new epochs
     as repeated ones. Reading continues at the ends of what is left. A checkpoint keeps the epochs
     before from being repeated with records that come now."""
-    with runner.broken_on_failure():
+    with runner.broken_on_failure("continues at the ends of its sources"):
         after = runner.epoch if logged else UNLOGGED
         runner.epochs.skip(runner.graph.version, _SKIPPED_EPOCHS, after)
         runner.inputs.rewind_to_ends()
@@ -96,7 +104,7 @@ def _logged(runner: GraphRunner) -> Iterator[EpochRecord]:
         yield record
 
 
-def _repeat(runner: GraphRunner, record: EpochRecord, prepare: PrepareChange) -> int:
+def _repeat(runner: GraphRunner, record: EpochRecord, prepare: PrepareChange) -> None:
     if record.change is not None:
         _repeat_change(runner, record.epoch, record.change, prepare)
     elif record.replay is not None:
@@ -105,7 +113,6 @@ def _repeat(runner: GraphRunner, record: EpochRecord, prepare: PrepareChange) ->
         runner.commit()
     else:
         _repeat_rows(runner, record)
-    return 1
 
 
 def _repeat_change(

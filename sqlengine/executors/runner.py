@@ -69,6 +69,7 @@ class GraphRunner:
             options.result,
             None if subtask is None else subtask.shuffle.sink,
         )
+        self.outputs.tell = self.guard.tell
         self.progress = self.outputs.progress
         self.pipeline = Pipeline(executor, self.inputs, self.outputs, subtask)
         self.epochs = EpochWriter(name, storage.log, environment.clock)
@@ -100,7 +101,7 @@ class GraphRunner:
 
         Raises JobsFailed once the epoch is complete for all other jobs, ServiceError where a retry
         may help, GraphBroken where only a restart does."""
-        with self.guard.step("reads its sources"):
+        with self.guard.step("begins"):
             return self._step()
 
     def _step(self) -> bool:
@@ -131,6 +132,7 @@ class GraphRunner:
     def _poll(self) -> tuple[EpochRecord | None, list[tuple[str, Chunk]]]:
         """Reads the sources. Returns the record of the next epoch, or None if nothing has
         happened, and the rows by source."""
+        self.guard.tell("reads its sources")
         if self._subtask is not None:
             self.backpressured_by = self._subtask.shuffle.unread.over_limit()
         chunks, opened = self.inputs.poll(
@@ -162,11 +164,11 @@ class GraphRunner:
             yield
 
     @contextmanager
-    def broken_on_failure(self) -> Iterator[None]:
+    def broken_on_failure(self, step: str = "processes rows") -> Iterator[None]:
         """Marks the graph as broken if the body raises: what is in memory may be half-way. The body
-        is a step of its own, or belongs to one."""
+        is a step, or belongs to one; `step` says what it does."""
         try:
-            with self.guard.step("processes rows"):
+            with self.guard.step(step):
                 yield
         except StepInterrupted:
             self.broken = True
@@ -285,7 +287,7 @@ class GraphRunner:
         self.epochs.append(self.epochs.next(self.graph.version, change=logged))
         for name, source in change.sources.items():
             source.began, source.began_epoch = starts[name], self.epoch
-        with self.broken_on_failure():
+        with self.broken_on_failure("changes its jobs"):
             self.switch(change)
 
     def _begin(self, change: GraphChange, name: str) -> dict[str, int]:

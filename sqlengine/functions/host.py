@@ -109,6 +109,11 @@ class ModuleHost:
                 except Lost as lost:
                     self._worker = None
                     waiting += self._around(binding, start, end, lost, failures)
+                except BaseException:
+                    # The step was ended while the worker computed: its answer must not be taken
+                    # for that of the next call.
+                    self._drop()
+                    raise
         return sorted(failures)
 
     def _once(

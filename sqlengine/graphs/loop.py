@@ -21,6 +21,7 @@ from sqlengine.executors.failures import (
     StepFailed,
 )
 from sqlengine.executors.runner import GraphRunner
+from sqlengine.executors.steps.guard import StepInterrupted
 from sqlengine.system.threads import THREADS, Threads
 
 T = TypeVar("T")
@@ -116,16 +117,25 @@ class GraphLoop:
         except TimeoutError:
             # Not begun yet, so that it never will; what has begun is waited for.
             if future.cancel():
-                raise ServiceError(
-                    f"graph '{self.runner.name}' is busy", hint="nothing was changed; try again"
-                ) from None
+                raise self._busy() from None
             return future.result()
 
+    def _busy(self) -> ServiceError:
+        """The error of a call that a long step did not let begin."""
+        step, hint = self.runner.guard.view(), "nothing was changed; try again"
+        if step is not None and step.jobs:
+            hint += f", or end the step: 'sql remove {min(step.jobs)}'"
+        detail = None if step is None else str(step)
+        return ServiceError(f"graph '{self.runner.name}' is busy", detail=detail, hint=hint)
+
     def stop(self) -> None:
-        """Stops after the running epoch."""
+        """Stops after the running epoch. Where that is being ended and its operator does not come
+        back from a call, the thread is left to itself: it does nothing more when it comes back."""
         self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(60)
+        patience = 60.0
+        while self._thread.is_alive() and patience > 0:
+            self._thread.join(0.25)
+            patience -= 60.0 if self.runner.guard.stuck else 0.25
 
     def run(self) -> None:
         """Steps the graph until `stop` (the loop's thread)."""
@@ -189,6 +199,12 @@ class GraphLoop:
             self._on_failure(error.jobs, str(error))
             ended = isinstance(error, StepFailed | StepEnded)
             self._pause(str(error), 0.0, fault=not ended)
+        except StepInterrupted:  # at the very end of the operator's code
+            self.runner.broken = self.broken = True
+            failure = self.runner.guard.failure
+            if isinstance(failure, OperatorFailed | StepEnded):
+                self._on_failure(failure.jobs, str(failure))
+            self._pause(str(failure), 0.0)
         except Exception as error:  # noqa: BLE001  shown by /healthz, retried if sound
             self.broken = True
             self._pause(f"internal error: {error!r}", 1.0, fault=True)

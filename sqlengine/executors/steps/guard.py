@@ -7,6 +7,8 @@ run; it never decides what an epoch contains, because a step that is ended is re
 
 from __future__ import annotations
 
+import ctypes
+import textwrap
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -28,6 +30,7 @@ _LOOK_S: Final = 0.1
 _LOOK_ROWS: Final = 1 << 16
 # An operator that more jobs share is charged to none of them, as for isolation.
 _MAX_SHARERS: Final = 8
+_SHOWN: Final = 70  # characters of an operation
 
 
 class StepInterrupted(BaseException):
@@ -50,6 +53,14 @@ class StepView:
     jobs: frozenset[str]
     rows: int
 
+    def __str__(self) -> str:
+        """The step for people, as in `graph 'main' is in one step for 12 s: Join of job 'hog'`."""
+        whose = ", ".join(map(repr, sorted(self.jobs)[:3])) + (", …" if len(self.jobs) > 3 else "")
+        jobs = f" of job {whose}" if len(self.jobs) == 1 else f" of jobs {whose}" if whose else ""
+        return (
+            f"graph '{self.graph}' is in one step for {self.seconds:.0f} s: {self.activity}{jobs}"
+        )
+
 
 @dataclass(frozen=True)
 class StepLimits:
@@ -68,10 +79,13 @@ class StepLimits:
 class StepGuard:
     """The guard of one graph's steps; without `limits` it only watches.
 
-    `step`, `enter`, `leave` and `check` belong to the graph's thread, `view` and
-    `due_failure` to any. `versions` returns the running version of each job. `seconds`: time of
-    each operator by node, with that of handing its rows on, without that of the nodes behind it.
-    `activity`: what the step does while no operator runs. `failure`: why the step was ended."""
+    `step` to `check` belong to the graph's thread, the other methods to any. `versions` returns the
+    running version of each job. `seconds`: time of each operator by node, with that of handing its
+    rows on, without that of the nodes behind it. `activity`: what the step does while no operator
+    runs. `failure`: why the step was ended. `abandoned`: nobody waits for it any more.
+
+    While `_inside`, the thread runs code of an operator, which may be interrupted anywhere: the
+    memory of the graph is thrown away then. Nothing else may be, above all no sink."""
 
     def __init__(
         self,
@@ -83,6 +97,7 @@ class StepGuard:
         self.activity = ""
         self.failure: Exception | None = None
         self.seconds: defaultdict[str, float] = defaultdict(float)
+        self.abandoned = False
         self.versions: Callable[[], Mapping[str, int]] = dict
         self._limits = limits
         self._clock = clock
@@ -96,6 +111,8 @@ class StepGuard:
         self._rows = 0
         self._due, self._rows_due = 0.0, _LOOK_ROWS
         self._lock = threading.Lock()
+        self._thread = 0
+        self._inside = self._thrown = False
 
     # ---- the graph's thread ----------------------------------------------------------------------
 
@@ -109,13 +126,17 @@ class StepGuard:
         try:
             yield
         finally:
+            self._inside = False
             with self._lock:
                 self._began, self._node = None, None
+                if self._thrown:
+                    _throw(self._thread, None)
 
     def _begin(self, activity: str) -> None:
         with self._lock:
             self.activity = activity
             self.failure = None
+            self._thread, self._thrown = threading.get_ident(), False
             self._number += 1
             self._rows, self._rows_due = 0, _LOOK_ROWS
             self._began = self._since = self._clock()
@@ -128,12 +149,31 @@ class StepGuard:
         outer = self._node
         self._charge()
         self._node = self._nodes[node.id] = node
+        self._inside = True
         return outer
 
     def leave(self, outer: PhysicalNode | None) -> None:
         """Ends the run of an operator; goes on with the one that `enter` returned."""
+        self._stay_outside()
         self._charge()
         self._node = outer
+
+    def emitted(self, rows: int) -> None:
+        """Checks the step at a slice of output, which is handed on before `resume`."""
+        self._stay_outside()
+        self.check(rows)
+
+    def resume(self) -> None:
+        """Goes back to the operator, which puts out its next slice."""
+        self._inside = True
+
+    def _stay_outside(self) -> None:
+        """Leaves the operator's code. From here on nothing is thrown into this thread."""
+        self._inside = False
+        if self._thrown:
+            with self._lock:  # not before `throw` has done what it began
+                _throw(self._thread, None)
+            raise StepInterrupted
 
     def _charge(self) -> None:
         now, node = self._clock(), self._node
@@ -143,30 +183,33 @@ class StepGuard:
             self._spent[node.id] = self._spent.get(node.id, 0.0) + seconds
         self._since = now
 
+    def tell(self, activity: str) -> None:
+        """Says what the step does outside of operators."""
+        self.activity = activity
+
     def check(self, rows: int = 0) -> None:
         """Raises StepInterrupted if the step must end. `rows`: that came out since the last
         call. Cheap: reads the clock."""
         self._rows += rows
-        if self.failure is not None:
+        if self._thrown:
             raise StepInterrupted
         now = self._clock()
         if now >= self._due or self._rows >= self._rows_due:
             self._due, self._rows_due = now + _LOOK_S, self._rows + _LOOK_ROWS
-            self._look(now)
+            self._look()
 
-    def _look(self, now: float) -> None:
+    def _look(self) -> None:
         if self._limits is None:
             return
-        self.failure = self.due_failure(now)
+        self.failure = self.failure or self.due_failure()
         if self.failure is None and (reasons := self._limits.measure()):
             self.failure = StepFailed(frozenset(reasons), next(iter(reasons.values())))
         if self.failure is not None:
             raise StepInterrupted
 
-    def due_failure(self, now: float) -> Exception | None:
-        """Why the running step must end: its time, or a request; None if it may go on. Any
-        thread."""
-        limits, view = self._limits, self.view()
+    def due_failure(self) -> Exception | None:
+        """Why the running step must end: its time, or a request; None if it may go on."""
+        limits, view, now = self._limits, self.view(), self._clock()
         if limits is None or view is None:
             return None
         ended, shortest = limits.ended(view), limits.shortest()
@@ -225,7 +268,32 @@ class StepGuard:
         activity = self.activity if node is None else describe(node)
         return StepView(self.graph, number, seconds, activity, jobs, self._rows)
 
+    @property
+    def stuck(self) -> bool:
+        """True while the graph's thread is in an operator that was interrupted, and has not come
+        back from a call since."""
+        return self.abandoned and self._inside
+
+    def throw(self, number: int, failure: Exception) -> None:
+        """Ends step `number`, also within an operator that puts out nothing and asks for nothing:
+        at the next instruction of its Python code. A call into a library is not cut short."""
+        with self._lock:
+            if self._began is None or self._number != number:
+                return
+            self.failure = self.failure or failure
+            self._thrown = True
+            if self._inside:  # else the thread sees `_thrown` before it goes back
+                _throw(self._thread, StepInterrupted)
+
+
+def _throw(thread: int, error: type[BaseException] | None) -> None:
+    """Raises an exception in a thread, soon; None takes back one that was not raised yet."""
+    what = None if error is None else ctypes.py_object(error)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), what)
+
 
 def describe(node: PhysicalNode) -> str:
     """The operation of a node for people: `GroupAggregate by host`."""
-    return "the set of rules" if isinstance(node.plan, RulesPlan) else name_of(node.plan)
+    if isinstance(node.plan, RulesPlan):
+        return "the set of rules"
+    return textwrap.shorten(name_of(node.plan), _SHOWN, placeholder=" …")

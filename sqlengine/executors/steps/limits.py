@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final
 
 from parser.errors import OptionError, PlanError
 from planner.settings import duration_ms
 from sqlengine.executors.failures import StepEnded
 from sqlengine.executors.steps.guard import STEP_TIMEOUT, StepGuard, StepLimits, StepView
+from sqlengine.system.threads import Repeated, Threads
 
 OFF: Final = "off"
 # A step that takes longer is slow: it is shown, and a job that it runs may be removed from it.
 SLOW_S: Final = 1.0
+# How often steps are watched, and how long a step that must end has before it is interrupted
+# anywhere, and before its thread is given up.
+_WATCH_S: Final = 0.25
+_PATIENCE_S: Final = 0.5
+_STUCK_S: Final = 5.0
+
+log = logging.getLogger("sqlengine.steps")
 
 
 def step_timeout(settings: Mapping[str, str]) -> float | None:
@@ -31,6 +41,48 @@ def step_timeout(settings: Mapping[str, str]) -> float | None:
         ) from None
 
 
+@dataclass
+class _Watched:
+    """The step of a graph that was seen last. `shown_s`: seconds at which it is shown next;
+    `due_s`: at which it was first found that it must end."""
+
+    number: int = 0
+    shown_s: float = SLOW_S
+    due_s: float | None = None
+    stuck: bool = False
+    slow_steps: int = 0
+
+    def look(self, guard: StepGuard, on_stuck: Callable[[StepGuard, Exception], None]) -> None:
+        """Logs the step that runs now if it is slow, and ends it if it must end."""
+        view = guard.view()
+        if view is None or view.number != self.number:
+            self.number, self.shown_s, self.due_s, self.stuck = -1, SLOW_S, None, False
+        if view is None or view.seconds < SLOW_S:
+            return
+        if self.number != view.number:
+            self.number = view.number
+            self.slow_steps += 1
+        if view.seconds >= self.shown_s:
+            self.shown_s = 2 * view.seconds
+            log.warning("%s, %s rows came out so far", view, f"{view.rows:,}")
+        self._end(guard, view, on_stuck)
+
+    def _end(
+        self, guard: StepGuard, view: StepView, on_stuck: Callable[[StepGuard, Exception], None]
+    ) -> None:
+        failure = guard.failure or guard.due_failure()
+        if failure is None:
+            return
+        if self.due_s is None:  # most operators see it themselves
+            self.due_s = view.seconds
+        elif view.seconds - self.due_s >= _PATIENCE_S:
+            guard.throw(view.number, failure)
+            if view.seconds - self.due_s >= _STUCK_S and not self.stuck:
+                self.stuck = guard.abandoned = True
+                log.error("%s, and does not come back from a call", view)
+                on_stuck(guard, failure)
+
+
 class Steps:
     """The steps of all graphs of one engine, and their limits. Any thread.
 
@@ -44,6 +96,9 @@ class Steps:
         self._shortest = default
         self._guards: dict[str, StepGuard] = {}
         self._leaving: Counter[str] = Counter()
+        self._watched: dict[str, _Watched] = {}
+        self._on_stuck: Callable[[StepGuard, Exception], None] = lambda guard, failure: None
+        self._repeated: Repeated | None = None
 
     # ---- limits ----------------------------------------------------------------------------------
 
@@ -78,6 +133,31 @@ class Steps:
         """The steps that run for longer than `SLOW_S` now."""
         views = (guard.view() for guard in self.guards())
         return [view for view in views if view is not None and view.seconds >= SLOW_S]
+
+    def slow_steps(self) -> dict[str, int]:
+        """The number of slow steps of each graph since the start."""
+        return {graph: watched.slow_steps for graph, watched in list(self._watched.items())}
+
+    # ---- watching --------------------------------------------------------------------------------
+
+    def start(self, threads: Threads, on_stuck: Callable[[StepGuard, Exception], None]) -> None:
+        """Starts to watch steps from outside, in a thread of its own. `on_stuck` is called for a
+        graph whose operator does not come back from a call."""
+        self._on_stuck = on_stuck
+        self._repeated = threads.every("steps", _WATCH_S, self.watch)
+
+    def close_watch(self) -> None:
+        """Ends the watch."""
+        if self._repeated is not None:
+            self._repeated.stop()
+
+    def watch(self) -> None:
+        """Logs slow steps, and ends those that must end and do not ask themselves."""
+        for guard in self.guards():
+            try:
+                self._watched.setdefault(guard.graph, _Watched()).look(guard, self._on_stuck)
+            except Exception:
+                log.exception("the step of graph %s could not be looked at", guard.graph)
 
     # ---- ends ------------------------------------------------------------------------------------
 

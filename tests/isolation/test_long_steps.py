@@ -1,0 +1,225 @@
+"""A step that takes long is seen, limited and ended, whatever it does; the other jobs go on, and
+each of their rows is processed once."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from parser.errors import OptionError, ServiceError
+from sqlengine.config import Config
+from sqlengine.engine import Engine
+from sqlengine.jobs.job import JobState
+from sqlengine.metrics import render
+from tests.support import eventually
+
+TABLES = """
+CREATE TABLE events (id BIGINT, host STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts)
+WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json', 'scan.startup.mode' = 'earliest-offset');
+CREATE TABLE alerts (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'alerts', 'format' = 'json');
+CREATE TABLE pairs (a BIGINT, b BIGINT) WITH ('connector' = 'topic', 'topic' = 'pairs', 'format' = 'json');
+CREATE TABLE totals (k BIGINT, n BIGINT, s BIGINT, PRIMARY KEY (k) NOT ENFORCED)
+WITH ('connector' = 'topic', 'topic' = 'totals', 'format' = 'json', 'upsert' = 'true');
+"""
+RULE = "INSERT INTO alerts SELECT id FROM events"
+TOTALS = "INSERT INTO totals SELECT id % 7, COUNT(*), SUM(id) FROM events GROUP BY id % 7"
+# Puts out slices without rows, for minutes.
+JOIN = (
+    "INSERT INTO pairs SELECT a.id, b.id FROM events a JOIN events b ON a.host = b.host"
+    " WHERE a.id + b.id < 0"
+)
+# Computes in Python for minutes, and puts out nothing.
+MATCH = """INSERT INTO pairs SELECT a, b FROM events MATCH_RECOGNIZE (
+PARTITION BY host ORDER BY ts MEASURES FIRST(A.id) AS a, LAST(B.id) AS b
+AFTER MATCH SKIP TO NEXT ROW PATTERN (A+ B+ C)
+DEFINE A AS A.id >= 0, B AS B.id > SUM(A.id) - 1000000000, C AS C.id < 0)"""
+HOGS = {"join": (JOIN, 60_000), "match": (MATCH, 3_000)}
+SOON = 10.0
+
+Hog: TypeAlias = tuple[str, int]
+
+
+@pytest.fixture(params=HOGS)
+def hog(request: pytest.FixtureRequest) -> Hog:
+    """The text of a job whose first step takes minutes, and the rows that it reads in it."""
+    name: str = request.param
+    return HOGS[name]
+
+
+@pytest.fixture
+def engines() -> Iterator[list[Engine]]:
+    opened: list[Engine] = []
+    yield opened
+    for engine in opened:
+        engine.close()
+
+
+@pytest.fixture
+def open_engine(tmp_path: Path, engines: list[Engine]) -> Callable[[], Engine]:
+    def opening() -> Engine:
+        engine = Engine(
+            Config(data=tmp_path / "data", rows_per_read=100_000, checkpoint_ms=1 << 40)
+        )
+        engines.append(engine)
+        return engine
+
+    return opening
+
+
+@pytest.fixture
+def engine(open_engine: Callable[[], Engine]) -> Engine:
+    engine = open_engine()
+    for topic in ("events", "alerts", "pairs", "totals"):
+        engine.broker.create_topic(topic, compacted=topic == "totals")
+    engine.submit("tables", TABLES)
+    engine.submit("rule", RULE)
+    engine.submit("totals", TOTALS)
+    return engine
+
+
+def append(engine: Engine, rows: int) -> None:
+    lines = [
+        json.dumps(
+            {"id": i, "host": "h", "ts": f"2026-01-01 {i // 3600:02}:{i // 60 % 60:02}:{i % 60:02}"}
+        )
+        for i in range(rows)
+    ]
+    engine.broker.append("events", 0, [line.encode() for line in lines], timestamp_ms=0)
+
+
+def read(engine: Engine, topic: str) -> list[dict[str, int]]:
+    found: list[dict[str, int]] = []
+    while (records := engine.broker.read(topic, 0, len(found))) is not None:
+        found += map(json.loads, records.values.to_pylist())
+    return found
+
+
+def await_rows(engine: Engine, rows: int) -> None:
+    """Waits for what the other jobs make of the rows, and that it came once."""
+    eventually(lambda: len(read(engine, "alerts")) >= rows, "alerts")
+    assert [row["id"] for row in read(engine, "alerts")] == list(range(rows))
+    latest = {row["k"]: (row["n"], row["s"]) for row in read(engine, "totals")}
+    numbers = (range(k, rows, 7) for k in range(7))
+    assert latest == {k: (len(ids), sum(ids)) for k, ids in enumerate(numbers)}
+
+
+def begin_long_step(engine: Engine, hog: Hog, timeout: str = "off") -> None:
+    """Starts the engine with a job that is at fault, and waits until it is in its step."""
+    text, rows = hog
+    engine.submit("hog", f"SET 'job.step-timeout' = '{timeout}'; {text}")
+    append(engine, rows)
+    engine.start()
+    eventually(lambda: bool(engine.slow_steps()), "a slow step")
+
+
+def test_a_job_that_takes_longer_than_its_timeout_fails_and_the_others_go_on(
+    engine: Engine, hog: Hog, open_engine: Callable[[], Engine]
+) -> None:
+    begin_long_step(engine, hog, "1500 ms")
+    await_rows(engine, hog[1])
+    eventually(lambda: engine.job("hog").state is JobState.FAILED, "it fails")
+    reason = engine.job("hog").reason or ""
+    assert "'job.step-timeout' is 1.5 s" in reason
+    assert "rows came out" in reason
+    assert {engine.job(name).state for name in ("rule", "totals")} == {JobState.RUNNING}
+    engine.close()
+    again = open_engine()
+    assert again.job("hog").state is JobState.FAILED
+    again.start()
+    append(again, 1)
+    eventually(lambda: len(read(again, "alerts")) == hog[1] + 1, "the other job goes on")
+
+
+@pytest.mark.parametrize(
+    ("hog", "leave"),
+    [
+        ("join", "remove"),
+        ("match", "stop_job"),
+        pytest.param("join", "stop_job", marks=pytest.mark.slow),
+        pytest.param("match", "remove", marks=pytest.mark.slow),
+    ],
+    indirect=["hog"],
+)
+def test_a_job_leaves_its_graph_in_the_middle_of_its_step(
+    engine: Engine, hog: Hog, leave: str, open_engine: Callable[[], Engine]
+) -> None:
+    begin_long_step(engine, hog)
+    began = time.monotonic()
+    getattr(engine, leave)("hog")
+    assert time.monotonic() - began < SOON / 2
+    await_rows(engine, hog[1])
+    states = {"rule": JobState.RUNNING, "totals": JobState.RUNNING, "tables": JobState.DEFINED}
+    states |= {} if leave == "remove" else {"hog": JobState.STOPPED}
+    assert {job.name: job.state for job in engine.jobs()} == states
+    # As if the process had died now: the next one knows nothing of the job either.
+    engine.graph.runner.broken = True
+    engine.close()
+    again = open_engine()
+    assert {job.name: job.state for job in again.jobs()} == states
+    assert set(again.graph.runner.jobs) == {"rule", "totals"}
+    assert [row["id"] for row in read(again, "alerts")] == list(range(hog[1]))
+
+
+def test_a_removal_ends_the_step_for_changes_that_wait_before_it(engine: Engine) -> None:
+    begin_long_step(engine, HOGS["join"])
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(engine.submit, "other", "INSERT INTO alerts SELECT -1 FROM events")
+        eventually(lambda: engine.log.pending is not None, "the change waits")
+        assert engine.remove("hog").status == "removed"
+        assert other.result(SOON).status == "added"
+
+
+def test_a_change_that_waits_too_long_names_the_job_that_holds_it_up(engine: Engine) -> None:
+    begin_long_step(engine, HOGS["join"])
+    with pytest.raises(ServiceError) as refused:
+        engine.graph.call(lambda: None, 0.1)
+    assert "of job 'hog'" in (refused.value.detail or "")
+    assert "sql remove hog" in (refused.value.hint or "")
+    engine.remove("hog")
+
+
+@pytest.mark.parametrize(
+    "hog", ["join", pytest.param("match", marks=pytest.mark.slow)], indirect=True
+)
+def test_an_engine_closes_in_the_middle_of_a_step_and_repeats_it(
+    engine: Engine, hog: Hog, open_engine: Callable[[], Engine]
+) -> None:
+    begin_long_step(engine, hog, "2 s" if hog is HOGS["join"] else "6 s")
+    began = time.monotonic()
+    engine.close()
+    assert time.monotonic() - began < SOON
+    again = open_engine()  # repeats the epoch, and fails the job when it takes as long again
+    again.start()
+    await_rows(again, hog[1])
+    assert again.job("hog").state is JobState.FAILED
+
+
+def test_a_slow_step_is_shown_while_it_runs(
+    engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "sqlengine.steps"):
+        begin_long_step(engine, HOGS["join"])
+        (step,) = engine.slow_steps()
+        assert (step.graph, step.jobs) == ("main", {"hog"})
+        hints = engine.hints()
+        assert hints["hog"].startswith("in one step for 1 s: Join INNER")
+        assert hints["rule"].startswith("waits: graph 'main' is in one step for 1 s: Join INNER")
+        lines = render(engine).decode().splitlines()
+        (seconds,) = (float(x.split()[1]) for x in lines if x.startswith("sqlengine_step_seconds{"))
+        assert seconds >= 1
+        eventually(lambda: bool(caplog.records), "it is logged")
+        assert "of job 'hog', " in caplog.records[0].getMessage()
+    engine.remove("hog")
+    assert 'sqlengine_slow_steps_total{graph="main"} 1.0' in render(engine).decode()
+
+
+def test_a_timeout_has_a_unit_or_is_off(engine: Engine) -> None:
+    with pytest.raises(OptionError, match="cannot be 'soon'"):
+        engine.submit("bad", f"SET 'job.step-timeout' = 'soon'; {RULE}")
