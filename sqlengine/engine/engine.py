@@ -423,7 +423,7 @@ class Engine:
             return  # it is being recovered: nobody else can go on
         graph.runner.broken = graph.loop.broken = True
         if isinstance(failure, OperatorFailed | StepEnded):
-            self._on_failure(failure.jobs, str(failure))
+            self._on_failure(failure.jobs, str(failure), lasting=True)
 
     def _settle(self) -> None:
         """Fails the jobs that graphs have reported, before anything else is changed."""
