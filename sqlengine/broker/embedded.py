@@ -27,6 +27,7 @@ from sqlengine.broker.errors import (
     Fenced,
     TopicExists,
     cannot_write,
+    raising_broker_full,
     topic_full,
 )
 from sqlengine.broker.groups import TOPIC as OFFSETS
@@ -48,6 +49,7 @@ from sqlengine.broker.topics import (
     open_topics,
     remove_topic,
 )
+from sqlengine.system.data_folder import prepare_folder
 from sqlengine.system.disk import MACHINE, Disk
 from sqlengine.system.durability import Fsync
 from sqlengine.system.threads import THREADS, Threads
@@ -92,6 +94,8 @@ class EmbeddedBroker(OpenTopics):
         self._flusher: Flusher | None = None
         self._lock = FolderLock(self._folder, disk, lasting=self._options.synced)
         try:
+            with raising_broker_full(f"data folder '{folder}'"):
+                prepare_folder(self._folder, disk)
             self._topics = open_topics(self._parent, self._trash, self._options)
             self._offsets = self._open_offsets()
             self._coordinator = self._open_groups()
