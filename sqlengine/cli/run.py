@@ -1,22 +1,42 @@
-"""`sql run`: a script, in this process."""
+"""`sql run`: scripts and statements, in this process."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
 from parser.errors import SqlError
 from parser.script import substitute
 from sqlengine.cli.jobs import define_option
+from sqlengine.cli.tables import count
 from sqlengine.cli.texts import definitions, read_text
+
+if TYPE_CHECKING:
+    from sqlengine.session.output import EventOutput, JsonOutput, TableOutput
+    from sqlengine.session.session import Session
+
+    Shown: TypeAlias = TableOutput | JsonOutput | EventOutput
+# A text with its file; None for standard input and the command line.
+Text: TypeAlias = tuple[str | None, str]
 
 
 @click.command(short_help="Run a script in this process.")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.argument(
+    "file", required=False, type=click.Path(exists=True, dir_okay=False, allow_dash=True)
+)
+@click.option(
+    "-e",
+    "--execute",
+    "statements",
+    multiple=True,
+    metavar="SQL",
+    help="Statements to run, behind those of FILE if there is one; may be repeated.",
+)
 @define_option
 @click.option(
     "--batch-size", type=click.IntRange(1), default=4096, show_default=True, help="Rows a read."
@@ -40,7 +60,8 @@ from sqlengine.cli.texts import definitions, read_text
 @click.pass_context
 def run(
     ctx: click.Context,
-    file: str,
+    file: str | None,
+    statements: Sequence[str],
     define: Sequence[str],
     batch_size: int,
     where: str,
@@ -50,17 +71,28 @@ def run(
     """Run a script in this process, statement by statement; '-' is standard input.
 
     It ends when all sources are read to their end, or with Ctrl-C. A statement in error does not
-    keep the next ones from running; the exit code is 1 then."""
-    name = None if file == "-" else file
-    try:
-        text = substitute(read_text(file), definitions(define))
-    except SqlError as error:
-        raise error.in_file(name) from None
-    ctx.exit(0 if _run_script(text, name, batch_size, where, output, data) else 1)
+    keep the next ones from running; the exit code is 1 then. Relative paths, also those in tables,
+    are below the working folder."""
+    if file is None and not statements:
+        raise click.UsageError("Missing argument 'FILE', or -e SQL.")
+    texts = list(_texts(file, statements, define))
+    ctx.exit(0 if _run_texts(texts, batch_size, where, output, data) else 1)
 
 
-def _run_script(
-    text: str, file: str | None, batch_size: int, where: str, output: str, data: str | None
+def _texts(file: str | None, statements: Sequence[str], define: Sequence[str]) -> Iterator[Text]:
+    values = definitions(define)
+    if file is not None:
+        name = None if file == "-" else file
+        try:
+            yield name, substitute(read_text(file), values)
+        except SqlError as error:
+            raise error.in_file(name) from None
+    for text in statements:
+        yield None, substitute(text, values)
+
+
+def _run_texts(
+    texts: Sequence[Text], batch_size: int, where: str, output: str, data: str | None
 ) -> bool:
     from planner.catalog import Catalog
     from sqlengine.jobs.planning import with_entry_points
@@ -68,20 +100,30 @@ def _run_script(
     from sqlengine.session.output import EventOutput, JsonOutput, TableOutput
     from sqlengine.session.session import Session
 
-    shown: TableOutput | JsonOutput | EventOutput
-    if output == "table":
-        shown = TableOutput(text)
-    else:
-        shown = JsonOutput(text) if output == "json" else EventOutput()
+    kinds = {"table": TableOutput, "json": JsonOutput, "events": EventOutput}
+    shown: Shown = kinds[output]()
     with tempfile.TemporaryDirectory(prefix="sqlengine-") as scratch, ExitStack() as stack:
         folder = Path(data or scratch).absolute()
         runner = stack.enter_context(open_runner(folder, batch_size, where))
-        library = stack.enter_context(script_library(folder, file))
+        library = stack.enter_context(script_library(folder, texts[0][0]))
+        session = Session(runner, shown, with_entry_points(Catalog(), library), library=library)
         try:
-            catalog = with_entry_points(Catalog(), library)
-            good = Session(runner, shown, catalog, library=library).run(text, file)
-        except KeyboardInterrupt:
-            good = True
-        if isinstance(shown, TableOutput):
+            _run_all(session, shown, texts)
+        except KeyboardInterrupt as stopped:
             shown.flush()
-        return good
+            _tell_interruption(stopped)
+        shown.flush()
+        return session.good
+
+
+def _run_all(session: Session, shown: Shown, texts: Sequence[Text]) -> None:
+    for file, text in texts:
+        shown.text = text
+        session.run(text, file)
+
+
+def _tell_interruption(stopped: KeyboardInterrupt) -> None:
+    from sqlengine.session.session import Interrupted
+
+    read = f" after {count(stopped.rows, 'row')}" if isinstance(stopped, Interrupted) else ""
+    click.echo(f"interrupted{read}", err=True)

@@ -7,22 +7,19 @@ import sys
 from typing import TextIO
 
 from rich.console import Console
-from rich.table import Table as RichTable
 
 from parser.errors import SqlError, render
 from parser.types import Schema
 from sqlengine.batch import Batch
 from sqlengine.formats.results import event, rows_of, schema_event
-
-# A table is drawn for this number of rows, and the next one for as many more: a result without an
-# end must be shown, too.
-ROWS_PER_TABLE = 200
+from sqlengine.session.live_table import LiveTable
 
 
 class EventOutput:
     """Writes a JSON line for each schema, row and error, with the number of the statement."""
 
     def __init__(self, out: TextIO | None = None) -> None:
+        self.text = ""
         self._out = out or sys.stdout
 
     def schema(self, stmt: int, schema: Schema) -> None:
@@ -35,6 +32,8 @@ class EventOutput:
 
     def done(self, stmt: int, message: str) -> None: ...
 
+    def flush(self) -> None: ...
+
     def error(self, stmt: int, error: SqlError) -> None:
         self._line(event(stmt, "error", message=str(error), title=error.title, hint=error.hint))
 
@@ -44,10 +43,12 @@ class EventOutput:
 
 
 class JsonOutput:
-    """Writes each row as a JSON object by column name, with its kind under `op` if it is not +I."""
+    """Writes each row as a JSON object by column name, with its kind under `op` if it is not +I.
 
-    def __init__(self, text: str, out: TextIO | None = None) -> None:
-        self._text = text
+    `text`: of the statements that run, for errors."""
+
+    def __init__(self, out: TextIO | None = None) -> None:
+        self.text = ""
         self._names: tuple[str, ...] = ()
         self._out = out or sys.stdout
 
@@ -64,28 +65,46 @@ class JsonOutput:
 
     def done(self, stmt: int, message: str) -> None: ...
 
+    def flush(self) -> None: ...
+
     def error(self, stmt: int, error: SqlError) -> None:
-        print(render(error, self._text), file=sys.stderr)
+        print(render(error, self.text), file=sys.stderr)
 
 
 class TableOutput:
-    """Draws tables for people; messages and errors go to standard error."""
+    """Draws tables for people while their rows come; messages and errors go to standard error.
 
-    def __init__(self, text: str, console: Console | None = None) -> None:
-        self._text = text
+    `text`: of the statements that run, for errors."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.text = ""
         self._console = console or Console()
-        self._schema: Schema | None = None
-        self._pending: list[list[str]] = []
+        self._names: tuple[str, ...] | None = None
+        self._table: LiveTable | None = None
+        self._changes = self._printed = False
+        self._count = 0
 
     def schema(self, stmt: int, schema: Schema) -> None:
         self.flush()
-        self._schema = schema
+        self._names, self._count = schema.names, 0
+        self._changes = self._printed = False
 
     def rows(self, stmt: int, batch: Batch) -> None:
-        for op, row in rows_of(batch):
-            self._pending.append([op, *("NULL" if v is None else str(v) for v in row)])
-        if len(self._pending) >= ROWS_PER_TABLE:
-            self.flush(keep_schema=True)
+        assert self._names is not None
+        rows = [(op, ["NULL" if v is None else str(v) for v in row]) for op, row in rows_of(batch)]
+        if not rows:
+            return
+        if self._table is None and len(self._names) == 1 and any("\n" in r[0] for _, r in rows):
+            self._texts([row[0] for _, row in rows])
+            return
+        if not self._changes and any(op != "+I" for op, _ in rows):
+            self._end()  # the rows from here on say what they do to those above
+            self._changes = True
+        if self._table is None:
+            names = ("op", *self._names) if self._changes else self._names
+            self._table = LiveTable(self._console, names)
+        self._count += len(rows)
+        self._table.rows([[op, *row] if self._changes else row for op, row in rows])
 
     def done(self, stmt: int, message: str) -> None:
         self.flush()
@@ -93,28 +112,27 @@ class TableOutput:
             print(message, file=sys.stderr)
 
     def error(self, stmt: int, error: SqlError) -> None:
+        if self._table is None:
+            self._names = None  # no rows came: there is nothing to draw
         self.flush()
-        print(render(error, self._text), file=sys.stderr)
+        print(render(error, self.text), file=sys.stderr)
 
-    def flush(self, keep_schema: bool = False) -> None:
-        """Draws what is pending."""
-        if self._schema is None:
-            return
-        if len(self._schema) == 1 and any("\n" in r[1] for r in self._pending):
-            for row in self._pending:
-                self._console.print(row[1], markup=False, highlight=False, soft_wrap=True)
-        else:
-            self._draw(self._schema)
-        self._pending = []
-        if not keep_schema:
-            self._schema = None
+    def flush(self) -> None:
+        """Ends the table that is drawn; one without rows is drawn now."""
+        if self._names is not None and self._table is None and not self._printed:
+            self._table = LiveTable(self._console, self._names)
+        if self._table is not None:
+            self._end()
+            self._console.print(f"{self._count} rows", highlight=False)
+        self._names = None
 
-    def _draw(self, schema: Schema) -> None:
-        table = RichTable()
-        updates = any(r[0] != "+I" for r in self._pending)
-        for name in (*(["op"] if updates else []), *schema.names):
-            table.add_column(name, overflow="fold")
-        for row in self._pending:
-            table.add_row(*(row if updates else row[1:]))
-        self._console.print(table)
-        self._console.print(f"{len(self._pending)} rows", highlight=False)
+    def _texts(self, texts: list[str]) -> None:
+        """Prints values of several lines, such as a plan, as they are."""
+        self._printed = True
+        for text in texts:
+            self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def _end(self) -> None:
+        if self._table is not None:
+            self._table.end()
+        self._table = None

@@ -85,6 +85,14 @@ class Output(Protocol):
         """Takes the error of a statement; the statements behind it run all the same."""
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C while a statement runs. `rows`: the number that it has read."""
+
+    def __init__(self, rows: int) -> None:
+        super().__init__(rows)
+        self.rows = rows
+
+
 class Runner(Protocol):
     """Runs the planned statements of a session: embedded here, or on Spark."""
 
@@ -141,6 +149,8 @@ class EmbeddedRunner:
             runner.step()
             runner.outputs.publish_overwrites()
             return runner.progress.rows_in
+        except KeyboardInterrupt:
+            raise Interrupted(runner.progress.rows_in) from None
         finally:
             runner.close()
 
@@ -148,7 +158,7 @@ class EmbeddedRunner:
 @dataclass
 class Session:
     """Executes the statements of a script: definitions change the catalog and settings, queries and
-    INSERTs run to their end. Mini-batch is off unless the script sets it."""
+    INSERTs run to their end. Mini-batch is off unless the script sets it. `good`: none failed."""
 
     runner: Runner
     output: Output
@@ -156,11 +166,13 @@ class Session:
     settings: dict[str, str] = field(default_factory=dict)
     library: Library | None = None
     modules: tuple[str, ...] = (modules.CORE,)
+    good: bool = field(default=True, init=False)
+    _numbers: Iterator[int] = field(default_factory=count, init=False)
 
     def run(self, text: str, file: str | None = None) -> bool:
-        """Runs all statements, also those behind a failing one. True if none failed."""
-        good = True
-        for number, item in enumerate(parse_pieces(text, file=file)):
+        """Runs all statements, also those behind a failing one; a text before it may have defined
+        what they use. True if none failed so far."""
+        for item, number in zip(parse_pieces(text, file=file), self._numbers, strict=False):
             try:
                 if isinstance(item, SqlError):
                     raise item
@@ -168,8 +180,8 @@ class Session:
             except SqlError as error:
                 place = None if isinstance(item, SqlError) else item.position
                 self.output.error(number, error.at(place).in_file(file))
-                good = False
-        return good
+                self.good = False
+        return self.good
 
     def execute(self, number: int, statement: Statement) -> None:
         """Executes one statement. Raises the SqlError of a statement that fails."""

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from sqlengine.session.live_table import LiveTable
 from tests.cli.conftest import Sql
+from tests.support import ROOT
 
 ROWS = '{"id": 1, "word": "one", "price": 1.50}\n{"id": 2, "word": null, "price": 2}\n'
 TABLE = """CREATE TABLE t (id INT, word STRING, price DECIMAL(10, 2))
@@ -186,3 +195,151 @@ def test_explain_what_cannot_be_planned(sql: Sql, tmp_path: Path) -> None:
     assert (
         sql("explain", "folder").exit_code == 3
     )  # no file: the name of a job, and there is no server
+
+
+ENDLESS = """CREATE TABLE g (n BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '20',
+'fields.n.kind' = 'sequence', 'fields.n.start' = '1', 'fields.n.end' = '1000000');
+"""
+
+
+@pytest.fixture
+def started() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts `sql run` with these arguments as a process of its own."""
+    processes = []
+
+    def start(*arguments: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "sqlengine.cli", "run", *arguments],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("output", ["table", "json", "events"])
+def test_rows_of_an_endless_query_are_printed_as_they_come(
+    started: Callable[..., subprocess.Popen[str]], output: str
+) -> None:
+    process = started("-e", ENDLESS + "SELECT n FROM g; SELECT 'next'", "--output", output)
+    assert process.stdout is not None
+    lines = iter(process.stdout.readline, "")
+    seen = [next(line for line in lines if str(n) in line) for n in (1, 2, 3)]
+    assert len(seen) == 3
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate()
+    assert process.returncode == 0, err
+    assert re.fullmatch(r"interrupted after \d+ rows?\n", err)
+    assert "next" not in out
+    if output == "table":
+        assert re.search(r"└─+┘\n\d+ rows\n$", out)
+
+
+def test_ctrl_c_while_rows_are_inserted(started: Callable[..., subprocess.Popen[str]]) -> None:
+    insert = "CREATE TABLE p (n BIGINT) WITH ('connector' = 'print'); INSERT INTO p SELECT n FROM g"
+    process = started("-e", "SELECT wrong", "-e", ENDLESS + insert)
+    assert process.stdout is not None
+    next(iter(process.stdout.readline, ""))
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate()
+    assert process.returncode == 1  # a statement has failed before
+    assert re.search(r"^interrupted after \d+ rows?$", err, re.MULTILINE)
+    assert "Traceback" not in err
+
+
+def test_a_reader_of_an_endless_query_that_goes_away() -> None:
+    command = (
+        f'{sys.executable} -m sqlengine.cli run -e "{ENDLESS}" -e "SELECT n FROM g" --output json'
+        " | head -2"
+    )
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ('{"n": 1}\n{"n": 2}\n', "")
+
+
+def test_statements_of_the_command_line(sql: Sql, tmp_path: Path) -> None:
+    (tmp_path / "tables.sql").write_text("CREATE VIEW v AS SELECT ${N} AS n;")
+    arguments = ["-D", "N=5", "--output", "json"]
+    done = sql(
+        "run",
+        "-e",
+        "SELECT ${N} AS a; SELECT 2 AS b -- the last",
+        "-e",
+        "SELECT 3 AS c;",
+        *arguments,
+    )
+    assert done.stdout == '{"a": 5}\n{"b": 2}\n{"c": 3}\n', done.output
+    done = sql("run", "tables.sql", "-e", "SELECT n + 1 AS n FROM v", *arguments)
+    assert done.stdout == '{"n": 6}\n', done.output
+    events = sql("run", "-e", "SELECT 1 AS a", "-e", "SELECT 2 AS b", "--output", "events").stdout
+    assert [json.loads(line)["stmt"] for line in events.splitlines()] == [0, 0, 1, 1]
+
+
+def test_errors_of_the_command_line_have_their_place(sql: Sql) -> None:
+    done = sql("run", "-e", "SELECT 1 AS a", "-e", "SELECT 2 AS b; SELECT wrod", "--output", "json")
+    assert done.exit_code == 1
+    assert done.stdout == '{"a": 1}\n{"b": 2}\n'
+    assert done.stderr.splitlines()[:3] == [
+        "1:23: invalid statement: unknown column 'wrod'",
+        "  | SELECT 2 AS b; SELECT wrod",
+        "  |                       ^^^^",
+    ]
+    assert "'N' has no value" in sql("run", "-e", "SELECT ${N}").stderr
+
+
+def test_a_query_that_fails_draws_no_table(sql: Sql) -> None:
+    done = sql("run", "-", stdin="SELECT 1 / x AS q FROM (VALUES (0)) AS t(x);")
+    assert done.exit_code == 1
+    assert done.stdout == ""
+    done = sql("run", "-", stdin="SELECT x FROM (VALUES (1)) AS t(x) WHERE x > 1;")
+    assert "0 rows" in done.stdout
+
+
+def test_a_table_whose_rows_come_in_parts(sql: Sql, tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text("".join(f'{{"name": "{n}"}}\n' for n in ("a", "longer", "a")))
+    table = "CREATE TABLE t (name STRING) WITH ('connector' = 'filesystem', 'path' = 't.json', 'format' = 'json')"
+    query = "SELECT name, COUNT(*) AS n FROM t GROUP BY name"
+    done = sql("run", "-e", table, "-e", query, "--batch-size", 1)
+    assert done.stdout.splitlines() == [
+        "┏━━━━━━┳━━━┓",
+        "┃ name ┃ n ┃",
+        "┡━━━━━━╇━━━┩",
+        "│ a    │ 1 │",
+        "│ longer │ 1 │",
+        "└────────┴───┘",
+        "┏━━━━┳━━━━━━┳━━━┓",
+        "┃ op ┃ name ┃ n ┃",
+        "┡━━━━╇━━━━━━╇━━━┩",
+        "│ -U │ a    │ 1 │",
+        "│ +U │ a    │ 2 │",
+        "└────┴──────┴───┘",
+        "4 rows",
+    ]
+
+
+def test_a_table_that_is_wider_than_the_screen() -> None:
+    console = Console(file=StringIO(), width=30, force_terminal=True, color_system=None)
+    table = LiveTable(console, ["name", "text"])
+    table.rows([["one", "x" * 40]])
+    table.rows([["日本", "two\nlines\tand \x07"]])
+    table.end()
+    assert isinstance(console.file, StringIO)
+    assert console.file.getvalue().splitlines() == [
+        "┏━━━━━━┳━━━━━━━━━━━━━━━━━━━━━┓",
+        "┃ name ┃ text                ┃",
+        "┡━━━━━━╇━━━━━━━━━━━━━━━━━━━━━┩",
+        "│ one  │ xxxxxxxxxxxxxxxxxxx │",
+        "│      │ xxxxxxxxxxxxxxxxxxx │",
+        "│      │ xx                  │",
+        "│ 日本 │ two                 │",
+        "│      │ lines   and         │",
+        "└──────┴─────────────────────┘",
+    ]
