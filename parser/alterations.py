@@ -16,6 +16,7 @@ from parser.definitions import (
     Statement,
     WatermarkDefinition,
 )
+from parser.errors import Position
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,10 @@ class RenameColumn:
 
 @dataclass(frozen=True)
 class SetOptions:
+    """SET ('key' = 'value', …); `places` says where each key stands."""
+
     options: Mapping[str, str]
+    places: Mapping[str, Position] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ ALLOW_LATENESS: Final = "table.exec.emit.allow-lateness"
 LATE_ROWS: Final = "job.late-rows"
 LATE_TABLE: Final = "job.late-rows.table"
 AGG_PHASES: Final = "table.optimizer.agg-phase-strategy"
+UNKNOWN_OPTIONS: Final = "job.unknown-options"
 RUNTIME_MODE: Final = "execution.runtime-mode"
 TIME_ZONE: Final = "table.local-time-zone"
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from parser.errors import JobError, SqlError
 from planner.catalog import Catalog
+from planner.setting_keys import check_settings
 from sqlengine.broker.base import Broker
 from sqlengine.catalog.changes import full_name, without
 from sqlengine.config import Config
@@ -41,6 +42,8 @@ class Registry:
         )
         self._base = with_entry_points(Catalog(), self.library)
         self.catalog = self._base
+        for note in check_settings(config.settings):
+            log.warning("settings of the server: %s", note)
         cache = config.data / "plans.sqlite" if config.plan_cache else None
         self.planner = machine.planner(config.settings, self.library, cache)
         self._plans: dict[tuple[str, int], PlannedJob] = {}
@@ -313,4 +316,4 @@ class Registry:
 
 def text_of(version: JobVersion) -> JobText:
     """Returns the text of a version, with the modules that it was submitted with."""
-    return JobText(version.name, version.sql, version.file, version.modules)
+    return JobText(version.name, version.sql, version.file, version.modules, accepted=True)

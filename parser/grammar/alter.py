@@ -33,6 +33,7 @@ from parser.alterations import (
     Suspend,
 )
 from parser.definitions import Kind, Name
+from parser.errors import Position
 from parser.grammar.ddl import freshness
 from parser.grammar.properties import (
     distribution,
@@ -119,7 +120,8 @@ def _rename_in_table(cursor: QueryParser) -> Action:
 
 
 def _set(cursor: QueryParser) -> Action:
-    return SetOptions(options_of(cursor))
+    places: dict[str, Position] = {}
+    return SetOptions(options_of(cursor, places), places)
 
 
 def _set_in_materialized_table(cursor: QueryParser) -> Action:

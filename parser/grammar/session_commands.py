@@ -147,18 +147,23 @@ def _use(cursor: QueryParser) -> Statement:
 def _set(cursor: QueryParser) -> Set:
     """SET, SET 'key' = 'value', and SET key = value as Flink's SQL client once had it."""
     first = cursor.advance()
-    key = value = None
+    key = value = subject = None
     if not cursor.at_end:
+        named = cursor.token
         key = _key(cursor)
+        subject = cursor.span(named)
         cursor.expect("=")
         is_bare = cursor.token.word or cursor.token.token_type is TokenType.NUMBER
         value = _raw(cursor) if is_bare else cursor.string("a value")
-    return Set(key, value, position=first.position)
+    return Set(key, value, position=first.position, subject=subject)
 
 
 def _reset(cursor: QueryParser) -> Reset:
     first = cursor.advance()
-    return Reset(None if cursor.at_end else _key(cursor), position=first.position)
+    if cursor.at_end:
+        return Reset(position=first.position)
+    named = cursor.token
+    return Reset(_key(cursor), position=first.position, subject=cursor.span(named))
 
 
 def _key(cursor: QueryParser) -> str:

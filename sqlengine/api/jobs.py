@@ -306,6 +306,8 @@ def outcome_json(outcome: Outcome) -> dict[str, object]:
         body["topics"] = [_topic_json(t, created=outcome.status != "valid") for t in outcome.topics]
     if outcome.deliveries:
         body["sinks"] = [d.as_json() for d in outcome.deliveries]
+    if outcome.warnings:
+        body["warnings"] = list(outcome.warnings)
     return body
 
 

@@ -12,6 +12,7 @@ from parser.errors import ServiceError
 from sqlengine.broker.base import Broker, Records, TopicInfo, TopicOptions, is_system
 from sqlengine.broker.errors import BrokerError
 from sqlengine.broker.storage.compression import COMPRESSIONS, Compression
+from sqlengine.system.words import listed
 
 Json = dict[str, object]
 
@@ -125,10 +126,9 @@ def delete_topic(broker: Broker, name: str, users: Collection[str] = ()) -> Json
 def refuse_used(name: str, users: Collection[str]) -> None:
     """Raises TopicInUse if there are `users`, which need the topic."""
     if users:
-        names = sorted(users)
-        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         raise TopicInUse(
-            f"topic '{name}' is used by {shown}", hint="stop or remove these jobs first"
+            f"topic '{name}' is used by {listed(sorted(users))}",
+            hint="stop or remove these jobs first",
         )
 
 

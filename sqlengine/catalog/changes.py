@@ -210,7 +210,9 @@ def after(catalog: Catalog, statement: Alter, bind: Bind) -> Catalog:
     try:
         made = _made(catalog, existing, statement, bind)
     except SqlError as error:
-        error.position = statement.position  # others are of the definition, whose text nobody sees
+        # Others are of the definition, whose text nobody sees.
+        places = statement.action.places if isinstance(statement.action, SetOptions) else {}
+        error.position = places.get(error.subject or "", statement.position)
         raise
     return refreshed(catalog.replaced(existing.name, made), existing.name, bind)
 

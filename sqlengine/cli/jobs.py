@@ -17,6 +17,7 @@ from sqlengine.cli.tables import at_work, count, draw_table
 from sqlengine.cli.texts import Texts, job_texts
 from sqlengine.client import Client, Json, Refused, default_client, job_url
 from sqlengine.jobs.job import MAIN, JobState
+from sqlengine.system.words import counted
 
 # So many outcomes are shown one by one.
 FEW = 20
@@ -142,6 +143,22 @@ def draw_outcomes(body: Json, texts: Texts) -> None:
             draw_outcome(outcome, *texts[str(outcome["name"])])
     if len(outcomes) > FEW:
         click.echo(f"{count(len(outcomes), 'job')}: {_tally(outcomes, 'status')}")
+        _draw_warnings(outcomes)
+
+
+def _draw_warnings(outcomes: Sequence[Json]) -> None:
+    """Each warning once, with the jobs that it is about."""
+    jobs: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        for warning in _warnings_of(outcome):
+            jobs.setdefault(warning, []).append(str(outcome["name"]))
+    for warning, names in jobs.items():
+        click.echo(f"warning: {counted(names)}: {warning}", err=True)
+
+
+def _warnings_of(outcome: Json) -> list[str]:
+    warnings = outcome.get("warnings")
+    return [str(w) for w in warnings] if isinstance(warnings, list) else []
 
 
 def _tally(items: Sequence[Json], key: str) -> str:
@@ -166,6 +183,8 @@ def draw_outcome(body: Json, file: str | None = None, text: str | None = None) -
         similar = f"; did you mean '{topic['similar']}'?" if topic.get("similar") else ""
         done = "created" if topic["created"] else "would create"
         click.echo(f"  {done} {topic['text']}{similar}")
+    for warning in _warnings_of(body):
+        click.echo(f"  warning: {warning}", err=True)
     state = body.get("state", [])
     for item in state if isinstance(state, list) else []:
         click.echo(

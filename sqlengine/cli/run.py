@@ -96,6 +96,7 @@ def _run_texts(
 ) -> bool:
     from planner.catalog import Catalog
     from sqlengine.jobs.planning import with_entry_points
+    from sqlengine.jobs.unknown_options import UnknownOptions
     from sqlengine.session.environment import open_runner, script_library
     from sqlengine.session.output import EventOutput, JsonOutput, TableOutput
     from sqlengine.session.session import Session
@@ -106,7 +107,13 @@ def _run_texts(
         folder = Path(data or scratch).absolute()
         runner = stack.enter_context(open_runner(folder, batch_size, where))
         library = stack.enter_context(script_library(folder, texts[0][0]))
-        session = Session(runner, shown, with_entry_points(Catalog(), library), library=library)
+        session = Session(
+            runner,
+            shown,
+            with_entry_points(Catalog(), library),
+            library=library,
+            options=UnknownOptions(lambda note: click.echo(f"warning: {note}", err=True)),
+        )
         try:
             _run_all(session, shown, texts)
         except KeyboardInterrupt as stopped:

@@ -5,7 +5,6 @@ Each connector is found by its entry point in the group 'sqlengine.connectors'."
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from parser.errors import OptionError, PlanError, UnsupportedError
@@ -14,37 +13,15 @@ from planner.analysis.deliver import cannot_be_written
 from planner.capabilities import OF_FORMAT, Capabilities, FormatUse, Lookup, Overwrite
 from planner.catalog import PARTITION, MetadataColumn, Table
 from planner.logical import Scan
-from planner.settings import IDLE_OPTION, MAX_FUTURE_OPTION
 from sqlengine.broker.auto_create import NewTopic
 from sqlengine.broker.errors import NO_SPACE, cannot_write
-from sqlengine.connectors.base import Connector, Environment, Option, Sink, Source
-from sqlengine.connectors.column_paths import part_names
-from sqlengine.formats.options import choice, did_you_mean, duration, parse_options
+from sqlengine.connectors.base import Connector, Environment, Sink, Source
+from sqlengine.connectors.table_options import parsed_options, unknown_of
+from sqlengine.formats.options import did_you_mean
 from sqlengine.formats.registry import VALUE, changelog_mode_of, format_of
 from sqlengine.system.plugins import CONNECTORS, Plugins
 
 _connectors: Plugins[Connector] = Plugins(CONNECTORS)
-_COMMON = {
-    "connector": Option(required=True),
-    IDLE_OPTION: Option(
-        duration,
-        doc="a shard that is silent for so long does not hold back the watermark of the others",
-    ),
-    MAX_FUTURE_OPTION: Option(
-        duration,
-        doc="a row further ahead of the processing time is a dead letter, and leaves the watermark"
-        " as it is",
-    ),
-    "scan.watermark.emit.strategy": Option(
-        choice("on-event", "on-periodic"),
-        doc="without effect: 'pipeline.auto-watermark-interval' decides",
-    ),
-    "scan.watermark.alignment.group": Option(
-        doc="without effect, as all of alignment: it changes no result"
-    ),
-    "scan.watermark.alignment.max-drift": Option(duration),
-    "scan.watermark.alignment.update-interval": Option(duration),
-}
 
 
 def connector_names() -> list[str]:
@@ -144,14 +121,23 @@ def _holds(declared: DataType, own: DataType) -> bool:
 
 def options_of(table: Table) -> dict[str, object]:
     """Returns the connector's options with their values, defaults filled in, those of the format
-    left out."""
-    connector = connector_of(table)
-    own = {
-        name: text
-        for name, text in table.options.items()
-        if not _is_format_option(name, table, connector)
-    }
-    return parse_options(own, _declared(table, connector), f"table '{table.display}'")
+    left out. OptionError for an option that nobody reads, or a wrong value."""
+    return parsed_options(table, connector_of(table))
+
+
+def unknown_options(table: Table) -> list[OptionError]:
+    """Returns an error for each option that neither the connector nor the format of the table
+    reads; none where one of these is unknown itself."""
+    connector = get_connector(table.options.get("connector", ""))
+    return [] if connector is None else unknown_of(table, connector)
+
+
+def without_unknown(table: Table) -> Table:
+    """Returns the table without options that nobody reads."""
+    unknown = {error.subject for error in unknown_options(table)}
+    if not unknown:
+        return table
+    return replace(table, options={k: v for k, v in table.options.items() if k not in unknown})
 
 
 def open_source(table: Table, environment: Environment) -> Source:
@@ -232,26 +218,3 @@ def _cannot_open(table: Table, what: str, error: OSError) -> PlanError:
         detail=f"{error.filename}: {error.strerror}" if error.filename else str(error),
         hint="name a path that exists and that the user who runs this may use",
     )
-
-
-def _declared(table: Table, connector: Connector) -> Mapping[str, Option]:
-    """Returns the connector's options; a # in a name stands for each column of the table, and each
-    part of one."""
-    declared = dict(_COMMON)
-    if connector.capabilities.format is not FormatUse.NONE:
-        declared["format"] = Option(required=True, doc="for example 'format' = 'json'")
-    for name, option in connector.options.items():
-        if "#" in name:
-            declared |= {
-                name.replace("#", part): option
-                for c in table.physical
-                for part in part_names(c.name, c.type)
-            }
-        else:
-            declared[name] = option
-    return declared
-
-
-def _is_format_option(name: str, table: Table, connector: Connector) -> bool:
-    prefix = table.options.get("format", "") + "."
-    return connector.capabilities.format is not FormatUse.NONE and name.startswith(prefix)

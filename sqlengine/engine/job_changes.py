@@ -36,6 +36,9 @@ from sqlengine.jobs.job import BEGINS, MAIN, Cause, Job, JobState, Origin, check
 from sqlengine.jobs.planning import JobText, PlannedJob
 from sqlengine.jobs.restart_strategy import Attempts, strategy_in
 from sqlengine.registry import LIVE, Registry
+from sqlengine.system.words import counted
+
+log = logging.getLogger("sqlengine")
 
 # So many jobs of a change are logged one by one.
 _LOGGED = 20
@@ -95,7 +98,9 @@ class JobChanges:
                 state=work.reports.get(name, ()),
                 savepoint=work.restores.get(name),
                 topics=work.topics.get(name, ()),
+                warnings=work.ready[name].warnings,
             )
+        _log_warnings(work.ready.values())
         for name in work.removes:
             work.outcomes[name] = Outcome(name, "removed")
         _log_other_origins(work, known)
@@ -128,6 +133,7 @@ class JobChanges:
                 state=work.reports.get(name, ()),
                 deliveries=deliveries,
                 topics=work.topics.get(name, ()),
+                warnings=work.ready[name].warnings,
             )
         for name, outcome in work.outcomes.items():
             if outcome.status == "unchanged":
@@ -494,11 +500,25 @@ class JobChanges:
         waiting = [j for j in jobs if j.state is JobState.WAITING and j.name not in changed]
         if waiting:
             outcomes = self.change(
-                Request(Origin.FOLDER, {j.name: self._registry.text(j) for j in waiting})
+                Request(Origin.FOLDER, {j.name: self._unaccepted(j) for j in waiting})
             )
             for job in waiting:  # what is missing now may be something else
                 if outcomes[job.name].status == "refused":
                     self._registry.set_state(job, JobState.WAITING, str(outcomes[job.name].error))
+
+    def _unaccepted(self, job: Job) -> JobText:
+        """Returns the text of a job that waits: it has never been planned to its end."""
+        return replace(self._registry.text(job), accepted=False)
+
+
+def _log_warnings(plans: Iterable[PlannedJob]) -> None:
+    """Logs each warning of a change once, with the jobs that it is about."""
+    jobs: dict[str, list[str]] = {}
+    for plan in plans:
+        for warning in plan.warnings:
+            jobs.setdefault(warning, []).append(plan.name)
+    for warning, names in jobs.items():
+        log.warning("%s: %s", counted(names), warning)
 
 
 def _log_other_origins(work: Work, known: Mapping[str, Job]) -> None:

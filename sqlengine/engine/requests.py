@@ -13,6 +13,7 @@ from sqlengine.graphs.takeover import StateReport
 from sqlengine.jobs.deliveries import Delivery
 from sqlengine.jobs.job import Job, Origin
 from sqlengine.jobs.planning import JobText, PlannedJob
+from sqlengine.system.words import listed
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ class Outcome:
     stopped, failed, saved, isolated, merged, merging. `state`: what becomes of the state of each
     operator. `savepoint`: the path of the one that was written, or that the job started from.
     `deliveries`: for a valid job, the tables that it writes to, with their guarantees.
-    `topics`: those that were created for its tables, or for a valid job would be.
+    `topics`: those that were created for its tables, or for a valid job would be. `warnings`:
+    settings and options of its text that have no effect, each with its position.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Outcome:
     savepoint: str | None = None
     deliveries: tuple[Delivery, ...] = ()
     topics: tuple[NewTopic, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def used_by(
@@ -78,9 +81,8 @@ def check_in_use(
     users = used_by(objects, jobs, but)
     if users:
         name, names = sorted(users.items())[0]
-        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         raise JobError(
-            f"'{name.rsplit('.', 1)[-1]}' is used by {shown}",
+            f"'{name.rsplit('.', 1)[-1]}' is used by {listed(names)}",
             detail=f"{what} would leave {'it' if len(names) == 1 else 'them'} without a definition",
             hint="remove these jobs first, or give the new definition another name",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +12,10 @@ from parser.errors import SqlError, UnsupportedError
 from parser.statements import Reset, Set, Show, StopJob
 from sqlengine.engine import Engine
 from sqlengine.jobs.job import Job
+from sqlengine.jobs.unknown_options import UnknownOptions
 from sqlengine.snapshots.savepoint_files import FOLDERS
+
+log = logging.getLogger("sqlengine")
 
 
 @dataclass(frozen=True)
@@ -32,13 +36,16 @@ def execute(engine: Engine, text: str) -> list[Answer]:
     """
     settings: dict[str, str] = {}
     answers = []
+    options = UnknownOptions(log.warning)
     for statement in parse(text):
         try:
             match statement:
                 case Set(key=str() as key):
+                    options.check_setting(statement, settings)
                     settings[key] = statement.value or ""
                     answers.append(_OK)
                 case Reset():
+                    options.check_setting(statement, settings)
                     settings.pop(statement.key or "", None)
                     answers.append(_OK)
                 case StopJob():

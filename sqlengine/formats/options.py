@@ -127,6 +127,17 @@ def did_you_mean(name: str, known: Collection[str]) -> str | None:
     return f"did you mean '{near[0]}'?" if near else None
 
 
+def probably_meant(name: str, known: Collection[str]) -> str | None:
+    """A hint for an option that is not known, None when nothing is near. The prefix of a format may
+    be missing, or stand behind `value.` as in Flink's upsert connectors."""
+    near = did_you_mean(name, known)
+    if near is None:
+        last = name.rpartition(".")[2]
+        ends = [k for k in known if k.rpartition(".")[2] == last]
+        near = f"did you mean '{ends[0]}'?" if ends else None
+    return near
+
+
 def parse_options(
     given: Mapping[str, str], declared: Mapping[str, Option], owner: str
 ) -> dict[str, object]:

@@ -47,6 +47,7 @@ class _Entry(msgspec.Struct, array_like=True):
     uses: list[Identifier]
     settings: dict[str, str]
     sinks: bytes
+    warnings: list[str] = []
 
 
 class PlanCache:
@@ -115,7 +116,13 @@ class PlanCache:
         except (sqlite3.Error, msgspec.DecodeError, LookupError, TypeError, ValueError) as error:
             log.warning("a plan of job %s cannot be read from the cache: %s", name, error)
             return None
-        return PlannedJob(name, sinks, uses=frozenset(entry.uses), settings=entry.settings)
+        return PlannedJob(
+            name,
+            sinks,
+            uses=frozenset(entry.uses),
+            settings=entry.settings,
+            warnings=tuple(entry.warnings),
+        )
 
     def _put(self, key: bytes, planned: PlannedJob, catalog: Catalog) -> None:
         encoder = Encoder(catalog)
@@ -127,7 +134,9 @@ class PlanCache:
         needs = [
             (name, self._digest(catalog, name)) for name in sorted(encoder.tables | planned.uses)
         ]
-        entry = _Entry(needs, sorted(planned.uses), dict(planned.settings), sinks)
+        entry = _Entry(
+            needs, sorted(planned.uses), dict(planned.settings), sinks, list(planned.warnings)
+        )
         with suppress(sqlite3.Error):  # a full disk, a busy file: it is planned again next time
             self._file.execute(
                 "INSERT OR REPLACE INTO plans VALUES (?, ?)", (key, msgspec.msgpack.encode(entry))

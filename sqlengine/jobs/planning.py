@@ -22,6 +22,7 @@ from planner.logical import Sink
 from planner.plan import Trace
 from sqlengine.functions.library import Library
 from sqlengine.jobs.script import Script, apply
+from sqlengine.jobs.unknown_options import UnknownOptions
 from udf.user import UserFunction
 
 log = logging.getLogger("sqlengine")
@@ -36,13 +37,15 @@ _DEFINES = re.compile(
 class JobText:
     """The text of a job as it was submitted. `modules`: the contents of users' modules, by their
     names in CREATE FUNCTION; other modules are taken from `uploads` (sources by file name), or from
-    their files as they are now."""
+    their files as they are now. `accepted`: it has been a version already, perhaps of an earlier
+    release that took options which nobody reads; they do not matter now either."""
 
     name: str
     sql: str
     file: str | None = None
     modules: Mapping[str, str] = field(default_factory=dict)
     uploads: Mapping[str, str] = field(default_factory=dict)
+    accepted: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,8 @@ class PlannedJob:
     `sinks`: the optimised plans of its INSERTs, and of their late rows; `objects`: permanent
     objects that it defines; `uses`: objects of other jobs that it refers to; `modules`: the
     contents of the modules of its functions; `functions`: all functions of users that it calls or
-    defines; `traces`: how the plans came about, where EXPLAIN asked for it."""
+    defines; `traces`: how the plans came about, where EXPLAIN asked for it; `warnings`: settings
+    and options without effect."""
 
     name: str
     sinks: tuple[Sink, ...]
@@ -62,6 +66,7 @@ class PlannedJob:
     modules: Mapping[str, str] = field(default_factory=dict)
     functions: tuple[UserFunction, ...] = ()
     traces: tuple[Trace, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def plan_job(
@@ -74,7 +79,9 @@ def plan_job(
 ) -> PlannedJob:
     """Parses and plans one job, for EXPLAIN with the `traces` of its plans. SqlError with the file
     and the position."""
-    script = _run(job, catalog, settings, library, traced)
+    warnings: list[str] = []
+    options = UnknownOptions(warnings.append, job.accepted)
+    script = _run(job, catalog, settings, library, traced, options)
     defined = {o.name for o in script.objects}
     return PlannedJob(
         job.name,
@@ -85,6 +92,7 @@ def plan_job(
         script.modules,
         tuple(script.functions.values()),
         tuple(script.traces),
+        tuple(warnings),
     )
 
 
@@ -94,6 +102,7 @@ def _run(
     settings: Mapping[str, str],
     library: Library | None,
     traced: bool,
+    options: UnknownOptions,
 ) -> Script:
     try:
         if library is not None and job.modules:
@@ -105,7 +114,7 @@ def _run(
                 hint="a job is a text with at least one CREATE or INSERT INTO",
             )
         script = Script(
-            job.name, catalog, dict(settings), library, job.modules, job.uploads, traced
+            job.name, catalog, dict(settings), library, job.modules, job.uploads, options, traced
         )
         for statement in statements:
             apply(script, statement)

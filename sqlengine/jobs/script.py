@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -24,10 +24,11 @@ from parser.statements import (
     StatementSet,
     Use,
 )
-from planner import bind, bind_create_as, plan
+from planner import PlannedStatement, bind, bind_create_as, plan
 from planner.binder.expressions.calls import user_function
 from planner.binder.queries.sources import check_connector
 from planner.binder.unsupported import refuse
+from planner.capabilities import Capabilities
 from planner.catalog import (
     DEFAULT_DATABASE,
     SYSTEM,
@@ -52,13 +53,14 @@ from sqlengine.catalog.changes import (
     unknown_database,
 )
 from sqlengine.connectors.python_ import with_function
-from sqlengine.connectors.registry import capabilities_of, declared, validate
+from sqlengine.connectors.registry import declared, validate
 from sqlengine.executors.memory_limits import LIMIT, memory_limit
 from sqlengine.executors.steps.guard import STEP_TIMEOUT
 from sqlengine.executors.steps.limits import step_timeout
 from sqlengine.functions.library import Library, entry_key, key_of
 from sqlengine.jobs.isolation_settings import ISOLATION, limits_in
 from sqlengine.jobs.restart_strategy import RESTART, strategy_in
+from sqlengine.jobs.unknown_options import UnknownOptions, place_of
 from udf.user import UserFunction
 
 
@@ -68,7 +70,8 @@ class Script:
 
     `pinned`, `modules`: contents of users' modules, those of an earlier start and those used now;
     `traced`: keep the `traces` of plans for EXPLAIN; `inserts`: the number of INSERTs; `objects`:
-    permanent objects that the job defines; `uses`: names of objects that it refers to."""
+    permanent objects that the job defines; `uses`: names of objects that it refers to; `options`:
+    what becomes of options that nobody reads."""
 
     name: str
     catalog: Catalog
@@ -76,6 +79,7 @@ class Script:
     library: Library | None
     pinned: Mapping[str, str]
     uploads: Mapping[str, str]
+    options: UnknownOptions
     traced: bool = False
     inserts: int = 0
     traces: list[Trace] = field(default_factory=list)
@@ -104,8 +108,10 @@ def apply(script: Script, statement: Statement) -> None:
         refuse(statement)
         match statement:
             case Set() if statement.key is not None:
+                script.options.check_setting(statement, script.settings)
                 _set(script, statement.key, statement.value or "")
             case Reset():
+                script.options.check_setting(statement, script.settings)
                 script.settings.pop(statement.key or "", None)
             case Use():
                 script.catalog = use(script.catalog, statement)
@@ -128,7 +134,7 @@ def apply(script: Script, statement: Statement) -> None:
                     f"{kind} has no place in a job", hint="run it with 'sql run' instead"
                 )
     except SqlError as error:
-        raise error.at(statement.position) from None
+        raise error.at(place_of(error, statement)) from None
 
 
 def _set(script: Script, key: str, value: str) -> None:
@@ -204,6 +210,7 @@ def _define(script: Script, statement: CreateTable | CreateView | CreateFunction
     check_place(script.catalog, item, statement.subject or statement.position)
     if isinstance(item, Table):
         assert isinstance(statement, CreateTable)
+        item = script.options.known(item, statement, script.settings)
         item, sink = with_function(declared(item), script.catalog)
         _validate(item, statement)
         if sink is not None:
@@ -280,6 +287,7 @@ def _alter(script: Script, statement: Alter) -> None:
         item = bind(definition, catalog, script.settings, job=script.name)
         if not isinstance(item, Table):
             return item
+        item = script.options.known(item, None, script.settings)
         item, sink = with_function(declared(item), catalog)
         _validate(item, None)
         if sink is not None:
@@ -315,15 +323,19 @@ def _validate(table: Table, statement: CreateTable | None) -> None:
 
 def _insert(script: Script, statement: Insert | StatementSet) -> None:
     """Plans INSERTs, and notes what they refer to."""
-    planned = plan(
-        statement,
-        script.catalog,
-        script.settings,
-        capabilities_of=capabilities_of,
-        job=script.name,
-        place=script.inserts,
-        traced=script.traced,
-    )
+
+    def planned_with(capabilities_of: Callable[[Table], Capabilities]) -> PlannedStatement:
+        return plan(
+            statement,
+            script.catalog,
+            script.settings,
+            capabilities_of=capabilities_of,
+            job=script.name,
+            place=script.inserts,
+            traced=script.traced,
+        )
+
+    planned = script.options.planned(statement, script.settings, planned_with)
     script.sinks += planned.sinks
     script.traces += planned.traces
     inserts = statement.inserts if isinstance(statement, StatementSet) else (statement,)

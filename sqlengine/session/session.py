@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -39,6 +40,7 @@ from parser.types import Schema
 from planner import PlannedStatement, bind, bind_create_as, plan
 from planner.analysis.deliver import MATERIALIZE
 from planner.binder.unsupported import refuse
+from planner.capabilities import Capabilities
 from planner.catalog import Catalog, CatalogObject, Table, View
 from planner.graph.merge import Graph, merge
 from planner.logical import Sink
@@ -53,7 +55,7 @@ from sqlengine.connectors.base import Environment
 from sqlengine.connectors.base import Sink as OutputSink
 from sqlengine.connectors.python_ import with_function
 from sqlengine.connectors.query_result import ResultSink
-from sqlengine.connectors.registry import capabilities_of, declared
+from sqlengine.connectors.registry import declared
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.memory_limits import script_guard
@@ -63,10 +65,12 @@ from sqlengine.executors.storage import GraphStorage, RunnerOptions
 from sqlengine.functions.library import Library
 from sqlengine.jobs.explanation import explain_sinks
 from sqlengine.jobs.script import called, dropped_object, expressions_of, use
+from sqlengine.jobs.unknown_options import UnknownOptions, place_of
 from sqlengine.snapshots.savepoint_files import PATHS
 from udf.user import UserFunction
 
 SCRIPT = "script"
+log = logging.getLogger("sqlengine")
 
 
 class Output(Protocol):
@@ -158,7 +162,8 @@ class EmbeddedRunner:
 @dataclass
 class Session:
     """Executes the statements of a script: definitions change the catalog and settings, queries and
-    INSERTs run to their end. Mini-batch is off unless the script sets it. `good`: none failed."""
+    INSERTs run to their end. Mini-batch is off unless the script sets it. `options`: the check of
+    settings and options that nobody reads; `good`: none failed."""
 
     runner: Runner
     output: Output
@@ -166,19 +171,21 @@ class Session:
     settings: dict[str, str] = field(default_factory=dict)
     library: Library | None = None
     modules: tuple[str, ...] = (modules.CORE,)
+    options: UnknownOptions = field(default_factory=lambda: UnknownOptions(log.warning))
     good: bool = field(default=True, init=False)
     _numbers: Iterator[int] = field(default_factory=count, init=False)
 
     def run(self, text: str, file: str | None = None) -> bool:
         """Runs all statements, also those behind a failing one; a text before it may have defined
         what they use. True if none failed so far."""
+        self.options.begin_text()
         for item, number in zip(parse_pieces(text, file=file), self._numbers, strict=False):
             try:
                 if isinstance(item, SqlError):
                     raise item
                 self.execute(number, item)
             except SqlError as error:
-                place = None if isinstance(item, SqlError) else item.position
+                place = None if isinstance(item, SqlError) else place_of(error, item)
                 self.output.error(number, error.at(place).in_file(file))
                 self.good = False
         return self.good
@@ -219,9 +226,11 @@ class Session:
                 self.catalog = altered_function(self.catalog, statement, self._load)
             case Alter():
                 self.catalog = after(self.catalog, statement, self._bound_in)
+                self.options.altered(statement)
 
     def _configure(self, statement: Set | Reset) -> None:
         """Applies SET, which without a key changes nothing, or RESET, which then clears all."""
+        self.options.check_setting(statement, self.settings)
         if isinstance(statement, Set):
             if statement.key is not None:
                 self.settings[statement.key] = _setting(statement.key, statement.value or "")
@@ -247,6 +256,7 @@ class Session:
         item = bind(statement, catalog, self.settings, job=SCRIPT)
         if not isinstance(item, Table):
             return item
+        item = self.options.defined(item, statement, self.settings)
         table, sink = with_function(declared(item), catalog)
         if sink is not None and self.library is not None:
             self.library.activate([sink.user])
@@ -316,14 +326,18 @@ class Session:
         if not traced:  # EXPLAIN calls no function
             inserts = statement.inserts if isinstance(statement, StatementSet) else (statement,)
             self._activate(s.query for s in inserts)
-        return plan(
-            statement,
-            self.catalog,
-            self._plan_settings(),
-            capabilities_of=capabilities_of,
-            job=SCRIPT,
-            traced=traced,
-        )
+
+        def planned_with(capabilities_of: Callable[[Table], Capabilities]) -> PlannedStatement:
+            return plan(
+                statement,
+                self.catalog,
+                self._plan_settings(),
+                capabilities_of=capabilities_of,
+                job=SCRIPT,
+                traced=traced,
+            )
+
+        return self.options.planned(statement, self.settings, planned_with)
 
     def _plan_settings(self) -> dict[str, str]:
         """The settings of a statement: mini-batch is off by default. In batch mode every row is

@@ -36,8 +36,23 @@ CASES: list[tuple[dict[str, str], str, str]] = [
     ({**TOPIC, "format": "jsn"}, "unknown format 'jsn'", "did you mean 'json'?"),
     (
         {**TOPIC, "json.ignore-errors": "true"},
-        "unknown option 'ignore-errors' of format 'json'",
-        "did you mean",
+        "unknown option 'json.ignore-errors' of table 't'",
+        "did you mean 'json.ignore-parse-errors'?",
+    ),
+    (
+        {**TOPIC, "ignore-parse-errors": "true"},
+        "unknown option 'ignore-parse-errors' of table 't'",
+        "did you mean 'json.ignore-parse-errors'?",
+    ),
+    (
+        {**TOPIC, "value.json.ignore-parse-errors": "true"},
+        "unknown option 'value.json.ignore-parse-errors' of table 't'",
+        "did you mean 'json.ignore-parse-errors'?",
+    ),
+    (
+        {**TOPIC, "scan.startup.mod": "earliest-offset"},
+        "unknown option 'scan.startup.mod' of table 't'",
+        "did you mean 'scan.startup.mode'?",
     ),
     ({**TOPIC, "csv.null-literal": "x"}, "unknown option 'csv.null-literal' of table 't'", ""),
     (

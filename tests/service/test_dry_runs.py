@@ -41,8 +41,8 @@ OPTIONS = {
             "'connector' = 'topic', 'topic' = 'x', 'format' = 'json', 'json.ignore-parse-error' ="
             " 'true'"
         ),
-        "unknown option 'ignore-parse-error' of format 'json'",
-        "did you mean 'ignore-parse-errors'?",
+        "unknown option 'json.ignore-parse-error' of table 't'",
+        "did you mean 'json.ignore-parse-errors'?",
     ),
     "bad value": (
         "'connector' = 'topic', 'topic' = 'x', 'format' = 'json', 'scan.startup.mode' = 'early'",
