@@ -53,7 +53,7 @@ def test_an_error_has_a_caret_and_a_hint(asked: Sql) -> None:
 
 def test_an_empty_result_has_its_columns(asked: Sql) -> None:
     assert asked("query", "SELECT id FROM asked WHERE FALSE").stdout == "id\n"
-    assert asked("query", "SET 'a' = 'b'").stderr == "OK\n"
+    assert asked("query", "SET 'table.exec.state.ttl' = '1 h'").stderr == "OK\n"
 
 
 def test_ctrl_c_ends_the_query_on_the_server(asked: Sql, user: User) -> None:
