@@ -190,7 +190,7 @@ def test_show_describe_and_explain(asker: User) -> None:
     ("sql", "status", "message", "place"),
     [
         ("SELECT m FROM q", 400, "unknown column 'm'", (1, 8)),
-        ("SET 'a' = 'b';\nSELEKT 1", 400, "unexpected 'SELEKT'", (2, 1)),
+        ("SET 'job.state' = 'keep';\nSELEKT 1", 400, "unexpected 'SELEKT'", (2, 1)),
         ("INSERT INTO q SELECT 1, 'a'", 422, "INSERT cannot be run ad hoc", (1, 1)),
         ("CREATE TABLE x (a INT)", 422, "CREATE without TEMPORARY", (1, 1)),
         ("DROP TABLE q", 422, "DROP without TEMPORARY", (1, 1)),
