@@ -36,6 +36,19 @@ EFFECTIVE: Final = frozenset(
     job.unknown-options
     memory.limit
     pipeline.auto-watermark-interval
+    restart-strategy
+    restart-strategy.exponential-delay.attempts-before-reset-backoff
+    restart-strategy.exponential-delay.backoff-multiplier
+    restart-strategy.exponential-delay.initial-backoff
+    restart-strategy.exponential-delay.jitter-factor
+    restart-strategy.exponential-delay.max-backoff
+    restart-strategy.exponential-delay.reset-backoff-threshold
+    restart-strategy.failure-rate.delay
+    restart-strategy.failure-rate.failure-rate-interval
+    restart-strategy.failure-rate.max-failures-per-interval
+    restart-strategy.fixed-delay.attempts
+    restart-strategy.fixed-delay.delay
+    restart-strategy.type
     state.savepoints.dir
     table.exec.emit.allow-lateness
     table.exec.emit.early-fire.delay
@@ -94,13 +107,6 @@ _GROUPS: Final[Mapping[str, str]] = {
         timeout tolerable-failed-checkpoints write-buffer-size
     """,
     "parallelism.": "default",
-    "restart-strategy.": """
-        exponential-delay.attempts-before-reset-backoff exponential-delay.backoff-multiplier
-        exponential-delay.initial-backoff exponential-delay.jitter-factor
-        exponential-delay.max-backoff exponential-delay.reset-backoff-threshold
-        failure-rate.delay failure-rate.failure-rate-interval
-        failure-rate.max-failures-per-interval fixed-delay.attempts fixed-delay.delay type
-    """,
     "pipeline.": """
         auto-generate-uids cached-files cep.sharedbuffer.cache.entry-slots
         cep.sharedbuffer.cache.event-slots cep.sharedbuffer.cache.statistics-interval classpaths

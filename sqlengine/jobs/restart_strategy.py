@@ -30,17 +30,17 @@ EXPONENTIAL: Final = "restart-strategy.exponential-delay."
 RESTART_SETTINGS: Final = (
     RESTART,
     TYPE,
-    f"{FIXED}attempts",
-    f"{FIXED}delay",
-    f"{RATE}max-failures-per-interval",
-    f"{RATE}failure-rate-interval",
-    f"{RATE}delay",
-    f"{EXPONENTIAL}initial-backoff",
-    f"{EXPONENTIAL}max-backoff",
-    f"{EXPONENTIAL}backoff-multiplier",
-    f"{EXPONENTIAL}reset-backoff-threshold",
-    f"{EXPONENTIAL}jitter-factor",
-    f"{EXPONENTIAL}attempts-before-reset-backoff",
+    "restart-strategy.fixed-delay.attempts",
+    "restart-strategy.fixed-delay.delay",
+    "restart-strategy.failure-rate.max-failures-per-interval",
+    "restart-strategy.failure-rate.failure-rate-interval",
+    "restart-strategy.failure-rate.delay",
+    "restart-strategy.exponential-delay.initial-backoff",
+    "restart-strategy.exponential-delay.max-backoff",
+    "restart-strategy.exponential-delay.backoff-multiplier",
+    "restart-strategy.exponential-delay.reset-backoff-threshold",
+    "restart-strategy.exponential-delay.jitter-factor",
+    "restart-strategy.exponential-delay.attempts-before-reset-backoff",
 )
 _UNLIMITED: Final = 1 << 31
 

@@ -14,7 +14,8 @@ from planner.setting_keys import EFFECTIVE, check_reset, check_setting
 
 ROOT = Path(__file__).resolve().parents[2]
 KEYS = re.compile(
-    r"(table|execution|job|memory|pipeline|restart-strategy|state)\.[a-z-]+(\.[a-z-]+)*"
+    r"restart-strategy"
+    r"|(table|execution|job|memory|pipeline|restart-strategy|state)\.[a-z-]+(\.[a-z-]+)*"
 )
 # Options of tables, and of a job's own, that look like keys of settings.
 NO_SETTINGS = {"table.include"}
