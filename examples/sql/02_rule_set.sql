@@ -1,5 +1,6 @@
 -- Detection, many rules in one job: each is an INSERT, all read the events once.
 -- A rule that is added, changed or deleted leaves the others alone.
+-- sql run examples/sql/02_rule_set.sql -D DATA=examples/data -D OUT=out    (writes out/alerts)
 CREATE TABLE events (
   ts TIMESTAMP(3),
   host STRING,

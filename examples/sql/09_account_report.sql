@@ -1,4 +1,5 @@
 -- Risk control: what each account did in a quarter of an hour, to a file for the analysts, and refusals beside it.
+-- sql run examples/sql/09_account_report.sql -D DATA=examples/data -D OUT=out    (writes out/report and out/refused)
 CREATE TABLE payments (
   ts TIMESTAMP(3),
   account STRING,
