@@ -65,10 +65,3 @@ def test_a_changelog_is_written_and_read() -> None:
 
 def test_a_table_of_new_rows_refuses_changes() -> None:
     assert "takes new rows only" in run(TABLES.format(mode="I")).errors[0]
-
-
-def test_rows_of_kinds_that_the_table_does_not_declare_end_the_query() -> None:
-    silent = TABLES.replace(", 'changelog-mode' = '{mode}'", "")
-    output = run(silent + "SELECT MAX(n) FROM totals;")
-    (error,) = output.errors
-    assert "table 'totals' holds rows of kind -U, +U" in error

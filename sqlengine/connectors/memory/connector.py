@@ -13,9 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-import numpy as np
-
-from parser.errors import ExecutionError, PlanError, ServiceError
+from parser.errors import PlanError, ServiceError
 from parser.types import Schema
 from planner.capabilities import (
     Boundedness,
@@ -25,7 +23,7 @@ from planner.capabilities import (
     SourceCapabilities,
 )
 from planner.catalog import Table
-from planner.logical.change_kinds import ALL_CHANGES, INSERT_ONLY, UPSERT, ChangelogMode, RowKind
+from planner.logical.change_kinds import ALL_CHANGES, INSERT_ONLY, UPSERT, ChangelogMode
 from planner.settings import PUSH_DOWN
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Chunk, Connector, Environment, Option, Sink, Source
@@ -78,9 +76,7 @@ class MemoryConnector(Connector):
                 f"table '{table.display}' has other columns than the rows in memory",
                 detail=str(rows.rows.schema),
             )
-        emitted = self.capabilities_of(table).source
-        assert emitted is not None
-        return MemorySource(table, schema, rows, emitted.changelog)
+        return MemorySource(schema, rows)
 
     def sink(self, table: Table, environment: Environment) -> Sink:
         return MemorySink(table, _find(table, environment), environment.writer)
@@ -116,13 +112,9 @@ class MemorySource(Source):
     A table that is not open ends where it does when it is read first: a statement that reads the
     table into which it writes does not meet its own rows."""
 
-    def __init__(
-        self, declared: Table, schema: Schema, table: MemoryTable, emitted: ChangelogMode
-    ) -> None:
-        self._declared = declared
+    def __init__(self, schema: Schema, table: MemoryTable) -> None:
         self._names = schema.names
         self._table = table
-        self._emitted = emitted
         self._last: int | None = None
 
     @property
@@ -143,24 +135,13 @@ class MemorySource(Source):
     def read(
         self, shard: str, offset: int, *, max_rows: int, until: int | None = None
     ) -> Chunk | None:
-        """See `Source`. ExecutionError for rows of kinds that the table does not declare."""
+        """See `Source`."""
         end = min(offset + max_rows, self.end(shard) or 0) if until is None else until
         if end <= offset or self._table.rows is None:
             return None
         rows = self._table.rows.slice(offset, end - offset)
-        self._require_declared(rows)
         columns = dict(zip(self._names, rows.columns, strict=True))
         return Chunk(shard, offset, end, end - offset, columns=columns, kinds=rows.kinds)
-
-    def _require_declared(self, rows: Batch) -> None:
-        # The plan relies on it: an aggregate over rows that are only added cannot take any back.
-        kinds = set() if rows.kinds is None else set(map(RowKind, np.unique(rows.kinds).tolist()))
-        if unknown := sorted(kinds - self._emitted.kinds):
-            raise ExecutionError(
-                f"table '{self._declared.display}' holds rows of kind"
-                f" {', '.join(k.short for k in unknown)}, and is declared to be read without them",
-                hint="set its option 'changelog-mode' = 'I,UB,UA,D'",
-            )
 
     def close(self) -> None: ...
 
