@@ -63,8 +63,8 @@ class _OverlappingWindow(_EvenSlices):
     def has_gaps(self) -> bool:
         return self.distance_ms > self.size_ms
 
-    def next_ends(self, ends: Times) -> Times:
-        return ends + self.distance_ms
+    def next_ends(self, ends: Times, nth: Times | int = 1) -> Times:
+        return ends + nth * self.distance_ms
 
     def previous_ends(self, ends: Times) -> Times:
         return ends - self.distance_ms
@@ -72,15 +72,15 @@ class _OverlappingWindow(_EvenSlices):
     def later_ends(self, ends: Times, now: int) -> Times:
         return ends + ((now - ends) // self.size_ms + 1) * self.size_ms
 
-    def windows_of(self, slices: Times) -> tuple[Times, Times]:
-        first, last = self.first_ends(slices), self.last_ends(slices)
-        counts = np.maximum((last - first) // self.distance_ms + 1, 0)
-        rows = np.repeat(np.arange(len(slices)), counts)
-        # The number of each window among those of its slice.
-        nth = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    def window_counts(self, slices: Times) -> Times:
+        between = self.last_ends(slices) - self.first_ends(slices)
+        counts: Times = np.maximum(between // self.distance_ms + 1, 0)
+        return counts
+
+    def window_ends(self, slices: Times, nth: Times) -> Times:
         if self.latest_first:
-            return rows, last[rows] - nth * self.distance_ms
-        return rows, first[rows] + nth * self.distance_ms
+            return self.last_ends(slices) - nth * self.distance_ms
+        return self.first_ends(slices) + nth * self.distance_ms
 
 
 @dataclass(frozen=True)

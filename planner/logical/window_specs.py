@@ -128,8 +128,8 @@ class AlignedWindow(Window):
         none does."""
 
     @abstractmethod
-    def next_ends(self, ends: Times) -> Times:
-        """Returns for each end of a window that of the next one."""
+    def next_ends(self, ends: Times, nth: Times | int = 1) -> Times:
+        """Returns for each end of a window that of the next one, or of the `nth` behind it."""
 
     @abstractmethod
     def previous_ends(self, ends: Times) -> Times:
@@ -141,9 +141,13 @@ class AlignedWindow(Window):
         `now`: later ones that are not. By processing time no row is late."""
 
     @abstractmethod
-    def windows_of(self, slices: Times) -> tuple[Times, Times]:
-        """Returns all windows of each slice, in the order in which rows get them: the numbers of
-        the slices, and the ends of the windows."""
+    def window_counts(self, slices: Times) -> Times:
+        """Returns in how many windows each slice is."""
+
+    @abstractmethod
+    def window_ends(self, slices: Times, nth: Times) -> Times:
+        """Returns for each slice the end of its window number `nth`, from 0, in the order in which
+        rows get them."""
 
     def fault_over_streams(self) -> tuple[str, str] | None:
         """Why streams have no aggregate over these windows of a table function, and a hint; None if
@@ -170,8 +174,11 @@ class DisjointWindow(AlignedWindow):
     def last_ends(self, slices: Times) -> Times:
         return slices
 
-    def next_ends(self, ends: Times) -> Times:
-        return self.slice_ends(ends)
+    def next_ends(self, ends: Times, nth: Times | int = 1) -> Times:
+        # Slices may differ in length: one after the other.
+        for done in range(int(np.max(nth, initial=0))):
+            ends = np.where(np.asarray(nth) > done, self.slice_ends(ends), ends)
+        return ends
 
     def previous_ends(self, ends: Times) -> Times:
         return self.slice_starts(ends)
@@ -179,5 +186,8 @@ class DisjointWindow(AlignedWindow):
     def later_ends(self, ends: Times, now: int) -> Times:
         return self.slice_ends(np.full(len(ends), now))
 
-    def windows_of(self, slices: Times) -> tuple[Times, Times]:
-        return np.arange(len(slices)), slices
+    def window_counts(self, slices: Times) -> Times:
+        return np.ones(len(slices), np.int64)
+
+    def window_ends(self, slices: Times, nth: Times) -> Times:
+        return slices

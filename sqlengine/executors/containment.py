@@ -14,6 +14,7 @@ from planner.graph.physical import PhysicalNode
 from sqlengine.batch import Batch
 from sqlengine.executors.failures import OperatorFailed
 from sqlengine.operators.base import ERROR_PORT, Operator, Output, Stream, outputs
+from sqlengine.operators.bounded import SLICE_ROWS
 from sqlengine.operators.dead_letters import dead_letters
 
 # An input port, and a batch for it.
@@ -30,7 +31,7 @@ def run_contained(
     OperatorFailed if it raises and has state, or raises for a batch without rows."""
     if not stateful:
         for port, batch in parts:
-            yield _bisect(node, operator, port, batch)
+            yield _stateless(node, operator, port, batch)
         return
     streams = outputs(operator, parts)
     while True:
@@ -51,6 +52,25 @@ def _attributed(node: PhysicalNode, stream: Stream) -> Stream:
         yield from stream
     except Exception as error:
         raise OperatorFailed(node, error) from error
+
+
+def _stateless(node: PhysicalNode, operator: Operator, port: int, batch: Batch) -> Stream:
+    """Yields the output for a batch. Rows at fault are looked for as long as nothing was passed on:
+    until it is too much to hold."""
+    output: Output = []
+    rows = 0
+    try:
+        rest = iter(operator.process(port, batch))
+        for out in rest:
+            output.append(out)
+            rows += out[1].num_rows
+            if rows > SLICE_ROWS:
+                break
+    except Exception:  # noqa: BLE001  the rows at fault raise again, and become dead letters
+        yield from _bisect(node, operator, port, batch)
+        return
+    yield from output
+    yield from _attributed(node, rest)
 
 
 def _bisect(node: PhysicalNode, operator: Operator, port: int, batch: Batch) -> Output:

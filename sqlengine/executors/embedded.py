@@ -6,15 +6,17 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from parser.types import Schema
 from planner.graph.physical import PhysicalNode, PhysicalPlan
-from sqlengine.batch import Batch, merge_runs
+from sqlengine.batch import Batch, empty, merge_runs
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.containment import run_contained
 from sqlengine.executors.dead_letters import with_source
+from sqlengine.executors.epochs import Resumption
 from sqlengine.executors.node_context import NodeContext, creation_version, local_name
 from sqlengine.executors.steps.guard import StepGuard
 from sqlengine.operators.base import (
@@ -27,6 +29,7 @@ from sqlengine.operators.base import (
 )
 from sqlengine.operators.late_rows import LATE_ROWS
 from sqlengine.operators.rules import RulesOperator
+from sqlengine.operators.windows.steps import FiresInSteps, FiringLimit
 from sqlengine.state.table import KeyedTable
 
 # Rows of one operator's output, or of all buffered inputs, that wait at most.
@@ -82,6 +85,7 @@ class EmbeddedExecutor:
         self.seconds = self.guard.seconds
         self.plan = PhysicalPlan()
         self.running: dict[str, RunningNode] = {}
+        self.firing = FiringLimit()
         self.tables: dict[str, KeyedTable] = {}
         self.errors: Output = []
         self._rows: Counter[str] = Counter()
@@ -146,6 +150,7 @@ class EmbeddedExecutor:
             self.seconds.pop(name, None)
             self._settle_late_rows(node)
             self._settled.pop(name, None)
+            self.firing.waiting.pop(name, None)
             self._retire(node)
             node.context.drop()
 
@@ -162,7 +167,7 @@ class EmbeddedExecutor:
             node.id, version, self.tables, state.tables, inherited, self.guard.check
         )
         operator = prepared.operators.get(node.id) or self.factory.build(node, None)
-        operator.open(context)
+        self._open(operator, node.id, context)
         if node.id in state.created_at_version:
             context.check_complete()
         return RunningNode(node, operator, context)
@@ -170,8 +175,13 @@ class EmbeddedExecutor:
     def _replace(self, current: RunningNode, new: Operator) -> Operator:
         """Opens another operator over the tables of the current one."""
         self._retire(current)
-        new.open(current.context)
+        self._open(new, current.node.id, current.context)
         return new
+
+    def _open(self, operator: Operator, node: str, context: NodeContext) -> None:
+        if isinstance(operator, FiresInSteps):
+            operator.steps.share(self.firing, node)
+        operator.open(context)
 
     def _retire(self, node: RunningNode) -> None:
         """Closes an operator; what it has counted stays."""
@@ -219,6 +229,34 @@ class EmbeddedExecutor:
         """The earliest processing time (ms) at which an operator wants a tick; None if none
         does."""
         return min((t for t in (o.timer() for o in self._timed) if t is not None), default=None)
+
+    # ---- firing in steps -------------------------------------------------------------------------
+
+    def resumptions(self) -> tuple[Resumption, ...]:
+        """The operators that have more to fire; those behind others first, so that none gets a
+        watermark after a later one."""
+        known = [
+            Resumption(node, steps.watermark, steps.idle)
+            for node, steps in self.firing.waiting.items()
+            if steps.watermark is not None
+        ]
+        return tuple(sorted(known, key=lambda r: (-self.running[r.node].node.rank, r.node)))
+
+    def take_unknown(self) -> bool:
+        """True if operators were restored since the last call of which it is not known whether they
+        have more to fire: a tick tells."""
+        unknown = [n for n, steps in self.firing.waiting.items() if steps.watermark is None]
+        for node in unknown:
+            del self.firing.waiting[node]
+        return bool(unknown)
+
+    def resume(self, resumption: Resumption, proctime: int, seed: int, write: SinkWrite) -> None:
+        """Lets an operator fire more of what is due; does nothing if it runs no more."""
+        if resumption.node in self.running:
+            watermark = resumption.watermark
+            tick = empty(Schema(()), proctime=proctime)
+            tick = replace(tick, seed=seed, idle=resumption.idle).between(watermark, watermark)
+            self.push(resumption.node, tick, write)
 
     # ---- rows ------------------------------------------------------------------------------------
 

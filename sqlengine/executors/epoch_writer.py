@@ -5,21 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from sqlengine.executors.epochs import EpochLog, EpochRecord, LoggedChange, OffsetRange, Replay
+from sqlengine.executors.epochs import (
+    EpochLog,
+    EpochRecord,
+    LoggedChange,
+    OffsetRange,
+    Replay,
+    Resumption,
+)
 from sqlengine.executors.seeds import spread_seed
 
 
 class EpochWriter:
     """The epochs of one graph, in its thread.
 
-    `last` is the number of the last epoch, 0 before the first; `log_offset` follows its record."""
+    `last` is the number of the last epoch, 0 before the first; `log_offset` follows its record.
+    `firing_cost` is written into each record: an epoch is repeated with the limit that it had."""
 
-    def __init__(self, graph: str, log: EpochLog, clock: Callable[[], int]) -> None:
+    def __init__(
+        self, graph: str, log: EpochLog, clock: Callable[[], int], firing_cost: int | None = None
+    ) -> None:
         self.last = 0
         self.log_offset = 0
         self.graph = graph
         self._log = log
         self._clock = clock
+        self._firing_cost = firing_cost
 
     def next(
         self,
@@ -31,14 +42,16 @@ class EpochWriter:
         change: LoggedChange | None = None,
         replay: Replay | None = None,
         tick: bool = False,
+        resumed: tuple[Resumption, ...] = (),
     ) -> EpochRecord:
         """The record of the next epoch at the graph's `version`, not written yet. Its processing
         time is now; its seed depends on its number alone."""
         epoch, now = self.last + 1, self._clock()
         seed = spread_seed(epoch)
         return EpochRecord(
-            self.graph, epoch, version, now, seed, ranges, opened, ended, change, replay, tick
-        )
+            self.graph, epoch, version, now, seed, ranges, opened, ended, change, replay, tick,
+            resumed=resumed, firing_cost=self._firing_cost,
+        )  # fmt: skip
 
     def append(self, record: EpochRecord) -> None:
         """Writes the record: its epoch is the last one from now on."""

@@ -72,6 +72,16 @@ class Replay:
 
 
 @dataclass(frozen=True)
+class Resumption:
+    """An operator that goes on firing what is due at the watermark (ms) of its input, which may be
+    `idle`. `node` is its id in the graph."""
+
+    node: str
+    watermark: int
+    idle: bool = False
+
+
+@dataclass(frozen=True)
 class EpochRecord:
     """An entry of the log.
 
@@ -79,7 +89,8 @@ class EpochRecord:
     sources whose bounded input is read to its end. `proctime`: the epoch's processing time (ms);
     with `tick` operators get it even without rows, because one waits for it. A record with a
     `change` or a `replay` has no rows. `after`: the epoch before, where numbers were skipped, or
-    UNLOGGED."""
+    UNLOGGED. `resumed`: operators that had more to fire than an epoch may; such a record has
+    nothing else. `firing_cost`: what one may spend on that (`FiringLimit`), None for any."""
 
     graph: str
     epoch: int
@@ -94,6 +105,8 @@ class EpochRecord:
     tick: bool = False
     after: int | None = None
     format: int = FORMAT
+    resumed: tuple[Resumption, ...] = ()
+    firing_cost: int | None = None
 
 
 class EpochLog(Protocol):

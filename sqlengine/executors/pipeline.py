@@ -48,6 +48,9 @@ class Pipeline:
     def process(self, record: EpochRecord, chunks: Iterable[tuple[str, Chunk]]) -> None:
         """Pushes the rows of an epoch through the operators. Output waits in the sinks for
         `outputs.commit`."""
+        self.executor.firing.cost = record.firing_cost
+        for resumption in record.resumed:
+            self.executor.resume(resumption, record.proctime, record.seed, self.outputs.write)
         # Before any rows: until a new shard is known to the watermark, it cannot hold it back.
         for name, shard in record.opened:
             self._times.emit_initial_watermark_of(name, shard)
@@ -71,6 +74,7 @@ class Pipeline:
         for name in record.ended:
             self._times.end(name, record)
         self.executor.flush(self.outputs.write)
+        self.executor.firing.cost = None
         self.outputs.progress.epochs += 1
         self.outputs.handle_errors(self.executor.take_errors())
 

@@ -72,7 +72,7 @@ class GraphRunner:
         self.outputs.tell = self.guard.tell
         self.progress = self.outputs.progress
         self.pipeline = Pipeline(executor, self.inputs, self.outputs, subtask)
-        self.epochs = EpochWriter(name, storage.log, environment.clock)
+        self.epochs = EpochWriter(name, storage.log, environment.clock, options.firing_cost)
         self._checkpoints = CheckpointTrigger(
             self.pipeline, self.epochs, storage, environment.clock, subtask
         )
@@ -119,7 +119,7 @@ class GraphRunner:
             if self.outputs.errors.fatal and self.outputs.shows_result:
                 self._raise_failures()  # a script shows nothing of the epoch in which it fails
             self.commit()
-            if record.ended and self.finished:
+            if (record.ended or record.resumed) and self.finished:
                 self.outputs.roll(end=True)
         self._raise_failures()
         self.checkpoint_when_due()
@@ -135,12 +135,16 @@ class GraphRunner:
         self.guard.tell("reads its sources")
         if self._subtask is not None:
             self.backpressured_by = self._subtask.shuffle.unread.over_limit()
+        may_fire = not (self.paused or self.inputs.bounds or self.backpressured_by)
+        if may_fire and (resumed := self.executor.resumptions()):
+            return self.epochs.next(self.graph.version, resumed=resumed), []
         chunks, opened = self.inputs.poll(
             self._options.rows_per_read, shuffle_only=bool(self.backpressured_by)
         )
         ended = self.inputs.ended(chunks)
         # Sources that are not read are not idle, so no tick says that they are.
         tick = not self.backpressured_by and self._timer_is_due()
+        tick |= may_fire and self.executor.take_unknown()
         if not chunks and not opened and not ended and not tick:
             return None, chunks
         ranges = tuple(OffsetRange(name, c.shard, c.start, c.end) for name, c in chunks)
@@ -199,11 +203,12 @@ class GraphRunner:
 
     @property
     def finished(self) -> bool:
-        """True if all sources are bounded and read to their end."""
-        return self.inputs.finished
+        """True if all sources are bounded and read to their end, and all windows have fired."""
+        return self.inputs.finished and not self.executor.firing.waiting
 
     def drain(self) -> None:
-        """Ends all sources where they are read to, in one epoch: timers and windows fire.
+        """Ends all sources where they are read to, in one epoch: timers and windows fire, those
+        that are too many for it in further ones.
 
         Does nothing more where that was done before, also in a former process. Leaves JobsFailed to
         the next `step` and raises ServiceError instead."""
@@ -214,12 +219,22 @@ class GraphRunner:
             record = self.epochs.next(self.graph.version, ended=tuple(ending))
             with self._logged_epoch(record):
                 self.pipeline.process(record, ())
+        self._fire_all()
         self.complete()
         self.outputs.roll(end=True)
         if self.outputs.errors.fatal or self.outputs.refused:
             raise ServiceError(
                 f"jobs of graph '{self.name}' fail at their end", hint="'sql jobs' says why"
             )
+
+    def _fire_all(self) -> None:
+        """Lets operators fire all that is due, epoch by epoch."""
+        while (resumed := self.executor.resumptions()) or self.executor.take_unknown():
+            self.complete()
+            # An operator that was restored does not know its watermark: a tick tells.
+            record = self.epochs.next(self.graph.version, resumed=resumed, tick=not resumed)
+            with self._logged_epoch(record):
+                self.pipeline.process(record, ())
 
     def reach(self, positions: Positions, steps: int) -> bool:
         """Reads these sources exactly to these offsets, in at most `steps` epochs; returns True if

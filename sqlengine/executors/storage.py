@@ -35,9 +35,13 @@ class RunnerOptions:
 
     `fails_on_error`: True for a job that fails on a row in error, which is a dead letter otherwise.
     `rows_per_read`: rows that one epoch reads from one shard, at most. `memory`: fails jobs with
-    too much state. `result`: takes the rows of statements that write to no table, in a script."""
+    too much state. `result`: takes the rows of statements that write to no table, in a script.
+    `firing_cost`: what an operator may spend on firing in one epoch (`FiringLimit`), in rows that
+    come out and accumulators read. A number, and no time, since epochs are repeated; None for
+    any."""
 
     fails_on_error: Callable[[str], bool] = _fail
     rows_per_read: int = 4096
     memory: MemoryGuard | None = None
     result: Sink | None = None
+    firing_cost: int | None = 1 << 17

@@ -79,7 +79,7 @@ class StateSuccessor(Protocol):
 class BatchedInput(Protocol):
     """An operator that treats batches of several inputs together."""
 
-    def process_many(self, parts: Sequence[tuple[int, Batch]]) -> Output:
+    def process_many(self, parts: Sequence[tuple[int, Batch]]) -> Stream:
         """Processes all of these batches, given by input port, as one call of `process` would one
         of them."""
 

@@ -27,20 +27,24 @@ class RowByRowOperator:
         self.operator.open(context)
 
     def process(self, port: int, batch: Batch) -> Stream:
-        if not batch.num_rows:
-            yield from joined(list(self.operator.process(port, batch)))
-            return
-        before = batch.watermarks()
         output: Output = []
         rows = 0
+        for to, part in self._row_by_row(port, batch):
+            output.append((to, part))
+            rows += part.num_rows
+            if rows >= _ROWS:
+                yield from joined(output)
+                output, rows = [], 0
+        yield from joined(output)
+
+    def _row_by_row(self, port: int, batch: Batch) -> Stream:
+        if not batch.num_rows:
+            yield from self.operator.process(port, batch)
+            return
+        before = batch.watermarks()
         for i in range(batch.num_rows):
             for to, part in self.operator.process(port, batch.slice(i, 1)):
-                output.append((to, _as_of(part, int(before[i]))))
-                rows += part.num_rows
-                if rows >= _ROWS:
-                    yield from joined(output)
-                    output, rows = [], 0
-        yield from joined(output)
+                yield to, _as_of(part, int(before[i]))
 
     def close(self) -> None:
         self.operator.close()

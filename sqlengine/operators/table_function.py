@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,8 @@ from planner.logical import TableFunction
 from planner.scalar import columns_of, find_position
 from sqlengine.batch import Batch, IntArray
 from sqlengine.expressions import compile_expression, truth
-from sqlengine.operators.base import ERROR_PORT, Context, Output
+from sqlengine.operators.base import ERROR_PORT, Context, Stream
+from sqlengine.operators.bounded import rows_at_once, taken
 from sqlengine.operators.dead_letters import dead_letters
 from udf.tables import Expanded, lookup_table
 from udf.vector import BoolArray, Errors, merge_errors
@@ -51,7 +53,7 @@ class TableFunctionOperator:
     def open(self, context: Context) -> None:
         self._counters = context.counters
 
-    def process(self, port: int, batch: Batch) -> Output:
+    def process(self, port: int, batch: Batch) -> Stream:
         if not batch.num_rows:
             return [(0, replace(batch.tick(self.schema), origin=batch.origin))]
         arguments = [a(batch) for a in self._arguments]
@@ -61,8 +63,10 @@ class TableFunctionOperator:
         expanded, failed = self._filtered(batch, expanded)
         errors = merge_errors([*(a.errors for a in arguments), expanded.errors, failed])
         rows, index = self._rows(expanded, batch.num_rows, errors)
-        result = [(0, self._result(batch, expanded, rows, index))]
-        return result if errors is None else [(ERROR_PORT, self._failed(batch, errors)), *result]
+        result = self._results(batch, expanded, rows, index)
+        return (
+            result if errors is None else chain([(ERROR_PORT, self._failed(batch, errors))], result)
+        )
 
     def _filtered(self, batch: Batch, expanded: Expanded) -> tuple[Expanded, Errors | None]:
         """Returns the rows for which the condition is TRUE, and the errors of input rows for which
@@ -113,16 +117,21 @@ class TableFunctionOperator:
         order = np.argsort(rows, kind="stable")
         return rows[order], index[order]
 
-    def _result(self, batch: Batch, expanded: Expanded, rows: IntArray, index: IntArray) -> Batch:
-        taken = batch.take(rows)
-        places = pa.array(index, mask=index < 0)
-        columns = [
-            taken.column(c.name)
-            if made is None
-            else _typed(expanded.columns[made].take(places), c.type.arrow)
-            for c, made in zip(self.schema, self._result_of_column, strict=True)
-        ]
-        return replace(taken.with_columns(self.schema, columns), watermark=batch.watermark)
+    def _results(self, batch: Batch, expanded: Expanded, rows: IntArray, index: IntArray) -> Stream:
+        """Yields the output in slices: a row is copied for each element of its arrays."""
+        sizes = (
+            rows_at_once(batch.columns, batch.num_rows),
+            rows_at_once(expanded.columns, len(expanded.rows)),
+        )
+        for part, at in taken(batch, rows, min(sizes)):
+            places = pa.array(index[at], mask=index[at] < 0)
+            columns = [
+                part.column(c.name)
+                if made is None
+                else _typed(expanded.columns[made].take(places), c.type.arrow)
+                for c, made in zip(self.schema, self._result_of_column, strict=True)
+            ]
+            yield 0, part.with_columns(self.schema, columns)
 
     def _failed(self, batch: Batch, errors: Errors) -> Batch:
         rows = np.flatnonzero(errors.mask)

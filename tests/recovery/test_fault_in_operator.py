@@ -11,7 +11,7 @@ import pytest
 from sqlengine.batch import Batch
 from sqlengine.engine import Engine
 from sqlengine.jobs.job import JobState
-from sqlengine.operators.base import Output
+from sqlengine.operators.base import Output, Stream
 from sqlengine.operators.project import ProjectOperator
 from sqlengine.operators.union import UnionOperator
 from sqlengine.operators.windows.aggregate import WindowAggregateOperator
@@ -26,7 +26,7 @@ def fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """Window aggregates by host raise once host h2 comes."""
     sound = WindowAggregateOperator.process
 
-    def process(self: WindowAggregateOperator, port: int, batch: Batch) -> Output:
+    def process(self: WindowAggregateOperator, port: int, batch: Batch) -> Stream:
         if "host" in batch.schema and "h2" in batch.column("host").to_pylist():
             raise ZeroDivisionError("put there by hand")
         return sound(self, port, batch)

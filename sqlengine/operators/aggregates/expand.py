@@ -9,13 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from planner.logical import Expand
-from sqlengine.batch import Batch
-from sqlengine.operators.base import Context, Output
+from sqlengine.batch import Batch, IntArray
+from sqlengine.operators.base import Context, Stream
+from sqlengine.operators.bounded import repeated
 
 
 class ExpandOperator:
     """Emits each row once for each set of grouped columns, all copies of one row before those of
-    the next.
+    the next, in slices of few rows.
 
     Flink's StreamExecExpand. Stateless. Emits the columns that are read downstream (`columns`).
     """
@@ -27,21 +28,23 @@ class ExpandOperator:
 
     def open(self, context: Context) -> None: ...
 
-    def process(self, port: int, batch: Batch) -> Output:
+    def process(self, port: int, batch: Batch) -> Stream:
         if not batch.num_rows:
             return [(0, replace(batch.tick(self.schema), origin=batch.origin))]
-        index = np.repeat(np.arange(batch.num_rows), len(self._node.sets))
-        columns = [self._column(name, batch, index) for name in self.schema.names]
-        return [(0, batch.take(index, ()).with_columns(self.schema, columns))]
+        return self._expanded(batch)
 
     def close(self) -> None: ...
 
-    def _column(
-        self, name: str, batch: Batch, index: np.ndarray[tuple[int], np.dtype[np.intp]]
-    ) -> pa.Array:
+    def _expanded(self, batch: Batch) -> Stream:
+        counts = np.full(batch.num_rows, len(self._node.sets))
+        for part, rows, nth in repeated(batch, counts, ()):
+            columns = [self._column(name, batch, rows, nth) for name in self.schema.names]
+            yield 0, part.with_columns(self.schema, columns)
+
+    def _column(self, name: str, batch: Batch, rows: IntArray, nth: IntArray) -> pa.Array:
         if name in self._marks:
-            return pa.array(np.tile(self._marks[name], batch.num_rows))
+            return pa.array(self._marks[name][nth])
         lacking = self._node.emptied.get(name)
         if lacking is None:
-            return batch.column(self._node.sources[name]).take(pa.array(index))
-        return batch.column(name).take(pa.array(index, mask=np.tile(lacking, batch.num_rows)))
+            return batch.column(self._node.sources[name]).take(pa.array(rows))
+        return batch.column(name).take(pa.array(rows, mask=np.asarray(lacking)[nth]))

@@ -109,7 +109,7 @@ class IntervalJoinOperator:
         ):
             yield from self._process(port, piece)
 
-    def process_many(self, parts: Sequence[tuple[int, Batch]]) -> Output:
+    def process_many(self, parts: Sequence[tuple[int, Batch]]) -> Stream:
         """Processes the batches in turn; the parts of one source batch in the order of the
         source."""
         if self._aligned and [port for port, _ in parts] == [0, 1]:
@@ -117,7 +117,8 @@ class IntervalJoinOperator:
             parts = list(
                 interleave_late_rows(batches, [self._late(port, batch) for port, batch in parts])
             )
-        return [result for port, batch in parts for result in self.process(port, batch)]
+        for port, batch in parts:
+            yield from self.process(port, batch)
 
     def _late(self, port: int, batch: Batch) -> BoolArray:
         times, _ = milliseconds(batch.column(self._sides[port].time_column))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
-import pyarrow as pa
 
 from planner.logical import Join, JoinKind
 from planner.rewrite import conjunction
@@ -16,14 +13,13 @@ from sqlengine.operators.changelog.row_kinds import (
     INSERT,
     Kinds,
     kinds_of,
-    plain,
     retractions,
 )
 from sqlengine.operators.joins.rows import (
     MatchedPiece,
     OutputRows,
     PairCondition,
-    assemble,
+    assembled,
     null_slots,
 )
 from sqlengine.operators.joins.state import JoinSide
@@ -70,23 +66,25 @@ class JoinOperator:
         for piece in self._sides[1 - port].matches(batch, self._node.keys(port)):
             yield from self._process(port, piece)
 
-    def _process(self, port: int, piece: MatchedPiece) -> Output:
-        batch = piece.batch
-        timed = self._times.advance(port, batch)
+    def _process(self, port: int, piece: MatchedPiece) -> Stream:
+        timed = self._times.advance(port, piece.batch)
         output: Output = []
-        result = self._change(port, piece, output) if batch.num_rows else None
-        if result is None or not len(result[1]):
-            return [*output, (0, timed.tick(self._node.schema))]
-        columns, by, kinds = result
-        joined = timed.result(self._node.schema, columns, len(by))
-        watermarks = None if timed.row_watermarks is None else timed.row_watermarks[by]
-        return [*output, (0, replace(joined, row_watermarks=watermarks, kinds=plain(kinds)))]
+        outputs = self._change(port, piece, output) if piece.batch.num_rows else []
+        yield from output
+        if not any(len(part.by) for part in outputs):
+            yield 0, timed.tick(self._node.schema)
+            return
+        schema, left_only = self._node.schema, self._node.kind.is_semi
+        other = self._sides[1 - port]
+        for joined in assembled(
+            port, piece.batch, timed, other, outputs, schema, left_only=left_only
+        ):
+            yield 0, joined
 
     def close(self) -> None: ...
 
-    def _change(
-        self, port: int, piece: MatchedPiece, output: Output
-    ) -> tuple[list[pa.Array], IntArray, Kinds]:
+    def _change(self, port: int, piece: MatchedPiece, output: Output) -> list[OutputRows]:
+        """Takes the rows in; returns what comes out."""
         this, other = self._sides[port], self._sides[1 - port]
         batch, rows, slots = piece.batch, piece.rows, piece.slots
         retracts = retractions(batch)
@@ -102,7 +100,7 @@ class JoinOperator:
         outputs = self._output_rows(port, batch, retracts, (rows, slots, counts), matches)
         # Stored last: the match counts of the new rows come from the pairs above.
         this.take_in(batch, retracts, matches)
-        return assemble(port, batch, other, outputs, left_only=self._node.kind.is_semi)
+        return outputs
 
     def _output_rows(
         self,

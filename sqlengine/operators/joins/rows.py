@@ -16,13 +16,17 @@ from planner.scalar import Scalar, columns_of, find_position
 from sqlengine.batch import Batch, IntArray
 from sqlengine.expressions import compile_expression, truth
 from sqlengine.operators.base import ERROR_PORT, Context, Output
-from sqlengine.operators.changelog.row_kinds import Kinds
+from sqlengine.operators.bounded import SLICE_ROWS, rows_at_once
+from sqlengine.operators.changelog.row_kinds import Kinds, plain
 from sqlengine.operators.dead_letters import dead_letters
 from sqlengine.state.columns import BoolArray, validity
 from sqlengine.state.rows import RowsTable
 
-# A pair costs 16 bytes, and the columns of its condition and its output row.
-MOST_PAIRS = 1 << 19
+# A pair costs 16 bytes, and the columns of its condition.
+MOST_PAIRS = SLICE_ROWS
+# The output rows that tell how large the others may be.
+_FIRST_ROWS = 1 << 13
+_NO_COLUMNS = Schema(())
 
 
 class StoredRows(Protocol):
@@ -138,16 +142,44 @@ def null_slots(rows: IntArray) -> IntArray:
     return np.full(len(rows), -1)
 
 
-def assemble(
+def assembled(
     port: int,
     batch: Batch,
+    timed: Batch,
     other: StoredSide,
     outputs: Sequence[OutputRows],
+    schema: Schema,
     *,
     left_only: bool = False,
+) -> Iterator[Batch]:
+    """Yields the output rows in slices: the columns of both sides (or the left one), with the
+    watermarks of the rows of `timed` that cause them."""
+    by, rows, slots, kinds = _in_order(outputs)
+    before = None if timed.row_watermarks is None else timed.row_watermarks[by]
+    whole = replace(
+        timed.result(_NO_COLUMNS, (), len(by)), kinds=plain(kinds), row_watermarks=before
+    )
+    start, size = 0, _FIRST_ROWS
+    while start < len(by) or not start:
+        part = slice(start, start + size)
+        columns = _columns(port, batch, other, left_only, rows[part], slots[part])
+        piece = whole if size >= len(by) else whole.slice(start, min(size, len(by) - start))
+        yield piece.with_columns(schema, columns)
+        start += size
+        size = rows_at_once(columns, size)
+
+
+def assemble(
+    port: int, batch: Batch, other: StoredSide, outputs: Sequence[OutputRows]
 ) -> tuple[list[pa.Array], IntArray, Kinds]:
-    """Returns the columns of both sides (or the left one), the causing row of each output row, and
-    the kinds, in order."""
+    """Returns the columns of both sides, the causing row of each output row, and the kinds, in
+    order."""
+    by, rows, slots, kinds = _in_order(outputs)
+    return _columns(port, batch, other, False, rows, slots), by, kinds
+
+
+def _in_order(outputs: Sequence[OutputRows]) -> tuple[IntArray, IntArray, IntArray, Kinds]:
+    """Returns the causing row, the arriving row, the slot and the kind of each output row."""
     by, rows, slots, kinds = (
         np.concatenate([getattr(t, n) for t in outputs]) for n in ("by", "rows", "slots", "kinds")
     )
@@ -156,10 +188,21 @@ def assemble(
         # stable).
         order = np.lexsort((np.repeat([t.part for t in outputs], [len(t.by) for t in outputs]), by))
         by, rows, slots, kinds = by[order], rows[order], slots[order], kinds[order]
+    return by, rows, slots, kinds
+
+
+def _columns(
+    port: int,
+    batch: Batch,
+    other: StoredSide,
+    left_only: bool,
+    rows: IntArray,
+    slots: IntArray,
+) -> list[pa.Array]:
     columns: list[pa.Array] = []
     for side in (0,) if left_only else (0, 1):
         columns += _arriving_columns(batch, rows) if side == port else _stored_columns(other, slots)
-    return columns, by, kinds
+    return columns
 
 
 def _arriving_columns(batch: Batch, rows: IntArray) -> list[pa.Array]:

@@ -11,7 +11,8 @@ from parser.types import BIGINT, BOOLEAN, INT, Column, Schema
 from planner.logical import TemporalJoin
 from planner.rewrite import conjunction
 from sqlengine.batch import MAX_WATERMARK, Batch, IntArray
-from sqlengine.operators.base import Context, Output
+from sqlengine.operators.base import Context, Output, Stream
+from sqlengine.operators.bounded import SLICE_ROWS
 from sqlengine.operators.changelog.row_kinds import DELETE, UPDATE_BEFORE, kinds_of, plain
 from sqlengine.operators.joins.rows import (
     OutputRows,
@@ -157,8 +158,7 @@ class TemporalJoinOperator:
         if self._residual is not None:
             self._residual.open(context)
 
-    def process(self, port: int, batch: Batch) -> Output:
-        output: Output = []
+    def process(self, port: int, batch: Batch) -> Stream:
         batch = self._times.advance(port, batch)
         if batch.num_rows:
             before, reached = batch.since, batch.watermarks()
@@ -167,12 +167,12 @@ class TemporalJoinOperator:
             else:
                 # An upstream operator may set the watermark after its rows only.
                 known = np.full(batch.num_rows, before) if batch.row_watermarks is None else reached
-                self._add_versions(batch, known, output)
-        self._emit(batch, batch.watermark, output)
+                yield from self._add_versions(batch, known)
+        yield from self._emit(batch, batch.watermark)
         # Only after the emission: the rows emitted just now may need versions that are removed
         # here.
         self._versions.expire(batch.watermark)
-        return [*output, (0, batch.tick(self._node.schema))]
+        yield 0, batch.tick(self._node.schema)
 
     def close(self) -> None: ...
 
@@ -182,7 +182,7 @@ class TemporalJoinOperator:
         own = [pa.array(times), pa.array(reached), pa.array(kinds_of(batch), pa.int32())]
         self._waiting.put(keys, [], [*batch.columns, *own], batch.num_rows)
 
-    def _add_versions(self, batch: Batch, reached: IntArray, output: Output) -> None:
+    def _add_versions(self, batch: Batch, reached: IntArray) -> Stream:
         """Adds versions; before a late one, emits the rows that were due before it arrived."""
         times, _ = milliseconds(batch.column(self._node.right_time))
         late = np.flatnonzero(times <= reached)
@@ -190,17 +190,21 @@ class TemporalJoinOperator:
         for row in late.tolist():
             # The late version applies only to rows that still wait after the watermark before it.
             self._versions.put(batch.slice(start, row - start))
-            self._emit(batch, int(reached[row]), output)
+            yield from self._emit(batch, int(reached[row]))
             start = row
         self._versions.put(batch.slice(start, batch.num_rows - start))
 
-    def _emit(self, batch: Batch, watermark: int, output: Output) -> None:
+    def _emit(self, batch: Batch, watermark: int) -> Stream:
         """Emits the rows whose time the watermark has passed, each with its version."""
         table = self._waiting.table
         due = table.due(_TIME, watermark)
-        if not len(due):
-            return
-        due = table.in_order(due, _TIME)
+        if len(due):
+            due = table.in_order(due, _TIME)
+        for start in range(0, len(due), SLICE_ROWS):
+            yield from self._emit_rows(batch, watermark, due[start : start + SLICE_ROWS])
+
+    def _emit_rows(self, batch: Batch, watermark: int, due: IntArray) -> Output:
+        table, output = self._waiting.table, list[tuple[int, Batch]]()
         schema = self._node.left.schema
         left = replace(batch, watermark=watermark).result(
             schema, [table.array(n, due) for n in schema.names], len(due)
@@ -228,4 +232,7 @@ class TemporalJoinOperator:
             before = batch.watermarks_before(
                 np.maximum(times, np.minimum(reached, MAX_WATERMARK - 1) + 1)
             )[by]
-            output.append((0, replace(result, kinds=plain(kinds), row_watermarks=before)))
+            result = replace(result, kinds=plain(kinds), row_watermarks=before)
+            # Behind the last row is the watermark before it: more rows may follow.
+            output.append((0, replace(result, watermark=int(before.max()))))
+        return output

@@ -54,6 +54,7 @@ class MatchOperator:
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
+        self._check_step = context.check_step
         self._late.open(context)
         partition = self._node.partition
         keys = self._schema.select(partition) if partition else Schema((Column("#one", BIGINT),))
@@ -196,6 +197,8 @@ class MatchOperator:
         self._fire_timers(run, len(self._ticks))
 
     def _feed_row(self, run: Run, row: int) -> None:
+        # A pattern may have more partial matches with each row.
+        self._check_step()
         run.rows.append(row)
         run.values.append(self._tests.values(row))
         self._tests.select(run, row)

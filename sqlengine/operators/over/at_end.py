@@ -13,7 +13,8 @@ import pyarrow as pa
 from parser.types import Schema
 from planner.logical import Over, OverCall
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
-from sqlengine.operators.base import Context, Output
+from sqlengine.operators.base import Context, Stream
+from sqlengine.operators.bounded import in_slices
 from sqlengine.operators.over.frames import (
     NUMBERING,
     SHARES,
@@ -49,13 +50,13 @@ class OverAtEndOperator:
         self._rows = RowsTable(context, "rows", schema.select(by), Schema(()), rest, by)
         self._rest = rest.names
 
-    def process(self, port: int, batch: Batch) -> Output:
+    def process(self, port: int, batch: Batch) -> Stream:
         if batch.num_rows:
             key = [batch.column(n) for n in self._node.partition]
             self._rows.put(key, [], [batch.column(n) for n in self._rest], batch.num_rows)
         if batch.watermark < MAX_WATERMARK or not len(self._rows):
             return [(0, batch.tick(self._node.schema))]
-        return [(0, self._emit(batch))]
+        return ((0, part) for part in in_slices(self._emit(batch)))
 
     def close(self) -> None: ...
 

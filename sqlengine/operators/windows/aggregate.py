@@ -8,12 +8,14 @@ from parser.types import BIGINT, Column, Schema, timestamp
 from planner.logical import WindowAggregate
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.aggregates.accumulators import Accumulators
-from sqlengine.operators.base import Context, Output
+from sqlengine.operators.base import Context, Output, Stream
+from sqlengine.operators.bounded import SLICE_ROWS, in_slices
 from sqlengine.operators.changelog.row_kinds import retractions
 from sqlengine.operators.late_rows import LateGate
 from sqlengine.operators.windows.local_buffer import Arrived, LocalBuffer
 from sqlengine.operators.windows.reassign import WindowReassigner
 from sqlengine.operators.windows.results import Fired, rows_of
+from sqlengine.operators.windows.steps import FiringSteps
 from sqlengine.operators.windows.times import clock_below, is_aligned, window_below
 from sqlengine.state.columns import BoolArray, milliseconds
 from sqlengine.state.table import KeyedTable
@@ -49,6 +51,7 @@ class WindowAggregateOperator:
         self._late = LateGate(node, owner)
         self._accumulators = Accumulators(node.aggregates, owner, retract=self._retracts)
         self._buffer = LocalBuffer(self._accumulators, _FIRES, window_below(node.input))
+        self.steps = FiringSteps(self._clock, _FIRES)
 
     def open(self, context: Context) -> None:
         self._late.open(context)
@@ -62,23 +65,18 @@ class WindowAggregateOperator:
         )
         self._accumulators.attach(self._table, context.counters)
         self._buffer.open(context, self._table)
+        self.steps.open(self._table)
 
-    def process(self, port: int, batch: Batch) -> Output:
+    def process(self, port: int, batch: Batch) -> Stream:
         output: Output = []
+        self.steps.begin(batch)
         if batch.num_rows:
             self._add(self._reassigner.reassign(batch), output)
+            yield from output
         # After the rows, before the windows: what is buffered must be in the accumulators of a
         # window that fires now.
         self._buffer.advance_to(self._clock.now(batch))
-        due = self._table.due(_FIRES, self._clock.now(batch))
-        if len(due) == 0:
-            return [*output, (0, batch.tick(self._node.schema))]
-        slots = self._table.in_order(due, _FIRES, _END)
-        output.append((0, self._fire(batch, slots, output)))
-        # Removed in the same step as emitted: a checkpoint between batches has a window either open
-        # or gone.
-        self._table.remove(slots)
-        return output
+        yield from self.steps.close(self._fire(batch), batch.tick(self._node.schema))
 
     def timer(self) -> int | None:
         return self._clock.timer(lambda: self._table.earliest(_FIRES))
@@ -111,13 +109,28 @@ class WindowAggregateOperator:
             columns[_START][new] = milliseconds(batch.column(self._start))[0][is_new]
         columns[_FIRES][new] = fires[is_new]
 
-    def _fire(self, batch: Batch, slots: IntArray, output: Output) -> Batch:
-        columns = self._table.columns
-        if self._retracts:
-            # A window whose rows were all retracted has no result.
-            slots = slots[columns[_ROWS].view(np.int64)[slots] > 0]
+    def _fire(self, batch: Batch) -> Stream:
+        due = self._table.due(_FIRES, self._clock.now(batch))
+        if not len(due):
+            return
+        slots = self._table.in_order(due, _FIRES, _END)
+        while len(slots) and self.steps.goes_on():
+            count = self.steps.spend(0, 1, min(SLICE_ROWS, len(slots)))
+            yield from self._fire_at(batch, slots[:count])
+            slots = slots[count:]
+
+    def _fire_at(self, batch: Batch, due: IntArray) -> Stream:
+        """Emits the windows at these slots, and removes them."""
+        columns, output = self._table.columns, list[tuple[int, Batch]]()
+        # A window whose rows were all retracted has no result.
+        slots = due[columns[_ROWS].view(np.int64)[due] > 0] if self._retracts else due
         starts, ends, fires = (columns[n][slots].astype(np.int64) for n in (_START, _END, _FIRES))
         self._buffer.flush(slots)
         keys = [self._table.array(k, slots) for k in self._node.keys]
         fired = Fired(keys, self._accumulators.results(slots), starts, ends, fires)
-        return rows_of(self._node, self._clock, batch, fired, self._accumulators, output)
+        rows = rows_of(self._node, self._clock, batch, fired, self._accumulators, output)
+        # Removed in the same step as emitted: a checkpoint between batches has a window either open
+        # or gone.
+        self._table.remove(due)
+        yield from output
+        yield from ((0, part) for part in in_slices(rows))

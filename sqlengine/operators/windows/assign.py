@@ -8,16 +8,17 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import Schema
-from planner.logical import AlignedWindow, WindowAssign
+from planner.logical import WindowAssign
 from sqlengine.batch import Batch, IntArray
-from sqlengine.operators.base import Context, Output
+from sqlengine.operators.base import Context, Stream
+from sqlengine.operators.bounded import repeated
 from sqlengine.operators.windows.times import WindowClock
 from sqlengine.state.columns import milliseconds
 
 
 class WindowAssignOperator:
     """Appends the window columns to each row, once for each of its windows: HOP latest first,
-    CUMULATE shortest first.
+    CUMULATE shortest first, in slices of few rows.
 
     As Flink's StreamExecWindowTableFunction. Stateless. Rows with NULL as their time are dropped
     (`null_time_rows`). Windows over TIMESTAMP_LTZ are aligned in the session time zone: their
@@ -32,21 +33,29 @@ class WindowAssignOperator:
     def open(self, context: Context) -> None:
         self._counters = context.counters
 
-    def process(self, port: int, batch: Batch) -> Output:
+    def process(self, port: int, batch: Batch) -> Stream:
         batch, times = timed(batch, self._node.window.time_column, self._clock, self._counters)
         window = self._node.window
-        ends = window.slice_ends(self._clock.local(times))
+        slices = window.slice_ends(self._clock.local(times))
         if self._node.sliced:
-            starts = window.slice_starts(ends)
-        else:
-            batch, ends = _in_windows(window, batch, ends)
-            starts = window.starts(ends)
+            return [(0, self._with_windows(batch, window.slice_starts(slices), slices))]
+        if not window.may_overlap or not batch.num_rows:
+            return [(0, self._with_windows(batch, window.starts(slices), slices))]
+        return self._in_all_windows(batch, slices)
+
+    def close(self) -> None: ...
+
+    def _in_all_windows(self, batch: Batch, slices: IntArray) -> Stream:
+        window = self._node.window
+        for part, rows, nth in repeated(batch, window.window_counts(slices)):
+            ends = window.window_ends(slices[rows], nth)
+            yield 0, self._with_windows(part, window.starts(ends), ends)
+
+    def _with_windows(self, batch: Batch, starts: IntArray, ends: IntArray) -> Batch:
         schema = self._schema(batch)
         added = zip(self._node.names, (starts, ends, self._clock.times(ends)), strict=True)
         columns = [timestamps(values, schema.type(name).arrow) for name, values in added]
-        return [(0, batch.with_columns(schema, [*batch.columns, *columns]))]
-
-    def close(self) -> None: ...
+        return batch.with_columns(schema, [*batch.columns, *columns])
 
     def _schema(self, batch: Batch) -> Schema:
         return Schema((*batch.schema.columns, *self._node.schema.select(self._node.names).columns))
@@ -68,11 +77,3 @@ def timed(
 def timestamps(milliseconds: IntArray, kind: pa.DataType) -> pa.Array:
     """Returns times in ms as a column of `kind`."""
     return pa.array(milliseconds).view(pa.timestamp("ms", kind.tz))
-
-
-def _in_windows(window: AlignedWindow, batch: Batch, slices: IntArray) -> tuple[Batch, IntArray]:
-    """Repeats each row for each of its windows; returns the ends of these."""
-    if not window.may_overlap:
-        return batch, slices
-    rows, ends = window.windows_of(slices)
-    return replace(batch.take(rows), watermark=batch.watermark), ends

@@ -13,7 +13,8 @@ from parser.types import BIGINT, Column, Schema, timestamp
 from planner.logical import EmittingAggregate
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.aggregates.accumulators import Accumulators
-from sqlengine.operators.base import Context, Output
+from sqlengine.operators.base import Context, Output, Stream
+from sqlengine.operators.bounded import SLICE_ROWS
 from sqlengine.operators.changelog.row_kinds import (
     INSERT,
     UPDATE_AFTER,
@@ -77,7 +78,7 @@ class EmittingAggregateOperator:
         self._emitted = [c.name for c in emitted]
         self._accumulators.attach(self._table, context.counters)
 
-    def process(self, port: int, batch: Batch) -> Output:
+    def process(self, port: int, batch: Batch) -> Stream:
         output: Output = []
         touched = (
             self._add(self._reassigner.reassign(batch), output)
@@ -89,7 +90,13 @@ class EmittingAggregateOperator:
         slots = np.concatenate(
             [touched, table.in_order(np.setdiff1d(np.union1d(timed, over), touched), _FIRES, _END)]
         )
-        result = self._emit(batch, slots) if len(slots) else None
+        yield from output
+        results = 0
+        for start in range(0, len(slots), SLICE_ROWS):
+            result = self._emit(batch, slots[start : start + SLICE_ROWS])
+            if result is not None:
+                results += 1
+                yield 0, result
         # Emitted just now, by whichever trigger: an early result that is still planned has nothing
         # new.
         table.columns[_TIMER][slots] = _NEVER
@@ -97,7 +104,8 @@ class EmittingAggregateOperator:
         table.mark(np.union1d(slots, over))
         # Last: a window that fires and clears in one step is emitted before it is removed.
         table.remove(table.due(_CLEARS, now))
-        return [*output, (0, result or batch.tick(self._node.schema))]
+        if not results:
+            yield 0, batch.tick(self._node.schema)
 
     def timer(self) -> int | None:
         waiting = (

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from planner.logical import WindowRank
 from sqlengine.batch import Batch, IntArray
-from sqlengine.operators.base import Context, Output
+from sqlengine.operators.base import Context, Output, Stream
+from sqlengine.operators.bounded import in_slices
 from sqlengine.operators.late_rows import LateGate
 from sqlengine.operators.ranks.ordering import order
 from sqlengine.operators.windows.rows import WindowRows
@@ -42,15 +43,17 @@ class WindowRankOperator:
     def open(self, context: Context) -> None:
         self._rows.open(context, "rows")
 
-    def process(self, port: int, batch: Batch) -> Output:
+    def process(self, port: int, batch: Batch) -> Stream:
         output: Output = []
         if batch.num_rows:
             self._rows.add(batch, self._clock.before(batch), output)
+        yield from output
         due = self._rows.due(self._clock.now(batch))
         if len(due):
-            return [*output, (0, self._fire(batch, due))]
+            yield from ((0, part) for part in in_slices(self._fire(batch, due)))
+            return
         self._prune()
-        return [*output, (0, batch.tick(self._node.schema))]
+        yield 0, batch.tick(self._node.schema)
 
     def timer(self) -> int | None:
         return self._clock.timer(self._rows.earliest)

@@ -28,6 +28,11 @@ class Fired:
     ends: IntArray
     fires: IntArray
 
+    @property
+    def columns(self) -> list[pa.Array]:
+        """The keys and results."""
+        return [*self.keys, *(v.array(len(self.ends)) for v in self.results)]
+
 
 def rows_of(
     node: WindowAggregate,
@@ -62,3 +67,9 @@ def rows_of(
     )
     output.append((ERROR_PORT, accumulators.failed(rows, call, errors)))
     return replace(rows.take(np.flatnonzero(~errors.mask)), watermark=batch.watermark)
+
+
+def repeated(vector: Vector, count: int, rows: IntArray) -> Vector:
+    """Returns the rows with these numbers of a result of `count` rows."""
+    errors = None if vector.errors is None else vector.errors.take(rows)
+    return Vector(vector.array(count).take(pa.array(rows)), errors)

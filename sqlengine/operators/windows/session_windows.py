@@ -12,16 +12,20 @@ from parser.types import BIGINT, Column, Schema
 from planner.logical import SessionAssign, WindowAggregate
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.aggregates.accumulators import Accumulators
-from sqlengine.operators.base import Context, Output
+from sqlengine.operators.base import Context, Output, Stream
+from sqlengine.operators.bounded import SLICE_ROWS, in_slices
 from sqlengine.operators.changelog.row_kinds import retractions
 from sqlengine.operators.late_rows import LateGate
 from sqlengine.operators.windows.assign import timed, timestamps
 from sqlengine.operators.windows.results import Fired, rows_of
 from sqlengine.operators.windows.sessions import END, FIRES, NUMBER, START, Assigned, Sessions
+from sqlengine.operators.windows.steps import FiringSteps
 from sqlengine.operators.windows.times import WindowClock
 from sqlengine.state.rows import RowsTable
 
 _ROWS, _KIND = "#rows", "#kind"
+# The sessions whose rows are emitted together.
+_SESSIONS = 1 << 12
 # Aggregates whose value depends on the order in which sessions were merged. (Sums of FLOAT and
 # DOUBLE do so in their last digits only; these are merged in any order, which is faster.)
 _LISTS = frozenset({"LISTAGG", "ARRAY_AGG", "JSON_ARRAYAGG", "JSON_OBJECTAGG"})
@@ -44,6 +48,7 @@ class SessionAggregateOperator:
             node.input.schema.type(node.session.time_column), node.session.zone
         )
         self._retracts = bool(node.input.changes)
+        self._steps = FiringSteps(self._clock, FIRES)
         self._late = LateGate(node, owner)
         self._accumulators = Accumulators(node.aggregates, owner, retract=self._retracts)
         self._ordered = any(call.function.partition(" ")[0] in _LISTS for call in node.aggregates)
@@ -60,17 +65,14 @@ class SessionAggregateOperator:
         self._table = self._sessions.table
         self._accumulators.attach(self._table, context.counters)
 
-    def process(self, port: int, batch: Batch) -> Output:
+    def process(self, port: int, batch: Batch) -> Stream:
         output: Output = []
         self._sessions.refresh()
+        self._steps.begin(batch)
         if batch.num_rows:
             self._add(batch, output)
-        due = self._sessions.due(self._clock.now(batch))
-        if len(due):
-            output.append((0, self._fire(batch, due, output)))
-            self._sessions.remove(due)
-            return output
-        return [*output, (0, batch.tick(self._node.schema))]
+            yield from output
+        yield from self._steps.close(self._fire(batch), batch.tick(self._node.schema))
 
     def timer(self) -> int | None:
         return self._clock.timer(lambda: self._sessions.table.earliest(FIRES))
@@ -119,7 +121,16 @@ class SessionAggregateOperator:
                 1 if retracts is None else np.where(retracts, -1, 1),
             )
 
-    def _fire(self, batch: Batch, slots: IntArray, output: Output) -> Batch:
+    def _fire(self, batch: Batch) -> Stream:
+        due = self._sessions.due(self._clock.now(batch))
+        for start in range(0, len(due), SLICE_ROWS):
+            output, slots = list[tuple[int, Batch]](), due[start : start + SLICE_ROWS]
+            rows = self._results(batch, slots, output)
+            self._sessions.remove(slots)
+            yield from output
+            yield from ((0, part) for part in in_slices(rows))
+
+    def _results(self, batch: Batch, slots: IntArray, output: Output) -> Batch:
         columns = self._table.columns
         if self._retracts:
             slots = slots[columns[_ROWS].view(np.int64)[slots] > 0]
@@ -140,6 +151,7 @@ class SessionAssignOperator:
         self._node = node
         self._late = LateGate(node, owner)
         self._clock = WindowClock(node.schema.type(node.window.time_column), node.window.zone)
+        self._steps = FiringSteps(self._clock, FIRES)
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
@@ -156,17 +168,14 @@ class SessionAssignOperator:
             tuple(f"#{n}" for n in keys.names),
         )
 
-    def process(self, port: int, batch: Batch) -> Output:
+    def process(self, port: int, batch: Batch) -> Stream:
         output: Output = []
         self._sessions.refresh()
+        self._steps.begin(batch)
         if batch.num_rows:
             self._buffer(batch, output)
-        due = self._sessions.due(self._clock.now(batch))
-        if not len(due):
-            return [*output, (0, batch.tick(self._node.schema))]
-        output.append((0, self._fire(batch, due)))
-        self._sessions.remove(due)
-        return output
+            yield from output
+        yield from self._steps.close(self._fire(batch), batch.tick(self._node.schema))
 
     def timer(self) -> int | None:
         return self._clock.timer(lambda: self._sessions.table.earliest(FIRES))
@@ -201,7 +210,16 @@ class SessionAssignOperator:
             self._rows.put(self._keys(slots[index]), [], values, len(row_slots))
             self._sessions.remove(others)
 
-    def _fire(self, batch: Batch, due: IntArray) -> Batch:
+    def _fire(self, batch: Batch) -> Stream:
+        due = self._sessions.due(self._clock.now(batch))
+        # As many rows as belong to these sessions: a session is emitted as a whole.
+        for start in range(0, len(due), _SESSIONS):
+            slots = due[start : start + _SESSIONS]
+            rows = self._take_rows(batch, slots)
+            self._sessions.remove(slots)
+            yield from ((0, part) for part in in_slices(rows))
+
+    def _take_rows(self, batch: Batch, due: IntArray) -> Batch:
         index, row_slots = self._rows.matches(self._keys(due), len(due))
         columns, names = self._sessions.table.columns, self._node.input.schema.names
         starts, ends, fires = (columns[n][due[index]].astype(np.int64) for n in (START, END, FIRES))

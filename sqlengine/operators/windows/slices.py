@@ -15,14 +15,16 @@ import pyarrow as pa
 
 from parser.types import BIGINT, Column, Schema, timestamp
 from planner.logical import WindowAggregate
-from sqlengine.batch import MIN_WATERMARK, Batch, IntArray, concat
+from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, IntArray
 from sqlengine.operators.aggregates.accumulators import Accumulators
-from sqlengine.operators.base import Context, Output
+from sqlengine.operators.base import Context, Output, Stream
+from sqlengine.operators.bounded import SLICE_ROWS, Slices, drained, rows_at_once
 from sqlengine.operators.changelog.row_kinds import retractions
 from sqlengine.operators.late_rows import LateGate
 from sqlengine.operators.windows.local_buffer import Arrived, LocalBuffer
 from sqlengine.operators.windows.reassign import WindowReassigner
-from sqlengine.operators.windows.results import Fired, rows_of
+from sqlengine.operators.windows.results import Fired, repeated, rows_of
+from sqlengine.operators.windows.steps import FiringSteps
 from sqlengine.operators.windows.times import clock_below
 from sqlengine.state.chains import KeyChains
 from sqlengine.state.columns import BoolArray, milliseconds
@@ -77,6 +79,7 @@ class SlicedAggregateOperator:
         self._late = LateGate(node, owner)
         self._accumulators = Accumulators(node.aggregates, owner, retract=self._retracts)
         self._buffer = LocalBuffer(self._accumulators, _FIRES, node.shared)
+        self.steps = FiringSteps(self._clock, _FIRES)
 
     def open(self, context: Context) -> None:
         self._late.open(context)
@@ -92,14 +95,15 @@ class SlicedAggregateOperator:
         self._accumulators.attach(self._table, context.counters)
         self._buffer.open(context, self._table)
         self._chains = KeyChains(self._table, self._node.keys)
+        self.steps.open(self._table)
 
-    def process(self, port: int, batch: Batch) -> Output:
-        output: Output = []
+    def process(self, port: int, batch: Batch) -> Stream:
         self._chains.refresh()
+        self.steps.begin(batch)
         if batch.num_rows:
-            self._accumulate(self._reassigner.reassign(batch), output)
-        self._fire(batch, self._clock.now(batch), output)
-        return [*output, (0, batch.tick(self._node.schema))]
+            yield from self._accumulate(self._reassigner.reassign(batch))
+        fired = self._fire(batch, self._clock.now(batch))
+        yield from self.steps.close(fired, batch.tick(self._node.schema))
 
     def timer(self) -> int | None:
         return self._clock.timer(lambda: self._table.earliest(_FIRES))
@@ -108,9 +112,10 @@ class SlicedAggregateOperator:
 
     # ---- rows in ---------------------------------------------------------------------------------
 
-    def _accumulate(self, batch: Batch, output: Output) -> None:
+    def _accumulate(self, batch: Batch) -> Stream:
         """Accumulates the rows; windows that fired before a row which is behind them are emitted
         before that row is accumulated."""
+        output: Output = []
         before = self._clock.before(batch)
         slices = milliseconds(batch.column(self._end))[0]
         windows = self._window.first_ends(slices)
@@ -120,16 +125,21 @@ class SlicedAggregateOperator:
         # The common case, without any late row: one accumulation for the whole batch.
         if not behind.any() and not self._window.has_gaps:
             self._add(rows, output)
+            yield from output
             return
         rows, over, behind, before = self._in_time(rows, behind, before, output)
         start = 0
         for cut in _cuts(over, behind, before):
             self._add(rows.part(start, cut), output)
+            yield from drained(output)
             # With the watermark as it was before this row: a window that ended before it must not
-            # contain it.
-            self._fire(replace(batch, watermark=int(before[cut])), int(before[cut]), output)
+            # contain it. However many windows that are, they are all fired now.
+            reached = int(before[cut])
+            for port, fired in self._fire(replace(batch, watermark=reached), reached, whole=True):
+                yield port, fired if port else self.steps.emitted(fired)
             start = cut
         self._add(rows.part(start, rows.batch.num_rows), output)
+        yield from output
 
     def _in_time(
         self, rows: _Rows, behind: BoolArray, before: IntArray, output: Output
@@ -139,31 +149,43 @@ class SlicedAggregateOperator:
         Beside them: when the window before that one fired, whether it is one of theirs, and the
         watermark before each row.
         """
-        windows, fires, last = (
-            rows.windows.copy(),
-            rows.fires.copy(),
-            self._window.last_ends(rows.slices),
-        )
-        late = behind.copy()
-        # A row behind its first window still counts for later ones: step by step, until one has not
-        # fired or none is left.
-        while late.any():
-            windows[late] = self._window.next_ends(windows[late])
-            fires[late] = self._clock.fires(windows[late])
-            late = (fires <= before) & (windows <= last)
+        last = self._window.last_ends(rows.slices)
+        windows = self._first_unfired(rows.windows, last, before)
         keep = np.flatnonzero(windows <= last)
         self._late.drop(rows.batch, np.flatnonzero(behind & (windows > last)), output)
         slices = rows.slices
         if self._window.shares_start:
             # The row's slice may have been merged into the base when its window fired.
             slices = np.where(behind, self._base(slices), slices)
-        kept = _Rows(rows.batch.take(keep), slices[keep], windows[keep], fires[keep])
+        fires = self._clock.fires(windows[keep])
+        kept = _Rows(rows.batch.take(keep), slices[keep], windows[keep], fires)
         return (
             kept,
             self._clock.fires(self._window.previous_ends(kept.windows)),
             behind[keep],
             before[keep],
         )
+
+    def _first_unfired(self, windows: IntArray, last: IntArray, before: IntArray) -> IntArray:
+        """Returns for each row the first of its windows that had not fired before it, or one behind
+        the `last` of them."""
+        # A window of a row may be long and its slide short: by bisection, not one after the other.
+        low, high = np.zeros(len(windows), np.int64), np.zeros(len(windows), np.int64)
+        at = np.flatnonzero(self._clock.fires(windows) <= before)
+        high[at] = 1
+        while len(at):
+            # Doubled until it is enough; `low` is the last place that was not.
+            ends = self._window.next_ends(windows[at], high[at])
+            at = at[(self._clock.fires(ends) <= before[at]) & (ends <= last[at])]
+            low[at], high[at] = high[at], 2 * high[at]
+        at = np.flatnonzero(high - low > 1)
+        while len(at):
+            middle = (low[at] + high[at]) // 2
+            ends = self._window.next_ends(windows[at], middle)
+            over = (self._clock.fires(ends) <= before[at]) & (ends <= last[at])
+            low[at[over]], high[at[~over]] = middle[over], middle[~over]
+            at = at[high[at] - low[at] > 1]
+        return self._window.next_ends(windows, high)
 
     def _base(self, ends: IntArray) -> IntArray:
         """Returns the base slice of windows that share a start (CUMULATE).
@@ -197,35 +219,72 @@ class SlicedAggregateOperator:
 
     # ---- windows out -----------------------------------------------------------------------------
 
-    def _fire(self, batch: Batch, upto: int, output: Output) -> None:
-        """Fires one window end after the other; the slices of a window are due at the same instant.
+    def _fire(self, batch: Batch, upto: int, *, whole: bool = False) -> Stream:
+        """Fires the windows that are due, in the order of their ends; with `whole` all of them,
+        whatever the step costs.
 
-        The output is one batch: the watermark after its last row is that of the input batch.
-        """
-        fired_rows: list[Batch] = []
+        Windows between two bounds of slices hold the same slices: they are fired together. The
+        slices of a window are due at the same instant."""
+        slices = Slices()
         self._buffer.advance_to(upto)
-        while len(due := self._table.due(_FIRES, upto)):
+        while len(due := self._table.due(_FIRES, upto)) and (whole or self.steps.goes_on()):
             self._buffer.flush(due)
-            # After a jump of time several windows are due: the earliest end is fired, and its
-            # slices are then scheduled for their next window, which may be due, too.
-            windows = self._table.columns[_WINDOW][due].astype(np.int64)
-            end = int(windows.min())
-            slots = self._table.in_order(due[windows == end], _END)
-            if self._window.shares_start:
-                slots = self._into_base(slots, end)
-            fired = (
-                self._cumulated(slots, end)
-                if self._window.shares_start
-                else self._hopped(slots, end)
-            )
-            if len(fired.ends):
-                fired_rows.append(
-                    rows_of(self._node, self._clock, batch, fired, self._accumulators, output)
-                )
-            # Progress: each round moves every slice of `end` to a later window, or removes it.
-            self._advance_slices(slots, end)
-        if fired_rows:
-            output.append((0, concat(fired_rows)))
+            fired = self._fire_next(due, upto)
+            if not len(fired.ends):
+                continue
+            output: Output = []
+            rows = rows_of(self._node, self._clock, batch, fired, self._accumulators, output)
+            yield from output
+            yield from ((0, full) for full in slices.add(rows))
+        yield from ((0, rest) for rest in slices.take())
+
+    def _fire_next(self, due: IntArray, upto: int) -> Fired:
+        """Fires the first window that is due, and those behind it that hold the same slices, as
+        many as make a slice of rows."""
+        # After a jump of time several windows are due: the earliest end is fired, and its slices
+        # are then scheduled for their next window, which may be due, too.
+        windows = self._table.columns[_WINDOW][due].astype(np.int64)
+        end = int(windows.min())
+        slots = self._table.in_order(due[windows == end], _END)
+        if self._window.shares_start:
+            slots = self._into_base(slots, end)
+            fired = self._cumulated(slots, end)
+        else:
+            fired = self._hopped(slots, end)
+        following = windows[windows > end].min(initial=MAX_WATERMARK)
+        ends = self._equal_windows(slots, end, int(following), upto)
+        rows = len(fired.ends)
+        ends = ends[: max(1, rows_at_once(fired.columns, rows) // max(1, rows))]
+        ends = ends[: self.steps.spend(len(slots), rows, len(ends))]
+        # Progress: each round moves every slice of `end` to a later window, or removes it.
+        self._advance_slices(slots, int(ends[-1]))
+        return fired if len(ends) == 1 else self._at_ends(fired, ends)
+
+    def _equal_windows(self, slots: IntArray, end: int, following: int, upto: int) -> IntArray:
+        """Returns the ends of the windows that are due and hold the slices of window `end`, and no
+        others: up to the last window of the first of these slices, or to the `following` one that
+        has other slices, too."""
+        last = self._window.last_ends(self._table.columns[_END][slots].astype(np.int64)).min()
+        first = np.array([end])
+        if self._window.next_ends(first)[0] > min(last, following - 1):
+            return first  # the common case
+        ends = self._window.next_ends(first, np.arange(SLICE_ROWS))
+        ends = ends[(ends <= last) & (ends < following)]
+        due: IntArray = ends[self._clock.fires(ends) <= upto]
+        return due
+
+    def _at_ends(self, fired: Fired, ends: IntArray) -> Fired:
+        """Returns the rows of a window once for each of these ends."""
+        count = len(fired.ends)
+        ends = np.repeat(ends, count)
+        rows = np.tile(np.arange(count), len(ends) // max(count, 1))
+        return Fired(
+            [k.take(pa.array(rows)) for k in fired.keys],
+            [repeated(v, count, rows) for v in fired.results],
+            self._window.starts(ends),
+            ends,
+            self._clock.fires(ends),
+        )
 
     def _hopped(self, slots: IntArray, end: int) -> Fired:
         """Merges the slices of each key, latest or earliest first."""

@@ -1,0 +1,177 @@
+"""Windows that are due fire in steps, epoch by epoch; what comes out does not depend on the size of
+a step, nor on a kill between two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from parser.types import INT, STRING, Schema, timestamp
+from planner.catalog import Catalog
+from planner.graph.merge import Graph, merge
+from sqlengine.batch import from_pydict
+from sqlengine.connectors.base import Environment
+from sqlengine.connectors.memory.tables import Memory
+from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.embedded import EmbeddedExecutor
+from sqlengine.executors.epochs import LoggedChange
+from sqlengine.executors.graph_change import GraphChange
+from sqlengine.executors.recovery import repeat_epochs, restore
+from sqlengine.executors.runner import GraphRunner
+from sqlengine.executors.storage import GraphStorage, RunnerOptions
+from sqlengine.formats.results import JsonValue, rows_of
+from sqlengine.jobs.planning import JobText, plan_job
+from sqlengine.snapshots.checkpoints import Checkpoints
+from sqlengine.state.store import MemoryStore
+from tests.operators.running import Log
+
+ROWS = Schema.of(ts=timestamp(3), k=STRING, v=INT)
+TABLES = """
+CREATE TABLE t (ts TIMESTAMP(3), k STRING, v INT, WATERMARK FOR ts AS ts - INTERVAL '1' SECOND)
+WITH ('connector' = 'memory', 'name' = 't');
+CREATE TABLE o (k STRING, s TIMESTAMP(3), e TIMESTAMP(3), n BIGINT, total INT)
+WITH ('connector' = 'memory', 'name' = 'o');
+"""
+SELECT = "SELECT k, window_start, window_end, COUNT(*), SUM(v)"
+GROUP = "GROUP BY k, window_start, window_end"
+HOP = "HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '1' SECOND, INTERVAL '1' MINUTE)"
+QUERIES = {
+    "tumble": f"{SELECT} FROM TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '5' SECOND) {GROUP}",
+    "hop": f"{SELECT} FROM {HOP} {GROUP}",
+    "cumulate": (
+        f"{SELECT} FROM CUMULATE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' SECOND,"
+        f" INTERVAL '1' MINUTE) {GROUP}"
+    ),
+    "hop with gaps": (
+        "SELECT k, HOP_START(ts, INTERVAL '5' SECOND, INTERVAL '2' SECOND), HOP_END(ts, INTERVAL"
+        " '5' SECOND, INTERVAL '2' SECOND), COUNT(*), SUM(v) FROM t GROUP BY k, HOP(ts, INTERVAL"
+        " '5' SECOND, INTERVAL '2' SECOND)"
+    ),
+    "tumble over hop": (
+        "SELECT k, TUMBLE_START(wt, INTERVAL '7' SECOND), TUMBLE_END(wt, INTERVAL '7' SECOND),"
+        f" COUNT(*), SUM(n) FROM (SELECT k, window_time AS wt, SUM(v) AS n FROM {HOP} {GROUP},"
+        " window_time) GROUP BY k, TUMBLE(wt, INTERVAL '7' SECOND)"
+    ),
+}
+Row = tuple[int, str, int]
+
+
+@dataclass
+class Job:
+    """A job over table t, in one life behind the other: all that a life leaves is in the log, the
+    checkpoints and the tables."""
+
+    query: str
+    rows: Sequence[Row]
+    cost: int | None
+    rows_per_read: int = 4
+    memory: Memory = field(default_factory=Memory)
+    log: Log = field(default_factory=Log)
+    store: MemoryStore = field(default_factory=MemoryStore)
+
+    def __post_init__(self) -> None:
+        data = {n: [row[i] for row in self.rows] for i, n in enumerate(ROWS.names)}
+        self.memory.table("t").append(from_pydict(ROWS, data))
+        text = f"{TABLES} INSERT INTO o {self.query};"
+        self.sinks = plan_job(JobText("job", text), Catalog(), {}).sinks
+
+    def life(self) -> GraphRunner:
+        """A life: the first begins, others take up where the last one ended."""
+        runner = GraphRunner(
+            "g",
+            EmbeddedExecutor(OperatorFactory()),
+            Environment(None, lambda: 0, "g", memory=self.memory),
+            GraphStorage(self.log, Checkpoints(self.store, 1 << 60, 1 << 60)),
+            RunnerOptions(rows_per_read=self.rows_per_read, firing_cost=self.cost),
+        )
+        assert runner.storage.checkpoints is not None
+        position = runner.storage.checkpoints.position
+        if position is not None:
+            graph = merge(Graph(position.version - 1), {"job": self.sinks}, position.stateful)
+            restore(runner, position, runner.prepare(graph, position.jobs))
+
+        def prepare(graph: Graph, change: LoggedChange) -> GraphChange:
+            return runner.prepare(merge(graph, {"job": self.sinks}), change.jobs)
+
+        repeat_epochs(runner, prepare)
+        if not runner.epoch:
+            runner.apply(runner.prepare(merge(Graph(), {"job": self.sinks}), {"job": 1}))
+        return runner
+
+    def run(
+        self, kills: Collection[int] = (), checkpoints: Collection[int] = ()
+    ) -> list[list[JsonValue]]:
+        """All that it writes, in order. `kills` and `checkpoints` happen behind these steps."""
+        runner, steps = self.life(), 0
+        while not runner.finished:
+            runner.step()
+            steps += 1
+            if steps in checkpoints:
+                runner.checkpoint(wait=True)
+            if steps in kills:
+                runner = self.life()
+        held = self.memory.table("o").rows
+        return [] if held is None else [row for _, row in rows_of(held)]
+
+
+_jumps = st.sampled_from([0, 0, 1_000, 3_000, -4_000, -30_000, -90_000, 45_000, 400_000])
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> list[Row]:
+    """Rows whose times jump ahead of the windows, and back behind some of them or all."""
+    steps = draw(st.lists(st.tuples(_jumps, st.sampled_from("abc")), min_size=1, max_size=14))
+    now, rows = 1_000_000, list[Row]()
+    for n, (jump, key) in enumerate(steps):
+        rows.append((now + jump, key, n))
+        now = max(now, now + jump)
+    return rows
+
+
+@pytest.mark.parametrize("name", QUERIES)
+@settings(max_examples=12, deadline=None)
+@given(rows=streams(), cost=st.sampled_from([1, 300, 2_000]), size=st.sampled_from([1, 4, 100]))
+def test_the_size_of_a_step_does_not_show(name: str, rows: list[Row], cost: int, size: int) -> None:
+    wanted = Job(QUERIES[name], rows, None, size).run()
+    assert Job(QUERIES[name], rows, cost, size).run() == wanted
+
+
+@pytest.mark.parametrize("name", QUERIES)
+@settings(max_examples=8, deadline=None)
+@given(
+    rows=streams(),
+    kills=st.sets(st.integers(1, 30), min_size=1),
+    checkpoints=st.sets(st.integers(1, 30)),
+)
+def test_a_kill_between_two_steps_does_not_show(
+    name: str, rows: list[Row], kills: set[int], checkpoints: set[int]
+) -> None:
+    wanted = Job(QUERIES[name], rows, None).run()
+    assert Job(QUERIES[name], rows, 300).run(kills, checkpoints) == wanted
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_windows_that_are_left_are_found_after_a_restart(name: str) -> None:
+    """All rows are read, and a checkpoint was taken between two steps: only the state says that
+    there is more to fire."""
+    rows = [(1_000_000, "a", 1), (1_004_000, "a", 2), (1_030_000, "b", 3), (4_000_000, "a", 4)]
+    wanted = Job(QUERIES[name], rows, None).run()
+    job = Job(QUERIES[name], rows, 1)
+    assert job.run({2, 3}, {2, 3}) == wanted
+    assert any(record.resumed for record in job.log.records)
+
+
+def test_an_epoch_has_its_limit() -> None:
+    """A jump of an hour makes 120 windows of two keys due; an epoch fires some of them, and reads
+    no rows until all have fired."""
+    rows = [(1_000_000, "a", 1), (1_030_000, "b", 2), (4_000_000, "a", 3)]
+    job = Job(QUERIES["hop"], rows, 300, 3)
+    assert len(job.run()) == 180
+    records = [r for r in job.log.records if r.ranges or r.resumed]
+    assert records[0].ranges
+    assert all(r.resumed and not r.ranges for r in records[1:])
+    assert len(records) >= 4
