@@ -18,7 +18,7 @@ from sqlengine.engine.savepoints import Savepoints
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.graphs.takeover import StateReport, Takeover, report
-from sqlengine.jobs.job import JobVersion
+from sqlengine.jobs.job import Job, JobVersion
 from sqlengine.jobs.log import PendingChange
 from sqlengine.jobs.planning import JobText, PlannedJob
 from sqlengine.registry import Registry
@@ -27,13 +27,14 @@ from sqlengine.snapshots.savepoints import Restoration
 
 @dataclass
 class Work:
-    """Progress of one request. `texts`: the jobs to plan; `ready`: their plans, unless refused;
-    `kept`: renamed jobs, new name -> old; `restores`: the paths of savepoints that jobs start
-    from; `reports`: what becomes of the state of each job; `topics`: those that its tables need and
-    that were missing before."""
+    """Progress of one request. `texts`: the jobs to plan; `starts`: failed jobs that go on;
+    `ready`: their plans, unless refused; `kept`: renamed jobs, new name -> old; `restores`: the
+    paths of savepoints that jobs start from; `reports`: what becomes of the state of each job;
+    `topics`: those that its tables need and that were missing before."""
 
     request: Request
     texts: dict[str, JobText] = field(default_factory=dict)
+    starts: list[Job] = field(default_factory=list)
     removes: set[str] = field(default_factory=set)
     kept: dict[str, str] = field(default_factory=dict)
     ready: dict[str, PlannedJob] = field(default_factory=dict)

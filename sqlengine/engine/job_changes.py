@@ -29,6 +29,7 @@ from sqlengine.engine.savepoints import Savepoints, path_in
 from sqlengine.executors.replays import statements_of
 from sqlengine.graphs.host import NotAligned
 from sqlengine.graphs.managed import ManagedGraph
+from sqlengine.graphs.running import RunningGraph
 from sqlengine.graphs.takeover import unchanged_report
 from sqlengine.jobs.deliveries import Delivery, deliveries_of
 from sqlengine.jobs.isolation_settings import group_of
@@ -87,7 +88,12 @@ class JobChanges:
         known = dict(self._registry.log.jobs)
         self._classify(work)
         self._plan(work)
-        self._deployment.deploy(work)
+        revived = self._revive(work)
+        try:
+            self._deployment.deploy(work)
+        finally:
+            self._go_on(revived)
+        self._start_again(work)
         for name in work.ready:
             status = "renamed" if name in work.kept else "replaced" if name in known else "added"
             version = self._registry.job(name).version
@@ -382,8 +388,63 @@ class JobChanges:
             and registry.has_text(registry.version(job), text, work.request.origin)
         ):
             work.outcomes[name] = Outcome(name, "unchanged", job.version)
+        elif job is not None and job.state is JobState.FAILED and self._starts(work, job, text):
+            work.starts.append(job)
         else:
             work.texts[name] = text
+
+    def _starts(self, work: Work, job: Job, text: JobText) -> bool:
+        """True if a failed job goes on where it was: it is submitted with the text that it has."""
+        registry, request = self._registry, work.request
+        return (
+            _has_snapshot(job)
+            and not request.dry_run
+            and job.name not in request.savepoints
+            and registry.has_text(registry.version(job), text, request.origin)
+        )
+
+    def _start_again(self, work: Work) -> None:
+        """Starts failed jobs that were submitted again as they are."""
+        together: dict[str, list[Job]] = {}
+        for job in work.starts:
+            together.setdefault(job.kept, []).append(job)
+        for jobs in together.values():
+            try:
+                self._resume(jobs, apart=False)
+            except SqlError as error:
+                for job in jobs:
+                    work.refuse(job.name, error)
+            else:
+                for job in jobs:
+                    work.outcomes[job.name] = Outcome(job.name, "started", job.version)
+
+    def _revive(self, work: Work) -> list[Job]:
+        """Brings jobs that do not run, and get another text, back into graphs of their own, which
+        are paused: their new version replaces one that runs, and takes over its state.
+
+        Returns the jobs as they were."""
+        revived = []
+        for name, plan in work.ready.items():
+            job = self._registry.log.jobs.get(name)
+            starts_elsewhere = name in work.restores or name in work.kept or not plan.sinks
+            if job is None or not _has_snapshot(job) or starts_elsewhere:
+                continue
+            try:
+                self._keeping.resume([job], apart=True, paused=True)
+            except SqlError as error:
+                log.warning("%s begins as a new job, not where it was: %s", name, error)
+            else:
+                revived.append(job)
+        return revived
+
+    def _go_on(self, revived: Sequence[Job]) -> None:
+        """Lets revived jobs run whose new version was taken; others become what they were."""
+        for job in revived:
+            graph = self._graphs.of(job.name)
+            if self._registry.job(job.name).version == job.version:
+                self._leave(graph, [job])
+            elif isinstance(graph, RunningGraph):
+                graph.call(graph.runner.resume)
 
     def _classify_removal(self, work: Work, name: str) -> None:
         job = self._registry.job(name)
@@ -536,6 +597,11 @@ def _overriding(outcome: Outcome, before: Job, origin: Origin) -> str:
     if outcome.status == "removed":
         return f"{origin.value} removed {old}"
     return f"version {outcome.version} of {origin.value} replaces {old}"
+
+
+def _has_snapshot(job: Job) -> bool:
+    """True if a job that does not run has kept its position and its state."""
+    return bool(job.kept) and not job.kept.startswith(SAVEPOINT)
 
 
 def _already_running(name: str) -> JobError:

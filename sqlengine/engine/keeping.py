@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
 from typing import Final
 
@@ -24,6 +24,7 @@ from sqlengine.connectors.base import Source
 from sqlengine.engine.cluster_migration import MigrationRequest, detach_from_parts
 from sqlengine.engine.graph_manager import GraphManager, scans
 from sqlengine.engine.migration import prepared
+from sqlengine.executors.recovery import recovering
 from sqlengine.graphs.host import NotAligned
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.graphs.running import RunningGraph
@@ -117,9 +118,10 @@ class Keeping:
 
     # ---- jobs that go on -------------------------------------------------------------------------
 
-    def resume(self, jobs: Sequence[Job], *, apart: bool) -> str | None:
+    def resume(self, jobs: Sequence[Job], *, apart: bool, paused: bool = False) -> str | None:
         """Starts jobs that left their graph together where they were: in the graph that they share
-        with others, if that has read as far, else or with `apart` in one of their own.
+        with others, if that has read as far, else or with `apart` in one of their own. With
+        `paused` it reads nothing until it is told to, and sinks may refuse to be opened.
 
         Returns a sentence about records that were gone, if any were. Raises SqlError if they cannot
         be started now; what they keep stays as it was.
@@ -140,7 +142,7 @@ class Keeping:
             self._store.put(key, adjusted)
         shared = None if apart else self._shared_graph(jobs[0], plans, adjusted)
         try:
-            self._attach(versions, plans, adjusted, key, shared)
+            self._attach(versions, plans, adjusted, key, shared, paused=paused)
         except NotAligned:  # in this moment the others have read on
             self._attach(versions, plans, adjusted, key, None)
         if others and snapshot.pending_commits:
@@ -162,6 +164,8 @@ class Keeping:
         snapshot: JobSnapshot,
         key: str,
         shared: RunningGraph | None,
+        *,
+        paused: bool = False,
     ) -> None:
         first, number = next(iter(versions.items()))
         name = f"{first}@{number}-{self._registry.clock()}-{self._graphs.log_end}"
@@ -171,7 +175,12 @@ class Keeping:
         try:
             target = self._graphs.get_or_create(name)
             assert isinstance(target, RunningGraph)
-            with prepared(target, plans, versions) as addition:
+            if paused:
+                target.call(lambda: target.runner.pause({}))
+            with (
+                recovering(target.runner) if paused else nullcontext(),
+                prepared(target, plans, versions) as addition,
+            ):
                 target.call(lambda: target.attach(addition, snapshot, key))
         except SqlError:
             if not any(map(self._graphs.runs, versions)):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
+from typing import TypeVar
 
 from parser.errors import SqlError, TryAgain
 from planner.graph.chunked import Chunked
@@ -18,7 +20,7 @@ from sqlengine.executors.epochs import Replay
 from sqlengine.executors.failures import SinkFailed, UnavailableSink
 from sqlengine.executors.nondeterministic_calls import NondeterministicCallLog
 from sqlengine.executors.progress import Progress, SlowCommit
-from sqlengine.executors.sinks.opener import SinkOpener, sink_name
+from sqlengine.executors.sinks.opener import SinkOpener, sink_name, with_sink_name
 from sqlengine.executors.sinks.pending_commits import PendingCommit, RecoveredCommit
 from sqlengine.executors.sinks.row_errors import RowErrors
 from sqlengine.executors.wire import encode_batch
@@ -33,6 +35,10 @@ _SLOW_S = 0.05
 # after this time.
 _WAITING_ROWS = 100_000
 _BACKOFF_MS = 500
+
+
+T = TypeVar("T")
+log = logging.getLogger("sqlengine")
 
 
 @dataclass(frozen=True)
@@ -99,12 +105,15 @@ class Outputs:
                 sinks[name] = self._result
         return sinks
 
-    def switch(self, plan: PhysicalPlan, new: Mapping[str, Sink]) -> None:
-        """Switches to another plan: adds `new` sinks, closes those that the plan does not have."""
+    def switch(self, plan: PhysicalPlan, new: Mapping[str, Sink], *, moved: bool = False) -> None:
+        """Switches to another plan: adds `new` sinks, closes those that the plan does not have.
+        With `moved` jobs have left with the output that these have not taken."""
         self.running.update(new)
         self._rolling |= {name: sink for name, sink in new.items() if _is_rolling(plan, name, sink)}
         changed = (n for n in self._sinks.difference(plan.sinks) if n not in plan.sinks)
         gone = [name for name in changed if name in self.running]
+        if not moved:
+            self._readdress(plan)
         self._sinks = plan.sinks
         for name in gone:
             self.running.pop(name).close()
@@ -117,6 +126,35 @@ class Outputs:
             if name in self._uncommitted:
                 self._uncommitted[name].close()
             self._discard(name)
+
+    def _readdress(self, plan: PhysicalPlan) -> None:
+        """Gives output that a job brought to the sink of its new version that writes to the same
+        table. Where there is none the output is lost if its sink refuses it."""
+        tables = {
+            sink.sink.table.name: name
+            for name, sink in plan.sinks.items()
+            if sink.sink.table is not None
+        }
+        for name, recovered in list(self._uncommitted.items()):
+            old = self._sinks.get(sink_name(name))
+            if not isinstance(recovered, RecoveredCommit) or sink_name(name) in plan.sinks:
+                continue
+            table = None if old is None else old.sink.table
+            target = None if table is None else tables.get(table.name)
+            if target is not None:
+                self._rename(name, with_sink_name(name, target))
+            elif name in self.refused:
+                log.error(
+                    "rows that table %s refused are lost: its job does not write to it any more",
+                    None if table is None else table.display,
+                )
+
+    def _rename(self, old: str, new: str) -> None:
+        self._uncommitted = {new if n == old else n: s for n, s in self._uncommitted.items()}
+        _move_key(self._buffered, old, new)
+        _move_key(self.refused, old, new)
+        _move_key(self.blocked, old, new)
+        _move_key(self._last_tried, old, new)
 
     def _discard(self, name: str) -> None:
         """Drops all output that a sink has not committed."""
@@ -340,6 +378,11 @@ class Outputs:
         recovered = (sink for sink in sinks if isinstance(sink, RecoveredCommit))
         for sink in (*self.running.values(), *recovered):
             sink.close()
+
+
+def _move_key(by_name: dict[str, T], old: str, new: str) -> None:
+    if old in by_name:
+        by_name[new] = by_name.pop(old)
 
 
 def _is_rolling(plan: PhysicalPlan, name: str, sink: Sink) -> bool:

@@ -123,7 +123,7 @@ class Pipeline:
         self.executor.switch(change.prepared, self._initial_state(change, checkpoint))
         self._set_graph(change)
         self.inputs.switch(change.prepared.plan, change.sources, change.prepared.operators)
-        self.outputs.switch(change.prepared.plan, change.sinks)
+        self.outputs.switch(change.prepared.plan, change.sinks, moved=change.moved)
         if change.restored is not None:
             self._take_over(change.restored, change.sources.keys())
         # A job that comes from another graph brings its watermarks. Other subtasks must still be

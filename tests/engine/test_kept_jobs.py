@@ -257,3 +257,66 @@ def test_a_strategy_gives_up(tmp_path: Path, database: Database) -> None:
         engine.start_job("rule")
         eventually(lambda: database.rows() == [1], lambda: told(engine))
         assert engine.job("rule").restarts == 0
+
+
+@pytest.mark.parametrize("mended", ["before", "after", "never"])
+def test_another_text_goes_on_where_the_job_was(
+    tmp_path: Path, database: Database, mended: str
+) -> None:
+    """Also with the rows that the sink has refused to the text before."""
+    rule = "INSERT INTO alerts SELECT 'r', id FROM events WHERE id < 100"
+    with running(tmp_path, NEVER) as engine:
+        tables(engine, database)
+        engine.submit("rule", RULE)
+        write(engine, 1)
+        eventually(lambda: database.rows() == [1], lambda: told(engine))
+        database.refuse()
+        write(engine, 2)
+        until(engine, "rule", JobState.FAILED)
+        write(engine, 3)
+        with pytest.raises(SqlError, match="NOWHERE"):
+            engine.submit("rule", rule.replace("id < 100", "NOWHERE(id)"))
+        assert (engine.job("rule").state, engine.job("rule").version) == (JobState.FAILED, 1)
+        if mended == "before":
+            database.mend()
+        assert engine.submit("rule", rule).status == "replaced"
+        if mended != "before":
+            until(engine, "rule", JobState.FAILED)
+            assert engine.job("rule").version == 2
+            if mended == "never":
+                assert engine.stop_job("rule").status == "stopped"
+            database.mend()
+            engine.start_job("rule")
+        eventually(lambda: database.rows() == [1, 2, 3], lambda: told(engine))
+        write(engine, 4, 400)
+        eventually(lambda: database.rows() == [1, 2, 3, 4], lambda: told(engine))
+
+
+def test_a_stopped_job_takes_its_state_to_another_text(tmp_path: Path, database: Database) -> None:
+    with running(tmp_path, NEVER) as engine:
+        tables(engine, database)
+        engine.submit("counts", COUNTS)
+        write(engine, 1, 2)
+        eventually(lambda: database.rows("c") == [1, 2], lambda: told(engine))
+        engine.stop_job("counts")
+        write(engine, 3)
+        outcome = engine.submit("counts", COUNTS.replace("'c'", "'d'"))
+        assert [s.outcome for s in outcome.state] == ["kept"]
+        eventually(lambda: database.rows("d") == [3], lambda: told(engine))
+
+
+def test_a_failed_job_that_is_submitted_again_goes_on(tmp_path: Path, database: Database) -> None:
+    with running(tmp_path, NEVER) as engine:
+        tables(engine, database)
+        engine.submit("rule", RULE)
+        database.refuse()
+        write(engine, 1)
+        until(engine, "rule", JobState.FAILED)
+        write(engine, 2)
+        database.mend()
+        assert engine.submit("rule", RULE).status == "started"
+        assert engine.job("rule").version == 1
+        eventually(lambda: database.rows() == [1, 2], lambda: told(engine))
+        engine.stop_job("rule")
+        assert engine.submit("rule", RULE).status == "unchanged"
+        assert engine.job("rule").state is JobState.STOPPED

@@ -75,7 +75,9 @@ class SinkOpener:
             # The sink knows epochs by their writer: under another name it would take repeated rows
             # twice.
             environment = replace(self._environment, writer=writer)
-            opened = open_sink(sink.table, environment, overwrite=sink.overwrite)
+            opener = partial(open_sink, sink.table, environment, overwrite=sink.overwrite)
+            # One that cannot be opened refuses the rows then, and the job keeps them.
+            opened = WaitingSink(opener) if self._recovering else opener()
             recovered[f"{name}{_OF}{writer}"] = RecoveredCommit(opened, epochs)
         return recovered
 
@@ -83,3 +85,8 @@ class SinkOpener:
 def sink_name(name: str) -> str:
     """The sink of the plan to which a sink writes, itself or as a recovered commit."""
     return name.partition(_OF)[0]
+
+
+def with_sink_name(name: str, sink: str) -> str:
+    """The name of a recovered commit for another sink of the plan."""
+    return f"{sink}{_OF}{name.partition(_OF)[2]}"
