@@ -3,21 +3,16 @@ with `sql` on the PATH and a server that was started as the README says."""
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import signal
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
 from sqlengine.cli.sql import MODULES
+from tests.docs.reader import Reader, free_port
 from tests.support import ROOT, eventually
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -31,116 +26,30 @@ PIECE = re.compile(
 )
 FILE = re.compile(r"(?:--|#) ([\w/]+\.(?:sql|py))\n")
 SETUP = "make setup && "
-PORT = "8083"
 
 
-@dataclass
-class Reader:
-    """Somebody who does what the README says. `printed`: by the last command."""
-
-    folder: Path
-    port: int
-    servers: list[subprocess.Popen[str]] = field(default_factory=list)
-    printed: str = ""
-
-    def run(self, commands: str) -> None:
-        """Runs commands in a shell; one that fails is an error."""
-        done = self._shell(commands)
-        assert done.returncode == 0, f"{commands}\n{done.stdout}{done.stderr}"
-        self.printed = done.stdout
-
-    def block(self, commands: str) -> None:
-        """Runs a block line by line, as far as `&`: such a line starts a server."""
-        waiting = ""
-        for line in commands.splitlines(keepends=True):
-            command = line.split("#")[0].rstrip()
-            if command.endswith("&"):
-                self.run(waiting)
-                self.serve(command.removesuffix("&"))
-                waiting = ""
-            else:
-                waiting += line
-        self.run(waiting)
-
-    def serve(self, command: str) -> None:
-        """Starts a server and waits until it says that it is ready."""
-        log = self.folder / f"server{len(self.servers)}.log"
-        with log.open("w") as out:
-            shell = f"exec {command} --port {self.port}"
-            self.servers.append(
-                subprocess.Popen(
-                    shell, shell=True, cwd=self.folder, env=self.environment(), stdout=out,
-                    stderr=out, text=True,
-                )
-            )  # fmt: skip
-        server = self.servers[-1]
-
-        def ready() -> bool:
-            assert server.poll() is None, log.read_text()
-            return "ready on" in log.read_text()
-
-        eventually(ready, log.read_text)
-
-    def environment(self) -> dict[str, str]:
-        own = {k: v for k, v in os.environ.items() if not k.startswith("SQLENGINE_")}
-        path = os.pathsep.join([str(Path(sys.executable).parent), own["PATH"]])
-        return {**own, "PATH": path, "SQLENGINE_SERVER": f"127.0.0.1:{self.port}"}
-
-    def _shell(self, commands: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["bash", "-e", "-o", "pipefail", "-c", commands.replace(f":{PORT}", f":{self.port}")],
-            cwd=self.folder,
-            env=self.environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    def mention(self, code: str) -> None:
-        """Runs a command of the text; of one without arguments, or with an ellipsis, only that it
-        exists is known."""
-        words = code.split()
-        if words[0] == "sql" and (len(words) == 2 or "…" in code):
-            assert words[1] in MODULES, f"there is no command `{code}`"
-        elif words[:2] == ["sql", "serve"]:
-            other = Reader(self.folder / "other", free_port())
-            other.folder.mkdir()
-            with other.ended():
-                other.serve(code)
-        else:
-            self.run(code.replace(r"\|", "|"))
-
-    def refused(self, shown: str) -> None:
-        """Puts the statement that is shown into its file, and sees the error that is shown."""
-        command, *error = shown.splitlines()
-        (line,) = re.findall(r"^  \| (\w.*)$", shown, re.MULTILINE)
-        (self.folder / "rule.sql").write_text(line)
-        done = self._shell(command.removeprefix("$ "))
-        assert (done.returncode, done.stderr.splitlines()) == (1, error)
-
-    def ended(self) -> Ended:
-        return Ended(self)
+def mention(reader: Reader, code: str) -> None:
+    """Runs a command of the text; of one without arguments, or with an ellipsis, only that it
+    exists is known."""
+    words = code.split()
+    if words[0] == "sql" and (len(words) == 2 or "…" in code):
+        assert words[1] in MODULES, f"there is no command `{code}`"
+    elif words[:2] == ["sql", "serve"]:
+        other = Reader(reader.folder / "other", free_port())
+        other.folder.mkdir()
+        with other.ended():
+            other.serve(code)
+    else:
+        reader.run(code.replace(r"\|", "|"))
 
 
-@dataclass
-class Ended:
-    """Ends the servers of a reader with SIGTERM, which they have to obey."""
-
-    reader: Reader
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *_: object) -> None:
-        for server in self.reader.servers:
-            server.send_signal(signal.SIGTERM)
-        for server in self.reader.servers:
-            assert server.wait(60) == 0
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        number: int = taken.getsockname()[1]
-        return number
+def refused(reader: Reader, shown: str) -> None:
+    """Puts the statement that is shown into its file, and sees the error that is shown."""
+    command, *error = shown.splitlines()
+    (line,) = re.findall(r"^  \| (\w.*)$", shown, re.MULTILINE)
+    (reader.folder / "rule.sql").write_text(line)
+    done = reader.shell(command.removeprefix("$ "))
+    assert (done.returncode, done.stderr.splitlines()) == (1, error)
 
 
 @pytest.fixture
@@ -152,9 +61,7 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
     try:
         yield one
     finally:
-        for server in one.servers:
-            server.kill()
-            server.wait()
+        one.close()
 
 
 def test_the_readme_does_what_it_says(reader: Reader) -> None:
@@ -169,7 +76,7 @@ def follow(reader: Reader, piece: re.Match[str]) -> str:
     """Does what a piece says, and returns its kind."""
     language, block = piece["language"], piece["block"]
     if piece["code"]:
-        reader.mention(piece["code"])
+        mention(reader, piece["code"])
         return "code"
     if piece["printed"]:
         if not piece["printed"].strip().startswith("make"):
@@ -182,7 +89,7 @@ def follow(reader: Reader, piece: re.Match[str]) -> str:
             reader.block(block)
         return "sh"
     if language == "":
-        reader.refused(block)
+        refused(reader, block)
         return "refused"
     name = FILE.match(block)
     assert name, f"where does this block go?\n{block}"
