@@ -15,6 +15,7 @@ from sqlengine.api.dead_letters import dead_letters_blueprint
 from sqlengine.api.health import health_blueprint
 from sqlengine.api.instances import instances_blueprint
 from sqlengine.api.jobs import NO_FOLDER, WatchedFolder, jobs_blueprint
+from sqlengine.api.openapi.document import openapi_blueprint
 from sqlengine.api.problems import problem
 from sqlengine.api.state import state_blueprint
 from sqlengine.api.topics import groups_blueprint, topics_blueprint, users_of_topic
@@ -32,7 +33,7 @@ def create_app(
 ) -> Flask:
     """The server's routes over an engine and its watched folder; `queries` runs ad-hoc
     statements."""
-    app = Flask("sqlengine")
+    app = Flask("sqlengine", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
     app.url_map.merge_slashes = False  # a name that is missing is an error and no redirection
     app.register_blueprint(jobs_blueprint(engine, folder))
@@ -46,6 +47,7 @@ def create_app(
     app.register_blueprint(dead_letters_blueprint(engine))
     app.register_blueprint(state_blueprint(engine))
     app.register_blueprint(ad_hoc_blueprint(queries or QueryService(engine)))
+    app.register_blueprint(openapi_blueprint())
     app.register_blueprint(instances_blueprint(engine))
     app.register_blueprint(health_blueprint(engine))
     token = engine.config.token
@@ -76,7 +78,7 @@ def _explained(error: HTTPException) -> ServiceError:
         case 404:
             return ServiceError(
                 f"there is no {asked}",
-                hint="docs/rest.md lists the paths; /api/v1/jobs, for one, lists the jobs",
+                hint="/api/v1/openapi.json lists the paths",
             )
         case 405:
             allowed = ", ".join(sorted(getattr(error, "valid_methods", None) or ()))

@@ -16,6 +16,7 @@ from typing import Any, Self
 from sqlengine.client import Client, Refused
 from sqlengine.config import Config
 from sqlengine.service import Service
+from tests.service.answers import checked_answers
 from tests.support import PATIENCE_S, ROOT, eventually
 
 _LIVES = itertools.count()
@@ -162,16 +163,15 @@ class User:
 
 @contextmanager
 def running(data: Path, **options: Any) -> Iterator[tuple[Service, User]]:
-    """A server in this process, on a free port."""
-    service = Service(Config(data=data, port=0, **options))
-    try:
-        service.start()
-        yield (
-            service,
-            User(Client(f"http://127.0.0.1:{service.port}", options.get("token"), "rest")),
-        )
-    finally:
-        service.stop()
+    """A server in this process, on a free port. Its answers are as they are described."""
+    with checked_answers():
+        service = Service(Config(data=data, port=0, **options))
+        try:
+            service.start()
+            client = Client(f"http://127.0.0.1:{service.port}", options.get("token"), "rest")
+            yield service, User(client)
+        finally:
+            service.stop()
 
 
 class Process:

@@ -1,0 +1,80 @@
+"""Short forms for the description: JSON schemas, parameters and endpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+# A JSON schema, as it is written.
+Schema: TypeAlias = dict[str, object]
+
+TEXT: Final[Schema] = {"type": "string"}
+WHOLE: Final[Schema] = {"type": "integer"}
+NUMBER: Final[Schema] = {"type": "number"}
+FLAG: Final[Schema] = {"type": "boolean"}
+ANY: Final[Schema] = {}
+
+
+def or_null(schema: Schema) -> Schema:
+    """Returns the schema of a value that may be null."""
+    if isinstance(schema.get("type"), str) and "enum" not in schema:
+        return {**schema, "type": [schema["type"], "null"]}
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def one_of(*values: str) -> Schema:
+    """Returns the schema of one of some texts."""
+    return {"type": "string", "enum": list(values)}
+
+
+def listed(schema: Schema) -> Schema:
+    """Returns the schema of a list."""
+    return {"type": "array", "items": schema}
+
+
+def by_name(schema: Schema) -> Schema:
+    """Returns the schema of an object with any names."""
+    return {"type": "object", "additionalProperties": schema}
+
+
+def ref(name: str) -> Schema:
+    """Returns a reference to a schema of the document."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def record(
+    fields: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None, doc: str = ""
+) -> Schema:
+    """Returns the schema of an object with these fields; `optional` ones may be missing."""
+    schema: Schema = {
+        "type": "object",
+        "properties": {**fields, **(optional or {})},
+        "required": list(fields),
+    }
+    return schema | ({"description": doc} if doc else {})
+
+
+@dataclass(frozen=True)
+class Query:
+    """A parameter behind the question mark."""
+
+    name: str
+    doc: str
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A route with its answers. `body`: content type -> schema of the request; `answer`: the schema
+    of the answers with a status in `statuses`, or a content type that is no JSON; `refusals`: other
+    statuses, with a problem."""
+
+    method: str
+    path: str
+    doc: str
+    answer: Schema | str
+    query: tuple[Query, ...] = ()
+    body: Mapping[str, Schema] | None = None
+    statuses: tuple[int, ...] = (200,)
+    refusals: tuple[int, ...] = ()

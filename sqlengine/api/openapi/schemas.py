@@ -1,0 +1,341 @@
+"""The schemas of what the server answers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlengine.api.openapi.forms import (
+    ANY,
+    FLAG,
+    NUMBER,
+    TEXT,
+    WHOLE,
+    Schema,
+    by_name,
+    listed,
+    one_of,
+    or_null,
+    record,
+    ref,
+)
+
+_MS: Final[Schema] = {"type": "integer", "description": "milliseconds since 1970"}
+_PLACE: Final = {"line": WHOLE, "column": WHOLE, "length": WHOLE}
+_TOPIC: Final = {
+    "name": TEXT,
+    "shards": WHOLE,
+    "begin": listed(WHOLE),
+    "end": listed(WHOLE),
+    "records": WHOLE,
+    "bytes": WHOLE,
+    "compacted": FLAG,
+    "retention_ms": or_null(WHOLE),
+    "retention_bytes": or_null(WHOLE),
+    "delete_retention_ms": or_null(WHOLE),
+    "max_bytes": or_null(WHOLE),
+    "compression": TEXT,
+}
+_GROUP_SHARD: Final = record(
+    {
+        "shard": WHOLE,
+        "owner": or_null(TEXT),
+        "committed": or_null(WHOLE),
+        "end": WHOLE,
+        "lag": WHOLE,
+    }
+)
+_PROGRESS: Final = {"group": TEXT, "shards": listed(_GROUP_SHARD), "lag": WHOLE}
+_JOB: Final = {
+    "name": TEXT,
+    "version": WHOLE,
+    "state": TEXT,
+    "origin": TEXT,
+    "file": or_null(TEXT),
+    "changed_ms": _MS,
+    "reason": or_null(TEXT),
+    "hint": or_null(TEXT),
+    "restarts": WHOLE,
+    "next_ms": or_null(_MS),
+    "position": or_null(one_of("kept")),
+    "graph": TEXT,
+    "isolated": TEXT,
+    "rows": WHOLE,
+    "version_rows": WHOLE,
+    "late_rows": WHOLE,
+    "dead_letters": WHOLE,
+    "defines": listed(TEXT),
+    "uses": listed(TEXT),
+}
+_OUTCOME_STATES: Final = (
+    "added replaced unchanged removed renamed waiting refused valid started stopped failed saved"
+    " isolated merged merging"
+).split()
+_SAVEPOINT: Final = {
+    "path": TEXT,
+    "job": TEXT,
+    "version": WHOLE,
+    "created_ms": _MS,
+    "epoch": WHOLE,
+    "format": WHOLE,
+    "rows": WHOLE,
+    "bytes": WHOLE,
+}
+_QUERY: Final = {
+    "query": TEXT,
+    "sql": TEXT,
+    "client": TEXT,
+    "state": one_of("running", "finished", "failed", "ended"),
+    "started_ms": _MS,
+    "rows_read": WHOLE,
+}
+_ROW: Final[Schema] = {
+    "type": "array",
+    "prefixItems": [one_of("+I", "-U", "+U", "-D"), {"type": "array"}],
+    "minItems": 2,
+    "maxItems": 2,
+}
+
+SCHEMAS: Final[dict[str, Schema]] = {
+    "Problem": record(
+        {"type": TEXT, "title": TEXT, "status": WHOLE, "message": TEXT, "detail": TEXT},
+        {"cause": TEXT, "hint": TEXT, "file": TEXT, "retry_ms": WHOLE, **_PLACE},
+        "RFC 9457; line and column count from 1 in the text of the job",
+    ),
+    "Job": record(_JOB),
+    "JobWithText": record({**_JOB, "sql": TEXT}),
+    "Jobs": record(
+        {
+            "jobs": listed(ref("Job")),
+            "refused_files": listed(record({"file": TEXT, "error": ref("Problem")})),
+            "overridden_files": listed(by_name(ANY)),
+        }
+    ),
+    "Outcome": record(
+        {"name": TEXT, "status": one_of(*_OUTCOME_STATES), "version": WHOLE},
+        {
+            "error": ref("Problem"),
+            "savepoint": TEXT,
+            "state": listed(record({"operator": TEXT, "outcome": TEXT, "reason": TEXT})),
+            "topics": listed(
+                record(
+                    {
+                        "name": TEXT,
+                        "shards": WHOLE,
+                        "retention_ms": or_null(WHOLE),
+                        "compacted": FLAG,
+                        "created": FLAG,
+                        "text": TEXT,
+                    },
+                    {"similar": TEXT},
+                )
+            ),
+            "sinks": listed(
+                record(
+                    {
+                        "table": TEXT,
+                        "connector": TEXT,
+                        "guarantee": TEXT,
+                        "condition": TEXT,
+                        "changelog_mode": TEXT,
+                    }
+                )
+            ),
+            "warnings": listed(TEXT),
+        },
+    ),
+    "Outcomes": record({"jobs": listed(ref("Outcome"))}),
+    "History": record(
+        {
+            "name": TEXT,
+            "versions": listed(
+                record(
+                    {
+                        "version": WHOLE,
+                        "created_ms": _MS,
+                        "origin": TEXT,
+                        "file": or_null(TEXT),
+                        "sql": TEXT,
+                    }
+                )
+            ),
+        }
+    ),
+    "Plan": by_name(ANY),
+    "Letter": record(
+        {
+            "id": WHOLE,
+            "time": _MS,
+            "job": TEXT,
+            "version": WHOLE,
+            "place": TEXT,
+            "subject": TEXT,
+            "reason": TEXT,
+            "payload": or_null(TEXT),
+            "table": or_null(TEXT),
+            "shard": or_null(TEXT),
+            "offset": or_null(WHOLE),
+            "replayed": listed(TEXT),
+        },
+        {"graph": TEXT, "epoch": WHOLE, "source": ANY, "stored": ANY, "sql": TEXT, **_PLACE},
+    ),
+    "Letters": record({"letters": listed(ref("Letter")), "next": WHOLE}),
+    "Replayed": record(
+        {
+            "job": TEXT,
+            "replayed": listed(WHOLE),
+            "refused": listed(record({"id": WHOLE, "reason": TEXT})),
+            "epoch": or_null(WHOLE),
+        }
+    ),
+    "Savepoint": record(_SAVEPOINT),
+    "SavepointWithContent": record(
+        {
+            **_SAVEPOINT,
+            "operations": listed(by_name(ANY)),
+            "graph": TEXT,
+            "sources": ANY,
+            "sql": TEXT,
+            "settings": by_name(TEXT),
+            "drained": FLAG,
+            "layout": WHOLE,
+            "state_format": WHOLE,
+            "bucket_hash": WHOLE,
+        },
+        {"constants": ANY, "fingerprint": TEXT},
+    ),
+    "Savepoints": record(
+        {"savepoints": listed({"anyOf": [ref("Savepoint"), record({"error": ref("Problem")})]})}
+    ),
+    "State": record(
+        {
+            "job": TEXT,
+            "operations": listed(
+                record(
+                    {
+                        "operation": WHOLE,
+                        "name": TEXT,
+                        "state": FLAG,
+                        "jobs": listed(TEXT),
+                        "rows": WHOLE,
+                        "keys": WHOLE,
+                        "bytes": WHOLE,
+                        "tables": listed(
+                            record({"name": TEXT, "rows": WHOLE, "bytes": WHOLE, "layout": TEXT})
+                        ),
+                    }
+                )
+            ),
+        }
+    ),
+    "StateRows": record(
+        {
+            "job": TEXT,
+            "operation": WHOLE,
+            "tables": listed(
+                record(
+                    {
+                        "name": TEXT,
+                        "columns": listed(TEXT),
+                        "rows": listed(listed(ANY)),
+                        "total": WHOLE,
+                    }
+                )
+            ),
+        }
+    ),
+    "Results": record(
+        {"results": listed(record({"columns": listed(TEXT), "rows": listed(listed(ANY))}))}
+    ),
+    "Topic": record(_TOPIC),
+    "Topics": record({"topics": listed(ref("Topic"))}),
+    "TopicWithPlaces": record(
+        {
+            **_TOPIC,
+            "places": listed(
+                record(
+                    {
+                        "shard": WHOLE,
+                        "begin": WHOLE,
+                        "end": WHOLE,
+                        "records": WHOLE,
+                        "bytes": WHOLE,
+                        "folders": by_name(WHOLE),
+                    }
+                )
+            ),
+            "groups": listed(record(_PROGRESS)),
+        }
+    ),
+    "Compacted": record({"name": TEXT, "bytes_before": WHOLE, "bytes": WHOLE}),
+    "Moved": record({"name": TEXT, "shard": WHOLE, "folders": by_name(WHOLE)}),
+    "Deleted": record({"deleted": TEXT}),
+    "Appended": record({"first_offset": WHOLE, "next_offset": WHOLE}),
+    "Records": record(
+        {
+            "records": listed(
+                record(
+                    {"offset": WHOLE, "timestamp": _MS},
+                    {
+                        "key": or_null(TEXT),
+                        "value": or_null(TEXT),
+                        "key_base64": TEXT,
+                        "value_base64": TEXT,
+                    },
+                )
+            ),
+            "next_offset": WHOLE,
+        }
+    ),
+    "Groups": record(
+        {
+            "groups": listed(
+                record(
+                    {
+                        "group": TEXT,
+                        "generation": WHOLE,
+                        "members": listed(
+                            record(
+                                {
+                                    "name": TEXT,
+                                    "topics": listed(TEXT),
+                                    "shards": by_name(listed(WHOLE)),
+                                    "session_ms": WHOLE,
+                                    "silent_ms": NUMBER,
+                                }
+                            )
+                        ),
+                        "topics": listed(record({"topic": TEXT, **_PROGRESS})),
+                    }
+                )
+            )
+        }
+    ),
+    "Reset": record({"group": TEXT, "topic": TEXT, "offsets": by_name(WHOLE)}),
+    "Instances": record({"instances": listed(by_name(ANY))}),
+    "Query": record(_QUERY),
+    "Queries": record({"queries": listed(ref("Query"))}),
+    "Page": record(
+        {
+            **_QUERY,
+            "page": WHOLE,
+            "next": or_null({"type": "integer", "description": "null behind the last page"}),
+            "message": or_null(TEXT),
+            "columns": or_null(listed(listed(TEXT))),
+            "changes": FLAG,
+            "rows": listed(_ROW),
+            "set_aside": {"type": "integer", "description": "rows in error, which are left out"},
+            "first_error": or_null(TEXT),
+        },
+        doc="some rows of a query: the kind of each and its values",
+    ),
+    "Ended": record({"query": TEXT, "state": one_of("ended")}),
+    "Session": record({"session": TEXT}, {"state": one_of("closed")}),
+    "Catalog": record(
+        {
+            "tables": listed(record({"name": TEXT, "columns": listed(TEXT)})),
+            "functions": listed(TEXT),
+            "jobs": listed(TEXT),
+        }
+    ),
+    "Health": record({"status": TEXT, "problem": or_null(TEXT)}),
+}

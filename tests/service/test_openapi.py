@@ -1,0 +1,215 @@
+"""The description of the server's routes: it has all of them, their parameters and answers, and its
+page runs."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from sqlengine.api.app import create_app
+from sqlengine.api.openapi.document import document, with_reference
+from sqlengine.api.openapi.paths import GROUPS
+from sqlengine.broker.auto_create import AutoCreate
+from sqlengine.config import Config
+from sqlengine.engine import Engine
+from tests.service.answers import faults, path_of
+from tests.service.harness import TABLES, User, rule, running
+from tests.support import ROOT, eventually
+
+PAGE = Path(ROOT) / "docs" / "rest.md"
+_READ = re.compile(
+    r'(?:args\.get|whole_number|seconds|flag)\(\s*"([\w-]+)"|"([\w-]+)" in request\.args'
+)
+
+
+def test_all_routes_are_described_and_no_others(tmp_path: Path) -> None:
+    engine = Engine(Config(data=tmp_path))
+    rules = list(create_app(engine).url_map.iter_rules())
+    engine.close()
+    routes = {(m, path_of(r)) for r in rules for m in (r.methods or set()) - {"HEAD", "OPTIONS"}}
+    assert routes == {(e.method, e.path) for endpoints in GROUPS.values() for e in endpoints}
+
+
+def test_all_parameters_are_described_and_no_others() -> None:
+    texts = [p.read_text() for p in (ROOT / "sqlengine" / "api").glob("*.py")]
+    read = {a or b for text in texts for a, b in _READ.findall(text)}
+    assert read == {q.name for endpoints in GROUPS.values() for e in endpoints for q in e.query}
+
+
+def test_the_document_is_one() -> None:
+    about: Any = document()
+    schemas = about["components"]["schemas"]
+    for schema in schemas.values():
+        Draft202012Validator.check_schema(schema)
+    used = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(about)))
+    assert used == schemas.keys()
+
+
+def test_the_page_is_as_the_description() -> None:
+    hint = "run: python -m sqlengine.api.openapi.document docs/rest.md"
+    assert with_reference(PAGE.read_text()) == PAGE.read_text(), hint
+
+
+class Checker:
+    """Asks a server, and holds each answer strictly against the description."""
+
+    def __init__(self, user: User) -> None:
+        self._server = user.client.server.removeprefix("http://")
+        self.asked: set[tuple[str, str]] = set()
+
+    def __call__(
+        self, method: str, path: str, body: Any = b"", *, status: int = 200, **names: object
+    ) -> Any:
+        """`path`: as it is described, with a query behind it; `names`: its parameters."""
+        kind = "text/plain" if isinstance(body, bytes) else "application/json"
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        described = path.partition("?")[0]
+        self.asked.add((method, described))
+        connection = http.client.HTTPConnection(self._server, timeout=60)
+        connection.request(method, path.format(**names), data, {"Content-Type": kind})
+        answer = connection.getresponse()
+        content = answer.read()
+        connection.close()
+        assert answer.status == status, content
+        kind = answer.headers.get_content_type()
+        assert not list(faults(method, described, status, kind, content, strict=True))
+        return json.loads(content) if kind.endswith("json") else content.decode()
+
+
+@pytest.fixture(scope="module")
+def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
+    folder = tmp_path_factory.mktemp("openapi")
+    with running(folder / "data", volumes=(folder / "disk",), uploads=True) as (_, user):
+        yield user
+
+
+def test_real_answers_of_all_requests(user: User, tmp_path: Path) -> None:
+    ask = Checker(user)
+    _topics(ask, tmp_path)
+    _jobs(ask, user)
+    _state(ask)
+    _queries(ask)
+    for path in ("/healthz", "/readyz", "/metrics", "/api/v1/instances", "/api/v1/openapi.json"):
+        ask("GET", path)
+    described = {(e.method, e.path) for endpoints in GROUPS.values() for e in endpoints}
+    assert described - ask.asked == {("POST", "/api/v1/broker")}
+
+
+def _topics(ask: Checker, folder: Path) -> None:
+    for name in ("events", "alerts", "spare"):
+        ask("POST", "/api/v1/topics", {"name": name, "shards": 1})
+    ask("POST", "/api/v1/topics", {"name": "events"}, status=409)
+    ask("GET", "/api/v1/topics")
+    ask("PATCH", "/api/v1/topics/{name}", {"retention_ms": 86_400_000}, name="spare")
+    ask("PATCH", "/api/v1/topics/{name}", {"nonsense": 1}, status=400, name="spare")
+    records = "/api/v1/topics/{name}/records"
+    ask("POST", records + "?shard=0&key=k", b"a\n\xff", name="spare")
+    assert (
+        len(ask("GET", records + "?offset=earliest&limit=5&wait=0", name="spare")["records"]) == 2
+    )
+    ask("GET", records, status=404, name="nothing")
+    ask("POST", "/api/v1/groups/{group}/reset", {"topic": "spare", "to": "latest"}, group="g")
+    ask("GET", "/api/v1/groups")
+    ask("GET", "/api/v1/topics/{name}", name="spare")
+    ask("DELETE", "/api/v1/groups/{group}", group="g")
+    ask("DELETE", "/api/v1/groups/{group}", status=400, group="g")
+    ask("POST", "/api/v1/topics/{name}/compact", status=400, name="spare")
+    ask("POST", "/api/v1/topics", {"name": "latest", "compacted": True})
+    ask("POST", "/api/v1/topics/{name}/compact", name="latest")
+    ask("POST", "/api/v1/topics/{name}/move", {"folder": str(folder)}, status=400, name="spare")
+    ask("DELETE", "/api/v1/topics/{name}", name="spare")
+
+
+def _jobs(ask: Checker, user: User) -> None:
+    ask("POST", "/api/v1/jobs?name=tables", TABLES.encode(), status=201)
+    put = "/api/v1/jobs/{name}"
+    ask("PUT", put + "?dry-run=true&file=r.sql", rule("r").encode(), name="r")
+    ask("PUT", put, rule("r").encode(), status=201, name="r")
+    ask("PUT", put, rule("r", "amount > 1").encode(), name="r")
+    ask("PUT", put, b"SELEKT", status=400, name="r")
+    many = {"jobs": {"a": rule("a"), "b": "INSERT INTO alerts SELECT nothing"}}
+    ask("POST", "/api/v1/jobs", many, status=207)
+    ask("GET", "/api/v1/jobs")
+    ask("GET", put, name="r")
+    ask("GET", put, status=404, name="nothing")
+    ask("GET", put + "/history", name="r")
+    ask("GET", put + "/explain", name="r")
+    ask("GET", put + "/explain?format=json", name="r")
+    ask("POST", put + "/rollback?version=1", name="r")
+    ask("POST", put + "/rollback", status=400, name="r")
+    ask("POST", put + "/isolate", name="a")
+    ask("POST", put + "/merge", name="a")
+    ask("POST", "/api/v1/statements", b"SHOW JOBS")
+    ask("POST", put + "/stop", name="a")
+    ask("POST", put + "/start", name="a")
+    user.write("events", b"broken")
+    letters = "/api/v1/dead-letters?after=-1&limit=5"
+    (letter,) = eventually(lambda: ask("GET", letters)["letters"], "a dead letter")
+    ask("GET", put + "/dead-letters?table=events&since=0", name="r")
+    ask("POST", put + "/dead-letters/replay?limit=1", {"ids": [letter["id"]]}, name="r")
+    ask("DELETE", put, name="a")
+    ask("DELETE", put, status=404, name="a")
+
+
+def _state(ask: Checker) -> None:
+    count = b"CREATE TEMPORARY TABLE n (w STRING, n BIGINT) WITH ('connector' = 'blackhole');"
+    count += b" INSERT INTO n SELECT word, COUNT(*) FROM events GROUP BY word"
+    ask("PUT", "/api/v1/jobs/{name}", count, status=201, name="n")
+    ask("POST", "/api/v1/topics/{name}/records", b'{"id": 1, "word": "w"}', name="events")
+    state = "/api/v1/jobs/{name}/state"
+    eventually(lambda: ask("GET", state, name="n")["operations"][0]["rows"] == 1, "a row of state")
+    ask("GET", state + "/{operation}?limit=5", name="n", operation=1)
+    path = ask("POST", "/api/v1/jobs/{name}/savepoints", name="n")["savepoint"]
+    (found,) = ask("GET", "/api/v1/savepoints")["savepoints"]
+    assert found["path"] == path
+    saved = "/api/v1/savepoints/{name}"
+    ask("GET", saved, name=Path(path).name)
+    ask("DELETE", saved, name=Path(path).name)
+    ask("GET", saved, status=404, name="nothing")
+
+
+def _queries(ask: Checker) -> None:
+    queries, one = "/api/v1/queries", "/api/v1/queries/{query}"
+    session = ask("POST", "/api/v1/sessions")["session"]
+    ask(
+        "POST", queries + f"?session={session}", b"CREATE TEMPORARY VIEW v AS SELECT id FROM events"
+    )
+    page = ask("POST", queries + f"?session={session}", {"sql": "SELECT * FROM v"})
+    assert page["rows"]
+    ask("GET", one + f"?page={page['next']}&wait=1", query=page["query"])
+    ask("GET", one + "?page=77", status=400, query=page["query"])
+    ask("GET", "/api/v1/catalog?session=" + session)
+    ask("DELETE", "/api/v1/sessions/{session}", session=session)
+    ask("POST", queries, b"SELECT nothing FROM events", status=400)
+    ask("POST", queries, b"INSERT INTO alerts SELECT 'a', 1", status=422)
+    ask(
+        "POST",
+        queries + "?follow=true&timeout=0.01",
+        b"SELECT id FROM events WHERE id < 0",
+        status=408,
+    )
+    page = ask("POST", queries + "?follow=true&wait=0", b"SELECT id FROM events WHERE id < 0")
+    ask("GET", queries)
+    ask("DELETE", one, query=page["query"])
+    ask("DELETE", one, status=404, query=page["query"])
+
+
+def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
+    blocks = re.findall(r"```sh\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    commands = re.findall(r"^curl .*?(?=^curl |\Z)", "\n".join(blocks), re.DOTALL | re.MULTILINE)
+    assert len(commands) > 10
+    with running(tmp_path / "data", auto_create=AutoCreate(True, True)) as (_, user):
+        for command in commands:
+            local = command.replace("http://127.0.0.1:8083", user.client.server)
+            done = subprocess.run([*shlex.split(local), "-sS"], capture_output=True, text=True)
+            assert done.returncode == 0, (command, done.stderr)
+        assert user.job("big")["rows"] == 1
