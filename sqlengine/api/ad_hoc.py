@@ -9,11 +9,13 @@ A page is waited for at most a second, so that few threads wait for rows."""
 from __future__ import annotations
 
 import json
+import threading
 
 from flask import Blueprint, Response, jsonify, request
 
 from sqlengine.api.broker import client_name
 from sqlengine.api.queries import flag, seconds, whole_number
+from sqlengine.api.server import THREADS
 from sqlengine.broker.topic_access import BadRequest
 from sqlengine.formats.results import schema_event
 from sqlengine.queries.query import Query
@@ -23,6 +25,8 @@ from sqlengine.queries.service import QueryService
 # The longest that a request waits for rows, and for the columns of a new query.
 MAX_WAIT_S = 1.0
 START_S = 30.0
+# Of the threads that answer requests, so many may wait for rows.
+_WAITING = threading.BoundedSemaphore(THREADS // 4)
 
 
 def ad_hoc_blueprint(service: QueryService) -> Blueprint:
@@ -52,13 +56,13 @@ def _add_queries(blueprint: Blueprint, service: QueryService) -> None:
             timeout_s=seconds("timeout") or None,
         )
         query.buffer.wait_ready(START_S)
-        return _page(query, query.buffer.page(0, _wait()))
+        return _page(query, 0)
 
     @blueprint.get("/queries/<query>")
     def fetch(query: str) -> Response:
         """Returns a page of the result: ?page=, after at most ?wait= seconds for its first row."""
         found = service.query(query)
-        return _page(found, found.buffer.page(whole_number("page", 0), _wait()))
+        return _page(found, whole_number("page", 0))
 
     @blueprint.delete("/queries/<query>")
     def stop(query: str) -> Response:
@@ -89,8 +93,15 @@ def _add_sessions(blueprint: Blueprint, service: QueryService) -> None:
         )
 
 
-def _wait() -> float:
-    return min(MAX_WAIT_S, seconds("wait", MAX_WAIT_S))
+def _awaited(query: Query, number: int) -> Page:
+    """Returns a page, for whose first row few threads wait: others answer at once."""
+    wait_s = min(MAX_WAIT_S, seconds("wait", MAX_WAIT_S))
+    waits = _WAITING.acquire(blocking=False)
+    try:
+        return query.buffer.page(number, wait_s if waits else 0)
+    finally:
+        if waits:
+            _WAITING.release()
 
 
 def _sql() -> str:
@@ -110,8 +121,8 @@ def _sql() -> str:
     return sql
 
 
-def _page(query: Query, page: Page) -> Response:
-    buffer = query.buffer
+def _page(query: Query, number: int) -> Response:
+    page, buffer = _awaited(query, number), query.buffer
     body = _query_json(query)
     body |= {"page": page.token, "next": page.next, "message": buffer.message}
     rows: list[object] = [[kind, values] for kind, values in page.rows]
@@ -119,6 +130,7 @@ def _page(query: Query, page: Page) -> Response:
         "columns": None if buffer.schema is None else schema_event(buffer.schema),
         "changes": buffer.changes,
         "rows": rows,
+        "warnings": list(query.warnings),
         "set_aside": query.set_aside.rows,
         "first_error": query.set_aside.first or None,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator, Iterator
 from contextlib import closing, suppress
 
@@ -16,6 +17,7 @@ from sqlengine.cli.values import DURATION
 from sqlengine.client import Client, Json, Refused, default_client, quote
 
 QUERIES = "/api/v1/queries"
+POLL_S = 0.1
 
 
 @click.command(short_help="Ask the server: SELECT, SHOW, DESCRIBE, EXPLAIN.")
@@ -82,7 +84,10 @@ def fetch(client: Client, sql: str, query: Json) -> Generator[Json]:
             yield page
             if page["next"] is None:
                 return
+            began, number = time.monotonic(), page["page"]
             page = client.get(place, page=page["next"])
+            if page["page"] == number and time.monotonic() - began < POLL_S:
+                time.sleep(POLL_S)  # the server had no time to wait for rows
     finally:
         if page["next"] is not None and page["state"] != "failed":
             _end(client, place)
@@ -112,6 +117,9 @@ def print_result(pages: Iterator[Json], printer: RowPrinter) -> None:
     finally:
         if began:
             printer.end()
+    warnings = page.get("warnings")
+    for warning in warnings if isinstance(warnings, list) else []:
+        click.echo(f"warning: {warning}", err=True)
     if page["message"]:
         click.echo(page["message"], err=True)
     if page["set_aside"]:

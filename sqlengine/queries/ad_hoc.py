@@ -98,7 +98,16 @@ class AdHocSession(Session):
         self._made = 0
         self._wanted = None if RUNTIME_MODE in settings else _limit(root)
         self.buffer.announce(sinks[0].schema, changes=bool(root.changes))
-        self.runner.run(sinks, settings, self._give)
+        try:
+            self.runner.run(sinks, settings, self._give)
+        except PlanError as error:
+            if settings is self.settings:
+                raise
+            raise PlanError(
+                error.message,
+                detail="rows that may change are final only behind the last one",
+                hint="--follow (?follow=true) shows them as they change",
+            ) from None
 
     def _give(self, batch: Batch) -> None:
         self._made += batch.num_rows

@@ -58,7 +58,8 @@ class RowsSetAside(Sink):
 class Query:
     """An ad-hoc statement that runs, or has run.
 
-    `client`: who asked; `started_ms`: when, since 1970; `rows_read`: rows of its tables."""
+    `client`: who asked; `started_ms`: when, since 1970; `rows_read`: rows of its tables;
+    `warnings`: settings and options without effect."""
 
     def __init__(
         self,
@@ -75,6 +76,7 @@ class Query:
         self.started_ms = started_ms
         self.buffer = ResultBuffer()
         self.set_aside = RowsSetAside()
+        self.warnings: list[str] = []
         self.rows_read = 0
         self._limits = limits
         self._timeout_s = min(limits.timeout_s, timeout_s or limits.timeout_s)
@@ -106,9 +108,11 @@ class Query:
         or whose client is silent."""
         self._budget -= rows_read - self.rows_read
         self.rows_read = rows_read
+        space = True
         while not (complete or self._stopping.is_set()):
-            self._check()
-            if self.buffer.wait_for_space(TURN_S) and self._may_read():
+            self._check(self._limits.silence_s if space else self._limits.pause_s)
+            space = self.buffer.wait_for_space(TURN_S)
+            if space and self._may_read():
                 break
         return not (complete or self._stopping.is_set())
 
@@ -122,7 +126,7 @@ class Query:
         self._stopping.wait(min(TURN_S, -self._budget / rate))
         return False
 
-    def _check(self) -> None:
+    def _check(self, silence: float) -> None:
         if time.monotonic() - self._began > self._timeout_s:
             asked = self._timeout_s < self._limits.timeout_s
             raise QueryEnded(
@@ -132,7 +136,6 @@ class Query:
                 if asked
                 else "'sql serve --query-timeout' sets it; or submit it as a job",
             )
-        silence = self._limits.silence_s
         if self.buffer.silent_for() > silence:
             raise QueryEnded(
                 "the query was ended, nobody reads its rows",

@@ -9,73 +9,23 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 
-from parser import parse
-from parser.errors import JobError, ParseError, Position, ServiceError, SqlError, UnsupportedError
-from parser.statements import Describe, Explain, Show, ShowCreate, Statement, StopJob
-from parser.statements import Query as Select
-from parser.types import STRING, Column, Schema
-from planner.catalog import Catalog, CatalogObject, Function, Identifier, Table, View
+from parser.errors import JobError, ServiceError, SqlError
 from planner.settings import MINI_BATCH
-from sqlengine.batch import from_pydict
-from sqlengine.catalog.modules import CORE
-from sqlengine.connectors.base import Environment
 from sqlengine.engine import Engine
-from sqlengine.engine.statements import Answer, list_jobs, stop_job
-from sqlengine.executors.build import OperatorFactory
-from sqlengine.executors.memory_limits import LIMIT, memory_limit
 from sqlengine.functions.pool import POOL
-from sqlengine.queries.ad_hoc import AdHocSession, BufferOutput
-from sqlengine.queries.query import TURN_S, Query, QueryEnded, QueryState, TooManyQueries
-from sqlengine.session.session import EmbeddedRunner
-from udf.reference import function_names
+from sqlengine.queries.client_session import ClientSession, Names, names_in
+from sqlengine.queries.execution import Execution
+from sqlengine.queries.query import Query, QueryState, TooManyQueries
 
 log = logging.getLogger("sqlengine")
 
 # Sessions and statements of one server, running or not, at most.
 MAX_KEPT = 200
-# Seconds for which the result of a statement that has ended is kept for its client.
-KEPT_S = 60.0
 # The group of the workers that run users' functions for queries.
 WORKERS = "queries"
-
-
-@dataclass
-class ClientSession:
-    """A client's session: temporary objects, current database and settings, as its statements left
-    them.
-
-    `used_at`: when a statement last came (monotonic seconds)."""
-
-    temporary: Mapping[Identifier, CatalogObject] = field(default_factory=dict)
-    catalog: str | None = None
-    database: str | None = None
-    settings: Mapping[str, str] = field(default_factory=dict)
-    modules: tuple[str, ...] = (CORE,)
-    used_at: float = field(default_factory=time.monotonic)
-
-    def place_in(self, catalog: Catalog) -> Catalog:
-        """Returns the server's catalog as this session sees it."""
-        catalog = replace(catalog, temporary=self.temporary)
-        return catalog.with_use(catalog=self.catalog, database=self.database)
-
-    def keep(self, session: AdHocSession) -> None:
-        """Keeps what a statement has set."""
-        self.temporary, self.modules = session.catalog.temporary, session.modules
-        self.catalog, self.database = session.catalog.catalog, session.catalog.database
-        self.settings = dict(session.settings)
-
-
-@dataclass(frozen=True)
-class Names:
-    """The names that a session can write, for completion: tables and views with their columns."""
-
-    tables: Mapping[str, Sequence[str]]
-    functions: Sequence[str]
-    jobs: Sequence[str]
 
 
 class QueryService:
@@ -127,10 +77,7 @@ class QueryService:
     def names(self, session: str | None = None) -> Names:
         """Returns the names that a session can write."""
         catalog = self._session(session).place_in(self._engine.catalog)
-        relations = [(n, catalog.get((n,))) for k in (Table, View) for n in catalog.names(k)]
-        tables = {n: _columns(o) for n, o in sorted(relations)}
-        functions = sorted({*function_names(), *catalog.names(Function)}, key=str.lower)
-        return Names(tables, functions, [j.name for j in self._engine.jobs()])
+        return names_in(catalog, [j.name for j in self._engine.jobs()])
 
     # ---- statements ------------------------------------------------------------------------------
 
@@ -196,13 +143,20 @@ class QueryService:
         """Forgets what its client has forgotten; the caller holds the lock."""
         now = time.monotonic()
         for identity, query in list(self._queries.items()):
-            if query.state is not QueryState.RUNNING and query.buffer.silent_for() > KEPT_S:
+            silent = query.buffer.silent_for()
+            if query.state is not QueryState.RUNNING and silent > self._limits.pause_s:
                 del self._queries[identity]
         for name, session in list(self._sessions.items()):
             if now - session.used_at > self._limits.session_s:
                 del self._sessions[name]
-        if max(len(self._queries), len(self._sessions)) >= MAX_KEPT:
-            raise TooManyQueries(f"{MAX_KEPT} ad-hoc statements or sessions are open already")
+        while len(self._sessions) >= MAX_KEPT:
+            del self._sessions[min(self._sessions, key=lambda n: self._sessions[n].used_at)]
+        ended = [i for i, q in self._queries.items() if q.state is not QueryState.RUNNING]
+        ended.sort(key=lambda i: -self._queries[i].buffer.silent_for())
+        for identity in ended[: max(0, len(self._queries) - MAX_KEPT + 1)]:
+            del self._queries[identity]
+        if len(self._queries) >= MAX_KEPT:
+            raise TooManyQueries(f"{MAX_KEPT} ad-hoc statements run already")
 
     # ---- the thread of a statement ---------------------------------------------------------------
 
@@ -210,7 +164,7 @@ class QueryService:
         error: SqlError | None = None
         try:
             with POOL.apart(WORKERS):
-                self._execute(query, state, follow=follow)
+                Execution(self._engine, query, state, self._slot, follow=follow).run()
         except SqlError as failure:
             error = failure
         except Exception:
@@ -219,60 +173,6 @@ class QueryService:
                 "internal error in a query", detail="the server's log has the trace"
             )
         query.buffer.complete(error)
-
-    def _execute(self, query: Query, state: ClientSession, *, follow: bool) -> None:
-        for statement in _checked(parse(query.sql)):
-            session = self._ad_hoc(query, state, follow=follow)
-            try:
-                answer = self._about_jobs(statement, session.settings)
-                if answer is not None:
-                    _put(query, answer)
-                elif isinstance(statement, Select):
-                    with self._slot():
-                        session.execute(0, statement)
-                else:
-                    session.execute(0, statement)
-                    state.keep(session)
-            except (QueryEnded, TooManyQueries):
-                raise
-            except SqlError as error:
-                raise error.at(statement.position) from None
-        if query.buffer.schema is None:
-            query.buffer.complete(message="OK")
-
-    def _about_jobs(self, statement: Statement, settings: Mapping[str, str]) -> Answer | None:
-        if isinstance(statement, StopJob):
-            return stop_job(self._engine, statement, settings)
-        if isinstance(statement, Show) and statement.what == "JOBS":
-            return list_jobs(self._engine)
-        return None
-
-    def _ad_hoc(self, query: Query, state: ClientSession, *, follow: bool) -> AdHocSession:
-        engine = self._engine
-        environment = Environment(engine.broker, engine.now_ms, f"query-{query.identity}")
-        runner = EmbeddedRunner(
-            environment,
-            OperatorFactory(engine.config.rules),
-            engine.config.rows_per_read,
-            lambda: _idle(engine),
-            dead_letters=query.set_aside,
-        )
-        session = AdHocSession(
-            runner,
-            BufferOutput(query.buffer),
-            state.place_in(engine.catalog),
-            self._within_memory(state.settings),
-            engine.library,
-            state.modules,
-            buffer=query.buffer,
-            follow=follow,
-        )
-        runner.proceed = lambda rows: query.proceed(rows, complete=session.complete)
-        return session
-
-    def _within_memory(self, settings: Mapping[str, str]) -> dict[str, str]:
-        asked = memory_limit(settings) if LIMIT in settings else self._limits.memory
-        return {**settings, LIMIT: f"{min(asked, self._limits.memory)}b"}
 
     @contextmanager
     def _slot(self) -> Iterator[None]:
@@ -289,41 +189,3 @@ class QueryService:
         finally:
             with self._lock:
                 self._running -= 1
-
-
-def _idle(engine: Engine) -> None:
-    engine.broker.wait_for_data(TURN_S)
-
-
-def _checked(statements: Sequence[Statement]) -> Sequence[Statement]:
-    """Returns the statements, of which only the last may give rows."""
-    if not statements:
-        raise ParseError("there is no statement", position=Position(1, 1))
-    for statement in statements[:-1]:
-        if isinstance(statement, Select | Explain | Show | ShowCreate | Describe):
-            raise UnsupportedError(
-                "only the last statement of a request may give rows",
-                hint="send one query after the other, as 'sql shell' does",
-                position=statement.position,
-            )
-    return statements
-
-
-def _put(query: Query, answer: Answer) -> None:
-    schema = Schema(tuple(Column(name, STRING) for name in answer.columns))
-    columns = list(zip(*answer.rows, strict=True)) or [()] * len(schema)
-    texts = {
-        c.name: [None if v is None else str(v) for v in values]
-        for c, values in zip(schema, columns, strict=True)
-    }
-    query.buffer.announce(schema)
-    query.buffer.put(from_pydict(schema, texts))
-
-
-def _columns(relation: CatalogObject | None) -> Sequence[str]:
-    match relation:
-        case Table():
-            return relation.schema.names
-        case View():
-            return relation.plan.schema.names
-    return ()

@@ -191,6 +191,7 @@ def test_show_describe_and_explain(asker: User) -> None:
     [
         ("SELECT m FROM q", 400, "unknown column 'm'", (1, 8)),
         ("SET 'job.state' = 'keep';\nSELEKT 1", 400, "unexpected 'SELEKT'", (2, 1)),
+        ("SET 'job.on-eror' = 'fail'", 400, "unknown setting 'job.on-eror'", (1, 5)),
         ("INSERT INTO q SELECT 1, 'a'", 422, "INSERT cannot be run ad hoc", (1, 1)),
         ("CREATE TABLE x (a INT)", 422, "CREATE without TEMPORARY", (1, 1)),
         ("DROP TABLE q", 422, "DROP without TEMPORARY", (1, 1)),
@@ -210,6 +211,40 @@ def test_refusals_name_the_place(
     assert message in error.message
     if status == 422 and "last" not in message:
         assert "sql submit" in str(error.hint)
+
+
+def test_a_query_over_a_table_without_end_needs_to_be_followed(asker: User) -> None:
+    table = "CREATE TEMPORARY TABLE m (a INT) WITH ('connector' = 'datagen');"
+    error = asker.refused(lambda: ask(asker, f"{table} SELECT COUNT(*) FROM m"))
+    assert (error.message, "--follow" in str(error.hint)) == (
+        "table 'm' has no end, and batch mode waits for it",
+        True,
+    )
+
+
+def test_too_much_state_ends_a_query(asker: User) -> None:
+    many = """CREATE TEMPORARY TABLE m (a INT) WITH ('connector' = 'datagen', 'number-of-rows' = '20000');
+        SET 'memory.limit' = '10kb'; SELECT a, COUNT(*) FROM m GROUP BY a"""
+    error = asker.refused(lambda: ask(asker, many))
+    assert error.message.startswith("state of the query takes ")
+    assert "WHERE" in str(error.hint)
+
+
+def test_settings_without_effect_are_told(asker: User) -> None:
+    *_, last = pages(asker, "SET 'parallelism.default' = '4'; SELECT 1")
+    assert "'parallelism.default' has no effect here" in last["warnings"][0]
+
+
+def test_a_client_that_pauses_finds_its_rows_again(asker: User) -> None:
+    first: Any = asker.client.post(
+        QUERIES, b"SELECT a.n FROM q AS a JOIN q AS b ON a.word = b.word"
+    )
+    time.sleep(3 * LIMITS.silence_s)
+    (listed,) = running_queries(asker)
+    assert listed["query"] == first["query"], "it waits until rows are read"
+    place = f"{QUERIES}/{first['query']}"
+    assert asker.client.get(place, page=first["next"])["rows"]
+    asker.client.delete(place)
 
 
 def test_a_session_keeps_what_is_temporary_and_sees_what_jobs_define(asker: User) -> None:

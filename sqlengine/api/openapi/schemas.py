@@ -323,6 +323,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "columns": or_null(listed(listed(TEXT))),
             "changes": FLAG,
             "rows": listed(_ROW),
+            "warnings": listed(TEXT),
             "set_aside": {"type": "integer", "description": "rows in error, which are left out"},
             "first_error": or_null(TEXT),
         },

@@ -1,0 +1,64 @@
+"""A session of a client on a server: what its statements have set for those behind them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from planner.catalog import Catalog, CatalogObject, Function, Identifier, Table, View
+from sqlengine.catalog.modules import CORE
+from sqlengine.queries.ad_hoc import AdHocSession
+from udf.reference import function_names
+
+
+@dataclass
+class ClientSession:
+    """A client's session: temporary objects, current database and settings, as its statements left
+    them.
+
+    `used_at`: when a statement last came (monotonic seconds)."""
+
+    temporary: Mapping[Identifier, CatalogObject] = field(default_factory=dict)
+    catalog: str | None = None
+    database: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    modules: tuple[str, ...] = (CORE,)
+    used_at: float = field(default_factory=time.monotonic)
+
+    def place_in(self, catalog: Catalog) -> Catalog:
+        """Returns the server's catalog as this session sees it."""
+        catalog = replace(catalog, temporary=self.temporary)
+        return catalog.with_use(catalog=self.catalog, database=self.database)
+
+    def keep(self, session: AdHocSession) -> None:
+        """Keeps what a statement has set."""
+        self.temporary, self.modules = session.catalog.temporary, session.modules
+        self.catalog, self.database = session.catalog.catalog, session.catalog.database
+        self.settings = dict(session.settings)
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names that a session can write, for completion: tables and views with their columns."""
+
+    tables: Mapping[str, Sequence[str]]
+    functions: Sequence[str]
+    jobs: Sequence[str]
+
+
+def names_in(catalog: Catalog, jobs: Sequence[str]) -> Names:
+    """Returns the names of a catalog."""
+    relations = [(n, catalog.get((n,))) for k in (Table, View) for n in catalog.names(k)]
+    tables = {n: _columns(o) for n, o in sorted(relations, key=lambda r: r[0])}
+    functions = sorted({*function_names(), *catalog.names(Function)}, key=str.lower)
+    return Names(tables, functions, jobs)
+
+
+def _columns(relation: CatalogObject | None) -> Sequence[str]:
+    match relation:
+        case Table():
+            return relation.schema.names
+        case View():
+            return relation.plan.schema.names
+    return ()

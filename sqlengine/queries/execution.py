@@ -1,0 +1,141 @@
+"""The statements of a request in the thread that runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+
+from parser import parse
+from parser.errors import ExecutionError, ParseError, Position, SqlError, UnsupportedError
+from parser.statements import Describe, Explain, Show, ShowCreate, Statement, StopJob
+from parser.statements import Query as Select
+from parser.types import STRING, Column, Schema
+from sqlengine.batch import from_pydict
+from sqlengine.connectors.base import Environment
+from sqlengine.engine import Engine
+from sqlengine.engine.statements import Answer, list_jobs, stop_job
+from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.memory_limits import LIMIT, MemoryExceeded, memory_limit
+from sqlengine.jobs.unknown_options import UnknownOptions
+from sqlengine.queries.ad_hoc import AdHocSession, BufferOutput
+from sqlengine.queries.client_session import ClientSession
+from sqlengine.queries.query import TURN_S, Query, QueryEnded, TooManyQueries
+from sqlengine.session.session import SCRIPT, EmbeddedRunner
+
+
+class Execution:
+    """The statements of one request. `slot`: held while a query runs, of which there may be so many
+    at once; `follow`: it goes on with rows that come later."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        query: Query,
+        state: ClientSession,
+        slot: Callable[[], AbstractContextManager[None]],
+        *,
+        follow: bool,
+    ) -> None:
+        self._engine = engine
+        self._query = query
+        self._state = state
+        self._slot = slot
+        self._follow = follow
+
+    def run(self) -> None:
+        """Runs the statements. Raises the SqlError of the first that fails, with its position."""
+        query, state = self._query, self._state
+        for statement in _checked(parse(query.sql)):
+            session = self._ad_hoc(query, state)
+            try:
+                answer = self._about_jobs(statement, session.settings)
+                if answer is not None:
+                    _put(query, answer)
+                elif isinstance(statement, Select):
+                    with self._slot():
+                        session.execute(0, statement)
+                else:
+                    session.execute(0, statement)
+                    state.keep(session)
+            except (QueryEnded, TooManyQueries):
+                raise
+            except MemoryExceeded as error:
+                raise _too_large(error) from None
+            except SqlError as error:
+                raise error.at(statement.position) from None
+        if query.buffer.schema is None:
+            query.buffer.complete(message="OK")
+
+    def _about_jobs(self, statement: Statement, settings: Mapping[str, str]) -> Answer | None:
+        if isinstance(statement, StopJob):
+            return stop_job(self._engine, statement, settings)
+        if isinstance(statement, Show) and statement.what == "JOBS":
+            return list_jobs(self._engine)
+        return None
+
+    def _ad_hoc(self, query: Query, state: ClientSession) -> AdHocSession:
+        engine = self._engine
+        environment = Environment(engine.broker, engine.now_ms, f"query-{query.identity}")
+        runner = EmbeddedRunner(
+            environment,
+            OperatorFactory(engine.config.rules),
+            engine.config.rows_per_read,
+            lambda: _idle(engine),
+            dead_letters=query.set_aside,
+        )
+        session = AdHocSession(
+            runner,
+            BufferOutput(query.buffer),
+            state.place_in(engine.catalog),
+            self._within_memory(state.settings),
+            engine.library,
+            state.modules,
+            options=UnknownOptions(query.warnings.append),
+            buffer=query.buffer,
+            follow=self._follow,
+        )
+        runner.proceed = lambda rows: query.proceed(rows, complete=session.complete)
+        return session
+
+    def _within_memory(self, settings: Mapping[str, str]) -> dict[str, str]:
+        most = self._engine.config.queries.memory
+        asked = memory_limit(settings) if LIMIT in settings else most
+        return {**settings, LIMIT: f"{min(asked, most)}b"}
+
+
+def _too_large(error: MemoryExceeded) -> ExecutionError:
+    """Returns the error of a query with too much state, in its own words."""
+    message, detail = (
+        t.replace(f"job '{SCRIPT}'", "the query") for t in (error.message, error.detail or "")
+    )
+    hint = "let it keep less: a WHERE, fewer columns, a window; or submit it as a job"
+    return ExecutionError(message, detail=detail, hint=hint)
+
+
+def _idle(engine: Engine) -> None:
+    engine.broker.wait_for_data(TURN_S)
+
+
+def _checked(statements: Sequence[Statement]) -> Sequence[Statement]:
+    """Returns the statements, of which only the last may give rows."""
+    if not statements:
+        raise ParseError("there is no statement", position=Position(1, 1))
+    for statement in statements[:-1]:
+        if isinstance(statement, Select | Explain | Show | ShowCreate | Describe):
+            raise UnsupportedError(
+                "only the last statement of a request may give rows",
+                hint="send one query after the other, as 'sql shell' does",
+                position=statement.position,
+            )
+    return statements
+
+
+def _put(query: Query, answer: Answer) -> None:
+    schema = Schema(tuple(Column(name, STRING) for name in answer.columns))
+    columns = list(zip(*answer.rows, strict=True)) or [()] * len(schema)
+    texts = {
+        c.name: [None if v is None else str(v) for v in values]
+        for c, values in zip(schema, columns, strict=True)
+    }
+    query.buffer.announce(schema)
+    query.buffer.put(from_pydict(schema, texts))
