@@ -160,7 +160,7 @@ from sqlengine.system.durability import Checkpoints, Delivery, Fsync
     type=click.IntRange(1),
     default=QueryLimits.rows_per_second,
     show_default=True,
-    help="Rows that an ad-hoc query may read a second.",
+    help="Rows that ad-hoc queries together may read a second.",
 )
 @click.option(
     "--isolation/--no-isolation",

@@ -22,6 +22,9 @@ from sqlengine.queries.client_session import ClientSession
 from sqlengine.queries.query import TURN_S, Query, QueryEnded, TooManyQueries
 from sqlengine.session.session import SCRIPT, EmbeddedRunner
 
+# Rows that a query reads at once: fewer than a job, so that jobs beside it wait less.
+ROWS_PER_READ = 1024
+
 
 class Execution:
     """The statements of one request. `slot`: held while a query runs, of which there may be so many
@@ -79,7 +82,7 @@ class Execution:
         runner = EmbeddedRunner(
             environment,
             OperatorFactory(engine.config.rules),
-            engine.config.rows_per_read,
+            min(engine.config.rows_per_read, ROWS_PER_READ),
             lambda: _idle(engine),
             dead_letters=query.set_aside,
         )

@@ -55,6 +55,30 @@ class RowsSetAside(Sink):
     def close(self) -> None: ...
 
 
+class RowBudget:
+    """The rows that all queries of a server together may read, a second's worth at once. May be
+    called from any thread."""
+
+    def __init__(self, rows_per_second: int) -> None:
+        self._rate = float(rows_per_second)
+        self._left = self._rate
+        self._refilled = time.monotonic()
+        self._lock = threading.Lock()
+
+    def spend(self, rows: int) -> None:
+        """Takes rows that were read."""
+        with self._lock:
+            self._left -= rows
+
+    def wait_s(self) -> float:
+        """Returns the seconds until more may be read; 0 for now."""
+        with self._lock:
+            now = time.monotonic()
+            self._left = min(self._rate, self._left + (now - self._refilled) * self._rate)
+            self._refilled = now
+            return 0.0 if self._left > 0 else -self._left / self._rate
+
+
 class Query:
     """An ad-hoc statement that runs, or has run.
 
@@ -68,6 +92,7 @@ class Query:
         client: str,
         started_ms: int,
         limits: QueryLimits,
+        budget: RowBudget,
         timeout_s: float | None = None,
     ) -> None:
         self.identity = identity
@@ -80,8 +105,8 @@ class Query:
         self.rows_read = 0
         self._limits = limits
         self._timeout_s = min(limits.timeout_s, timeout_s or limits.timeout_s)
-        self._began = self._refilled = time.monotonic()
-        self._budget = float(limits.rows_per_second)
+        self._began = time.monotonic()
+        self._budget = budget
         self._stopping = threading.Event()
 
     @property
@@ -106,7 +131,7 @@ class Query:
 
         `complete`: all rows of the result are made. Raises QueryEnded for a query over its time,
         or whose client is silent."""
-        self._budget -= rows_read - self.rows_read
+        self._budget.spend(rows_read - self.rows_read)
         self.rows_read = rows_read
         space = True
         while not (complete or self._stopping.is_set()):
@@ -118,13 +143,10 @@ class Query:
 
     def _may_read(self) -> bool:
         """Waits a moment where the rows of this second are read."""
-        now, rate = time.monotonic(), self._limits.rows_per_second
-        self._budget = min(float(rate), self._budget + (now - self._refilled) * rate)
-        self._refilled = now
-        if self._budget > 0:
-            return True
-        self._stopping.wait(min(TURN_S, -self._budget / rate))
-        return False
+        wait_s = self._budget.wait_s()
+        if wait_s:
+            self._stopping.wait(min(TURN_S, wait_s))
+        return not wait_s
 
     def _check(self, silence: float) -> None:
         if time.monotonic() - self._began > self._timeout_s:

@@ -18,7 +18,7 @@ from sqlengine.engine import Engine
 from sqlengine.functions.pool import POOL
 from sqlengine.queries.client_session import ClientSession, Names, names_in
 from sqlengine.queries.execution import Execution
-from sqlengine.queries.query import Query, QueryState, TooManyQueries
+from sqlengine.queries.query import Query, QueryState, RowBudget, TooManyQueries
 
 log = logging.getLogger("sqlengine")
 
@@ -35,6 +35,7 @@ class QueryService:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._limits = engine.config.queries
+        self._budget = RowBudget(self._limits.rows_per_second)
         self._lock = threading.Lock()
         self._sessions: dict[str, ClientSession] = {}
         self._queries: dict[str, Query] = {}
@@ -97,7 +98,7 @@ class QueryService:
         state = self._session(session)
         identity = str(uuid.uuid4())
         now = self._engine.now_ms()
-        query = Query(identity, sql, client, now, self._limits, timeout_s)
+        query = Query(identity, sql, client, now, self._limits, self._budget, timeout_s)
         with self._lock:
             if self._closed:
                 raise ServiceError("the server stops")
