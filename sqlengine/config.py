@@ -22,7 +22,8 @@ class QueryLimits:
     `at_once`: queries that run at the same time. `timeout_s`: the longest that one may run.
     `rows_per_second`: rows that all of them read. `memory`: bytes of state of one. `silence_s`: a
     query ends when nobody has asked for its rows for so long; `pause_s`: the same for one that
-    waits until its rows are read, and for a result. `session_s`: so does a session that nobody uses."""
+    waits until its rows are read, and for a result. `session_s`: so does a session
+    that nobody uses."""
 
     at_once: int = 8
     timeout_s: float = 3600.0
