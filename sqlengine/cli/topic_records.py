@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import click
 
+from parser.errors import SqlError
 from sqlengine.cli.jobs import show
 from sqlengine.cli.portions import portions
 from sqlengine.cli.tables import count
@@ -132,7 +133,12 @@ def write(
     with open_topics(data, server, token_file) as topics:
         topics.about(name)
         for lines in portions(file):
-            body = topics.append(name, lines, shard, key)
+            try:
+                body = topics.append(name, lines, shard, key)
+            except SqlError:
+                if written:
+                    click.echo(f"{name}: {count(written, 'record')} before this:", err=True)
+                raise
             written += int(str(body["next_offset"])) - int(str(body["first_offset"]))
             if sys.stderr.isatty():
                 click.echo(f"\r{written:,} records", err=True, nl=False)

@@ -27,6 +27,8 @@ def server_url(text: str) -> str:
         raise not_an_address(text, f"'{parts.scheme}' is not http or https")
     if not host or any(c.isspace() for c in given) or parts.query or parts.fragment:
         raise not_an_address(text, "it names no host" if not host else "it is more than an address")
+    if parts.netloc.endswith(":"):
+        raise not_an_address(text, "there is no port behind ':'")
     if host.isdigit():
         raise not_an_address(text, f"'{host}' is not the name of a host")
     if plain and parts.netloc.count(":") > 1 and "[" not in parts.netloc:
@@ -37,7 +39,7 @@ def server_url(text: str) -> str:
 
 
 def _with_port(host: str, path: str) -> str:
-    return f"http://{host.rstrip(':')}:{DEFAULT_PORT}{path}"
+    return f"http://{host}:{DEFAULT_PORT}{path}"
 
 
 def host_and_port(host: str, port: int) -> str:

@@ -302,6 +302,8 @@ def test_other_servers_exit_3(sql: Sql, stranger: str, rude: str) -> None:
         ":8083",
         "::1:8083",
         "one two",
+        "http:/x",
+        "localhost:",
         f"{'x' * 64}.example.org",
     ],
 )

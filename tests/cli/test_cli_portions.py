@@ -32,6 +32,7 @@ def producer(user: User, topic: str) -> Iterator[tuple[subprocess.Popen[bytes], 
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         bufsize=0,
     )
     assert process.stdin is not None
@@ -40,6 +41,9 @@ def producer(user: User, topic: str) -> Iterator[tuple[subprocess.Popen[bytes], 
     finally:
         process.kill()
         process.communicate()
+
+
+PLACE = "/api/v1/topics/deleted/records"
 
 
 def has(user: User, count: int) -> bool:
@@ -65,6 +69,20 @@ def test_ctrl_c_ends_with_the_number_of_records(user: User) -> None:
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate()
         assert (process.returncode, out) == (0, b"broken-off: 1 record\n")
+
+
+def test_an_error_tells_what_was_written_before_it(user: User) -> None:
+    with producer(user, "deleted") as (process, pipe):
+        pipe.write(b"one\ntwo\n")
+        eventually(lambda: '"next_offset":2' in user.client.get_text(PLACE, offset=0))
+        user.client.delete("/api/v1/topics/deleted")
+        pipe.write(b"three\n")
+        _, err = process.communicate()
+        assert process.returncode == 1
+        assert err.decode().splitlines()[:2] == [
+            "deleted: 2 records before this:",
+            "broker error: topic 'deleted' does not exist",
+        ]
 
 
 def test_a_line_waits_a_tenth_of_a_second_at_most() -> None:
