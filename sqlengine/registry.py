@@ -300,7 +300,7 @@ class Registry:
         """
         changed = {}
         for job in self.jobs():
-            if job.name in lost and job.name not in running:
+            if job.name in lost and job.name not in running and job.state is JobState.RUNNING:
                 reason = f"it cannot run any more: {lost[job.name]}"
                 changed[job.name] = with_state(job, JobState.FAILED, self.clock(), reason)
             elif job.name in running:

@@ -41,7 +41,7 @@ from sqlengine.engine.state_views import StateViews
 from sqlengine.engine.step_hints import step_hints
 from sqlengine.engine.topic_hints import topic_hints
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.executors.failures import GraphBroken, OperatorFailed, StepEnded
+from sqlengine.executors.failures import GraphBroken, LastingFailure, OperatorFailed, StepEnded
 from sqlengine.executors.job_counts import NOTHING, JobCounts
 from sqlengine.executors.steps.guard import StepGuard, StepView
 from sqlengine.functions.library import Library
@@ -112,6 +112,7 @@ class Engine:
             self._thread.submit,
             self._registry.memory,
             store.get,
+            store.replace,
             self._callables,
             self._steps,
         )
@@ -384,7 +385,11 @@ class Engine:
             except SqlError as error:
                 log.error("a change that was interrupted cannot be made any more: %s", error)
                 self.log.drop_pending(self._clock())
+            kept = self._migrations.departed() | self.graphs.taken_out()
             self._registry.reconcile(self.graphs.running(), self.graphs.lost())
+            lost = self.graphs.lost().items()
+            lasting = {name for name, error in lost if isinstance(error, LastingFailure)}
+            self._changes.keep_departed(kept, lasting)
             self.graphs.retire_idle()
             self._migrations.remove_obsolete()
             self.savepoints.remove_unfinished()
@@ -435,6 +440,7 @@ class Engine:
                 log.exception("jobs %s could not leave their graph", sorted(names))
 
     def _fail(self, names: frozenset[str], reason: str, lasting: bool = False) -> None:
+        kept: dict[str, str] = {}
         for graph in [
             g
             for g in self.graphs.by_name.values()
@@ -443,7 +449,9 @@ class Engine:
             faulty = {
                 (n, v): ExecutionError(reason) for n, v in graph.runner.jobs.items() if n in names
             }
-            self.graphs.reopen(graph, faulty)
+            keeps = not names & self._steps.jobs_leaving()
+            self.graphs.reopen(graph, faulty, keeps=keeps)
+            kept |= self.graphs.taken_out()
             self._registry.reconcile(self.graphs.running(), self.graphs.lost())
         # A job that is being removed has left its graph by now, and the removal comes next.
         present = (names & self.log.jobs.keys()) - self._steps.jobs_leaving()
@@ -451,7 +459,7 @@ class Engine:
             return
         shown = ", ".join(sorted(present)[:5]) + (", …" if len(present) > 5 else "")
         try:
-            failed = self._changes.fail(present, reason, lasting=lasting)
+            failed = self._changes.fail(present, reason, lasting=lasting, kept=kept)
         except Exception:
             log.exception("job %s could not be stopped, it will be tried again", shown)
             self._failing -= present

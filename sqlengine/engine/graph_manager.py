@@ -113,15 +113,32 @@ class GraphManager:
                     *most,
                 )
 
-    def _open(self, name: str, *, distributed: bool, without: Faults | None = None) -> ManagedGraph:
+    def _open(
+        self,
+        name: str,
+        *,
+        distributed: bool,
+        without: Faults | None = None,
+        failed_epoch: int = 0,
+    ) -> ManagedGraph:
         if not distributed:
-            return open_graph(name, self._host, self._plan_of, without)
+            return open_graph(name, self._host, self._plan_of, without, failed_epoch=failed_epoch)
         parts = (
             self._parts
             if name == self._distributed_name
             else subtask_count(self._host.broker, name) or 1
         )
         return DistributedGraph(name, self._host, self._plan_of, without or {}, parts)
+
+    def taken_out(self) -> dict[str, str]:
+        """Returns, by job, the keys of the snapshots of jobs that recoveries have taken out, once:
+        what becomes of them is in the job log from then on."""
+        kept: dict[str, str] = {}
+        for graph in self.by_name.values():
+            if isinstance(graph, RunningGraph):
+                kept |= graph.kept
+                graph.kept = {}
+        return kept
 
     def lost(self) -> dict[str, SqlError]:
         """Returns jobs that ran and cannot be planned any more, or whose operators raise."""
@@ -282,13 +299,18 @@ class GraphManager:
         missing = (missing_topic(table, environment, writes=w) for table, w in tables)
         return tuple({new.name: new for new in missing if new is not None}.values())
 
-    def reopen(self, graph: ManagedGraph, without: Faults) -> None:
-        """Recovers a failed graph from its last checkpoint, without the jobs at fault."""
+    def reopen(self, graph: ManagedGraph, without: Faults, *, keeps: bool = False) -> None:
+        """Recovers a failed graph from its last checkpoint, without the jobs at fault: with `keeps`
+        these are taken out just before the epoch in which they failed, with what they have."""
+        failed_epoch = graph.runner.epoch if keeps and not graph.distributed else 0
         self._keep_counts(graph)
         self._instances.end(graph.name)
         graph.close()
         self.by_name[graph.name] = self._open(
-            graph.name, distributed=graph.distributed, without=without
+            graph.name,
+            distributed=graph.distributed,
+            without=without,
+            failed_epoch=failed_epoch,
         )
         self._run(self.by_name[graph.name])
 

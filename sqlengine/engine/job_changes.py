@@ -9,6 +9,7 @@ import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from types import MappingProxyType
 
 from parser.errors import JobError, ObjectExists, SqlError, UnknownObject
 from planner.logical import Sink
@@ -187,20 +188,47 @@ class JobChanges:
             )
             self._graphs.retire_idle()
 
-    def fail(self, names: Collection[str], reason: str, *, lasting: bool = False) -> list[Job]:
+    def fail(
+        self,
+        names: Collection[str],
+        reason: str,
+        *,
+        lasting: bool = False,
+        kept: Mapping[str, str] = MappingProxyType({}),
+    ) -> list[Job]:
         """Removes jobs that failed from their graphs, and returns them: they are started again when
-        their restart strategies say so, but not after a `lasting` failure."""
+        their restart strategies say so, but not after a `lasting` failure. `kept`: what those have
+        that a recovery has taken out already."""
         self.finish()
         failed: dict[str, list[Job]] = {}
         for job in (self._registry.job(n) for n in sorted(names)):
             if self._graphs.runs(job.name):
                 after = self._failed(job, reason, lasting=lasting)
                 failed.setdefault(self._graphs.of(job.name).name, []).append(after)
+            elif job.name in kept:
+                after = self._failed(job, reason, lasting=lasting)
+                after = replace(after, graph=MAIN, cause=Cause.NONE, kept=kept[job.name])
+                self._registry.log.write({job.name: after}, self._registry.clock())
             elif job.state in (JobState.RUNNING, JobState.FAILED):
                 self._registry.set_state(job, JobState.FAILED, reason, MAIN)
         for graph, jobs in failed.items():
             self._leave(self._graphs.by_name[graph], jobs)
+        self._graphs.retire_idle()
         return [self._registry.job(name) for name in sorted(names)]
+
+    def keep_departed(self, kept: Mapping[str, str], lasting: Collection[str]) -> None:
+        """Logs what jobs have that the recovery at the start of the server has taken out.
+
+        The epoch in which they fail may have been complete before the server died, so that its rows
+        are out: what they write from there on may come again."""
+        for name, key in kept.items():
+            job = self._registry.log.jobs.get(name)
+            if job is not None and not job.kept and not self._graphs.runs(name):
+                reason = f"{job.reason or 'its operators fail'}; its last rows may come again"
+                after = replace(
+                    self._failed(job, reason, lasting=name in lasting), graph=MAIN, kept=key
+                )
+                self._registry.log.write({name: after}, self._registry.clock())
 
     def _failed(self, job: Job, reason: str, *, lasting: bool = False) -> Job:
         """Returns the job after a failure that comes now."""

@@ -32,7 +32,7 @@ from sqlengine.jobs.job import MAIN, Cause, Job
 from sqlengine.jobs.log import PendingChange
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.registry import Registry
-from sqlengine.snapshots.job_snapshot import JobSnapshot, SourcePosition, capture, nodes_of
+from sqlengine.snapshots.job_snapshot import JobSnapshot, SourcePosition, capture, groups_of
 from sqlengine.snapshots.migrations import MigrationStore
 
 log = logging.getLogger("sqlengine")
@@ -96,25 +96,13 @@ class Keeping:
     def _leaving_together(
         self, graph: ManagedGraph, jobs: Sequence[Job]
     ) -> Iterator[Sequence[Job]]:
-        """Yields jobs whose state fits into one snapshot, which names it by the digest of the
-        operation: jobs with equal operations must share the node."""
+        """Yields jobs whose state fits into one snapshot."""
         if graph.distributed:
             yield from ([job] for job in jobs)
             return
-        left = list(jobs)
-        while left:
-            together: list[Job] = []
-            apart: list[Job] = []
-            known: dict[str, str] = {}
-            for job in left:
-                nodes = {n.plan.digest: n.id for n in nodes_of(graph.runner.graph, [job.name])}
-                if all(known.get(digest, name) == name for digest, name in nodes.items()):
-                    together.append(job)
-                    known |= nodes
-                else:
-                    apart.append(job)
-            yield together
-            left = apart
+        by_name = {job.name: job for job in jobs}
+        for names in groups_of(graph.runner.graph, by_name):
+            yield [by_name[name] for name in names]
 
     # ---- jobs that go on -------------------------------------------------------------------------
 

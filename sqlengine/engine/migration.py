@@ -27,11 +27,12 @@ from sqlengine.engine.graph_migration import JobMigration, migrate, tolerance_of
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.recovery import recovering
 from sqlengine.executors.sources import RunningSource
+from sqlengine.graphs.departures import is_departure
 from sqlengine.graphs.host import NotAligned
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.graphs.running import RunningGraph
 from sqlengine.jobs.isolation_settings import group_of
-from sqlengine.jobs.job import Cause, Job
+from sqlengine.jobs.job import Cause, Job, JobState
 from sqlengine.jobs.log import PendingChange
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.registry import Registry
@@ -157,6 +158,19 @@ class Migrations:
         needed |= {job.kept for job in self._registry.log.jobs.values() if job.kept}
         for name in self._store.names - needed:
             self._store.remove(name)
+
+    def departed(self) -> dict[str, str]:
+        """Returns, by job, the keys of snapshots of running jobs that a recovery has taken out of a
+        graph and that the log does not know of: the server died in between."""
+        jobs = self._registry.log.jobs.values()
+        lost = {j.name: j for j in jobs if j.state is JobState.RUNNING}
+        lost = {n: j for n, j in lost.items() if not self._graphs.runs(n)} if lost else {}
+        found: dict[str, str] = {}
+        for key in sorted(filter(is_departure, self._store.names)) if lost else ():
+            snapshot = self._store.get(key)
+            versions = {} if snapshot is None else snapshot.jobs
+            found |= {n: key for n, v in versions.items() if n in lost and lost[n].version == v}
+        return found
 
     def _own_graph_name(self, job: Job) -> str:
         """Returns a name that no graph has had, since the epoch log keeps the records of those that

@@ -85,7 +85,10 @@ class GraphBroken(ServiceError):
 
 class OperatorFailed(Exception):
     """An operator with state raised, which is a bug of the engine: the graph is restored without
-    the jobs behind it. `versions`: the versions of these jobs, if a recovery raised."""
+    the jobs behind it. `versions`: the versions of these jobs, and `epoch`: the one that failed, if
+    a recovery raised."""
+
+    epoch = 0
 
     def __init__(self, node: PhysicalNode, cause: Exception) -> None:
         super().__init__(
@@ -103,6 +106,10 @@ class StepFailed(OperatorFailed):
         Exception.__init__(self, reason)
         self.jobs = jobs
         self.versions = frozenset()
+
+
+class LastingFailure(ExecutionError):
+    """The failure of a job that a recovery has met, and that would come again."""
 
 
 class StepEnded(Exception):

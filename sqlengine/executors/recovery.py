@@ -49,8 +49,11 @@ def restore(runner: GraphRunner, position: CheckpointMetadata, change: GraphChan
     runner.outputs.call_log.start = position.answers_offset
 
 
-def repeat_epochs(runner: GraphRunner, prepare: PrepareChange) -> int:
-    """Repeats the epochs logged since the checkpoint; returns their number.
+def repeat_epochs(
+    runner: GraphRunner, prepare: PrepareChange, before: Callable[[int], None] = lambda _: None
+) -> int:
+    """Repeats the epochs logged since the checkpoint; returns their number. `before` is called with
+    the number of each, when all earlier ones are complete.
 
     ServiceError where the log has a gap, or answers of nondeterministic functions are gone."""
     call_log = runner.outputs.call_log
@@ -59,7 +62,7 @@ def repeat_epochs(runner: GraphRunner, prepare: PrepareChange) -> int:
         runner.repeating = True
         with recovering(runner):
             repeated = 0
-            for record in _logged(runner):
+            for record in _logged(runner, before):
                 with runner.broken_on_failure(f"repeats epoch {record.epoch}"):
                     _repeat(runner, record, prepare)
                 repeated += 1
@@ -86,7 +89,7 @@ def skip_unlogged_epochs(runner: GraphRunner, *, logged: bool) -> None:
     runner.checkpoint(wait=True, forced=True)
 
 
-def _logged(runner: GraphRunner) -> Iterator[EpochRecord]:
+def _logged(runner: GraphRunner, before: Callable[[int], None]) -> Iterator[EpochRecord]:
     """Yields the records after the checkpoint. When one is yielded, the runner is at its epoch."""
     for offset, record in runner.storage.log.read(runner.epochs.log_offset):
         # Its effects are in the checkpoint.
@@ -98,6 +101,7 @@ def _logged(runner: GraphRunner) -> Iterator[EpochRecord]:
                 f" {record.epoch}",
                 hint="it was shortened by hand, or the graph's checkpoint was removed",
             )
+        before(record.epoch)
         # Before the epoch is repeated: its commits are made under its own number, by which sinks
         # drop what they have.
         runner.epochs.seek(record.epoch, offset)

@@ -31,7 +31,7 @@ class GraphHost:
 
     `fails_on_error`: of a job and its version; `on_failure` is called with jobs that fail, and the
     reason; `later` submits work to the thread that makes changes; `stored_snapshot` returns the
-    snapshot of a migration by name."""
+    snapshot of a migration by name, `store_snapshot` stores that of jobs that fail."""
 
     config: Config
     machine: Machine
@@ -43,6 +43,7 @@ class GraphHost:
     later: Callable[..., object]
     memory: MemoryLimits
     stored_snapshot: Callable[[str], JobSnapshot | None] = lambda _: None
+    store_snapshot: Callable[[str, JobSnapshot], None] = lambda *_: None
     callables: Callables = field(default_factory=lambda: NO_CALLABLES)
     steps: Steps = field(default_factory=Steps)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import ClassVar, TypeVar
@@ -17,7 +17,7 @@ from sqlengine.connectors.base import Environment, Source
 from sqlengine.executors.dead_letters import DeadLetterSink
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import EPOCHS, ChangeLog, EpochLog, LoggedChange, TopicEpochLog
-from sqlengine.executors.failures import OperatorFailed, StepEnded
+from sqlengine.executors.failures import LastingFailure, OperatorFailed, StepEnded, StepFailed
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.job_counts import JobCounts
 from sqlengine.executors.memory_limits import MemoryGuard
@@ -25,6 +25,7 @@ from sqlengine.executors.recovery import recovering, repeat_epochs, restore, ski
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.storage import GraphStorage, RunnerOptions
 from sqlengine.executors.subtask import SubtaskContext
+from sqlengine.graphs.departures import Departure
 from sqlengine.graphs.host import Faults, GraphHost, NotAligned, PlanOf
 from sqlengine.graphs.loop import GraphLoop
 from sqlengine.graphs.rebuild import Rebuilder
@@ -44,21 +45,35 @@ def open_graph(
     plan_of: PlanOf,
     without: Faults | None = None,
     subtask: SubtaskContext | None = None,
+    failed_epoch: int = 0,
 ) -> RunningGraph:
     """Opens and recovers a graph, without the jobs whose operators raise or take too long while
-    recorded epochs are repeated, and without those that are removed meanwhile."""
+    recorded epochs are repeated, and without those that are removed meanwhile.
+
+    Jobs that fail in an epoch (those of `without` in `failed_epoch`) are taken out just before it,
+    with what they have, but not out of a subtask."""
     faults = dict(without or {})
+    departures: list[Departure] = []
+    if failed_epoch and subtask is None:
+        departures, faults = [Departure(failed_epoch, faults)], {}
     while True:
         try:
-            graph = RunningGraph(name, host, plan_of, faults, subtask)
+            graph = RunningGraph(name, host, plan_of, faults, subtask, departures)
             break
         except (OperatorFailed, StepEnded) as error:
             if not error.versions:
                 raise
             log.exception("graph %s is recovered without the jobs %s", name, sorted(error.jobs))
-            # Each round leaves out at least one more job version, so that this ends.
-            faults |= dict.fromkeys(error.versions, ExecutionError(str(error)))
-    if faults:
+            # Each round takes or leaves out at least one more job version, so that this ends.
+            kind = LastingFailure if isinstance(error, StepFailed) else ExecutionError
+            new = dict.fromkeys(error.versions, kind(str(error)))
+            tried = {version for departure in departures for version in departure.faults}
+            if isinstance(error, OperatorFailed) and subtask is None and not new.keys() & tried:
+                departures.append(Departure(error.epoch, new))
+            else:
+                departures = [d for d in departures if not d.faults.keys() & new.keys()]
+                faults |= new
+    if faults or departures:
         graph.forget_lost_jobs()
     return graph
 
@@ -68,7 +83,7 @@ class RunningGraph:
 
     It is recovered when it is created, and runs after `loop.start()`. `lost_jobs` could not be
     recovered: they cannot be planned any more, or are in `without`; the other jobs are recovered
-    without them."""
+    without them. `kept`: the keys under which lost jobs have left their snapshots."""
 
     distributed: ClassVar[bool] = False
 
@@ -79,11 +94,14 @@ class RunningGraph:
         plan_of: PlanOf,
         without: Faults,
         subtask: SubtaskContext | None = None,
+        departures: Sequence[Departure] = (),
     ) -> None:
         self.name = name
         self._host = host
         self._plan_of = plan_of
-        self._without = without
+        self._without = dict(without)
+        self._departures = list(departures)
+        self.kept: dict[str, str] = {}
         config, threads = host.config, host.machine.threads
         self.executor = EmbeddedExecutor(host.factory, host.steps.guard(name))
         self.store = host.stores.open(name) if subtask is None else subtask.store
@@ -146,13 +164,17 @@ class RunningGraph:
                 self._restore(position)
             # With late syncs a power loss may have taken records whose epoch was logged.
             self.runner.inputs.tolerates_lost_records = self._syncs_late
-            repeat_epochs(self.runner, self.prepare_logged_change)
+            repeat_epochs(self.runner, self.prepare_logged_change, self._before)
+            # Where epochs are not logged, the one that failed did not come.
+            self._take_out(list(self._departures))
             logged = position is None or position.logged
             logged = logged and self.runner.storage.log.keeps_every_epoch
             if self._syncs_late or not logged:
                 skip_unlogged_epochs(self.runner, logged=logged)
         except (OperatorFailed, StepEnded) as error:
             self._shut()
+            if isinstance(error, OperatorFailed):
+                error.epoch = self.runner.epoch
             error.versions = frozenset(
                 (n, v) for n, v in self.runner.jobs.items() if n in error.jobs
             )
@@ -164,6 +186,18 @@ class RunningGraph:
             log.exception("graph %s cannot be recovered", self.name)
             self.runner.broken = self.loop.broken = True
             self.loop.problem = f"internal error in the recovery: {error!r}"
+
+    def _before(self, epoch: int) -> None:
+        """Takes out the jobs that fail in the epoch that is repeated next."""
+        self._take_out([d for d in self._departures if d.epoch == epoch])
+
+    def _take_out(self, departures: Iterable[Departure]) -> None:
+        for departure in departures:
+            self._departures.remove(departure)
+            kept = departure.take_out(self.runner, self._host)
+            self.kept |= {name: key for name, key in kept.items() if key}
+            self._without |= departure.faults
+            self.lost_jobs |= {n: e for (n, _), e in departure.faults.items() if n in kept}
 
     def forget_lost_jobs(self) -> None:
         """Writes a checkpoint without the jobs that were not recovered: later recoveries would try

@@ -80,6 +80,25 @@ def nodes_of(graph: Graph, jobs: Iterable[str]) -> list[GraphNode]:
     ]
 
 
+def groups_of(graph: Graph, jobs: Iterable[str]) -> Iterator[list[str]]:
+    """Yields jobs whose state fits into one snapshot, which names it by the digest of the
+    operation: jobs with equal operations must share the node."""
+    left = list(jobs)
+    while left:
+        together: list[str] = []
+        apart: list[str] = []
+        known: dict[str, str] = {}
+        for job in left:
+            nodes = {n.plan.digest: n.id for n in nodes_of(graph, [job])}
+            if all(known.get(digest, name) == name for digest, name in nodes.items()):
+                together.append(job)
+                known |= nodes
+            else:
+                apart.append(job)
+        yield together
+        left = apart
+
+
 def capture(runner: GraphRunner, *jobs: str) -> JobSnapshot:
     """Copies the present state of jobs into a snapshot (graph thread).
 

@@ -70,6 +70,11 @@ class MigrationStore:
         if self._sync:
             self._broker.sync()
 
+    def replace(self, name: str, snapshot: JobSnapshot) -> None:
+        """Stores a snapshot as `put` does, in the place of one that may be there."""
+        self._stores.remove(name)
+        self.put(name, snapshot)
+
     def get(self, name: str) -> JobSnapshot | None:
         """Returns a snapshot; None if there is none, or its writer died before the end.
         ServiceError for one of another format."""
