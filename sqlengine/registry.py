@@ -33,7 +33,9 @@ class Registry:
     Changed by one thread (the one that makes changes), read by all.
     """
 
-    def __init__(self, broker: Broker, config: Config, machine: Machine) -> None:
+    def __init__(
+        self, broker: Broker, config: Config, machine: Machine, steps: Steps | None = None
+    ) -> None:
         self.log = JobLog(broker, sync=config.fsync == "interval")
         self.clock = machine.clock
         self.settings = config.settings
@@ -48,7 +50,7 @@ class Registry:
         self.planner = machine.planner(config.settings, self.library, cache)
         self._plans: dict[tuple[str, int], PlannedJob] = {}
         self.memory = MemoryLimits(config.memory_limit)
-        self.steps = Steps(config.step_timeout_s)
+        self.steps = steps or Steps(config.step_timeout_s)
         # Job versions that ask to fail at a row in error.
         self._failing: set[tuple[str, int]] = set()
 

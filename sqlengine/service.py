@@ -3,42 +3,61 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
+from typing import Final
 
 from parser.errors import ServiceError
 from sqlengine.api.app import create_app
 from sqlengine.api.problems import describe
 from sqlengine.api.server import HttpServer
+from sqlengine.api.starting import Gate
 from sqlengine.config import LOOPBACK, Config
 from sqlengine.control.commands import CommandIntake
 from sqlengine.control.folder_intake import FolderIntake
 from sqlengine.engine import Engine
 from sqlengine.engine.upkeep import Upkeep
+from sqlengine.executors.failures import StepEnded
+from sqlengine.executors.steps.limits import Steps
 from sqlengine.queries.service import QueryService
 from sqlengine.system.addresses import host_and_port
 from sqlengine.system.memory import give_back, keep_for_reuse
 
 log = logging.getLogger("sqlengine")
+# Seconds that the process has to stop.
+STOP_S: Final = 10.0
 
 
 class Service:
     """Owns everything that runs in a server process. `start` returns when it is ready; `stop` may
     be called twice."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, steps: Steps | None = None) -> None:
+        """Recovers the jobs; until `start` has returned, the server says how far it is, and takes
+        removals of jobs. `steps`: made by who wants to end the steps of the recovery."""
         check_address(config)
         self.config = config
-        self.engine = Engine(config)
+        steps = steps or Steps(config.step_timeout_s)
+        self._gate = Gate(steps, config.token)
+        self._http = HttpServer(self._gate, config.host, config.port)
+        self._http.start()
+        log.info("listening on http://%s", host_and_port(config.host, self.port))
+        try:
+            self.engine = Engine(config, steps=steps, on_jobs_known=self._gate.attach)
+        except BaseException:
+            self._http.stop()
+            raise
         try:
             self._commands = CommandIntake(self.engine, describe)
             self.upkeep = Upkeep(self.engine)
             self._folder = FolderIntake(self.engine, config.jobs_folder)
             self._queries = QueryService(self.engine)
-            app = create_app(self.engine, self._folder, self._queries)
-            self._http = HttpServer(app, config.host, config.port)
+            self._app = create_app(self.engine, self._folder, self._queries)
         except BaseException:
+            self._http.stop()
             self.engine.close()
             raise
 
@@ -53,7 +72,7 @@ class Service:
         self._commands.start()
         self.upkeep.start()
         give_back()
-        self._http.start()
+        self._gate.open(self._app)
 
     def stop(self) -> None:
         """Accepts no more requests, ends the running epochs, writes checkpoints."""
@@ -77,23 +96,61 @@ def check_address(config: Config) -> None:
 
 
 def serve(config: Config) -> None:
-    """Runs the server until SIGTERM or SIGINT, then stops it cleanly."""
+    """Runs the server until SIGTERM or SIGINT, then stops it cleanly: at any time, also while it
+    starts. After `STOP_S` seconds the process ends as it is."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    stopping = threading.Event()
+    stopping, awake = threading.Event(), threading.Event()
 
     def end(number: int, frame: FrameType | None) -> None:
         stopping.set()
+        awake.set()
 
     check_address(config)
     keep_for_reuse()
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, end)
-    service = Service(config)
-    try:
-        service.start()
+    steps = Steps(config.step_timeout_s)
+    # This thread has to be free for signals, and the other one lives as long as the server:
+    # processes that it starts die with it.
+    with ThreadPoolExecutor(1, thread_name_prefix="service") as owner:
+        opening = owner.submit(_open, config, steps)
+        opening.add_done_callback(lambda _: awake.set())
+        awake.wait()
+        if stopping.is_set() and not opening.done():
+            _exit_later()
+            steps.stop()
+        try:
+            service = opening.result()
+        except StepEnded:
+            log.info("stopped before it was ready")
+            return
         address = host_and_port(config.host, service.port)
         log.info("ready on http://%s, data in %s", address, config.data)
         stopping.wait()
-    finally:
-        service.stop()
+        _exit_later()
+        owner.submit(service.stop).result()
         log.info("stopped")
+
+
+def _open(config: Config, steps: Steps) -> Service:
+    service = Service(config, steps)
+    try:
+        service.start()
+    except BaseException:
+        service.stop()
+        raise
+    return service
+
+
+def _exit_later() -> None:
+    """Ends the process in `STOP_S` seconds, if it has not ended by then. Nothing is lost: the next
+    start repeats the epochs since the last checkpoint."""
+
+    def leave() -> None:
+        log.warning("not stopped after %g s: the process ends as it is, nothing is lost", STOP_S)
+        logging.shutdown()
+        os._exit(0)
+
+    timer = threading.Timer(STOP_S, leave)
+    timer.daemon = True
+    timer.start()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hmac
-from urllib.parse import urlsplit
-
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from parser.errors import ServiceError, SqlError
+from sqlengine.api.access import refusal
 from sqlengine.api.ad_hoc import ad_hoc_blueprint
 from sqlengine.api.broker import broker_blueprint
 from sqlengine.api.dead_letters import dead_letters_blueprint
@@ -24,8 +22,6 @@ from sqlengine.engine import Engine
 from sqlengine.queries.service import QueryService
 
 MAX_BODY = 64 << 20
-_LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
-_OPEN = frozenset({"/healthz", "/readyz"})
 
 
 def create_app(
@@ -54,7 +50,7 @@ def create_app(
 
     @app.before_request
     def guard() -> Response | None:
-        return _refusal(token)
+        return refusal(token)
 
     @app.errorhandler(SqlError)
     def sql_error(error: SqlError) -> Response:
@@ -92,25 +88,3 @@ def _explained(error: HTTPException) -> ServiceError:
                 f"internal error in {asked}", detail="the server's log has the trace"
             )
     return ServiceError((error.description or error.name).rstrip(".").lower())
-
-
-def _refusal(token: str | None) -> Response | None:
-    """Returns the refusal of a request that may not be made; None if it may.
-
-    With a token, only its holders may. Without, only this machine may, and no page in a browser on
-    it: a request that names another host, or comes from another origin, was made by a web site.
-    """
-    if token is not None:
-        given = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        if request.path in _OPEN or hmac.compare_digest(given.encode(), token.encode()):
-            return None
-        return problem(
-            ServiceError("not authorised", hint="send 'Authorization: Bearer TOKEN'"), 401
-        )
-    host = urlsplit(f"//{request.host}").hostname
-    origin = request.headers.get("Origin")
-    if host not in _LOCAL or (origin is not None and urlsplit(origin).hostname not in _LOCAL):
-        return problem(
-            ServiceError("requests come from this machine only unless a token is set"), 403
-        )
-    return None

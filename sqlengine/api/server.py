@@ -6,24 +6,27 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import waitress
-from flask import Flask
 from waitress import wasyncore
 
 from parser.errors import ServiceError
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication
 
 THREADS = 16
 STOP_S = 5
 
 
 class HttpServer:
-    """Serves a Flask application with waitress.
+    """Serves an application with waitress.
 
     Listens at once; requests wait until `start`. Raises ServiceError if it cannot listen.
     """
 
-    def __init__(self, app: Flask, host: str, port: int) -> None:
+    def __init__(self, app: WSGIApplication, host: str, port: int) -> None:
         self._socket = _listen(host, port)
         self._connections: dict[int, object] = {}
         self._server = waitress.create_server(

@@ -44,6 +44,7 @@ from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.failures import GraphBroken, LastingFailure, OperatorFailed, StepEnded
 from sqlengine.executors.job_counts import NOTHING, JobCounts
 from sqlengine.executors.steps.guard import StepGuard, StepView
+from sqlengine.executors.steps.limits import Steps
 from sqlengine.functions.library import Library
 from sqlengine.functions.pool import POOL
 from sqlengine.graphs.host import GraphHost
@@ -72,10 +73,17 @@ class Engine:
     """
 
     def __init__(
-        self, config: Config, machine: Machine = THIS, *, callables: Callables = NO_CALLABLES
+        self,
+        config: Config,
+        machine: Machine = THIS,
+        *,
+        callables: Callables = NO_CALLABLES,
+        steps: Steps | None = None,
+        on_jobs_known: Callable[[Engine], None] = lambda engine: None,
     ) -> None:
         """`callables`: functions that take the rows of tables with 'connector' = 'python', by the
-        names in their option 'callable'."""
+        names in their option 'callable'. `steps`: made by who wants to see and to end steps of the
+        recovery, too. `on_jobs_known` is called before it, when `jobs` can be listed."""
         self.config = config
         self._callables = callables
         self.broker = EmbeddedBroker(
@@ -87,18 +95,24 @@ class Engine:
             threads=machine.threads,
         )
         try:
-            self._open(config, machine)
+            self._open(config, machine, steps, on_jobs_known)
         except BaseException:
             self.broker.close()
             raise
 
-    def _open(self, config: Config, machine: Machine) -> None:
+    def _open(
+        self,
+        config: Config,
+        machine: Machine,
+        steps: Steps | None,
+        on_jobs_known: Callable[[Engine], None],
+    ) -> None:
         self._clock, self._threads = machine.clock, machine.threads
         self._thread = machine.threads.serial_executor("changes")
         self._failing: set[str] = set()
         self._failures: deque[tuple[frozenset[str], str, bool]] = deque()
         self._closed = threading.Event()
-        self._registry = Registry(self.broker, config, machine)
+        self._registry = Registry(self.broker, config, machine, steps)
         self._steps = self._registry.steps
         store = MigrationStore(self.broker, machine.clock, sync=config.fsync == "interval")
         host = GraphHost(
@@ -131,6 +145,7 @@ class Engine:
         self._replays = Replays(self._registry, self.graphs, self.dead_letters)
         POOL.join(self, self._on_broken_function)
         self._steps.start(machine.threads, self._on_stuck)
+        on_jobs_known(self)
         try:
             self._recover()
         except BaseException:

@@ -204,17 +204,14 @@ class Process:
         """What it logged in this life."""
         return self.log.read_bytes().decode()
 
-    def user(self) -> User:
-        """Waits until it is ready."""
+    def user(self, when: str = "ready on ") -> User:
+        """Waits until it is ready, or until it has said something else that ends with its
+        address."""
 
         def port() -> int | None:
             assert self.process.poll() is None, self.said()
-            lines = [line for line in self.said().splitlines() if "ready on " in line]
-            return (
-                int(lines[0].split("ready on ")[1].split(",")[0].rsplit(":", 1)[1])
-                if lines
-                else None
-            )
+            lines = [line for line in self.said().splitlines() if when in line]
+            return int(lines[0].split(when)[1].split(",")[0].rsplit(":", 1)[1]) if lines else None
 
         return User(Client(f"http://127.0.0.1:{eventually(port, 'the server')}", origin="rest"))
 

@@ -1,0 +1,110 @@
+"""The routes of a server that is recovering its graphs, and the switch to those of one that is
+ready."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from flask import Flask, Response, jsonify, request
+from werkzeug.exceptions import HTTPException
+from werkzeug.wrappers import Response as AnyResponse
+
+from parser.errors import ServiceError, SqlError
+from sqlengine.api.access import refusal
+from sqlengine.api.jobs import job_json
+from sqlengine.api.problems import problem
+from sqlengine.engine import Engine
+from sqlengine.executors.job_counts import NOTHING
+from sqlengine.executors.steps.limits import Steps
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+# Seconds for which a request that removes a job waits for the server to be ready.
+_PATIENCE_S: Final = 60.0
+
+
+class Gate:
+    """The application that an HTTP server serves: what a starting server answers, until `open`.
+
+    `engine`: the one that is being recovered, as soon as it knows its jobs."""
+
+    def __init__(self, steps: Steps, token: str | None) -> None:
+        self.engine: Engine | None = None
+        self._steps = steps
+        self._app: Flask | None = None
+        self._opened = threading.Event()
+        self._starting = self._starting_app(token)
+
+    def attach(self, engine: Engine) -> None:
+        """Answers with the jobs of an engine that is being recovered."""
+        self.engine = engine
+
+    def open(self, app: Flask) -> None:
+        """Serves `app` from now on."""
+        self._app = app
+        self._opened.set()
+
+    def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        return (self._app or self._starting)(environ, start)
+
+    # ---- while the server starts -----------------------------------------------------------------
+
+    def _starting_app(self, token: str | None) -> Flask:
+        app = Flask("sqlengine-starting")
+        app.before_request(lambda: refusal(token))
+        app.add_url_rule("/healthz", "healthz", self._health)
+        app.add_url_rule("/readyz", "readyz", self._readiness)
+        app.add_url_rule("/api/v1/jobs", "jobs", self._jobs)
+        app.add_url_rule("/api/v1/jobs/<name>", "remove", self._leave, methods=["DELETE"])
+        app.add_url_rule("/api/v1/jobs/<name>/stop", "stop", self._leave, methods=["POST"])
+        app.register_error_handler(SqlError, problem)
+        app.register_error_handler(HTTPException, lambda error: self._not_yet())
+        return app
+
+    def _problem(self) -> str:
+        """What the server is doing, for people."""
+        return next(map(str, self._steps.slow()), "the server starts: it recovers its graphs")
+
+    def _health(self) -> Response:
+        return jsonify({"status": "ok", "problem": self._problem()})
+
+    def _readiness(self) -> tuple[Response, int]:
+        return jsonify({"status": "not ready", "problem": self._problem()}), 503
+
+    def _jobs(self) -> Response:
+        """Lists the jobs as they were when the server ended."""
+        if self.engine is None:
+            return self._not_yet()
+        hints: dict[str, str] = {}
+        for step in self._steps.slow():
+            hints |= dict.fromkeys(step.jobs, str(step))
+        log = self.engine.log
+        jobs = [
+            job_json(job, log.version(job.name, job.version), NOTHING, hints.get(job.name))
+            for job in self.engine.jobs()
+        ]
+        return jsonify({"jobs": jobs, "refused_files": []})
+
+    def _leave(self, name: str) -> AnyResponse:
+        """Removes or stops a job: the graph that is in a long step of it is recovered without it,
+        and the request is answered once the server is ready."""
+        if self.engine is None:
+            return self._not_yet()
+        self.engine.job(name)  # JobError if there is none
+        with self._steps.leaving((name,)):
+            ready = self._opened.wait(_PATIENCE_S)
+            if self._app is None or not ready:
+                return self._not_yet()
+            return AnyResponse.from_app(self._app, request.environ)
+
+    def _not_yet(self) -> Response:
+        """The answer to what only a server that is ready can do."""
+        error = ServiceError(
+            "the server starts", detail=self._problem(), hint="try again; GET /readyz says when"
+        )
+        response = problem(error, 503)
+        response.headers["Retry-After"] = "1"
+        return response
