@@ -1,4 +1,4 @@
-"""Who may ask: the holders of the token, or else this machine alone."""
+"""Access to the server: for the holders of the token, or else for this machine alone."""
 
 from __future__ import annotations
 

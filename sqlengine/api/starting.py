@@ -65,7 +65,7 @@ class Gate:
         return app
 
     def _problem(self) -> str:
-        """What the server is doing, for people."""
+        """Returns what the server is doing, for people."""
         return next(map(str, self._steps.slow()), "the server starts: it recovers its graphs")
 
     def _health(self) -> Response:
