@@ -57,16 +57,21 @@ class PortTimes:
         watermark.
 
         It is set after the batch, before each row, and before the batch. When all inputs are idle,
-        the watermark stays and the operator is idle, too.
+        the watermark stays and the operator is idle, too; a batch may raise the watermark of its
+        input and make it idle at once.
         """
         since = self.reached
+        rises = batch.watermark > self._table.columns["watermark"][self._slots[port]]
         self._write(self._slots[port], batch.watermark, batch.idle)
         times, idle = self._table.columns["watermark"], self._table.columns["idle"]
         others = [int(times[s]) for s in self._slots if s != self._slots[port] and not idle[s]]
         least = min(others, default=MAX_WATERMARK)
         batch_watermark = MAX_WATERMARK if batch.idle else batch.watermark
         all_idle = batch.idle and not others
-        watermark = since if all_idle else max(since, min(batch_watermark, least))
+        if all_idle:
+            watermark = max(since, batch.watermark) if rises else since
+        else:
+            watermark = max(since, min(batch_watermark, least))
         self._write(self._all, watermark, all_idle)
         rows = batch.row_watermarks
         # The combination is monotone: a row cannot have a watermark below the one before the batch,

@@ -46,7 +46,9 @@ class ShardTimes:
     shard appears.
 
     A known shard without records holds the others back; with `idle_ms`, for that much processing
-    time only (`table.exec.source.idle-timeout`). When all shards are idle, the watermark stays.
+    time only (`table.exec.source.idle-timeout`). When all shards are idle, none can hold the others
+    back: the watermark goes to the greatest of theirs, as in Flink's StatusWatermarkValve, and
+    stays.
     State: table `watermarks`, shard -> watermark (ms) and time of the last activity (ms); belongs
     to no bucket.
     """
@@ -77,6 +79,8 @@ class ShardTimes:
         own = max(own, after)
         if len(awake):
             combined = max(min(own, least) if slots[0] in awake else least, combined)
+        else:
+            combined = max(int(times[table.live()].max()), own, combined)
         if not np.array_equal(times[slots], [own, combined]):
             times[slots] = own, combined
             table.mark(slots)

@@ -78,3 +78,18 @@ def test_an_input_that_is_silent_as_a_whole_is_not_waited_for(tmp_path: Path) ->
     job.say("a/2", 17)
     assert job.after(8_000) == []
     assert job.after(9_100) == [FIRST]
+
+
+@pytest.mark.parametrize(
+    "query", ["{a}", "WITH c AS (SELECT k, ts FROM b UNION ALL SELECT k, ts FROM a) {c}"]
+)
+def test_rows_that_come_seldom_end_windows(query: str, tmp_path: Path) -> None:
+    """All shards are silent for longer than the time-out between the rows of one of them."""
+    windows = {name: WINDOWS.format(name=name) for name in ("a", "c")}
+    job = OverFiles(tmp_path, query.format(**windows), IDLE)
+    job.say("a/1", 1, 2)
+    assert job.after(60_000) == []
+    assert job.after(70_000) == []
+    job.say("a/1", 15)
+    assert job.after(120_000) == [], "whether the other shards are silent is to be seen"
+    assert job.after(126_000) == [FIRST]

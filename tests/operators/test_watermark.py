@@ -98,12 +98,28 @@ def test_a_shard_that_is_silent_for_long_holds_nothing_back() -> None:
     )
     assert operator.timer() == 1_160
     assert at(1_160, "a") == ([], 40, False)
-    assert at(1_230, "a") == ([], 40, True), "all are silent: time stands still"
+    assert at(1_230, "a") == ([], 40, True), "all are silent: time stands still, at the furthest"
     assert operator.timer() is None
     assert at(9_000, "b", 50) == ([40], 40, False), (
         "nobody looked: whether a is silent is to be seen"
     )
-    assert at(9_100, "a") == ([], 40, True)
+    assert at(9_100, "a") == ([], 50, True), "it was, and b, which was not, is silent now, too"
+
+
+def test_rows_that_come_seldom_do_not_wait_for_silent_shards() -> None:
+    """Between two rows of b is much more silence than the timeout; a never has any rows."""
+    node = replace(delayed(SCHEMA, "ts", 0), idle_ms=100)
+    operators = Chain([WatermarkOperator(node, evaluate)])
+
+    def watermark(now: int, shard: str, *times: int) -> int | None:
+        some = batch(shard, list(times)) if times else replace(empty(SCHEMA), origin=shard)
+        return before(operators.push(replace(some, proctime=now)))[1]
+
+    for shard in ("a", "b"):
+        watermark(0, shard)
+    for now in range(1_000, 10_000, 1_000):
+        watermark(now, "b", now)
+        assert watermark(now + 150, "a") == now
 
 
 def test_a_watermark_waits_for_the_interval_unless_it_is_that_much_ahead() -> None:
