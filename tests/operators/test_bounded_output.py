@@ -9,17 +9,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from parser.errors import SqlError
 from parser.types import STRING, Schema, timestamp
 from planner.catalog import Watermark
 from planner.logical import AssignWatermark, Cumulate, Hop, Values, WindowAssign
 from planner.scalar import ColumnRef
 from sqlengine.batch import Batch, from_pydict
 from sqlengine.executors.spark.worker import TaskContext
+from sqlengine.formats.results import JsonValue, rows_of
 from sqlengine.operators import bounded
 from sqlengine.operators.bounded import SLICE_BYTES, SLICE_ROWS, in_slices, repeated
 from sqlengine.operators.joins import rows as join_rows
 from sqlengine.operators.windows import aggregate, emit, session_windows, slices
 from sqlengine.operators.windows.assign import WindowAssignOperator
+from sqlengine.session.environment import open_runner
+from sqlengine.session.session import Session
 from tests.sql.golden import FOLDER, Script, answers, events_of, run
 
 SECOND, DAY = 1_000, 86_400_000
@@ -88,3 +92,36 @@ def test_slices_change_nothing(name: str, tmp_path: Path, monkeypatch: pytest.Mo
     found, _ = run(script, tmp_path, 4096)
     wanted = answers(script, events_of(script.beside(".expected.jsonl").read_text())[1:])
     assert answers(script, found) == wanted
+
+
+def test_a_later_slice_of_a_join_that_takes_all_the_rest_has_its_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first slices are small, to learn how wide rows are; a later one may be as large as the
+    whole output was."""
+    monkeypatch.setattr(join_rows, "_FIRST_ROWS", 2)
+    kept = ListOutput()
+    with open_runner(tmp_path) as runner:
+        Session(runner, kept).run("""
+            CREATE TEMPORARY VIEW v AS SELECT * FROM (VALUES (1, 1), (1, 2), (1, 3), (1, 4)) AS t(k, n);
+            SELECT COUNT(*) AS c FROM v AS a JOIN v AS b ON a.k = b.k JOIN v AS c ON b.k = c.k;""")
+    assert not kept.errors
+    assert kept.rows_seen[-1] == ("+U", [64])
+
+
+class ListOutput:
+    """Keeps the rows and the errors of statements."""
+
+    def __init__(self) -> None:
+        self.rows_seen: list[tuple[str, list[JsonValue]]] = []
+        self.errors: list[SqlError] = []
+
+    def schema(self, stmt: int, schema: Schema) -> None: ...
+
+    def rows(self, stmt: int, batch: Batch) -> None:
+        self.rows_seen += rows_of(batch)
+
+    def done(self, stmt: int, message: str) -> None: ...
+
+    def error(self, stmt: int, error: SqlError) -> None:
+        self.errors.append(error)

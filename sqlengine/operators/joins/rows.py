@@ -163,7 +163,11 @@ def assembled(
     while start < len(by) or not start:
         part = slice(start, start + size)
         columns = _columns(port, batch, other, left_only, rows[part], slots[part])
-        piece = whole if size >= len(by) else whole.slice(start, min(size, len(by) - start))
+        piece = (
+            whole
+            if not start and size >= len(by)
+            else whole.slice(start, min(size, len(by) - start))
+        )
         yield piece.with_columns(schema, columns)
         start += size
         size = rows_at_once(columns, size)
