@@ -15,6 +15,7 @@ from sqlengine.connectors.base import Environment
 from sqlengine.engine import Engine
 from sqlengine.engine.statements import Answer, list_jobs, stop_job
 from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.failures import StepEnded
 from sqlengine.executors.memory_limits import LIMIT, MemoryExceeded, memory_limit
 from sqlengine.jobs.unknown_options import UnknownOptions
 from sqlengine.queries.ad_hoc import AdHocSession, BufferOutput
@@ -62,6 +63,8 @@ class Execution:
                     state.keep(session)
             except (QueryEnded, TooManyQueries):
                 raise
+            except StepEnded:
+                query.check()  # says why, unless the client has stopped it
             except MemoryExceeded as error:
                 raise _too_large(error) from None
             except SqlError as error:
@@ -85,6 +88,7 @@ class Execution:
             min(engine.config.rows_per_read, ROWS_PER_READ),
             lambda: _idle(engine),
             dead_letters=query.set_aside,
+            guard=query.guard,
         )
         session = AdHocSession(
             runner,

@@ -11,6 +11,8 @@ from parser.errors import ServiceError
 from sqlengine.batch import Batch
 from sqlengine.config import QueryLimits
 from sqlengine.connectors.base import Sink
+from sqlengine.executors.failures import StepEnded
+from sqlengine.executors.steps.guard import StepGuard, StepLimits, StepView
 from sqlengine.queries.results import ResultBuffer
 
 # How often a query that waits looks whether it is to end.
@@ -108,6 +110,9 @@ class Query:
         self._began = time.monotonic()
         self._budget = budget
         self._stopping = threading.Event()
+        self._space = True
+        limited = StepLimits(lambda job, version: None, lambda: None, self._step_ended)
+        self.guard = StepGuard(f"query {identity}", limited)
 
     @property
     def state(self) -> QueryState:
@@ -125,6 +130,7 @@ class Query:
             self._stopping.set()
         self.buffer.complete()
         self.buffer.drop()
+        self.watch()
 
     def proceed(self, rows_read: int, *, complete: bool) -> bool:
         """Waits until the next rows may be read; False if none are to be read.
@@ -133,11 +139,10 @@ class Query:
         or whose client is silent."""
         self._budget.spend(rows_read - self.rows_read)
         self.rows_read = rows_read
-        space = True
         while not (complete or self._stopping.is_set()):
-            self._check(self._limits.silence_s if space else self._limits.pause_s)
-            space = self.buffer.wait_for_space(TURN_S)
-            if space and self._may_read():
+            self.check()
+            self._space = self.buffer.wait_for_space(TURN_S)
+            if self._space and self._may_read():
                 break
         return not (complete or self._stopping.is_set())
 
@@ -148,7 +153,25 @@ class Query:
             self._stopping.wait(min(TURN_S, wait_s))
         return not wait_s
 
-    def _check(self, silence: float) -> None:
+    def watch(self) -> None:
+        """Ends a step that does not see itself that it must end. Called by other threads."""
+        view = self.guard.view()
+        ended = None if view is None else self._step_ended(view)
+        if view is not None and ended is not None:
+            self.guard.throw(view.number, ended)
+
+    def _step_ended(self, view: StepView) -> StepEnded | None:
+        if self._stopping.is_set():
+            return StepEnded("the query was stopped")
+        try:
+            self.check()
+        except QueryEnded as error:
+            return StepEnded(error.message)
+        return None
+
+    def check(self) -> None:
+        """Raises QueryEnded for a query over its time, or whose client is silent."""
+        silence = self._limits.silence_s if self._space else self._limits.pause_s
         if time.monotonic() - self._began > self._timeout_s:
             asked = self._timeout_s < self._limits.timeout_s
             raise QueryEnded(

@@ -111,6 +111,8 @@ class QueryService:
 
     def query(self, identity: str) -> Query:
         """Returns a statement that runs, or whose result is kept. JobError if there is none."""
+        for known in list(self._queries.values()):
+            known.watch()
         query = self._queries.get(identity)
         if query is None:
             raise JobError(

@@ -61,6 +61,7 @@ from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.memory_limits import script_guard
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.sources import require_bounded
+from sqlengine.executors.steps.guard import StepGuard
 from sqlengine.executors.storage import GraphStorage, RunnerOptions
 from sqlengine.functions.library import Library
 from sqlengine.jobs.explanation import explain_sinks
@@ -113,7 +114,8 @@ class EmbeddedRunner:
 
     Each run has a writer name of its own: its epochs begin at 1, and sinks drop epochs that a
     writer repeats. `idle` is called when no source has rows, `proceed` before each epoch with the
-    number of rows read: False ends the run. `dead_letters` takes rows that are set aside."""
+    number of rows read: False ends the run. `dead_letters` takes rows that are set aside;
+    `guard` may end a step."""
 
     environment: Environment
     factory: OperatorFactory
@@ -121,6 +123,7 @@ class EmbeddedRunner:
     idle: Callable[[], None] = lambda: None
     proceed: Callable[[int], bool] = lambda rows: True
     dead_letters: OutputSink | None = None
+    guard: StepGuard | None = None
     _runs: Iterator[int] = field(default_factory=count)
 
     def run(
@@ -129,7 +132,7 @@ class EmbeddedRunner:
         fails = settings.get("job.on-error", "fail") != "dead-letter"
         runner = GraphRunner(
             SCRIPT,
-            EmbeddedExecutor(self.factory),
+            EmbeddedExecutor(self.factory, self.guard),
             replace(self.environment, writer=f"{self.environment.writer}-{next(self._runs)}"),
             GraphStorage(dead_letters=self.dead_letters),
             options=RunnerOptions(

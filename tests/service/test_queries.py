@@ -175,7 +175,7 @@ def test_a_query_leaves_nothing_behind(served: tuple[Service, User], tmp_path: P
     )
     assert sorted(rows) == [[1, "one"], [2, "two"]]
     assert everything() == before
-    assert not [t.name for t in threading.enumerate() if t.name.startswith("query-")]
+    assert not _threads()
 
 
 def test_show_describe_and_explain(asker: User) -> None:
@@ -245,6 +245,29 @@ def test_a_client_that_pauses_finds_its_rows_again(asker: User) -> None:
     place = f"{QUERIES}/{first['query']}"
     assert asker.client.get(place, page=first["next"])["rows"]
     asker.client.delete(place)
+
+
+@pytest.mark.parametrize("way", ["stopped", "timeout", "silence"])
+def test_a_query_that_makes_rows_without_end_ends_all_the_same(asker: User, way: str) -> None:
+    many = (
+        b"SELECT COUNT(*) FROM q AS a JOIN q AS b ON a.word = b.word JOIN q AS c ON c.word = b.word"
+    )
+    page: Any = asker.client.post(QUERIES, many, wait=0, timeout=0.7 if way == "timeout" else None)
+    place = f"{QUERIES}/{page['query']}"
+    if way == "stopped":
+        time.sleep(0.3)
+        asker.client.delete(place)
+    elif way == "timeout":
+        refused = eventually(
+            lambda: asker.try_to(lambda: asker.client.get(place, page=0)), "its end"
+        )
+        assert refused.message == "the query was ended after 0.7 s"
+    eventually(lambda: not running_queries(asker), "its end")
+    eventually(lambda: not _threads(), "the end of its thread")
+
+
+def _threads() -> list[str]:
+    return [t.name for t in threading.enumerate() if t.name.startswith("query-")]
 
 
 def test_a_session_keeps_what_is_temporary_and_sees_what_jobs_define(asker: User) -> None:
@@ -317,7 +340,7 @@ def test_queries_need_the_token_and_end_with_the_server(tmp_path: Path) -> None:
         assert stranger.refused(lambda: stranger.client.get(QUERIES)).status == 401
         assert stranger.refused(lambda: ask(stranger, "SELECT 1")).status == 401
         service.stop()
-    assert not [t.name for t in threading.enumerate() if t.name.startswith("query-")]
+    assert not _threads()
 
 
 def test_rows_are_read_no_faster_than_allowed(tmp_path: Path) -> None:
