@@ -78,10 +78,13 @@ class AdHocSession(Session):
             case CreateTable() | CreateView() | CreateFunction() | Drop():
                 if not statement.temporary:
                     verb = "DROP" if isinstance(statement, Drop) else "CREATE"
+                    way = "remove the job that defines it: sql remove"
+                    if verb == "CREATE":
+                        way = "submit it as a job: sql submit FILE"
                     raise UnsupportedError(
                         f"{verb} without TEMPORARY changes what all jobs see",
                         detail="ad-hoc statements change their session alone",
-                        hint=f"write {verb} TEMPORARY, or submit it as a job: sql submit FILE",
+                        hint=f"write {verb} TEMPORARY, or {way}",
                         position=statement.position,
                     )
             case Alter():
