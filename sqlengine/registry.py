@@ -128,6 +128,41 @@ class Registry:
             n: replace(v, needs=needs[n], modules=dict(plans[n].modules)) for n, v in fresh.items()
         }
 
+    def is_stale(self, job: Job) -> bool:
+        """True if a job that its version needs has another version now: what runs of it, or what it
+        keeps, knows the definitions of before."""
+        jobs = self.log.jobs
+        needs = self._needs(job.name, job.version)
+        return any(n not in jobs or jobs[n].version != v for n, v in needs.items())
+
+    def follow(self, job: Job, plan: PlannedJob) -> Job:
+        """Gives a job that does not run a version that knows the present definitions, if its own
+        does not. Returns the job with it."""
+        if not self.is_stale(job):
+            return job
+        text = self.text(job)
+        version = self.next_versions({job.name: text}, {job.name: plan}, job.origin, {})[job.name]
+        follows = tuple(sorted(self.version(job).needs))
+        followed = replace(job, version=version.version)
+        self.log.add_waiting(replace(version, follows=follows), followed, self.clock())
+        return followed
+
+    def following(
+        self,
+        versions: Mapping[str, JobVersion],
+        dependents: Collection[str],
+        causes: Mapping[str, Collection[str]],
+    ) -> dict[str, JobVersion]:
+        """Returns the versions of jobs that are planned again because others define differently
+        what they use: each keeps its origin. `causes`: the jobs that define an object so."""
+        found = {}
+        for name in dependents:
+            if name in versions:
+                job = self.job(name)
+                by = sorted({cause for item in job.uses for cause in causes.get(item, ())})
+                found[name] = replace(versions[name], origin=job.origin, follows=tuple(by))
+        return found
+
     def earlier_versions(self, renamed: Mapping[str, str]) -> list[JobVersion]:
         """Returns the history that renamed jobs take along (new name -> old), without the versions
         that run."""
@@ -153,12 +188,12 @@ class Registry:
         self.log.write({job.name: changed}, self.clock())
 
     def private_objects(self, jobs: Collection[str]) -> set[str]:
-        """Returns the objects that only these jobs define and use: they may be redefined."""
+        """Returns the objects that only these jobs define: they may be redefined."""
         names = {n for j in jobs if j in self.log.jobs for n in self.log.jobs[j].defines}
         if not names:
             return set()
         others = [j for j in self.log.jobs.values() if j.name not in jobs]
-        return names.difference(*(j.defines for j in others), *(j.uses for j in others))
+        return names.difference(*(j.defines for j in others))
 
     def catalog_for(self, jobs: Collection[str]) -> Catalog:
         """Returns the catalog in which these jobs are planned: without what only they define."""
@@ -196,7 +231,16 @@ class Registry:
             jobs[name] = self._deployed_job(
                 self.log.version(name, change.jobs[name]), plan, change.graphs[name]
             )
+        for name in change.dormant:
+            self._redefine(self.job(name))
         self.log.complete(jobs, change.removes, self.clock())
+
+    def _redefine(self, job: Job) -> None:
+        """Updates what a job that does not run defines over definitions that have changed."""
+        if job.defines:
+            (plan,) = self.plan([self.text(job)], {job.name})
+            if isinstance(plan, PlannedJob):
+                self.catalog = with_objects(self.catalog_for({job.name}), plan)
 
     def _deployed_job(self, version: JobVersion, plan: PlannedJob, graph: str) -> Job:
         previous, group = self.log.jobs.get(version.name), group_of(graph)
@@ -250,7 +294,8 @@ class Registry:
                 log.error("job %s cannot be planned any more: %s", job.name, plan)
                 continue
             self.catalog = with_objects(self.catalog, plan)
-            self._plans[job.name, job.version] = plan
+            if not self.is_stale(job):
+                self._plans[job.name, job.version] = plan
             self.register_policies(job.version, plan)
 
     def recovered(self) -> None:
@@ -279,6 +324,14 @@ class Registry:
             if isinstance(plan, PlannedJob):
                 self.register_policies(jobs[name], plan)
         return planned
+
+    def plan_of(self, job: Job) -> PlannedJob:
+        """Plans the present version of a job with the definitions that it was submitted with.
+        Raises the SqlError of one that cannot be planned any more."""
+        plan = self.plans_of({job.name: job.version})[job.name]
+        if isinstance(plan, SqlError):
+            raise plan
+        return plan
 
     def _needs(self, name: str, version: int) -> dict[str, int]:
         """Returns the job versions that define what this one uses, and transitively what those use:

@@ -308,6 +308,8 @@ def outcome_json(outcome: Outcome) -> dict[str, object]:
         body["sinks"] = [d.as_json() for d in outcome.deliveries]
     if outcome.warnings:
         body["warnings"] = list(outcome.warnings)
+    if outcome.dependents:
+        body["dependents"] = [outcome_json(o) for o in outcome.dependents]
     return body
 
 
@@ -358,5 +360,6 @@ def version_json(version: JobVersion) -> dict[str, object]:
         "created_ms": version.created_ms,
         "origin": version.origin.value,
         "file": version.file,
+        "follows": list(version.follows),
         "sql": version.sql,
     }

@@ -197,6 +197,21 @@ def draw_outcome(body: Json, file: str | None = None, text: str | None = None) -
             f"  writes to {sink['table']} ({sink['connector']}): {sink['guarantee']},"
             f" changelogMode={sink['changelog_mode']}"
         )
+    if "dependents" in body:
+        _draw_dependents(items_of(body, "dependents"))
+
+
+def _draw_dependents(outcomes: Sequence[Json]) -> None:
+    """The jobs that use what a job defines differently now: each of a few, of many those whose
+    state is not kept."""
+    for outcome in outcomes:
+        states = Counter(str(i["outcome"]) for i in items_of({"state": [], **outcome}, "state"))
+        kept = states.keys() <= {"kept"}
+        if len(outcomes) <= FEW or not kept:
+            told = ", ".join(f"state {word}" for word in states)
+            click.echo(f"  {outcome['name']}: {outcome['status']}" + (f", {told}" if told else ""))
+    if len(outcomes) > FEW:
+        click.echo(f"  {count(len(outcomes), 'job')} that use it: {_tally(outcomes, 'status')}")
 
 
 @click.command(short_help="Say what submit would do, without doing it.")
@@ -320,9 +335,13 @@ def reason_of(job: Json) -> str:
 
 
 def origin_of(body: Json) -> str:
-    """The way by which a version came, with the name of its file."""
-    file = body.get("file")
-    return f"{body['origin']} {Path(str(file)).name}" if file else str(body["origin"])
+    """The way by which a version came, with the name of its file; of one that is planned again for
+    the new definitions of other jobs, these too."""
+    file, follows = body.get("file"), body.get("follows")
+    came = f"{body['origin']} {Path(str(file)).name}" if file else str(body["origin"])
+    if not isinstance(follows, list) or not follows:
+        return came
+    return f"{came}, follows {', '.join(follows)}"
 
 
 def _draw_job(body: Json) -> None:

@@ -174,6 +174,8 @@ def _answer(outcome: Outcome) -> Answer:
             {"operator": s.operator, "outcome": s.outcome, "reason": s.reason}
             for s in outcome.state
         ]
+    if outcome.dependents:
+        body["dependents"] = [_answer(o) for o in outcome.dependents]
     return body
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -213,6 +214,10 @@ class FolderIntake:
                 self._refused[outcome.name] = _Refusal(path, outcome.error, text)
         elif outcome.status != "unchanged" and len(change.upserts) <= MAX_LOGGED:
             log.info("%s: %s", outcome.name, outcome.status)
+        if outcome.dependents:
+            found = Counter(d.status for d in outcome.dependents)
+            told = ", ".join(f"{n} {status}" for status, n in found.items())
+            log.info("%s: of the jobs that use what it defines: %s", outcome.name, told)
 
     # ---- refused files that may be good by now ---------------------------------------------------
 

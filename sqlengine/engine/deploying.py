@@ -6,7 +6,7 @@ it was; one that a crash interrupts is rolled forward by the next start.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from parser.errors import JobError, SqlError
@@ -30,7 +30,12 @@ class Work:
     """Progress of one request. `texts`: the jobs to plan; `starts`: failed jobs that go on;
     `ready`: their plans, unless refused; `kept`: renamed jobs, new name -> old; `restores`: the
     paths of savepoints that jobs start from; `reports`: what becomes of the state of each job;
-    `topics`: those that its tables need and that were missing before."""
+    `topics`: those that its tables need and that were missing before.
+
+    `dependents`: the present texts of jobs that use what the request defines differently, and
+    `causes`: these objects, each with the names of the request that define it so. `unchanged`:
+    those whose plans stay as they are; `dormant`: those that do not run, and follow when they start
+    anew; `failing`: the errors of those that could not be prepared."""
 
     request: Request
     texts: dict[str, JobText] = field(default_factory=dict)
@@ -43,8 +48,41 @@ class Work:
     restores: dict[str, str] = field(default_factory=dict)
     topics: dict[str, tuple[NewTopic, ...]] = field(default_factory=dict)
 
+    dependents: dict[str, JobText] = field(default_factory=dict)
+    causes: dict[str, set[str]] = field(default_factory=dict)
+    dormant: set[str] = field(default_factory=set)
+    unchanged: set[str] = field(default_factory=set)
+    failing: dict[str, SqlError] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """Forgets everything but what was asked for and what is known of it: an attempt begins."""
+        for part in (self.ready, self.reports, self.restores, self.topics):
+            part.clear()
+        for found in (self.dependents, self.causes, self.failing):
+            found.clear()
+        self.unchanged.clear()
+        self.dormant.clear()
+
+    def blamed(self, uses: Iterable[str]) -> set[str]:
+        """Returns the names of the request that define one of these objects differently."""
+        return set[str]().union(*(self.causes[o] for o in uses if o in self.causes))
+
+    @property
+    def asked(self) -> list[str]:
+        """Names of the jobs that are ready, of those that the request names with a text."""
+        return [n for n in self.ready if n not in self.dependents]
+
+    @property
+    def refused(self) -> frozenset[str]:
+        """Names of the jobs that are refused."""
+        return frozenset(n for n, o in self.outcomes.items() if o.status == "refused")
+
     def refuse(self, name: str, error: SqlError) -> None:
-        self.outcomes[name] = Outcome(name, "refused", error=error)
+        """Refuses a text of the request; of a job that is only planned again, notes the error."""
+        if name in self.dependents:
+            self.failing[name] = error
+        else:
+            self.outcomes[name] = Outcome(name, "refused", error=error)
         self.ready.pop(name, None)
 
     @property
@@ -63,6 +101,21 @@ class Work:
         return self.removes | self.renamed_from
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """A change that is prepared in all graphs that it affects (`parts`); `abandon` it if it is not
+    made."""
+
+    versions: Mapping[str, JobVersion]
+    graphs: Mapping[str, ManagedGraph]
+    restored: Mapping[str, Restoration]
+    parts: Sequence[tuple[ManagedGraph, GraphChange]]
+
+    def abandon(self) -> None:
+        for _, part in self.parts:
+            part.abandon()
+
+
 class Deployment:
     """Changes the graphs of one engine, in the thread that makes changes."""
 
@@ -71,24 +124,32 @@ class Deployment:
         self._graphs = graphs
         self._savepoints = savepoints
 
-    def deploy(self, work: Work) -> None:
-        """Prepares the change of each graph that the request affects, and only then switches them.
+    def prepare(self, work: Work) -> Prepared:
+        """Prepares the change of each graph that the request affects, beside the stream.
 
-        Preparing may refuse jobs, which are no longer in `work.ready` then.
+        This may refuse jobs, which are no longer in `work.ready` then.
         """
         registry = self._registry
         self._refuse_undistributable(work)
         self._find_missing_topics(work)
         restored = self._restorations(work)
-        versions = registry.next_versions(work.texts, work.ready, work.request.origin, work.kept)
+        texts = {**work.texts, **work.dependents}
+        versions = registry.next_versions(texts, work.ready, work.request.origin, work.kept)
+        versions |= registry.following(versions, work.dependents, work.causes)
         graphs = {n: self._place(work, n, versions[n]) for n in work.ready if n not in restored}
         numbers = {n: v.version for n, v in versions.items()}
-        prepared = self._prepare(work, graphs, numbers, work.gone)
-        change = _pending_change(work, versions, graphs, restored)
+        parts = self._prepare(work, graphs, numbers, work.gone)
+        return Prepared(versions, graphs, restored, parts)
+
+    def deploy(self, work: Work, prepared: Prepared) -> None:
+        """Logs a prepared change, switches the graphs to it, and updates the catalog."""
+        registry, versions = self._registry, prepared.versions
+        change = _pending_change(work, versions, prepared.graphs, prepared.restored)
         for name in work.ready:
             registry.register_policies(versions[name].version, work.ready[name])
         earlier = registry.earlier_versions(change.renamed)
-        self._execute(change, [*earlier, *(versions[n] for n in work.ready)], prepared, restored)
+        new = [versions[n] for n in work.ready]
+        self._execute(change, [*earlier, *new], prepared.parts, prepared.restored)
         registry.complete_change(change, work.ready)
         self._graphs.retire_idle()
 
@@ -317,6 +378,7 @@ def _pending_change(
         {new: old for new, old in work.kept.items() if new in work.ready},
         {n: r.savepoint.path for n, r in restored.items()},
         origin=work.request.origin,
+        dormant=tuple(sorted(work.dormant)),
     )
 
 

@@ -11,9 +11,9 @@ from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
 
-from parser.errors import JobError, ObjectExists, SqlError, UnknownObject
+from parser.errors import SqlError
 from planner.logical import Sink
-from sqlengine.catalog.changes import full_name
+from sqlengine.engine.change_planning import ChangePlanner, already_running
 from sqlengine.engine.deploying import Deployment, Work
 from sqlengine.engine.draining import Draining
 from sqlengine.engine.graph_manager import GraphManager
@@ -22,7 +22,6 @@ from sqlengine.engine.migration import Migrations
 from sqlengine.engine.requests import (
     Outcome,
     Request,
-    changed_objects,
     check_in_use,
     defined_only_by,
 )
@@ -64,6 +63,7 @@ class JobChanges:
         self._savepoints = savepoints
         self._migrations = migrations
         self._keeping = keeping
+        self._planner = ChangePlanner(registry, graphs, savepoints)
         self._deployment = Deployment(registry, graphs, savepoints)
         self._drains = Draining(registry, graphs, savepoints, migrations)
 
@@ -88,14 +88,10 @@ class JobChanges:
         work = Work(request)
         known = dict(self._registry.log.jobs)
         self._classify(work)
-        self._plan(work)
-        revived = self._revive(work)
-        try:
-            self._deployment.deploy(work)
-        finally:
-            self._go_on(revived)
+        while not self._make(work):
+            pass
         self._start_again(work)
-        for name in work.ready:
+        for name in work.asked:
             status = "renamed" if name in work.kept else "replaced" if name in known else "added"
             version = self._registry.job(name).version
             work.outcomes[name] = Outcome(
@@ -111,10 +107,28 @@ class JobChanges:
         for name in work.removes:
             work.outcomes[name] = Outcome(name, "removed")
         _log_other_origins(work, known)
+        outcomes = self._with_dependents(work)
         if work.ready:
             # The new jobs may define what others wait for.
             self._retry_waiting(work.ready)
-        return work.outcomes
+        return outcomes
+
+    def _make(self, work: Work) -> bool:
+        """Makes the change with what is not refused yet. False if it was prepared and not made,
+        since more of it is refused now."""
+        self._planner.plan(work)
+        refused = work.refused
+        revived = self._revive(work)
+        try:
+            prepared = self._deployment.prepare(work)
+            accepted = self._planner.accept(work, refused)
+            if accepted:
+                self._deployment.deploy(work, prepared)
+            else:
+                prepared.abandon()
+        finally:
+            self._go_on(revived)
+        return accepted
 
     def removable(self, request: Request) -> set[str]:
         """Returns the jobs that the request will remove, as far as can be told now. Any thread."""
@@ -128,17 +142,20 @@ class JobChanges:
         """Returns the outcomes of the change without making it: 'valid' for jobs that would be
         added, replaced or unchanged."""
         self._classify(work)
-        self._plan(work)
-        self._deployment.dry_run(work)
-        for name in work.ready:
+        while True:
+            self._planner.plan(work)
+            refused = work.refused
+            self._deployment.dry_run(work)
+            if self._planner.accept(work, refused):
+                break
+        for name in work.asked:
             version = self._registry.log.next_version(name)
-            deliveries = self._deliveries(work.ready[name].sinks)
             work.outcomes[name] = Outcome(
                 name,
                 "valid",
                 version,
                 state=work.reports.get(name, ()),
-                deliveries=deliveries,
+                deliveries=self._deliveries(work.ready[name].sinks),
                 topics=work.topics.get(name, ()),
                 warnings=work.ready[name].warnings,
             )
@@ -152,7 +169,31 @@ class JobChanges:
                     state=unchanged_report(graph, name),
                     deliveries=self._deliveries(statements_of(graph, name)),
                 )
-        return work.outcomes | {n: Outcome(n, "removed") for n in work.removes}
+        return self._with_dependents(work) | {n: Outcome(n, "removed") for n in work.removes}
+
+    def _with_dependents(self, work: Work) -> dict[str, Outcome]:
+        """Returns the outcomes of what was asked for, each with those of the jobs that use what it
+        defines differently."""
+        by_cause: dict[str, list[Outcome]] = {}
+        outcomes = dict(work.outcomes)
+        for name in sorted({*work.dependents, *work.unchanged}):
+            outcome = self._of_dependent(work, name)
+            for cause in work.blamed(self._registry.job(name).uses):
+                by_cause.setdefault(cause, []).append(outcome)
+            if name in outcomes and outcomes[name].status in ("unchanged", "valid"):
+                status = outcomes[name].status if work.request.dry_run else outcome.status
+                told = replace(outcomes[name], status=status, version=outcome.version)
+                outcomes[name] = replace(told, state=outcome.state or told.state)
+        return {n: replace(o, dependents=tuple(by_cause.get(n, ()))) for n, o in outcomes.items()}
+
+    def _of_dependent(self, work: Work, name: str) -> Outcome:
+        """Returns the outcome for a job that uses what others define differently now."""
+        log_ = self._registry.log
+        version = log_.jobs[name].version
+        if name in work.unchanged:
+            return Outcome(name, "unchanged", version)
+        version = log_.next_version(name) if work.request.dry_run else version
+        return Outcome(name, "replanned", version, state=work.reports.get(name, ()))
 
     def _deliveries(self, sinks: Iterable[Sink]) -> tuple[Delivery, ...]:
         return deliveries_of(sinks, once=self._graphs.delivers_once)
@@ -299,7 +340,7 @@ class JobChanges:
         """
         if job.state in (JobState.RUNNING, JobState.DEFINED):
             if savepoint is not None or begin is not None:
-                raise _already_running(job.name)
+                raise already_running(job.name)
             return Outcome(job.name, "unchanged", job.version)
         self.finish()
         if savepoint is None and begin is None and job.kept:
@@ -322,6 +363,10 @@ class JobChanges:
         if isinstance(plan, SqlError):
             raise plan
         path = path_in(plan.settings) if savepoint is None and begin is None else savepoint
+        if path is None:
+            job = self._registry.follow(job, plan)
+        else:  # the savepoint knows the definitions that the version was submitted with
+            plan = self._registry.plan_of(job)
         # A new name with each start: the epoch log still has the records of the graphs before.
         own = f"{job.name}@{job.version}-{self._registry.clock()}"
         if path is not None:
@@ -482,105 +527,6 @@ class JobChanges:
             check_in_use(defined_only_by(job, jobs), jobs, going, f"removing '{name}'")
         work.removes.add(name)
 
-    def _plan(self, work: Work) -> None:
-        plans = self._registry.plan(work.texts.values(), work.touched)
-        for (name, text), plan in zip(work.texts.items(), plans, strict=True):
-            if isinstance(plan, PlannedJob):
-                try:
-                    self._check_definitions(work, name, plan)
-                    self._resolve_savepoint(work, name, plan)
-                    work.ready[name] = plan
-                except SqlError as error:
-                    work.refuse(name, error)
-            elif isinstance(plan, UnknownObject) and self._may_wait(work.request, name):
-                self._add_waiting(work, text, plan)
-            else:
-                work.refuse(name, self._with_users(name, plan))
-        self._refuse_changed_definitions(work)
-
-    def _with_users(self, name: str, error: SqlError) -> SqlError:
-        """Returns the error; where a definition exists already, one that names the jobs that use
-        it."""
-        if isinstance(error, ObjectExists) and error.detail is not None:
-            try:
-                check_in_use({error.detail}, self._registry.jobs(), {name}, "another definition")
-            except SqlError as used:
-                return used.at(error.position)
-        return error
-
-    def _refuse_changed_definitions(self, work: Work) -> None:
-        """Refuses new definitions of objects that jobs outside of this change use, and jobs planned
-        over such a definition.
-
-        A job whose new text was refused runs on with its old one: its definitions must not change.
-        Each refusal may affect others, so this repeats until none is left.
-        """
-        for name, plan in list(work.ready.items()):
-            changed = changed_objects(self._registry.catalog, plan)
-            going = {*work.ready, *work.removes, *work.kept.values()}
-            try:
-                check_in_use(
-                    changed,
-                    self._registry.jobs() if changed else (),
-                    going,
-                    f"this text of '{name}'",
-                )
-            except SqlError as error:
-                for other in [
-                    n
-                    for n, p in work.ready.items()
-                    if n == name or changed & set(map(full_name, p.uses))
-                ]:
-                    work.refuse(other, error)
-                self._refuse_changed_definitions(work)
-                return
-
-    def _check_definitions(self, work: Work, name: str, plan: PlannedJob) -> None:
-        """Refuses a new text that no longer defines what other jobs use."""
-        job = self._registry.log.jobs.get(name)
-        if job is None or not job.defines:
-            return
-        jobs = self._registry.jobs()
-        lost = defined_only_by(job, jobs) - {full_name(o.name) for o in plan.objects}
-        check_in_use(lost, jobs, {*work.request.removes, *work.texts}, f"this text of '{name}'")
-
-    def _resolve_savepoint(self, work: Work, name: str, plan: PlannedJob) -> None:
-        """Sets the savepoint that a job starts from, given with the request or in the text.
-
-        A running job cannot start from one; the one that it came from may stay in its text.
-        """
-        given, in_text = work.request.savepoints.get(name), path_in(plan.settings)
-        path = in_text if given is None else given
-        if name in work.kept or path is None:
-            return
-        if self._graphs.runs(name):
-            if given is not None or in_text != path_in(self._registry.job(name).settings):
-                raise _already_running(name)
-            return
-        work.restores[name] = str(self._savepoints.locate(path))
-
-    def _may_wait(self, request: Request, name: str) -> bool:
-        job = self._registry.log.jobs.get(name)
-        return request.origin is Origin.FOLDER and (job is None or job.state is JobState.WAITING)
-
-    def _add_waiting(self, work: Work, text: JobText, missing: SqlError) -> None:
-        registry, existing = self._registry, self._registry.log.jobs.get(text.name)
-        if existing is not None and registry.text(existing).sql == text.sql:
-            work.outcomes[text.name] = Outcome(text.name, "waiting", existing.version, missing)
-            return
-        version = registry.next_version(text, work.request.origin)
-        job = Job(
-            text.name,
-            version.version,
-            JobState.WAITING,
-            version.origin,
-            version.created_ms,
-            str(missing),
-        )
-        if not work.request.dry_run:
-            registry.log.add_waiting(version, job, registry.clock())
-        work.outcomes[text.name] = Outcome(text.name, "waiting", version.version, missing)
-
     def _retry_waiting(self, changed: Mapping[str, PlannedJob]) -> None:
         """Submits again jobs of the folder whose table was missing, once something new is
         defined."""
@@ -613,7 +559,7 @@ def _log_warnings(plans: Iterable[PlannedJob]) -> None:
 def _log_other_origins(work: Work, known: Mapping[str, Job]) -> None:
     """Logs the jobs that came by another way than the one that has changed them now."""
     origin = work.request.origin
-    others = [n for n in (*work.ready, *work.removes) if n in known and known[n].origin != origin]
+    others = [n for n in (*work.asked, *work.removes) if n in known and known[n].origin != origin]
     for name in others[:_LOGGED]:
         log.info("job %s: %s", name, _overriding(work.outcomes[name], known[name], origin))
     if len(others) > _LOGGED:
@@ -630,10 +576,3 @@ def _overriding(outcome: Outcome, before: Job, origin: Origin) -> str:
 def _has_snapshot(job: Job) -> bool:
     """True if a job that does not run has kept its position and its state."""
     return bool(job.kept) and not job.kept.startswith(SAVEPOINT)
-
-
-def _already_running(name: str) -> JobError:
-    return JobError(
-        f"job '{name}' runs: it cannot start from a savepoint",
-        hint="stop it first ('sql stop'), or leave the savepoint out to go on from where it is",
-    )

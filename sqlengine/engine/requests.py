@@ -37,12 +37,13 @@ class Request:
 class Outcome:
     """The outcome of a request for one job.
 
-    `status`: added, replaced, unchanged, removed, renamed, waiting, refused, valid, started,
-    stopped, failed, saved, isolated, merged, merging. `state`: what becomes of the state of each
-    operator. `savepoint`: the path of the one that was written, or that the job started from.
-    `deliveries`: for a valid job, the tables that it writes to, with their guarantees.
+    `status`: added, replaced, unchanged, removed, renamed, waiting, refused, replanned, valid,
+    started, stopped, failed, saved, isolated, merged, merging. `state`: what becomes of the state
+    of each operator. `savepoint`: the path of the one that was written, or that the job started
+    from. `deliveries`: for a valid job, the tables that it writes to, with their guarantees.
     `topics`: those that were created for its tables, or for a valid job would be. `warnings`:
-    settings and options of its text that have no effect, each with its position.
+    settings and options of its text that have no effect, each with its position. `dependents`: the
+    jobs that use what it defines differently now ('replanned' or 'unchanged').
     """
 
     name: str
@@ -54,6 +55,7 @@ class Outcome:
     deliveries: tuple[Delivery, ...] = ()
     topics: tuple[NewTopic, ...] = ()
     warnings: tuple[str, ...] = ()
+    dependents: tuple[Outcome, ...] = ()
 
 
 def used_by(
@@ -86,6 +88,14 @@ def check_in_use(
             detail=f"{what} would leave {'it' if len(names) == 1 else 'them'} without a definition",
             hint="remove these jobs first, or give the new definition another name",
         )
+
+
+def in_use(objects: Collection[str], errors: Mapping[str, SqlError], hint: str) -> JobError:
+    """Returns the refusal of a definition that jobs use (`errors`: why each would not run on)."""
+    name, names = min(objects, default="a definition"), sorted(errors)
+    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    reasons = "; ".join(f"{job}: {errors[job]}" for job in names[:5])
+    return JobError(f"'{name.rsplit('.', 1)[-1]}' is used by {shown}", detail=reasons, hint=hint)
 
 
 def changed_objects(old: Catalog, plan: PlannedJob) -> set[str]:

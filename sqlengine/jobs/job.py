@@ -54,7 +54,8 @@ class JobVersion:
     """A text of a job. Versions count from 1 and are never used again; `file` is where the text
     came from. `needs`: the job versions that define what the text names: with them it means the
     same after any change of the catalog. `modules`: the contents of users' modules that it was
-    submitted with."""
+    submitted with. `follows`: the jobs whose new definitions are the reason for this version, which
+    has the text of the one before."""
 
     name: str
     version: int
@@ -64,6 +65,7 @@ class JobVersion:
     file: str | None = None
     needs: Mapping[str, int] = field(default_factory=dict)
     modules: Mapping[str, str] = field(default_factory=dict)
+    follows: tuple[str, ...] = ()
     format: int = FORMAT
 
 

@@ -29,7 +29,8 @@ class PendingChange:
     their graphs, by the wish of `origin`; `renamed`: new name -> old, whose state the job takes
     over; `savepoints`: the paths that jobs start from. With a `handover` (its key in the migration
     store) the jobs migrate to another graph, for a `cause` and a reason. With `drains` the job
-    ends, and stops with a savepoint, below `folder` if there is one.
+    ends, and stops with a savepoint, below `folder` if there is one. `dormant`: jobs that do not
+    run, and use what the change defines.
     """
 
     jobs: dict[str, int] = field(default_factory=dict)
@@ -43,6 +44,7 @@ class PendingChange:
     drains: bool = False
     folder: str | None = None
     origin: Origin | None = None
+    dormant: tuple[str, ...] = ()
     format: int = FORMAT
 
 

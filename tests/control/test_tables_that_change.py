@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from parser.errors import JobError
 from sqlengine.engine import Engine
+from sqlengine.engine.requests import Outcome, Request
+from sqlengine.jobs.job import JobState, Origin
+from sqlengine.jobs.planning import JobText
 from tests.engine.by_hand import append, die, open_engine, rows, step
 
 TABLES = """
@@ -105,4 +109,270 @@ def test_a_sink_is_opened_again_between_two_epochs(tmp_path: Path, how: str) -> 
     append(engine, 3100)
     step(engine)
     assert rows(engine) == [[1, 100], [1, 1100], [1, 2100]]
+    engine.close()
+
+
+# ---- the table and the jobs that use it are different jobs ---------------------------------------
+
+RULE = "INSERT INTO outs SELECT COUNT(*), {least} FROM events GROUP BY host;"
+
+
+def told(engine: Engine, outcome: Outcome) -> dict[str, tuple[str, int]]:
+    """What became of the jobs that use what was defined anew."""
+    return {d.name: (d.status, d.version) for d in outcome.dependents}
+
+
+def define(engine: Engine, text: str) -> dict[str, tuple[str, int]]:
+    """Defines the tables anew. A dry run says the same before."""
+    before = [(j.name, j.version) for j in engine.jobs()]
+    foretold = engine.validate("tables", text)
+    assert [(j.name, j.version) for j in engine.jobs()] == before
+    done = engine.submit("tables", text)
+    assert foretold.dependents == done.dependents
+    return told(engine, done)
+
+
+@pytest.mark.parametrize("how", ["on", "dies", "closes"])
+def test_a_column_while_jobs_use_the_table(tmp_path: Path, how: str) -> None:
+    engine = open_engine(tmp_path)
+    engine.submit("tables", tables())
+    engine.submit("window", WINDOW)
+    append(engine, 100, 200, 1100)
+    step(engine)
+    append(engine, 1200, 1300)
+    assert define(engine, tables(COLUMN)) == {"window": ("replanned", 2)}
+    version = engine.history("window")[-1]
+    assert (version.sql, version.follows) == (WINDOW, ("tables",))
+    engine = end(engine, tmp_path, how)
+    step(engine)
+    engine.submit("amounts", "INSERT INTO outs SELECT amount, id FROM events WHERE amount > 1")
+    engine = end(engine, tmp_path, how)
+    line = b'{"id":7,"ms":2500,"host":"h","amount":5}'
+    engine.broker.append("events", 0, [line], timestamp_ms=0)
+    step(engine)
+    assert sorted(rows(engine), key=str) == [[2, 100], [3, 1100], [5, 7]]
+    assert len(engine.graph.runner.inputs.running) == 1  # all read the one table
+    engine.close()
+
+
+def test_options_of_the_sink_change_under_its_writers(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path)
+    engine.submit("tables", tables())
+    engine.submit("window", WINDOW)
+    append(engine, 100, 1100)
+    step(engine)
+    out = tables(out=", 'json.encode.ignore-null-fields' = 'true'")
+    assert define(engine, out) == {"window": ("replanned", 2)}
+    append(engine, 2100)
+    step(engine)
+    assert rows(engine) == [[1, 100], [1, 1100]]
+    engine.close()
+
+
+def test_what_changes_no_plan_changes_no_job(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path)
+    engine.submit("tables", tables())
+    engine.submit("views", "CREATE VIEW seen AS SELECT id FROM events WHERE id > 1")
+    engine.submit("window", WINDOW)
+    reader = "INSERT INTO outs SELECT id, id FROM seen"
+    engine.submit("reader", reader)
+    graph = engine.graph.runner.graph.version
+    assert (
+        define(engine, tables() + "CREATE TABLE extra (a INT) WITH ('connector'='blackhole');")
+        == {}
+    )
+    done = engine.submit("views", "CREATE VIEW seen AS SELECT id FROM events WHERE id > 1 OR FALSE")
+    assert told(engine, done) == {"reader": ("unchanged", 1)}
+    assert engine.graph.runner.graph.version == graph
+    done = engine.submit("views", "CREATE VIEW seen AS SELECT id FROM events WHERE id > 2")
+    assert told(engine, done) == {"reader": ("replanned", 2)}
+    append(engine, 2, 3)
+    step(engine)
+    assert rows(engine) == [[3, 3]]
+    engine.close()
+
+
+def test_views_over_the_table_change_with_it(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path)
+    engine.submit("tables", tables())
+    engine.submit("views", "CREATE VIEW seen AS SELECT * FROM events")
+    engine.submit("reader", "INSERT INTO outs SELECT id, ms FROM seen")
+    done = define(engine, tables(COLUMN))
+    assert done == {"reader": ("replanned", 2), "views": ("replanned", 2)}
+    engine.submit("more", "INSERT INTO outs SELECT amount, id FROM seen WHERE amount > 0")
+    engine.broker.append("events", 0, [b'{"id":7,"ms":25,"amount":5}'], timestamp_ms=0)
+    step(engine)
+    assert sorted(rows(engine), key=str) == [[5, 7], [7, 25]]
+    engine.close()
+
+
+def test_a_job_that_cannot_follow_refuses_the_definition(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path)
+    engine.submit("tables", tables())
+    engine.submit("ids", "INSERT INTO outs SELECT id, ms FROM events", file="rules/ids.sql")
+    engine.submit("hosts", "INSERT INTO outs\nSELECT id, CHAR_LENGTH(host) FROM events")
+    engine.submit("window", WINDOW)
+    without = tables().replace(" host STRING,", "")
+    before = [(j.name, j.version) for j in engine.jobs()]
+    for attempt in (engine.validate, engine.submit):
+        with pytest.raises(JobError) as error:
+            attempt("tables", without)
+        assert error.value.message == "'events' is used by hosts"
+        assert "2:24" in str(error.value.detail), error.value.detail
+        assert "unknown column 'host'" in str(error.value.detail)
+        assert "same request" in str(error.value.hint)
+    assert [(j.name, j.version) for j in engine.jobs()] == before
+    append(engine, 7)
+    step(engine)
+    assert sorted(rows(engine), key=str) == [[7, 2], [7, 7]]
+    engine.close()
+
+
+def test_the_table_and_its_jobs_change_in_one_request(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path)
+    engine.submit("tables", tables())
+    engine.submit("all", "INSERT INTO outs SELECT ms, id FROM events")
+    engine.submit("hosts", "INSERT INTO outs SELECT id, CHAR_LENGTH(host) FROM events")
+    texts = {
+        "tables": tables().replace("host STRING", "place STRING"),
+        "hosts": "INSERT INTO outs SELECT id, CHAR_LENGTH(place) FROM events",
+    }
+    done = engine.change(Request(Origin.SDK, {n: JobText(n, t) for n, t in texts.items()}))
+    assert {n: o.status for n, o in done.items()} == {"tables": "replaced", "hosts": "replaced"}
+    assert told(engine, done["tables"]) == {"all": ("replanned", 2)}
+    engine.broker.append("events", 0, [b'{"id":7,"ms":25,"place":"abc"}'], timestamp_ms=0)
+    step(engine)
+    assert sorted(rows(engine), key=str) == [[25, 7], [7, 3]]
+    # Neither without the other: what uses the refused definition is refused with it.
+    texts["tables"] = tables().replace("ms BIGINT", "millis BIGINT").replace("(ms", "(millis")
+    texts["hosts"] = "INSERT INTO outs SELECT id, millis FROM events"
+    done = engine.change(Request(Origin.SDK, {n: JobText(n, t) for n, t in texts.items()}))
+    assert {n: o.status for n, o in done.items()} == {"tables": "refused", "hosts": "refused"}
+    assert {str(o.error and o.error.message) for o in done.values()} == {"'events' is used by all"}
+    engine.close()
+
+
+def test_a_job_whose_new_text_is_refused_goes_on_over_the_new_table(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path)
+    engine.submit("tables", tables())
+    engine.submit("all", "INSERT INTO outs SELECT ms, id FROM events")
+    texts = {"tables": tables(COLUMN), "all": "INSERT INTO outs SELECT amoun, id FROM events"}
+    done = engine.change(Request(Origin.SDK, {n: JobText(n, t) for n, t in texts.items()}))
+    assert {n: o.status for n, o in done.items()} == {"tables": "replaced", "all": "refused"}
+    assert told(engine, done["tables"]) == {"all": ("replanned", 2)}
+    append(engine, 7)
+    step(engine)
+    assert rows(engine) == [[7, 7]]
+    engine.close()
+
+
+LATER = TABLES.replace("WATERMARK FOR ts AS ts)", "WATERMARK FOR ts AS ts - INTERVAL '1' SECOND)")
+
+
+def test_state_is_not_lost_unasked(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path)
+    engine.submit("tables", tables())
+    engine.submit("window", WINDOW)
+    append(engine, 100)
+    step(engine)
+    later = LATER.format(more="", options="", out="")
+    with pytest.raises(JobError) as error:
+        engine.submit("tables", later)
+    assert error.value.message == "'events' is used by window"
+    assert "would be lost: below it," in str(error.value.detail)
+    assert "'job.state'" in str(error.value.hint)
+    texts = {"tables": JobText("tables", later), "window": JobText("window", WINDOW)}
+    done = engine.change(Request(Origin.SDK, texts, dry_run=True))
+    assert [s.outcome for s in done["window"].state] == ["reset"]
+    done = engine.change(Request(Origin.SDK, texts))
+    assert (done["window"].status, done["window"].version) == ("replanned", 2)
+    append(engine, 200, 3100)
+    step(engine)
+    assert rows(engine) == [[1, 200]]
+    engine.submit("window", "SET 'job.state' = 'keep';" + WINDOW)
+    append(engine, 4100)
+    step(engine)
+    done_by = define(engine, tables())
+    assert done_by == {"window": ("replanned", 4)}
+    append(engine, 4200, 6100)
+    step(engine)
+    assert rows(engine) == [[1, 200], [1, 3100], [2, 4100]]
+    engine.close()
+
+
+def test_a_stopped_job_goes_on_where_it_was_and_follows_when_it_starts_anew(
+    tmp_path: Path,
+) -> None:
+    engine = open_engine(tmp_path)
+    engine.submit("tables", tables())
+    engine.submit("window", WINDOW)
+    append(engine, 100)
+    step(engine)
+    engine.stop_job("window")
+    assert define(engine, tables(COLUMN)) == {"window": ("unchanged", 1)}
+    append(engine, 200)
+    engine.start_job("window")
+    die(engine)
+    engine = open_engine(tmp_path)
+    append(engine, 1100)
+    step(engine)
+    assert rows(engine) == [[2, 100]]
+    engine.close()
+    engine = open_engine(tmp_path)
+    append(engine, 2100)
+    step(engine)
+    assert rows(engine) == [[2, 100], [1, 1100]]
+    engine.stop_job("window")
+    engine.start_job("window", begin="latest")
+    assert engine.job("window").version == 2
+    die(engine)
+    engine = open_engine(tmp_path)
+    assert engine.job("window").state is JobState.RUNNING
+    append(engine, 5100, 6100)
+    step(engine)
+    assert rows(engine)[2:] == [[1, 5100]]
+    engine.close()
+
+
+def test_a_stopped_job_that_could_not_follow_refuses_the_definition(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path)
+    engine.submit("tables", tables())
+    engine.submit("hosts", "INSERT INTO outs SELECT id, CHAR_LENGTH(host) FROM events")
+    engine.stop_job("hosts")
+    with pytest.raises(JobError, match="'events' is used by hosts"):
+        engine.submit("tables", tables().replace(" host STRING,", ""))
+    engine.close()
+
+
+def test_rolling_the_definition_back_does_the_same_backwards(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path)
+    engine.submit("tables", tables())
+    engine.submit("window", WINDOW)
+    append(engine, 100)
+    step(engine)
+    engine.submit("tables", tables(COLUMN))
+    engine.submit("amounts", "INSERT INTO outs SELECT amount, id FROM events WHERE amount > 1")
+    with pytest.raises(JobError, match="'events' is used by amounts"):
+        engine.rollback("tables", 1)
+    engine.remove("amounts")
+    append(engine, 200)
+    assert told(engine, engine.rollback("tables", 1)) == {"window": ("replanned", 3)}
+    append(engine, 1100)
+    step(engine)
+    assert rows(engine) == [[2, 100]]
+    engine.close()
+
+
+def test_two_jobs_that_define_the_same_table_change_together(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path)
+    one = tables() + "INSERT INTO outs SELECT ms, id FROM events;"
+    two = tables() + WINDOW
+    engine.submit("one", one)
+    engine.submit("two", two)
+    with pytest.raises(JobError, match="'events' is defined by two"):
+        engine.submit("one", one.replace(tables(), tables(COLUMN)))
+    texts = {n: t.replace(tables(), tables(COLUMN)) for n, t in (("one", one), ("two", two))}
+    done = engine.change(Request(Origin.SDK, {n: JobText(n, t) for n, t in texts.items()}))
+    assert {o.status for o in done.values()} == {"replaced"}
+    assert [s.outcome for s in done["two"].state] == ["kept"]
     engine.close()

@@ -90,7 +90,7 @@ def test_definitions_in_use(user: User) -> None:
     user.submit("user-a", "INSERT INTO told SELECT id FROM events")
     changed = TABLE.format(columns="id STRING")
     assert told(user, "definition", changed)[:2] == (409, "'told' is used by user-a")
-    assert told(user, "other", changed)[:2] == (409, "'told' is used by user-a")
+    assert told(user, "other", changed)[:2] == (409, "'told' is defined by definition")
     assert told(user, "definition", rule("x"))[:2] == (409, "'told' is used by user-a")
 
 

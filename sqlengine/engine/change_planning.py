@@ -1,0 +1,269 @@
+"""Plans the jobs of a request, and with them the jobs that use what these define differently.
+
+A definition and the jobs that use it change together, or not at all. A refusal may affect others: a
+job whose new text is refused runs on with its old one, over what it defined. So planning begins
+anew without what was refused, until nothing more is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from parser.errors import JobError, ObjectExists, SqlError, UnknownObject
+from planner.graph.takeover import JOB_STATE, Policy
+from planner.graph.takeover import Outcome as StateOutcome
+from sqlengine.catalog.changes import full_name
+from sqlengine.engine.deploying import Work
+from sqlengine.engine.graph_manager import GraphManager
+from sqlengine.engine.requests import Outcome, Request, changed_objects, in_use
+from sqlengine.engine.savepoints import Savepoints, path_in
+from sqlengine.executors.replays import statements_of
+from sqlengine.jobs.job import Job, JobState, Origin
+from sqlengine.jobs.planning import JobText, PlannedJob
+from sqlengine.registry import Registry
+
+_PLANNED = "change these jobs in the same request ('sql submit FOLDER'), or remove them first"
+_KEPT = (
+    "name these jobs in the same request to accept it ('sql submit FOLDER'), or set 'job.state' ="
+    " 'keep' or 'reset' in them"
+)
+_LOSES = (StateOutcome.RESET, StateOutcome.DROPPED)
+
+
+class ChangePlanner:
+    """Plans changes, in the thread that makes them."""
+
+    def __init__(self, registry: Registry, graphs: GraphManager, savepoints: Savepoints) -> None:
+        self._registry = registry
+        self._graphs = graphs
+        self._savepoints = savepoints
+
+    def plan(self, work: Work) -> None:
+        """Plans what is not refused yet. Afterwards each job is in `work.ready`, or has an
+        outcome."""
+        while not self._attempt(work):
+            pass
+
+    def accept(self, work: Work, refused_before: frozenset[str]) -> bool:
+        """Looks at a change that is prepared. False if it has to be planned again, since jobs were
+        refused on which others may depend, or jobs that use a definition would not run on."""
+        if work.failing:
+            self._refuse_causes(work, work.failing, _PLANNED)
+            return False
+        losing = {n: e for n in work.dependents if (e := self._loss(work, n)) is not None}
+        if losing:
+            self._refuse_causes(work, losing, _KEPT)
+            return False
+        return not any(self._matters(work, n) for n in work.refused - refused_before)
+
+    # ---- one attempt -----------------------------------------------------------------------------
+
+    def _attempt(self, work: Work) -> bool:
+        """Plans all that is not refused; False if that has refused something on which others may
+        depend."""
+        work.begin()
+        texts = {n: t for n, t in work.texts.items() if n not in work.outcomes}
+        plans = self._plan_with_dependents(work, texts)
+        for name, text in texts.items():
+            self._take(work, text, plans[name])
+        if any(self._matters(work, n) for n in texts if n not in work.ready):
+            return False
+        failing = {n: p for n in work.dependents if isinstance(p := plans[n], SqlError)}
+        failing = {n: e for n, e in failing.items() if not self._was_broken(n)}
+        if failing:
+            self._refuse_causes(work, failing, _PLANNED)
+            return False
+        for name in list(work.dependents):
+            self._sort(work, name, plans[name])
+        return True
+
+    def _plan_with_dependents(
+        self, work: Work, texts: Mapping[str, JobText]
+    ) -> dict[str, PlannedJob | SqlError]:
+        """Plans texts, and the jobs that use what they define differently or no longer, and those
+        that use what these define."""
+        registry, found = self._registry, work.dependents
+        while True:
+            old_names = {old for new, old in work.kept.items() if new in texts}
+            touched = {*texts, *work.removes, *old_names, *found}
+            batch = {**texts, **found}
+            plans = dict(zip(batch, registry.plan(batch.values(), touched), strict=True))
+            work.causes = self._causes(work, texts, plans, touched)
+            users = [
+                j
+                for j in registry.jobs()
+                if j.name not in touched
+                and j.state is not JobState.WAITING
+                and not work.causes.keys().isdisjoint(j.uses)
+            ]
+            if not users:
+                return plans
+            found |= {j.name: registry.text(j) for j in users}
+
+    def _causes(
+        self,
+        work: Work,
+        texts: Mapping[str, JobText],
+        plans: Mapping[str, PlannedJob | SqlError],
+        touched: Iterable[str],
+    ) -> dict[str, set[str]]:
+        """Returns the objects that are defined differently or no longer, each with the names of the
+        request that cause it."""
+        jobs, causes = self._registry.log.jobs, dict[str, set[str]]()
+        good = {n: p for n, p in plans.items() if isinstance(p, PlannedJob)}
+        lost = self._registry.private_objects({*touched})
+        lost -= {full_name(o.name) for plan in good.values() for o in plan.objects}
+        new_names = {old: new for new, old in work.kept.items()}
+        for name in touched:
+            for item in lost.intersection(jobs[name].defines if name in jobs else ()):
+                causes.setdefault(item, set()).add(new_names.get(name, name))
+        for name, plan in good.items():  # dependents come behind what they depend on
+            by = {name} if name in texts else self._causes_of(causes, name)
+            for item in changed_objects(self._registry.catalog, plan):
+                causes.setdefault(item, set()).update(by)
+        return causes
+
+    def _causes_of(self, causes: Mapping[str, set[str]], name: str) -> set[str]:
+        uses = self._registry.log.jobs[name].uses
+        return set[str]().union(*(causes[o] for o in uses if o in causes))
+
+    def _take(self, work: Work, text: JobText, plan: PlannedJob | SqlError) -> None:
+        """Takes the plan of a text of the request, or its refusal."""
+        name = text.name
+        if isinstance(plan, PlannedJob):
+            try:
+                self._resolve_savepoint(work, name, plan)
+                work.ready[name] = plan
+            except SqlError as error:
+                work.refuse(name, error)
+        elif isinstance(plan, UnknownObject) and self._may_wait(work.request, name):
+            self._add_waiting(work, text, plan)
+        else:
+            work.refuse(name, self._with_definers(name, plan))
+
+    def _sort(self, work: Work, name: str, plan: PlannedJob | SqlError) -> None:
+        """Sorts a job that uses a changed definition: it stays as it is, or is planned anew. One
+        that does not run stays: it goes on where it was, over what it kept."""
+        job = self._registry.log.jobs[name]
+        runs = job.state in (JobState.RUNNING, JobState.DEFINED)
+        if runs and isinstance(plan, PlannedJob) and not self._is_same(job, plan):
+            work.ready[name] = plan
+            return
+        del work.dependents[name]
+        work.unchanged.add(name)
+        if not runs:
+            work.dormant.add(name)
+
+    def _is_same(self, job: Job, plan: PlannedJob) -> bool:
+        """True if the job's new plan and definitions are the present ones."""
+        if changed_objects(self._registry.catalog, plan):
+            return False
+        graph = self._graphs.of(job.name)
+        present = [s.digest for s in statements_of(graph.runner.graph, job.name)]
+        return not graph.distributed and sorted(present) == sorted(s.digest for s in plan.sinks)
+
+    # ---- refusals --------------------------------------------------------------------------------
+
+    def _matters(self, work: Work, name: str) -> bool:
+        """True if the refusal of a text may change what other jobs are planned over."""
+        job = self._registry.log.jobs.get(work.kept.get(name, name))
+        if job is None:
+            return False
+        return bool(job.defines) or not work.causes.keys().isdisjoint(job.uses)
+
+    def _was_broken(self, name: str) -> bool:
+        """True if a job that does not run could not be planned before either."""
+        job = self._registry.log.jobs[name]
+        if job.state in (JobState.RUNNING, JobState.DEFINED):
+            return False
+        (plan,) = self._registry.plan([self._registry.text(job)], {name})
+        return isinstance(plan, SqlError)
+
+    def _loss(self, work: Work, name: str) -> SqlError | None:
+        """Returns the error of a job that would lose state without anybody having asked for it."""
+        plan = work.ready.get(name)
+        accepted = plan is None or plan.settings.get(JOB_STATE, "").lower() == Policy.RESET
+        if accepted or name in work.request.upserts:
+            return None
+        for state in work.reports.get(name, ()):
+            if state.outcome in _LOSES:
+                return JobError(f"the state of '{state.operator}' would be lost: {state.reason}")
+        return None
+
+    def _refuse_causes(self, work: Work, failing: Mapping[str, SqlError], hint: str) -> None:
+        """Refuses what makes jobs fail that use its definitions, and all texts of the request that
+        are planned over these."""
+        by_cause: dict[str, dict[str, SqlError]] = {}
+        for name, error in failing.items():
+            for cause in work.blamed(self._registry.log.jobs[name].uses):
+                by_cause.setdefault(cause, {})[name] = error
+        for cause, errors in by_cause.items():
+            items = {item for item, names in work.causes.items() if cause in names}
+            used = {o for name in errors for o in self._registry.log.jobs[name].uses} & items
+            error = in_use(used, errors, hint)
+            over = [n for n, p in work.ready.items() if items & set(map(full_name, p.uses))]
+            for name in dict.fromkeys((cause, *over)):
+                if name not in work.dependents:
+                    work.refuse(name, error)
+            work.removes.discard(cause)
+
+    def _with_definers(self, name: str, error: SqlError) -> SqlError:
+        """Returns the error; where a definition exists already, one that names the jobs that have
+        it."""
+        if not isinstance(error, ObjectExists) or error.detail is None:
+            return error
+        item = error.detail
+        others = [j.name for j in self._registry.jobs() if item in j.defines and j.name != name]
+        if not others:
+            return error
+        return JobError(
+            f"'{item.rsplit('.', 1)[-1]}' is defined by {', '.join(others[:5])}",
+            detail="this text defines it differently",
+            hint="change all texts that define it in one request ('sql submit FOLDER'), or use"
+            " CREATE TEMPORARY for a private one",
+        ).at(error.position)
+
+    # ---- texts of the request --------------------------------------------------------------------
+
+    def _resolve_savepoint(self, work: Work, name: str, plan: PlannedJob) -> None:
+        """Sets the savepoint that a job starts from, given with the request or in the text.
+
+        A running job cannot start from one; the one that it came from may stay in its text.
+        """
+        given, in_text = work.request.savepoints.get(name), path_in(plan.settings)
+        path = in_text if given is None else given
+        if name in work.kept or path is None:
+            return
+        if self._graphs.runs(name):
+            if given is not None or in_text != path_in(self._registry.job(name).settings):
+                raise already_running(name)
+            return
+        work.restores[name] = str(self._savepoints.locate(path))
+
+    def _may_wait(self, request: Request, name: str) -> bool:
+        job = self._registry.log.jobs.get(name)
+        return request.origin is Origin.FOLDER and (job is None or job.state is JobState.WAITING)
+
+    def _add_waiting(self, work: Work, text: JobText, missing: SqlError) -> None:
+        registry, existing = self._registry, self._registry.log.jobs.get(text.name)
+        if existing is not None and registry.text(existing).sql == text.sql:
+            work.outcomes[text.name] = Outcome(text.name, "waiting", existing.version, missing)
+            return
+        version = registry.next_version(text, work.request.origin)
+        job = Job(
+            text.name,
+            version.version,
+            JobState.WAITING,
+            version.origin,
+            version.created_ms,
+            str(missing),
+        )
+        if not work.request.dry_run:
+            registry.log.add_waiting(version, job, registry.clock())
+        work.outcomes[text.name] = Outcome(text.name, "waiting", version.version, missing)
+
+
+def already_running(name: str) -> JobError:
+    return JobError(
+        f"job '{name}' runs: it cannot start from a savepoint",
+        hint="stop it first ('sql stop'), or leave the savepoint out to go on from where it is",
+    )
