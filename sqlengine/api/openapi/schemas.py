@@ -67,9 +67,17 @@ _JOB: Final = {
     "uses": listed(TEXT),
 }
 _OUTCOME_STATES: Final = (
-    "added replaced unchanged removed renamed waiting refused valid started stopped failed saved"
-    " isolated merged merging"
+    "added replaced unchanged removed renamed waiting refused replanned valid started stopped"
+    " failed saved isolated merged merging"
 ).split()
+_OVERRIDDEN: Final = {
+    "file": TEXT,
+    "job": TEXT,
+    "by": TEXT,
+    "version": WHOLE,
+    "removed": FLAG,
+    "message": TEXT,
+}
 _SAVEPOINT: Final = {
     "path": TEXT,
     "job": TEXT,
@@ -107,7 +115,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
         {
             "jobs": listed(ref("Job")),
             "refused_files": listed(record({"file": TEXT, "error": ref("Problem")})),
-            "overridden_files": listed(by_name(ANY)),
+            "overridden_files": listed(record(_OVERRIDDEN)),
         }
     ),
     "Outcome": record(
@@ -141,6 +149,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
                 )
             ),
             "warnings": listed(TEXT),
+            "dependents": listed(ref("Outcome")),
         },
     ),
     "Outcomes": record({"jobs": listed(ref("Outcome"))}),
@@ -154,6 +163,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
                         "created_ms": _MS,
                         "origin": TEXT,
                         "file": or_null(TEXT),
+                        "follows": listed(TEXT),
                         "sql": TEXT,
                     }
                 )
