@@ -79,24 +79,24 @@ class Slices:
 
     def __init__(self) -> None:
         self._batches: list[Batch] = []
-        self._rows = self._bytes = 0
+        self._rows = 0
 
     def add(self, batch: Batch) -> Iterator[Batch]:
         """Adds rows; yields those before them where these make a slice."""
         if not batch.num_rows:
             return
-        size = sum(c.nbytes for c in batch.columns)
-        if self._rows + batch.num_rows > SLICE_ROWS or self._bytes + size > SLICE_BYTES:
-            yield from self.take()
+        if self._batches:
+            # The first rows tell how large all are.
+            first = self._batches[0]
+            if self._rows + batch.num_rows > rows_at_once(first.columns, first.num_rows):
+                yield from self.take()
         self._batches.append(batch)
         self._rows += batch.num_rows
-        self._bytes += size
 
     def take(self) -> Iterator[Batch]:
         """Yields the rest."""
         if self._batches:
-            collected = concat(self._batches)
-            self._batches, self._rows, self._bytes = [], 0, 0
+            collected, self._batches, self._rows = concat(self._batches), [], 0
             yield collected
 
 

@@ -175,3 +175,13 @@ def test_an_epoch_has_its_limit() -> None:
     assert records[0].ranges
     assert all(r.resumed and not r.ranges for r in records[1:])
     assert len(records) >= 4
+
+
+def test_rows_behind_a_jump_do_not_make_it_one_step() -> None:
+    """A row that is behind some of its windows makes those fire that would hold it: none, since its
+    slice is its own."""
+    rows = [(1_000_000, "a", 1), (1_050_000, "a", 2), (1_045_000, "b", 3), (1_046_000, "a", 4)]
+    job = Job(QUERIES["hop"], rows, 1, 4)
+    assert job.run() == Job(QUERIES["hop"], rows, None, 4).run()
+    steps = [len(record.resumed) for record in job.log.records if record.resumed]
+    assert sum(steps) > 50 + 50

@@ -7,7 +7,7 @@ its change.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,8 +67,9 @@ class OverRuns:
     memory only, and are rebuilt from the rows where absent.
     """
 
-    def __init__(self, rows: RowsTable, folds: Folds) -> None:
+    def __init__(self, rows: RowsTable, folds: Folds, check_step: Callable[[], None]) -> None:
         self._rows = rows
+        self._check_step = check_step
         self._folds = folds
         self._by_peers = any(folds.shared)
         self._reads = sorted({a for c in folds.calls for a in c.arguments})
@@ -125,6 +126,7 @@ class OverRuns:
         olds, news = [(every, first)], [(every, first)]
         going = list(range(len(runs)))
         while going:
+            self._check_step()
             block = self._block(runs, going, change)
             blocks.append(block)
             columns = dict(

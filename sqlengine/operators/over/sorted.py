@@ -62,7 +62,9 @@ class OverSortedOperator:
         )
         self._rows = form(context, "rows", key, identity, values, self._node.partition, by)
         self._runs = OverRuns(
-            self._rows, Folds(self._node.calls, by_peers=not self._node.frame.is_rows)
+            self._rows,
+            Folds(self._node.calls, by_peers=not self._node.frame.is_rows),
+            context.check_step,
         )
 
     def process(self, port: int, batch: Batch) -> Output:

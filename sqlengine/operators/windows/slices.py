@@ -26,7 +26,7 @@ from sqlengine.operators.windows.reassign import WindowReassigner
 from sqlengine.operators.windows.results import Fired, repeated, rows_of
 from sqlengine.operators.windows.steps import FiringSteps
 from sqlengine.operators.windows.times import clock_below
-from sqlengine.state.chains import KeyChains
+from sqlengine.state.chains import KeyChains, distinct_keys
 from sqlengine.state.columns import BoolArray, milliseconds
 from sqlengine.state.table import KeyedTable
 from udf.vector import Vector
@@ -83,6 +83,7 @@ class SlicedAggregateOperator:
 
     def open(self, context: Context) -> None:
         self._late.open(context)
+        self._check_step = context.check_step
         keys = [Column(k, self._node.input.schema.type(k)) for k in self._node.keys]
         end = Column(_END, timestamp(3).with_nullable(False))
         numbers = [
@@ -128,6 +129,8 @@ class SlicedAggregateOperator:
             yield from output
             return
         rows, over, behind, before = self._in_time(rows, behind, before, output)
+        if behind.any():
+            behind &= self._joins_fired(rows)
         start = 0
         for cut in _cuts(over, behind, before):
             self._add(rows.part(start, cut), output)
@@ -140,6 +143,24 @@ class SlicedAggregateOperator:
             start = cut
         self._add(rows.part(start, rows.batch.num_rows), output)
         yield from output
+
+    def _joins_fired(self, rows: _Rows) -> BoolArray:
+        """Returns True for rows whose slice holds rows of earlier windows, too: these have fired
+        before the row, and must be emitted before it is accumulated."""
+        count = rows.batch.num_rows
+        if self._window.shares_start:  # the base slice holds all rows so far
+            return np.ones(count, np.bool_)
+        keys = [rows.batch.column(k) for k in self._node.keys]
+        identity = [pa.array(rows.slices).view(pa.timestamp("ms")), *keys]
+        slots, _ = self._table.slots_for(identity, count, insert=False)
+        earliest = np.full(count, MAX_WATERMARK)
+        known = slots >= 0
+        earliest[known] = self._table.columns[_WINDOW][slots[known]]
+        # Rows of this batch are accumulated together: the first of a slice has its first window.
+        codes, firsts = distinct_keys([c.type for c in self._table.keys], identity, count)
+        earliest = np.minimum(earliest, rows.windows[firsts][codes])
+        joins: BoolArray = earliest < rows.windows
+        return joins
 
     def _in_time(
         self, rows: _Rows, behind: BoolArray, before: IntArray, output: Output
@@ -229,6 +250,7 @@ class SlicedAggregateOperator:
         self._buffer.advance_to(upto)
         while len(due := self._table.due(_FIRES, upto)) and (whole or self.steps.goes_on()):
             self._buffer.flush(due)
+            self._check_step()
             fired = self._fire_next(due, upto)
             if not len(fired.ends):
                 continue
@@ -254,7 +276,8 @@ class SlicedAggregateOperator:
         following = windows[windows > end].min(initial=MAX_WATERMARK)
         ends = self._equal_windows(slots, end, int(following), upto)
         rows = len(fired.ends)
-        ends = ends[: max(1, rows_at_once(fired.columns, rows) // max(1, rows))]
+        if len(ends) > 1:
+            ends = ends[: max(1, rows_at_once(fired.columns, rows) // max(1, rows))]
         ends = ends[: self.steps.spend(len(slots), rows, len(ends))]
         # Progress: each round moves every slice of `end` to a later window, or removes it.
         self._advance_slices(slots, int(ends[-1]))
@@ -264,10 +287,11 @@ class SlicedAggregateOperator:
         """Returns the ends of the windows that are due and hold the slices of window `end`, and no
         others: up to the last window of the first of these slices, or to the `following` one that
         has other slices, too."""
-        last = self._window.last_ends(self._table.columns[_END][slots].astype(np.int64)).min()
         first = np.array([end])
-        if self._window.next_ends(first)[0] > min(last, following - 1):
+        second = self._window.next_ends(first)
+        if second[0] >= following or self._clock.fires(second)[0] > upto:
             return first  # the common case
+        last = self._window.last_ends(self._table.columns[_END][slots].astype(np.int64)).min()
         ends = self._window.next_ends(first, np.arange(SLICE_ROWS))
         ends = ends[(ends <= last) & (ends < following)]
         due: IntArray = ends[self._clock.fires(ends) <= upto]
