@@ -78,4 +78,5 @@ class CheckpointTrigger:
             logged=self._storage.log.keeps_every_epoch,
             answers_offset=pipeline.outputs.call_log.end(),
             counts=pipeline.counter.counts(),
+            resumed=list(pipeline.executor.resumptions()),
         )

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pyarrow as pa
 
 from parser.types import Schema
@@ -236,7 +237,7 @@ class EmbeddedExecutor:
         """The operators that have more to fire; those behind others first, so that none gets a
         watermark after a later one."""
         known = [
-            Resumption(node, steps.watermark, steps.idle)
+            Resumption(node, steps.watermark, steps.passed, steps.idle)
             for node, steps in self.firing.waiting.items()
             if steps.watermark is not None
         ]
@@ -253,10 +254,19 @@ class EmbeddedExecutor:
     def resume(self, resumption: Resumption, proctime: int, seed: int, write: SinkWrite) -> None:
         """Lets an operator fire more of what is due; does nothing if it runs no more."""
         if resumption.node in self.running:
-            watermark = resumption.watermark
-            tick = empty(Schema(()), proctime=proctime)
-            tick = replace(tick, seed=seed, idle=resumption.idle).between(watermark, watermark)
-            self.push(resumption.node, tick, write)
+            since, *steps = resumption.passed
+            tick = empty(Schema(()), proctime=proctime, watermark=resumption.watermark)
+            tick = replace(tick, seed=seed, idle=resumption.idle, since=since)
+            self.push(resumption.node, replace(tick, steps=np.array(steps, np.int64)), write)
+
+    def restore_firing(self, resumptions: Iterable[Resumption]) -> None:
+        """Sets what operators had left to fire at the checkpoint that was restored: nothing, if
+        they are not among these."""
+        self.firing.waiting.clear()
+        for left in resumptions:
+            node = self.running.get(left.node)
+            if node is not None and isinstance(node.operator, FiresInSteps):
+                node.operator.steps.restore(left.watermark, left.passed, left.idle)
 
     # ---- rows ------------------------------------------------------------------------------------
 

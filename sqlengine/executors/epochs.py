@@ -74,10 +74,12 @@ class Replay:
 @dataclass(frozen=True)
 class Resumption:
     """An operator that goes on firing what is due at the watermark (ms) of its input, which may be
-    `idle`. `node` is its id in the graph."""
+    `idle`. `node` is its id in the graph. `passed`: the watermarks before that one, from the last
+    before the first window that is left."""
 
     node: str
     watermark: int
+    passed: tuple[int, ...]
     idle: bool = False
 
 

@@ -10,6 +10,7 @@ import msgspec
 import pyarrow as pa
 
 from parser.errors import ServiceError
+from sqlengine.executors.epochs import Resumption
 from sqlengine.executors.job_counts import JobCounts
 from sqlengine.state.checkpoint import Checkpointer
 from sqlengine.state.store import CheckpointStore, Loaded
@@ -30,7 +31,8 @@ class CheckpointMetadata(msgspec.Struct, frozen=True):
     (node id, graph version that created it); `created_at_version`: the graph version that created
     each node with tables; `began`: the epoch and the offsets at which reading of each source
     began; `logged`: the epochs after it are in the epoch log; `answers_offset`: end of the log of
-    nondeterministic calls; `counts`: what each job has done in the graph so far."""
+    nondeterministic calls; `counts`: what each job has done in the graph so far; `resumed`:
+    operators that had more to fire."""
 
     graph: str
     epoch: int
@@ -47,6 +49,7 @@ class CheckpointMetadata(msgspec.Struct, frozen=True):
     logged: bool = True
     answers_offset: int = 0
     counts: dict[str, JobCounts] = {}
+    resumed: list[Resumption] = []
     layout: int = LAYOUT
     format: int = POSITION_FORMAT
 

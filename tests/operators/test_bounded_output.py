@@ -3,6 +3,7 @@ the slices together are what it would put out at once."""
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
 
@@ -16,12 +17,14 @@ from planner.logical import AssignWatermark, Cumulate, Hop, Values, WindowAssign
 from planner.scalar import ColumnRef
 from sqlengine.batch import Batch, from_pydict
 from sqlengine.executors.spark.worker import TaskContext
+from sqlengine.executors.storage import RunnerOptions
 from sqlengine.formats.results import JsonValue, rows_of
 from sqlengine.operators import bounded
 from sqlengine.operators.bounded import SLICE_BYTES, SLICE_ROWS, in_slices, repeated
 from sqlengine.operators.joins import rows as join_rows
 from sqlengine.operators.windows import aggregate, emit, session_windows, slices
 from sqlengine.operators.windows.assign import WindowAssignOperator
+from sqlengine.session import session
 from sqlengine.session.environment import open_runner
 from sqlengine.session.session import Session
 from tests.sql.golden import FOLDER, Script, answers, events_of, run
@@ -78,7 +81,7 @@ def vars_of(batch: Batch) -> tuple[Schema, tuple[object, ...], int]:
 
 SCRIPTS = (
     *("windows/hop_tvf", "windows/cumulate_tvf", "windows/tumble_tvf", "windows/emit"),
-    *("windows/session_tvf", "windows/window_join", "windows/ltz_shared"),
+    *("windows/session_tvf", "windows/window_join", "windows/ltz_shared", "windows/cascade_gap"),
     *("joins/as_of", "joins/retraction", "joins/unnest", "groups/grouping_order"),
 )
 
@@ -88,6 +91,8 @@ def test_slices_change_nothing(name: str, tmp_path: Path, monkeypatch: pytest.Mo
     for module in (bounded, aggregate, emit, session_windows, slices):
         monkeypatch.setattr(module, "SLICE_ROWS", 2)
     monkeypatch.setattr(join_rows, "_FIRST_ROWS", 2)
+    # Each window in an epoch of its own.
+    monkeypatch.setattr(session, "RunnerOptions", partial(RunnerOptions, firing_cost=1))
     script = Script(FOLDER / f"{name}.sql")
     found, _ = run(script, tmp_path, 4096)
     wanted = answers(script, events_of(script.beside(".expected.jsonl").read_text())[1:])

@@ -56,6 +56,12 @@ QUERIES = {
         f" COUNT(*), SUM(n) FROM (SELECT k, window_time AS wt, SUM(v) AS n FROM {HOP} {GROUP},"
         " window_time) GROUP BY k, TUMBLE(wt, INTERVAL '7' SECOND)"
     ),
+    "session over tumble": (
+        "SELECT 'x', window_start, window_end, COUNT(*), SUM(n) FROM TABLE(SESSION((SELECT window_time AS"
+        " wt, SUM(v) AS n FROM TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '5' SECOND) GROUP BY"
+        " window_start, window_end, window_time), DESCRIPTOR(wt), INTERVAL '5' SECOND)) GROUP BY"
+        " window_start, window_end"
+    ),
 }
 Row = tuple[int, str, int]
 

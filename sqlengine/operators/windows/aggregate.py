@@ -69,14 +69,14 @@ class WindowAggregateOperator:
 
     def process(self, port: int, batch: Batch) -> Stream:
         output: Output = []
-        self.steps.begin(batch)
+        batch = self.steps.begin(batch)
         if batch.num_rows:
             self._add(self._reassigner.reassign(batch), output)
             yield from output
         # After the rows, before the windows: what is buffered must be in the accumulators of a
         # window that fires now.
         self._buffer.advance_to(self._clock.now(batch))
-        yield from self.steps.close(self._fire(batch), batch.tick(self._node.schema))
+        yield from self.steps.close(self._fire(batch), batch, self._node.schema)
 
     def timer(self) -> int | None:
         return self._clock.timer(lambda: self._table.earliest(_FIRES))

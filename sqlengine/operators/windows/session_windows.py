@@ -68,11 +68,11 @@ class SessionAggregateOperator:
     def process(self, port: int, batch: Batch) -> Stream:
         output: Output = []
         self._sessions.refresh()
-        self._steps.begin(batch)
+        batch = self._steps.begin(batch)
         if batch.num_rows:
             self._add(batch, output)
             yield from output
-        yield from self._steps.close(self._fire(batch), batch.tick(self._node.schema))
+        yield from self._steps.close(self._fire(batch), batch, self._node.schema)
 
     def timer(self) -> int | None:
         return self._clock.timer(lambda: self._sessions.table.earliest(FIRES))
@@ -171,11 +171,11 @@ class SessionAssignOperator:
     def process(self, port: int, batch: Batch) -> Stream:
         output: Output = []
         self._sessions.refresh()
-        self._steps.begin(batch)
+        batch = self._steps.begin(batch)
         if batch.num_rows:
             self._buffer(batch, output)
             yield from output
-        yield from self._steps.close(self._fire(batch), batch.tick(self._node.schema))
+        yield from self._steps.close(self._fire(batch), batch, self._node.schema)
 
     def timer(self) -> int | None:
         return self._clock.timer(lambda: self._sessions.table.earliest(FIRES))

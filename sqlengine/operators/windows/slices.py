@@ -100,11 +100,11 @@ class SlicedAggregateOperator:
 
     def process(self, port: int, batch: Batch) -> Stream:
         self._chains.refresh()
-        self.steps.begin(batch)
+        batch = self.steps.begin(batch)
         if batch.num_rows:
             yield from self._accumulate(self._reassigner.reassign(batch))
         fired = self._fire(batch, self._clock.now(batch))
-        yield from self.steps.close(fired, batch.tick(self._node.schema))
+        yield from self.steps.close(fired, batch, self._node.schema)
 
     def timer(self) -> int | None:
         return self._clock.timer(lambda: self._table.earliest(_FIRES))

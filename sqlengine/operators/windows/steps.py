@@ -10,7 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final, Protocol, runtime_checkable
 
-from sqlengine.batch import Batch
+import numpy as np
+
+from parser.types import Schema
+from sqlengine.batch import Batch, joined_steps
 from sqlengine.operators.base import Stream
 from sqlengine.operators.windows.times import WindowClock
 from sqlengine.state.table import KeyedTable
@@ -34,11 +37,15 @@ class FiringLimit:
 class FiringSteps:
     """The steps of one operator, whose windows fire at the instants (ms) in `fires` of its table.
 
-    `watermark` (ms) and `idle` are those of its input, None where none has come yet. By processing
-    time nobody needs to wait for an operator: its timer is due."""
+    While windows are left, `watermark` (ms) and `idle` are those of the input, and `passed` are the
+    watermarks before it that the windows left depend on: their rows are emitted between them, as if
+    all had been fired at once. `watermark` is None where the state was restored and none is known.
+
+    By processing time nobody needs to wait for an operator: its timer is due."""
 
     def __init__(self, clock: WindowClock, fires: str) -> None:
         self.watermark: int | None = None
+        self.passed: tuple[int, ...] = ()
         self.idle = False
         self._clock, self._fires = clock, fires
         self._limit, self._node = FiringLimit(), ""
@@ -53,15 +60,27 @@ class FiringSteps:
         """Takes the operator's table; restored windows may be due."""
         self._table = table
         self._limit.waiting.pop(self._node, None)
+        self.watermark, self.passed = None, ()
         if len(table):
             self._wait()
 
-    def begin(self, batch: Batch) -> None:
-        """Begins the step for a batch."""
+    def restore(self, watermark: int, passed: tuple[int, ...], idle: bool) -> None:
+        """Sets what was left at a checkpoint."""
+        self.watermark, self.passed, self.idle = watermark, passed, idle
+        self._wait()
+
+    def begin(self, batch: Batch) -> Batch:
+        """Begins the step for a batch. Returns it with the watermarks that windows which were left
+        before it depend on."""
         self._limit.waiting.pop(self._node, None)
-        self.watermark, self.idle = batch.watermark, batch.idle
+        if self.passed:
+            known = np.array([*self.passed[1:], self.watermark, batch.since], np.int64)
+            steps = joined_steps([known, batch.steps])
+            batch = replace(batch, since=self.passed[0], steps=steps)
+        self.watermark, self.passed, self.idle = batch.watermark, (), batch.idle
         self._left, self._emitted = self._limit.cost or 0, batch.since
         self._stopped = False
+        return batch
 
     def goes_on(self) -> bool:
         """True if the step may fire another window that is due. False leaves it to the next."""
@@ -79,9 +98,9 @@ class FiringSteps:
         self._left -= WINDOW_COST + read + rows * windows
         return windows
 
-    def close(self, fired: Stream, tick: Batch) -> Stream:
-        """Passes on what the step fires for a batch with this tick. The last rows, or the tick
-        itself, have the watermark up to which all windows have fired."""
+    def close(self, fired: Stream, batch: Batch, schema: Schema) -> Stream:
+        """Passes on what the step fires for a batch. The last rows, or else a tick, have the
+        watermark before the first window that is left, or that of the batch."""
         last: Batch | None = None
         for port, rows in fired:
             if port != 0:
@@ -91,9 +110,9 @@ class FiringSteps:
                 yield 0, self.emitted(last)
             last = rows
         if last is None:
-            yield 0, self._end(tick)
+            yield 0, self._end(batch, schema)
             return
-        last, end = self.emitted(last), self._end(tick)
+        last, end = self.emitted(last), self._end(batch, schema)
         yield 0, replace(last, watermark=end.watermark, idle=end.idle)
 
     def emitted(self, rows: Batch) -> Batch:
@@ -105,14 +124,22 @@ class FiringSteps:
         since, self._emitted = min(self._emitted, int(before[0])), int(before[-1])
         return replace(rows, since=since, watermark=self._emitted, idle=False)
 
-    def _end(self, tick: Batch) -> Batch:
-        """Returns the tick of the batch, with the watermark up to which all windows have fired."""
-        watermark = tick.watermark
+    def _end(self, batch: Batch, schema: Schema) -> Batch:
+        tick = batch.tick(schema)
         if self._stopped and not self._clock.proctime:
-            first = self._table.earliest(self._fires)
-            watermark = watermark if first is None else min(watermark, first - 1)
-        since = min(self._emitted, watermark)
-        return replace(tick, since=since, watermark=watermark, idle=tick.idle and not self._stopped)
+            tick = replace(tick, watermark=self._leave(batch), idle=False)
+        return replace(tick, since=min(self._emitted, tick.watermark))
+
+    def _leave(self, batch: Batch) -> int:
+        """Notes what the windows that are left depend on; returns the watermark before them."""
+        first = self._table.earliest(self._fires)
+        assert first is not None, "windows are left"
+        before = int(batch.watermarks_before(np.array([first]))[0])
+        known = (np.array([batch.since]), batch.row_watermarks, batch.steps)
+        steps = np.unique(np.concatenate([k for k in known if k is not None]))
+        later = steps[(steps > before) & (steps < batch.watermark)]
+        self.passed = (before, *later.tolist())
+        return before
 
     def _wait(self) -> None:
         if not self._clock.proctime:
