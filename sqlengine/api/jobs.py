@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -16,9 +15,9 @@ from sqlengine.api.queries import flag
 from sqlengine.broker.auto_create import NewTopic
 from sqlengine.broker.topic_access import BadRequest
 from sqlengine.engine import Engine
-from sqlengine.engine.requests import Outcome, Request
+from sqlengine.engine.requests import Outcome, Request, begin_of
 from sqlengine.executors.job_counts import NOTHING, JobCounts
-from sqlengine.jobs.job import BEGINS, Job, JobState, JobVersion, Origin
+from sqlengine.jobs.job import Job, JobState, JobVersion, Origin
 from sqlengine.jobs.planning import JobText
 
 
@@ -168,23 +167,6 @@ def _add_actions(blueprint: Blueprint, engine: Engine) -> None:
             raise BadRequest("a rollback needs ?version=N", hint="'history' lists the versions")
         done = engine.rollback(name, int(version), _origin())
         return jsonify(outcome_json(done))
-
-
-def begin_of(text: str | None) -> str | int | None:
-    """Returns where a job begins that is started as a new one; None if it goes on where it was."""
-    if text is None or text in BEGINS:
-        return text
-    if text.isascii() and text.isdigit():
-        return int(text)
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        raise BadRequest(
-            f"a job cannot start from '{text[:60]}'",
-            hint=f"it is one of {', '.join(BEGINS)}, or a time such as 2026-01-31T12:00 (UTC)",
-        ) from None
-    aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
-    return int(aware.timestamp() * 1000)
 
 
 def _request(texts: Mapping[str, JobText]) -> Request:

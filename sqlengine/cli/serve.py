@@ -130,6 +130,13 @@ from sqlengine.system.durability import Checkpoints, Delivery, Fsync
     help="How long topics that are created for jobs keep records: 12h, 7d, or none (for ever).",
 )
 @click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Default of SET for all jobs, such as restart-strategy.type=none; may be repeated.",
+)
+@click.option(
     "--memory-limit",
     type=SIZE,
     help="State of all jobs, such as 512MB: above it the largest job is stopped.",
@@ -190,6 +197,7 @@ def serve(
     topic_auto_create: bool,
     topic_shards: int,
     topic_retention: int | None,
+    settings: tuple[str, ...],
     memory_limit: int | None,
     step_timeout: int | None,
     queries: int,
@@ -214,6 +222,7 @@ def serve(
         function_limits=function_limits(function_seconds, function_memory),
         fsync=fsync,
         delivery=delivery,
+        settings=_settings(settings),
         auto_create=AutoCreate(topic_auto_create, topic_auto_create, topic_shards, topic_retention),
         checkpoints=checkpoints,
         instances=processes,
@@ -235,3 +244,18 @@ def serve(
         ),
     )
     run_server(config)
+
+
+def _settings(given: tuple[str, ...]) -> dict[str, str]:
+    """Returns the defaults of SET. Raises UsageError for one without a value, and SqlError for a
+    value of a restart strategy that is none."""
+    from sqlengine.jobs.restart_strategy import strategy_in
+
+    settings = {}
+    for text in given:
+        name, separator, value = text.partition("=")
+        if not separator or not name.strip():
+            raise click.UsageError(f"--set '{text}' is not NAME=VALUE")
+        settings[name.strip()] = value.strip()
+    strategy_in(settings)
+    return settings

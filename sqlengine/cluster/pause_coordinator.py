@@ -75,20 +75,20 @@ class PauseCoordinator:
         self.stats = PauseStats()
 
     @contextmanager
-    def quiesce(self) -> Iterator[Positions]:
+    def quiesce(self, timeout_s: float = QUIESCE_TIMEOUT_S) -> Iterator[Positions]:
         """Pauses all subtasks for the body of the `with`, and gives the positions of their sources.
 
         No source is read and the shuffle is drained. ServiceError if they are not quiesced in
         time; they are resumed in any case."""
         began = self._clock()
         try:
-            yield self.advance_to({})
+            yield self.advance_to({}, timeout_s)
         finally:
             self.resume()
             self.stats.count += 1
             self.stats.seconds += self._clock() - began
 
-    def advance_to(self, bounds: Positions) -> Positions:
+    def advance_to(self, bounds: Positions, timeout_s: float = QUIESCE_TIMEOUT_S) -> Positions:
         """Lets paused subtasks read up to `bounds`, and returns the positions of their sources once
         they are quiesced again."""
         self._resume_pending = False
@@ -96,7 +96,7 @@ class PauseCoordinator:
         number = self._graph.control.append(entry, self._graph.now())
         positions: dict[str, dict[str, int]] = {}
         # Each shard is read by one subtask: their positions are disjoint.
-        for done in self._await_all(number, self._shuffle_drained).values():
+        for done in self._await_all(number, self._shuffle_drained, timeout_s).values():
             for name, shards in done.positions.items():
                 positions.setdefault(name, {}).update(shards)
         return positions
@@ -158,12 +158,15 @@ class PauseCoordinator:
         )
 
     def _await_all(
-        self, number: int, complete: Callable[[dict[int, Done]], bool]
+        self,
+        number: int,
+        complete: Callable[[dict[int, Done]], bool],
+        timeout_s: float = QUIESCE_TIMEOUT_S,
     ) -> dict[int, Done]:
         """Returns once all subtasks have done what entry `number` requests, and `complete` holds.
 
-        JobError if one of them cannot do it, ServiceError after QUIESCE_TIMEOUT_S."""
-        deadline, wait = self._clock() + QUIESCE_TIMEOUT_S, 0.0
+        JobError if one of them cannot do it, ServiceError after `timeout_s`."""
+        deadline, wait = self._clock() + timeout_s, 0.0
         while True:
             by_subtask = self._graph.worker_reports.done(number, wait)
             for done in by_subtask.values():

@@ -16,7 +16,7 @@ from parser.errors import JobError, ServiceError, SqlError
 from sqlengine.broker.base import Broker
 from sqlengine.broker.topic_access import COMMANDS
 from sqlengine.engine import Engine
-from sqlengine.engine.requests import Outcome
+from sqlengine.engine.requests import Outcome, begin_of
 from sqlengine.jobs.job import Origin
 from sqlengine.system.threads import Background
 
@@ -34,7 +34,8 @@ class Command(msgspec.Struct, frozen=True):
     """A record of the command topic.
 
     `savepoint`: the path to start from; for `stop` and `savepoint` the folder for a new one, '' for
-    the default one. `drain`: `stop` fires all windows first, and writes a savepoint.
+    the default one. `drain`: `stop` fires all windows first, and writes a savepoint. `begin`:
+    where `start` begins, if not where the job was.
     """
 
     id: str
@@ -44,6 +45,7 @@ class Command(msgspec.Struct, frozen=True):
     version: int = 0
     savepoint: str | None = None
     drain: bool = False
+    begin: str | None = msgspec.field(default=None, name="from")
 
 
 class CommandIntake(Background):
@@ -135,6 +137,10 @@ def _validate(engine: Engine, command: Command) -> Answer:
     return _answer(engine.validate(command.name, command.sql, Origin.TOPIC))
 
 
+def _start(engine: Engine, command: Command) -> Answer:
+    return _answer(engine.start_job(command.name, command.savepoint, begin_of(command.begin)))
+
+
 def _stop(engine: Engine, command: Command) -> Answer:
     if command.drain:
         return _answer(engine.drain_job(command.name, command.savepoint or None))
@@ -184,8 +190,7 @@ OPS: Mapping[str, Callable[[Engine, Command], Answer]] = MappingProxyType(
         "submit": _submit,  # name, sql, savepoint
         "validate": _validate,  # name, sql: what submit would do
         "remove": _remove,  # name
-        # name, savepoint
-        "start": lambda engine, command: _answer(engine.start_job(command.name, command.savepoint)),
+        "start": _start,  # name, savepoint, from
         "stop": _stop,  # name, savepoint, drain
         "isolate": lambda engine, command: _answer(engine.isolate(command.name)),  # name
         "merge": lambda engine, command: _answer(engine.merge(command.name)),  # name

@@ -15,6 +15,7 @@ from parser.errors import SqlError
 from planner.graph.merge import Graph
 from planner.logical import Scan
 from sqlengine.cluster.distributed_graph import DistributedGraph
+from sqlengine.cluster.pause_coordinator import QUIESCE_TIMEOUT_S
 from sqlengine.engine.graph_migration import APART, MAX_EPOCHS, MAX_RECORDS, aligned_offsets
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.sources import Positions
@@ -42,7 +43,9 @@ class MigrationRequest:
         return dict.fromkeys(self.jobs, 0)
 
 
-def detach_from_parts(request: MigrationRequest, source: DistributedGraph) -> JobSnapshot:
+def detach_from_parts(
+    request: MigrationRequest, source: DistributedGraph, timeout_s: float = QUIESCE_TIMEOUT_S
+) -> JobSnapshot:
     """Removes the one job of the request from all parts, and returns its snapshot.
 
     The snapshot is in the store before the job is removed. Raises SqlError if that fails; the job
@@ -51,7 +54,7 @@ def detach_from_parts(request: MigrationRequest, source: DistributedGraph) -> Jo
     (job,) = request.jobs
     change = source.change(source.runner.graph, {}, request.removals, {})
     try:
-        with source.pauses.quiesce():
+        with source.pauses.quiesce(timeout_s):
             job_snapshot = source.snapshot(job)
             request.begin()
             request.store.put(request.handover, job_snapshot)

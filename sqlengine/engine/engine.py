@@ -480,7 +480,8 @@ class Engine:
             self._failing -= present
             return
         again = [j for j in failed if j.state is JobState.RESTARTING]
-        then = f"; {len(again)} of {len(failed)} are started again" if again else ""
+        seconds = max(0, min((j.next_ms for j in again), default=0) - self._clock()) / 1000
+        then = f"; started again in {seconds:.1f} s" if again else ""
         log.error("job %s failed: %s%s", shown, reason, then)
 
     def _on_broken_function(self, identity: str, reason: str) -> None:

@@ -20,6 +20,7 @@ from typing import Final
 from parser.errors import JobError, SqlError, TryAgain
 from planner.logical import Scan
 from sqlengine.cluster.distributed_graph import DistributedGraph
+from sqlengine.cluster.pause_coordinator import QUIESCE_TIMEOUT_S
 from sqlengine.connectors.base import Source
 from sqlengine.engine.cluster_migration import MigrationRequest, detach_from_parts
 from sqlengine.engine.graph_manager import GraphManager, scans
@@ -28,7 +29,7 @@ from sqlengine.executors.recovery import recovering
 from sqlengine.graphs.host import NotAligned
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.graphs.running import RunningGraph
-from sqlengine.jobs.job import MAIN, Cause, Job
+from sqlengine.jobs.job import MAIN, Cause, Job, JobState
 from sqlengine.jobs.log import PendingChange
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.registry import Registry
@@ -37,6 +38,7 @@ from sqlengine.snapshots.migrations import MigrationStore
 
 log = logging.getLogger("sqlengine")
 
+FAILED_TIMEOUT_S: Final = 10.0  # for parts to pause, for a job that failed
 # In `Job.kept`, before the path of the savepoint with which a job was stopped.
 SAVEPOINT: Final = "savepoint "
 
@@ -67,18 +69,21 @@ class Keeping:
         after = {j.name: replace(j, kept=kept, graph=MAIN, cause=Cause.NONE) for j in jobs}
         self._registry.log.write(after, now)
         try:
-            self._detach(graph, {j.name: j.version for j in before.values()}, kept)
+            self._detach(graph, {j.name: j.version for j in before.values()}, kept, jobs[0].state)
         except BaseException:
             if any(name in graph.runner.jobs for name in before):
                 self._registry.log.write(before, self._registry.clock())
             raise
 
-    def _detach(self, graph: ManagedGraph, versions: Mapping[str, int], kept: str) -> None:
+    def _detach(
+        self, graph: ManagedGraph, versions: Mapping[str, int], kept: str, state: JobState
+    ) -> None:
         """Removes jobs from a graph; their snapshot is in the store before."""
         if isinstance(graph, DistributedGraph):
-            detach_from_parts(
-                MigrationRequest({}, versions, kept, self._store, lambda: None), graph
-            )
+            request = MigrationRequest({}, versions, kept, self._store, lambda: None)
+            # Parts may never pause that a job which fails keeps busy.
+            timeout_s = QUIESCE_TIMEOUT_S if state is JobState.STOPPED else FAILED_TIMEOUT_S
+            detach_from_parts(request, graph, timeout_s)
             return
         change = graph.change(graph.runner.graph, {}, dict.fromkeys(versions, 0), {})
         taken: list[JobSnapshot] = []

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from parser.errors import JobError, SqlError
 from planner.catalog import Catalog, same_definition
 from sqlengine.broker.auto_create import NewTopic
+from sqlengine.broker.topic_access import BadRequest
 from sqlengine.catalog.changes import full_name
 from sqlengine.graphs.takeover import StateReport
 from sqlengine.jobs.deliveries import Delivery
-from sqlengine.jobs.job import Job, Origin
+from sqlengine.jobs.job import BEGINS, Job, Origin
 from sqlengine.jobs.planning import JobText, PlannedJob
 from sqlengine.system.words import listed
 
@@ -102,3 +104,21 @@ def changed_objects(old: Catalog, plan: PlannedJob) -> set[str]:
     """Returns the objects of the old catalog that the plan defines differently."""
     both = [(old.objects[o.name], o) for o in plan.objects if o.name in old.objects]
     return {full_name(o.name) for before, o in both if not same_definition(before, o)}
+
+
+def begin_of(text: str | None) -> str | int | None:
+    """Returns where a job begins that is started as a new one; None if it goes on where it was.
+    BadRequest for what is no place."""
+    if text is None or text in BEGINS:
+        return text
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise BadRequest(
+            f"a job cannot start from '{text[:60]}'",
+            hint=f"it is one of {', '.join(BEGINS)}, or a time such as 2026-01-31T12:00 (UTC)",
+        ) from None
+    aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    return int(aware.timestamp() * 1000)

@@ -108,10 +108,11 @@ class GraphRunner:
         self._require_sound()
         self.commit()  # what a sink had no space for
         self.outputs.roll()
-        if self.outputs.overflows:
+        if self.outputs.overflows and not self.paused:
             self._raise_failures()
         # Before more is read: a job over its limit gets no more rows.
-        self._check_memory()
+        if not self.paused:  # a job over its limit must be able to leave
+            self._check_memory()
         record, chunks = self._poll()
         if record is not None:
             with self._logged_epoch(record):

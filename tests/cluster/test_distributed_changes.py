@@ -29,10 +29,12 @@ def test_a_change_is_made_by_all_and_reads_from_where_it_was_made(tmp_path: Path
         assert "in graph 'shared', in 2 parts" in harness.engine.explain("all")
         harness.engine.stop_job("all")
         harness.write(7)
-        harness.engine.start_job("all")
+        harness.engine.start_job("all", begin="configured")
         harness.write(8)
         eventually(lambda: harness.found() == [1, 2, 3, 5, 6, 8])
-        assert harness.entries() == [Prepare, Switch] * 4
+        # All parts paused while what the job had was taken out of them.
+        changes = [kind for kind in harness.entries() if kind in (Prepare, Switch)]
+        assert changes == [Prepare, Switch] * 4
 
 
 def test_what_one_instance_refuses_none_makes(tmp_path: Path) -> None:

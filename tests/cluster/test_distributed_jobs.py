@@ -184,3 +184,19 @@ def test_a_job_in_parts_is_drained_in_a_graph_of_its_own(tmp_path: Path) -> None
         harness.write(1)
         eventually(lambda: counted(harness)["w1"] == 2, "the other goes on in its parts")
         assert harness.engine.job("other").graph == SHARED
+
+
+def test_a_stopped_job_goes_on_with_its_state_and_comes_back_into_the_parts(tmp_path: Path) -> None:
+    with leading(tmp_path, "one", "two") as harness:
+        harness.engine.broker.create_topic("counts", compacted=True)
+        harness.engine.submit("count", COUNTS)
+        assert harness.engine.job("count").graph == SHARED
+        harness.write(*range(6), *range(6))
+        eventually(lambda: counted(harness) == {f"w{n}": 2 for n in range(6)})
+        harness.engine.stop_job("count")
+        harness.write(*range(6))
+        assert harness.engine.start_job("count").status == "started"
+        eventually(lambda: counted(harness) == {f"w{n}": 3 for n in range(6)})
+        moved(harness, SHARED)
+        harness.write(0)
+        eventually(lambda: counted(harness)["w0"] == 4)
