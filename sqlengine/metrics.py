@@ -42,6 +42,7 @@ class EngineCollector:
         yield self._jobs()
         yield from self._job_counts()
         yield self._restarts()
+        yield from self._job_progress()
         yield self._isolated()
         yield from self._operators()
         yield from self._rules()
@@ -117,6 +118,37 @@ class EngineCollector:
             late.add_metric([job], counts.late_rows)
             letters.add_metric([job], counts.dead_letters)
         yield from (rows, late, letters)
+
+    def _job_progress(self) -> Iterator[Metric]:
+        """Yields how far running jobs are in each table that they read."""
+        labels = ["job", "table"]
+        behind = GaugeMetricFamily(
+            "sqlengine_job_behind", "Records, or bytes of files, to read", labels=[*labels, "unit"]
+        )
+        watermark = GaugeMetricFamily(
+            "sqlengine_watermark_timestamp_seconds", "Watermark of a table", labels=labels
+        )
+        lag = GaugeMetricFamily(
+            "sqlengine_watermark_lag_seconds", "Watermark behind the clock", labels=labels
+        )
+        idle = GaugeMetricFamily("sqlengine_idle_shards", "Shards that are idle", labels=labels)
+        waiting = GaugeMetricFamily(
+            "sqlengine_waiting", "Windows or rows that wait for time", labels=["job", "unit"]
+        )
+        for job, progress in self._engine.progress.all(self._engine.jobs()).items():
+            for table in progress.tables:
+                if table.behind is not None:
+                    behind.add_metric([job, table.table, table.unit], table.behind)
+                if table.watermark is not None and table.lag_ms is not None:
+                    watermark.add_metric([job, table.table], table.watermark.ms / 1000)
+                    lag.add_metric([job, table.table], table.lag_ms / 1000)
+                    idle.add_metric([job, table.table], len(table.idle_shards))
+            waits = Counter[str]()
+            for wait in progress.waits:
+                waits[wait.unit] += wait.number
+            for unit, number in waits.items():
+                waiting.add_metric([job, unit], number)
+        yield from (behind, watermark, lag, idle, waiting)
 
     def _operators(self) -> Iterator[Metric]:
         totals: Counter[str] = Counter(expressions.counters)

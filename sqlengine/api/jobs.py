@@ -10,6 +10,7 @@ from typing import Protocol
 from flask import Blueprint, Response, jsonify, request
 
 from parser.errors import SqlError
+from sqlengine.api.job_progress import NO_PROGRESS, progress_json
 from sqlengine.api.problems import describe, problem
 from sqlengine.api.queries import flag
 from sqlengine.broker.auto_create import NewTopic
@@ -66,7 +67,8 @@ def _add_collection(blueprint: Blueprint, engine: Engine, folder: WatchedFolder)
     def list_jobs() -> Response:
         """Lists all jobs without their texts, and the files of the watched folder that were not
         taken, or whose jobs another way has changed since."""
-        counts, hints = engine.counts(), engine.hints()
+        counts, hints, jobs = engine.counts(), engine.hints(), engine.jobs()
+        progress = engine.progress.all(jobs)
         refused = [
             {"file": str(p), "error": describe(e)} for p, e in sorted(folder.problems().items())
         ]
@@ -79,7 +81,8 @@ def _add_collection(blueprint: Blueprint, engine: Engine, folder: WatchedFolder)
                         counts.get(j.name, NOTHING),
                         hints.get(j.name),
                     )
-                    for j in engine.jobs()
+                    | progress_json(progress.get(j.name, NO_PROGRESS), details=False)
+                    for j in jobs
                 ],
                 "refused_files": refused,
                 "overridden_files": [file.as_json() for file in folder.overridden()],
@@ -114,7 +117,8 @@ def _add_job(blueprint: Blueprint, engine: Engine) -> None:
         job = engine.job(name)
         version = engine.log.version(name, job.version)
         counts, hint = engine.counts()[name], engine.hints().get(name)
-        return jsonify(job_json(job, version, counts, hint) | {"sql": version.sql})
+        progress = progress_json(engine.progress.of(job), details=True)
+        return jsonify(job_json(job, version, counts, hint) | progress | {"sql": version.sql})
 
     @blueprint.get("/<name>/history")
     def history(name: str) -> Response:

@@ -13,6 +13,12 @@ from typing import TypeVar
 import click
 
 from parser.errors import render
+from sqlengine.cli.job_progress import (
+    counts_of,
+    draw_progress,
+    draw_tables_of_jobs,
+    wait_in_list,
+)
 from sqlengine.cli.tables import at_work, count, draw_table
 from sqlengine.cli.texts import Texts, job_texts
 from sqlengine.client import Client, Json, Refused, default_client, job_url
@@ -288,12 +294,20 @@ def _explain_file(path: str, define: Sequence[str], output: str) -> str:
 @click.option(
     "--state", type=click.Choice([s.value for s in JobState]), help="Only jobs in this state."
 )
+@click.option(
+    "--wide", is_flag=True, help="The tables that jobs read: rows behind, watermark, late rows."
+)
 @server_options
 def jobs(
-    name: str | None, state: str | None, server: str | None, token_file: str | None, output: str
+    name: str | None,
+    state: str | None,
+    wide: bool,
+    server: str | None,
+    token_file: str | None,
+    output: str,
 ) -> None:
     """List all jobs, and the files of the watched folder that were not taken; or show one job with
-    its text."""
+    the tables that it reads, what it waits for, and its text."""
     client = default_client(server, token_file)
     if name is not None:
         show(client.get(job_url(name)), output, _draw_job)
@@ -301,7 +315,7 @@ def jobs(
     body = client.get("/api/v1/jobs")
     if state is not None:
         body["jobs"] = [j for j in items_of(body, "jobs") if j["state"] == state]
-    show(body, output, _draw_jobs)
+    show(body, output, (lambda b: draw_tables_of_jobs(items_of(b, "jobs"))) if wide else _draw_jobs)
 
 
 def _draw_jobs(body: Json) -> None:
@@ -310,7 +324,10 @@ def _draw_jobs(body: Json) -> None:
     where = ("graph",) if any(j["graph"] != MAIN for j in items) else ()
     columns = ("name", "state", "version", "origin", *where, "rows")
     items = [{**j, "origin": origin_of(j)} for j in items]
-    rows = [(*(j[c] for c in columns), moment(j["changed_ms"]), reason_of(j)) for j in items]
+    rows = [
+        (*(j[c] for c in columns), moment(j["changed_ms"]), reason_of(j) or wait_in_list(j))
+        for j in items
+    ]
     if rows:
         draw_table((*columns, "changed", "reason"), rows)
         click.echo(f"{count(len(items), 'job')}: {_tally(items, 'state')}", err=True)
@@ -345,10 +362,12 @@ def origin_of(body: Json) -> str:
 
 
 def _draw_job(body: Json) -> None:
+    body = body | {"rows": counts_of(body)}
     for key in ("name", "state", "version", "origin", "graph", "rows", "reason", "hint", "file"):
         if body.get(key) is not None:
             shown = reason_of(body) if key == "reason" else body[key]
             click.echo(f"{key:8} {shown}")
+    draw_progress(body)
     click.echo(body["sql"])
 
 

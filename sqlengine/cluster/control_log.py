@@ -19,6 +19,7 @@ from msgspec import field
 from parser.errors import ServiceError
 from sqlengine.broker.base import Broker, system_topic
 from sqlengine.broker.ownership import Fence
+from sqlengine.executors.event_times import EventTimes
 from sqlengine.executors.job_counts import JobCounts
 from sqlengine.executors.state_inspection import StateView
 from sqlengine.graphs.load_monitor import IsolationTrigger
@@ -150,7 +151,7 @@ class SubtaskReport(msgspec.Struct, frozen=True):
     `version`: of its graph; `epoch`: the last one; `positions`: the next offset by topic and shard
     (the least of several readers); `backpressured_by`: subtasks with so many unread bytes from
     this one that it reads no sources; `stored_version`: of the graph in its last checkpoint;
-    `counts`: what each job has done in it."""
+    `counts`: what each job has done in it; `times`: watermarks, and what waits for them."""
 
     version: int
     epoch: int
@@ -158,6 +159,7 @@ class SubtaskReport(msgspec.Struct, frozen=True):
     backpressured_by: dict[int, int] = field(default_factory=dict, name="waits_for")
     stored_version: int = field(default=0, name="stored")
     counts: dict[str, JobCounts] = {}
+    times: EventTimes = EventTimes()
 
 
 class InstanceReport(msgspec.Struct, frozen=True, tag="Report"):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from sqlengine.cluster.control_log import InstanceReport, SubtaskReport
 from sqlengine.cluster.subtask import Subtask
+from sqlengine.executors.event_times import event_times
 from sqlengine.graphs.load_monitor import IsolationTrigger
 from sqlengine.system.memory import Usage
 
@@ -88,4 +89,5 @@ def subtask_report(subtask: Subtask) -> SubtaskReport:
         backpressured_by=dict(runner.backpressured_by),
         stored_version=subtask.graph.checkpoints.stored_version,
         counts=subtask.graph.counts(),
+        times=event_times(subtask.graph.executor),
     )

@@ -43,6 +43,7 @@ from sqlengine.connectors.registry import declared_capabilities
 from sqlengine.connectors.shuffle import shuffle_topic
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import LoggedChange
+from sqlengine.executors.event_times import EventTimes, merge_event_times
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.job_counts import JobCounts
 from sqlengine.executors.runner import GraphRunner
@@ -347,6 +348,10 @@ class DistributedGraph:
         remove_stores(self._host, self.name, self.parallelism)
 
     # ---- what the engine asks --------------------------------------------------------------------
+
+    def event_times(self) -> EventTimes:
+        """Returns watermarks and what waits for them, by the last reports of all subtasks."""
+        return merge_event_times(r.times for r in self.worker_reports.subtasks().values())
 
     def why_unsupported(self, plans: Iterable[Sink]) -> str | None:
         """Returns why the statements cannot run in subtasks; None if they can."""

@@ -33,6 +33,7 @@ from sqlengine.engine.isolation import Isolation
 from sqlengine.engine.job_changes import JobChanges
 from sqlengine.engine.keeping import Keeping
 from sqlengine.engine.migration import Migrations
+from sqlengine.engine.progress_views import ProgressViews
 from sqlengine.engine.replaying import MAX_LETTERS, Replayed, Replays
 from sqlengine.engine.requests import Outcome, Request
 from sqlengine.engine.restarts import Restarts
@@ -134,6 +135,7 @@ class Engine:
         self.graphs = GraphManager(host, self._registry.plans_of, self.instances)
         self.savepoints = Savepoints(self._registry, self.graphs, config, machine.disk)
         self.state = StateViews(self._registry, self.graphs)
+        self.progress = ProgressViews(self._registry, self.graphs, config.settings)
         self._migrations = Migrations(self._registry, self.graphs, store)
         keeping = Keeping(self._registry, self.graphs, store)
         self._changes = JobChanges(

@@ -10,6 +10,7 @@ from planner.graph.merge import Graph
 from planner.logical import Scan, Sink
 from sqlengine.connectors.base import Source
 from sqlengine.executors.embedded import EmbeddedExecutor
+from sqlengine.executors.event_times import EventTimes
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.job_counts import JobCounts
 from sqlengine.executors.runner import GraphRunner
@@ -80,6 +81,10 @@ class ManagedGraph(Protocol):
 
     def counts(self) -> dict[str, JobCounts]:
         """Returns what each job has done in this graph, since the graph was created."""
+
+    def event_times(self) -> EventTimes:
+        """Returns watermarks and what waits for them, at most about a second old; older while the
+        graph works on one step."""
 
     def why_unsupported(self, plans: Iterable[Sink]) -> str | None:
         """Returns why the statements cannot run in this graph; None if they can."""

@@ -17,6 +17,7 @@ from sqlengine.connectors.base import Environment, Source
 from sqlengine.executors.dead_letters import DeadLetterSink
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import EPOCHS, ChangeLog, EpochLog, LoggedChange, TopicEpochLog
+from sqlengine.executors.event_times import EventTimes
 from sqlengine.executors.failures import LastingFailure, OperatorFailed, StepEnded, StepFailed
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.job_counts import JobCounts
@@ -26,6 +27,7 @@ from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.storage import GraphStorage, RunnerOptions
 from sqlengine.executors.subtask import SubtaskContext
 from sqlengine.graphs.departures import Departure
+from sqlengine.graphs.event_times import EventTimesCache
 from sqlengine.graphs.host import Faults, GraphHost, NotAligned, PlanOf
 from sqlengine.graphs.loop import GraphLoop
 from sqlengine.graphs.rebuild import Rebuilder
@@ -119,6 +121,7 @@ class RunningGraph:
         # By migration: the epoch that restored it, and the offset in the log after that epoch.
         self._migrations: dict[str, tuple[int, int]] = {}
         self.loop = GraphLoop(self.runner, host.broker, host.on_failure, threads)
+        self._observed = EventTimesCache(self.loop, self.executor, threads.now)
         self._recover()
         self._rebuilder = Rebuilder(self.executor, host.later, threads)
 
@@ -378,6 +381,11 @@ class RunningGraph:
     def counts(self) -> dict[str, JobCounts]:
         """Returns what each job has done in this graph, since the graph was created."""
         return self.runner.pipeline.counter.counts()
+
+    def event_times(self) -> EventTimes:
+        """Returns watermarks and what waits for them, at most about a second old; older while the
+        graph works on one step."""
+        return self._observed.get()
 
     def why_unsupported(self, plans: Iterable[Sink]) -> str | None:
         """Returns None: every statement can run in this process."""

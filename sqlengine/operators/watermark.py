@@ -125,6 +125,17 @@ class ShardTimes:
         slots, _ = self._table.slots_for([pa.array([_COMBINED], pa.string())], 1, insert=False)
         return int(self._table.columns["watermark"][slots[0]]) if slots[0] >= 0 else MIN_WATERMARK
 
+    def shards(self) -> dict[str, tuple[int, bool]]:
+        """Returns the watermark (ms) of each shard, and whether it is idle."""
+        table, live = self._table, self._table.live()
+        times, active = table.columns["watermark"], table.columns["active"].view(np.int64)
+        now = max((int(t) for t in active[live]), default=0)  # of the combined watermark
+        return {
+            shard: (int(times[s]), bool(self._idle_ms) and int(active[s]) + self._idle_ms <= now)
+            for s, shard in zip(live.tolist(), table.array("shard", live).to_pylist(), strict=True)
+            if shard is not None
+        }
+
     def finish(self) -> int:
         """Raises all watermarks to the end of time, at the end of bounded input."""
         slots = self._table.live()
@@ -189,6 +200,15 @@ class WatermarkOperator:
         )
         missing = ~validity(batch.column(self._node.watermark.column))
         return self._without(result, missing, vector.errors, future)
+
+    @property
+    def watermark(self) -> int:
+        """The watermark (ms) of the table so far, as the operators behind it know it."""
+        return self._times.watermark if self._pace is None else self._pace.emitted
+
+    def shards(self) -> dict[str, tuple[int, bool]]:
+        """Returns the watermark (ms) of each shard, and whether it is idle."""
+        return self._times.shards()
 
     def timer(self) -> int | None:
         timers = (self._times.next_idle(), None if self._pace is None else self._pace.timer())

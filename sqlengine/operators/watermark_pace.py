@@ -60,6 +60,12 @@ class WatermarkPace:
         paced[paced == BEGINNING] = MIN_WATERMARK
         return first if first > BEGINNING else MIN_WATERMARK, paced[:-1], int(paced[-1])
 
+    @property
+    def emitted(self) -> int:
+        """The watermark (ms) that was emitted last."""
+        emitted = self._read()[0]
+        return emitted if emitted > BEGINNING else MIN_WATERMARK
+
     def timer(self) -> int | None:
         """Returns the processing time (ms) at which the waiting watermark is emitted; None where
         none waits."""
