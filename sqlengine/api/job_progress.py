@@ -1,4 +1,4 @@
-"""How far jobs are, as JSON. Times of events are ISO 8601, with a Z where they are instants."""
+"""The progress of jobs as JSON. Times of events are ISO 8601, with a Z where they are instants."""
 
 from __future__ import annotations
 

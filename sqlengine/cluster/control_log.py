@@ -19,9 +19,9 @@ from msgspec import field
 from parser.errors import ServiceError
 from sqlengine.broker.base import Broker, system_topic
 from sqlengine.broker.ownership import Fence
-from sqlengine.executors.event_times import EventTimes
 from sqlengine.executors.job_counts import JobCounts
 from sqlengine.executors.state_inspection import StateView
+from sqlengine.graphs.event_times import EventTimes
 from sqlengine.graphs.load_monitor import IsolationTrigger
 from sqlengine.system.format_numbers import check_record
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from sqlengine.cluster.control_log import InstanceReport, SubtaskReport
 from sqlengine.cluster.subtask import Subtask
-from sqlengine.executors.event_times import event_times
+from sqlengine.graphs.event_times import event_times
 from sqlengine.graphs.load_monitor import IsolationTrigger
 from sqlengine.system.memory import Usage
 

@@ -43,11 +43,11 @@ from sqlengine.connectors.registry import declared_capabilities
 from sqlengine.connectors.shuffle import shuffle_topic
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import LoggedChange
-from sqlengine.executors.event_times import EventTimes, merge_event_times
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.job_counts import JobCounts
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.sources import Positions
+from sqlengine.graphs.event_times import EventTimes, merge_event_times
 from sqlengine.graphs.host import Faults, GraphHost, PlanOf
 from sqlengine.graphs.load_monitor import IsolationTrigger
 from sqlengine.graphs.loop import GraphLoop

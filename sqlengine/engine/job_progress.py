@@ -1,4 +1,4 @@
-"""How far a job is, as values: rows behind, watermarks, and what waits for later ones."""
+"""The progress of a job, as values: rows behind, watermarks, and what waits for later ones."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class TableProgress:
 
     @property
     def behind(self) -> int | None:
-        """How much there is to read; None where that is not known."""
+        """The records, or bytes, that are left to read; None where that is not known."""
         known = [max(s.end - s.offset, 0) for s in self.shards if s.end is not None]
         return sum(known) if len(known) == len(self.shards) else None
 

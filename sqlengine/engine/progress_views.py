@@ -1,4 +1,4 @@
-"""How far jobs are: rows behind, watermarks of their tables, and what waits for later ones."""
+"""The progress of running jobs: rows behind, watermarks, and what waits for later ones."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from sqlengine.engine.job_progress import (
     TableProgress,
     Wait,
 )
-from sqlengine.executors.event_times import EventTimes, ShardTime, TableTimes
 from sqlengine.executors.sources import RunningSource
+from sqlengine.graphs.event_times import EventTimes, ShardTime, TableTimes
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.jobs.job import Job, JobState
 from sqlengine.operators.zones import to_local

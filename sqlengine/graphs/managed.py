@@ -10,10 +10,10 @@ from planner.graph.merge import Graph
 from planner.logical import Scan, Sink
 from sqlengine.connectors.base import Source
 from sqlengine.executors.embedded import EmbeddedExecutor
-from sqlengine.executors.event_times import EventTimes
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.job_counts import JobCounts
 from sqlengine.executors.runner import GraphRunner
+from sqlengine.graphs.event_times import EventTimes
 from sqlengine.graphs.loop import GraphLoop
 from sqlengine.graphs.takeover import Takeover
 from sqlengine.jobs.planning import PlannedJob

@@ -17,7 +17,6 @@ from sqlengine.connectors.base import Environment, Source
 from sqlengine.executors.dead_letters import DeadLetterSink
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import EPOCHS, ChangeLog, EpochLog, LoggedChange, TopicEpochLog
-from sqlengine.executors.event_times import EventTimes
 from sqlengine.executors.failures import LastingFailure, OperatorFailed, StepEnded, StepFailed
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.job_counts import JobCounts
@@ -27,7 +26,7 @@ from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.storage import GraphStorage, RunnerOptions
 from sqlengine.executors.subtask import SubtaskContext
 from sqlengine.graphs.departures import Departure
-from sqlengine.graphs.event_times import EventTimesCache
+from sqlengine.graphs.event_times import EventTimes, EventTimesCache
 from sqlengine.graphs.host import Faults, GraphHost, NotAligned, PlanOf
 from sqlengine.graphs.loop import GraphLoop
 from sqlengine.graphs.rebuild import Rebuilder
