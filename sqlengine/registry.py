@@ -15,6 +15,7 @@ from sqlengine.config import Config
 from sqlengine.executors.memory_limits import LIMIT, MemoryLimits, memory_limit
 from sqlengine.executors.steps.guard import STEP_TIMEOUT
 from sqlengine.executors.steps.limits import Steps, step_timeout
+from sqlengine.formats.options import did_you_mean
 from sqlengine.functions.library import Library
 from sqlengine.jobs.isolation_settings import group_of
 from sqlengine.jobs.job import Cause, Job, JobState, JobVersion, Origin, with_state
@@ -61,7 +62,8 @@ class Registry:
     def job(self, name: str) -> Job:
         """Returns a job. Raises JobError if there is none."""
         if name not in self.log.jobs:
-            raise JobError(f"job '{name}' does not exist", hint="'sql jobs' lists all")
+            hint = did_you_mean(name, self.log.jobs) or "'sql jobs' lists all"
+            raise JobError(f"job '{name}' does not exist", hint=hint)
         return self.log.jobs[name]
 
     def version(self, job: Job) -> JobVersion:

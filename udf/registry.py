@@ -241,9 +241,10 @@ def names() -> list[str]:
     return sorted(_DEFINITIONS)
 
 
-def suggest(name: str) -> str | None:
-    """The known name that is most like an unknown one."""
-    return next(iter(get_close_matches(name.upper(), names(), n=1, cutoff=0.7)), None)
+def suggest(name: str, others: Sequence[str] = ()) -> str | None:
+    """The known name, of a function or one of `others`, that is most like an unknown one."""
+    near = get_close_matches(name.upper(), [*names(), *others], n=1, cutoff=0.7)
+    return near[0] if near else None
 
 
 def bind(name: str, types: Types, literals: Literals = ()) -> Bound:

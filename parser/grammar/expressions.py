@@ -125,8 +125,16 @@ class ExpressionParser(RecursiveCursor):
             self.advance()
             return mark(exp.Anonymous(this=token.word, expressions=[]), token)
         if token.word in STRUCTURAL:
-            raise self.unexpected("expected an expression")
+            raise self.unexpected("expected an expression", self._as_name())
         return self.column()
+
+    def _as_name(self) -> str | None:
+        """A hint for a reserved word that stands where only a column makes sense."""
+        if self.index and self.previous.word == "CASE":
+            return None
+        if self.peek().token_type is TokenType.SENTINEL or self.peek().word in _BEHIND_COLUMNS:
+            return f"if it is a column, write it as `{self.token.text}`"
+        return None
 
     def column(self) -> exp.Expression:
         """A path of names, `t.*`, or the call of a function whose name has a catalog or is in
@@ -206,6 +214,10 @@ class ExpressionParser(RecursiveCursor):
         return mark(exp.Not(this=self.expression(NOT)), token)
 
 
+# Words and signs behind a column, and before no clause.
+_BEHIND_COLUMNS = frozenset(
+    ", ) = < > . + - * / FROM AS IS IN LIKE AND OR THEN WHEN ASC DESC".split()
+) | {"<>", "<=", ">="}
 _STARTS: dict[str, Callable[[ExpressionParser], exp.Expression]] = {
     "(": ExpressionParser.parenthesis,
     "NOT": ExpressionParser.negation,

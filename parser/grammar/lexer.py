@@ -77,7 +77,14 @@ _ESCAPE = re.compile(
     r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{1,2})|([0-7]{1,3})|(.))|''", re.DOTALL
 )
 _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-_INSTEAD = {"&": "write AND", "!": "write NOT, or <> for not equal"}
+_QUOTES = "strings stand in straight quotes: 'text'"
+_INSTEAD = {
+    "&": "write AND",
+    "!": "write NOT, or <> for not equal",
+    **dict.fromkeys("\u2018\u2019\u201c\u201d\u00b4", _QUOTES),
+    "\u2212": "write -",
+    "\u2013": "write -",
+}
 _OPERATORS = {
     "(": TokenType.L_PAREN,
     ")": TokenType.R_PAREN,

@@ -25,7 +25,8 @@ from planner.catalog import Table, View
 from planner.logical import Project, Sink
 from planner.scalar import ColumnRef, Scalar
 from planner.settings import NOT_NULL, one_of
-from udf.casts.coercion import can_assign
+from udf.casts.cast import instead_of_cast
+from udf.casts.coercion import can_assign, can_cast
 
 
 def bind_insert(statement: Insert, context: Context) -> Sink:
@@ -169,7 +170,7 @@ def _value(
         raise PlanError(
             f"column '{target.name}' of '{table.display}' is {target.type.plain}, but the query"
             f" gives {given.type.plain}",
-            hint=_cast_hint(places[target.name], target),
+            hint=_cast_hint(places[target.name], given, target),
             position=position_of(places[target.name]),
         )
     place = places[target.name]
@@ -184,9 +185,15 @@ def _shown(name: str) -> str:
     return "…" if name.startswith("EXPR$") else name
 
 
-def _cast_hint(place: exp.Expression, target: Column) -> str:
-    """Returns a hint with the cast to write, where the value has an item of its own in the text."""
+def _cast_hint(place: exp.Expression, given: Column, target: Column) -> str:
+    """Returns a hint with the cast to write, where the value has an item of its own in the text, or
+    with what to write where there is no such cast."""
     value = place.this if isinstance(place, exp.Alias) else place
+    if not can_cast(given.type, target.type):
+        hint = instead_of_cast(given.type, target.type)
+        if hint is None:
+            return f"write a value of type {target.type.plain}: there is no such cast"
+        return hint.format(value.name if isinstance(value, exp.Column) else "value")
     if isinstance(value, exp.Column) and not isinstance(value.this, exp.Star):
         return f"write CAST({value.name} AS {target.type.plain})"
     if isinstance(value, exp.Query | exp.Values):

@@ -24,9 +24,7 @@ def refusal(token: str | None) -> Response | None:
         given = request.headers.get("Authorization", "").removeprefix("Bearer ")
         if request.path in _OPEN or hmac.compare_digest(given.encode(), token.encode()):
             return None
-        return problem(
-            ServiceError("not authorised", hint="send 'Authorization: Bearer TOKEN'"), 401
-        )
+        return problem(_unauthorised(given), 401)
     host = urlsplit(f"//{request.host}").hostname
     origin = request.headers.get("Origin")
     if host not in _LOCAL or (origin is not None and urlsplit(origin).hostname not in _LOCAL):
@@ -34,3 +32,12 @@ def refusal(token: str | None) -> Response | None:
             ServiceError("requests come from this machine only unless a token is set"), 403
         )
     return None
+
+
+def _unauthorised(given: str) -> ServiceError:
+    return ServiceError(
+        "not authorised",
+        detail="the token is not the server's" if given else "the request has no token",
+        hint="set SQLENGINE_TOKEN, or --token-file, to the token that 'sql serve' was started with;"
+        " over HTTP send 'Authorization: Bearer TOKEN'",
+    )

@@ -92,7 +92,7 @@ class BrokerUnreachable(BrokerError):
 
 def topic_not_found(name: str, known: Iterable[str]) -> TopicNotFound:
     near = difflib.get_close_matches(name, list(known), n=1)
-    hint = f"did you mean {near[0]!r}?" if near else "create the topic first"
+    hint = f"did you mean {near[0]!r}?" if near else f"create it: sql topic create {name}"
     return TopicNotFound(f"topic {name!r} does not exist", hint=hint)
 
 

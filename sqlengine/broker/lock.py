@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from weakref import WeakSet
 
-from sqlengine.broker.errors import DataFolderLocked, raising_broker_full
+from sqlengine.broker.errors import NO_SPACE, BrokerError, DataFolderLocked, raising_broker_full
 from sqlengine.system.disk import MACHINE, Disk, make_folders
 
 # A forked child inherits the lock, and would hold it beyond its parent's death.
@@ -31,8 +31,13 @@ class FolderLock:
 
     def __init__(self, folder: Path, disk: Disk = MACHINE, *, lasting: bool = False) -> None:
         with raising_broker_full(f"data folder '{folder}'"):
-            make_folders(disk, folder, lasting=lasting, mode=0o700)
-            fd = disk.open(folder / "lock", make=True)
+            try:
+                make_folders(disk, folder, lasting=lasting, mode=0o700)
+                fd = disk.open(folder / "lock", make=True)
+            except OSError as error:
+                if error.errno in NO_SPACE:
+                    raise
+                raise _cannot_use(folder, error) from None
         if not disk.lock(fd):
             raise _locked(folder, fd, disk)
         with suppress(OSError):  # the process id is information only: no space for it is no error
@@ -53,6 +58,14 @@ class FolderLock:
         if self._fd is not None:
             self._disk.close(self._fd)
         self._fd = None
+
+
+def _cannot_use(folder: Path, error: OSError) -> BrokerError:
+    return BrokerError(
+        f"data folder '{folder}' cannot be used",
+        detail=f"{error.filename}: {error.strerror}" if error.filename else str(error),
+        hint="name another with --data, or let the user who runs this write there",
+    )
 
 
 def _locked(folder: Path, fd: int, disk: Disk) -> DataFolderLocked:

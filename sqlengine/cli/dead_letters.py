@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import click
 
-from parser.errors import ExecutionError, Position, render
+from parser.errors import Position, SqlError, render
 from sqlengine.cli.jobs import server_options, show
 from sqlengine.cli.tables import count
 from sqlengine.client import Client, Json, default_client, job_url
@@ -136,11 +136,17 @@ def describe(letter: Json) -> str:
             _number(letter["line"]), _number(letter["column"]), _number(letter["length"])
         )
     text = letter.get("sql")
-    error = ExecutionError(str(letter["reason"]), detail=_detail(letter), position=position)
+    error = SetAside(str(letter["reason"]), detail=_detail(letter), position=position)
     return (
         f"letter {letter['id']}, {moment},"
         f" {owner}{again}\n{render(error, text if isinstance(text, str) else None)}\n"
     )
+
+
+class SetAside(SqlError):
+    """A row that became a dead letter; the job went on."""
+
+    title = "row set aside"
 
 
 def _detail(letter: Json) -> str:

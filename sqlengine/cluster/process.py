@@ -46,7 +46,7 @@ def main() -> None:
     sys.setswitchinterval(0.0001)
     keep_for_reuse()
     try:
-        factory = OperatorFactory(THIS.rules(work.config))
+        factory = OperatorFactory(THIS.rules(work.config), any_times=True)
         # The log of a subtask is trimmed at its checkpoint, which therefore must not be lost.
         stores = RocksStores(subtasks_folder(work.config), work.config.fsync)
         instance = Instance(

@@ -120,7 +120,7 @@ class Engine:
             config,
             machine,
             self.broker,
-            OperatorFactory(machine.rules(config)),
+            OperatorFactory(machine.rules(config), any_times=True),
             open_stores(self.broker, config, machine),
             self._registry.fails_on_error,
             self._on_failure,

@@ -23,7 +23,7 @@ from sqlengine.executors.dead_letters import stored
 from sqlengine.executors.epochs import Replay, ReplayedRecord
 from sqlengine.executors.replays import read_record, statements_of
 from sqlengine.executors.sources import RunningSource
-from sqlengine.formats.registry import decoder_for
+from sqlengine.formats.registry import decoder_for, with_any_times
 from sqlengine.jobs.job import JobState
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.operators.dead_letters import MAX_PAYLOAD
@@ -235,7 +235,10 @@ class _Candidate:
             record = chunk.records[0].as_py()
         if (
             self.letter.job
-            and decoder_for(scan.table).decode(pa.array([record], pa.binary())).num_rows != 1
+            and decoder_for(with_any_times(scan.table))
+            .decode(pa.array([record], pa.binary()))
+            .num_rows
+            != 1
         ):
             raise JobError("the record holds several rows, or none that can be read")
         return None if scan.table.metadata else record

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -55,7 +56,7 @@ from rules.ruleset import RuleSet
 from sqlengine.executors.build_windows import window_operator
 from sqlengine.executors.wire import decode_batch, encode_batch
 from sqlengine.expressions import evaluate
-from sqlengine.formats.registry import decoder_for, value_metadata
+from sqlengine.formats.registry import decoder_for, value_metadata, with_any_times
 from sqlengine.operators.aggregates.expand import ExpandOperator
 from sqlengine.operators.aggregates.group_aggregate import GroupAggregateOperator
 from sqlengine.operators.aggregates.two_phases import (
@@ -102,10 +103,14 @@ P = TypeVar("P", bound=LogicalPlan)
 
 
 class OperatorFactory:
-    """Builds operators. `options` are those of rule sets; `folder` caches compiled patterns."""
+    """Builds operators. `options` are those of rule sets; `folder` caches compiled patterns;
+    `any_times`: times in records may be of any standard, where a table names none."""
 
-    def __init__(self, options: Options | None = None, folder: Path | None = None) -> None:
+    def __init__(
+        self, options: Options | None = None, folder: Path | None = None, *, any_times: bool = False
+    ) -> None:
         self._options = options or Options(folder=folder)
+        self._any_times = any_times
 
     def reusable(self, old: PhysicalNode, new: PhysicalNode) -> bool:
         """True if the running operator of `old` can serve `new`, which may differ in its edges."""
@@ -122,6 +127,8 @@ class OperatorFactory:
         plan = node.plan
         if isinstance(plan, RulesPlan):
             return RulesOperator(self._compile(plan, previous))
+        if isinstance(plan, Scan) and self._any_times:
+            node = replace(node, plan=replace(plan, table=with_any_times(plan.table)))
         if type(plan) not in _BUILDERS:
             raise UnsupportedError(f"the embedded executor cannot run {type(plan).__name__}")
         operator = _BUILDERS[type(plan)](node)

@@ -31,7 +31,7 @@ from sqlengine.formats.json_fast import (
 from sqlengine.formats.json_sieve import Sieve, is_object, merge_sieved
 from sqlengine.formats.json_values import Rules, holds_decimal
 from sqlengine.formats.options import boolean, choice, exactly, parse_options
-from sqlengine.formats.times import ISO, SQL, text_buffers
+from sqlengine.formats.times import ANY, ISO, SQL, text_buffers
 
 IntArray = npt.NDArray[np.int64]
 Part = tuple[IntArray, tuple[pa.Array, ...]]
@@ -56,7 +56,11 @@ class JsonFormat(Format):
         "ignore-parse-errors": Option(
             boolean, default="false", doc="bad values are NULL, bad records are skipped"
         ),
-        "timestamp-format.standard": Option(exactly(SQL, ISO), default=SQL),
+        "timestamp-format.standard": Option(
+            exactly(SQL, ISO, ANY),
+            default=SQL,
+            doc="a server reads 'ANY' by default: both, with or without an offset from UTC",
+        ),
         "map-null-key.mode": Option(
             choice("FAIL", "DROP", "LITERAL"), default="FAIL", doc="keys are never NULL here"
         ),

@@ -210,14 +210,22 @@ def _binary(raw: bytes) -> bytes:
 
 def _timestamp(kind: DataType, standard: str) -> Convert:
     def convert(raw: bytes) -> int:
-        value = None
-        if raw[0] == 0x22:
-            value = times.parse_timestamp(_text.decode(raw), kind.root, standard, kind.precision)
+        text = _text.decode(raw) if raw[0] == 0x22 else ""
+        value = times.parse_timestamp(text, kind.root, standard, kind.precision)
         if value is None:
-            raise quoted(raw, kind)
+            raise Unreadable(str(quoted(raw, kind)) + _advice(text, kind, standard))
         return value
 
     return convert
+
+
+def _advice(text: str, kind: DataType, standard: str) -> str:
+    """Returns what to do about a time that is written in another way."""
+    if not times.looks_like_time(text):
+        return ""
+    if times.parse_timestamp(text, kind.root, times.ANY, kind.precision) is None:
+        return ": it has no offset from UTC" if kind.root is Root.TIMESTAMP_LTZ else ""
+    return f" of the standard {standard}: set 'json.timestamp-format.standard' = 'ANY'"
 
 
 def _date(kind: DataType, rules: Rules) -> Convert:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -14,6 +15,7 @@ from planner.logical.change_kinds import ChangelogMode
 from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Format
 from sqlengine.formats.lines import Framing
 from sqlengine.formats.options import did_you_mean
+from sqlengine.formats.times import ANY
 from sqlengine.system.plugins import FORMATS, Plugins
 
 _formats: Plugins[Format] = Plugins(FORMATS)
@@ -68,6 +70,19 @@ VALUE = "value."
 def value_metadata(table: Table) -> tuple[MetadataColumn, ...]:
     """The metadata columns that the table's format tells."""
     return tuple(m for m in table.metadata if m.key.startswith(VALUE))
+
+
+# The option of formats that read times as texts.
+_STANDARD = "timestamp-format.standard"
+
+
+def with_any_times(table: Table) -> Table:
+    """Returns the table with times of any standard, where it names none: as a server reads it."""
+    format_ = _formats.get(table.options.get("format", ""))
+    if format_ is None or _STANDARD not in format_.options:
+        return table
+    option = f"{format_.name}.{_STANDARD}"
+    return replace(table, options={option: ANY, **table.options})
 
 
 def decoder_for(

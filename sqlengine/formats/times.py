@@ -1,7 +1,8 @@
 """Dates and times as Flink's formats write and read them, for single values and for whole columns.
 
 'SQL' is `2020-01-02 12:34:56.789` (with a Z behind it for TIMESTAMP_LTZ), 'ISO-8601' has a T
-between date and time."""
+between date and time. 'ANY' reads both, with or without an offset from UTC, and writes the first;
+tables that a server reads have it by default."""
 
 from __future__ import annotations
 
@@ -14,10 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parser.types import DataType, Root, unit
+from parser.types import DataType, Root, timestamp_ltz, unit
 
 SQL = "SQL"
 ISO = "ISO-8601"
+ANY = "ANY"
 
 NANOS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 IntArray = npt.NDArray[np.int64]
@@ -29,6 +31,7 @@ _CYCLE_YEARS, _CYCLE_DAYS = 400, 146097  # the Gregorian calendar repeats
 _DATE = r"([0-9]{4}|\+[0-9]{5,10}|-[0-9]{4,10})-([0-9]{2})-([0-9]{2})"
 _TIME = r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{0,9}))?"
 _SHORT_TIME = r"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{0,9}))?)?"
+_ANY = re.compile(rf"{_DATE}[Tt ]{_SHORT_TIME}(?:([Zz])|([+-])([0-9]{{2}}):?([0-9]{{2}})?)?")
 _DATE_ONLY = re.compile(_DATE)
 _TIME_ONLY = re.compile(_TIME)
 
@@ -75,6 +78,8 @@ def parse_time(text: str) -> int | None:
 def parse_timestamp(text: str, root: Root, standard: str, precision: int) -> int | None:
     """Units of the Arrow type since 1970-01-01, cut to `precision`'s unit; None where `text` is
     none or out of range."""
+    if standard == ANY:
+        return _parse_any(text, root, precision)
     form = _FORMS[root, standard]
     match = form.pattern.fullmatch(text)
     if match is None:
@@ -86,6 +91,31 @@ def parse_timestamp(text: str, root: Root, standard: str, precision: int) -> int
         return None
     value = (days * 86400 * 10**9 + nanos) // NANOS[unit(precision)]
     return value if value in _INT64 else None
+
+
+def _parse_any(text: str, root: Root, precision: int) -> int | None:
+    """Parses a timestamp of either standard. A time with an offset is that of UTC; TIMESTAMP_LTZ
+    must have one."""
+    match = _ANY.fullmatch(text)
+    if match is None:
+        return None
+    *time, utc, sign, hours, minutes = match.groups()
+    if root is Root.TIMESTAMP_LTZ and not (utc or sign):
+        return None
+    read = "{}-{}-{} {}:{}:{}".format(*time[:5], time[5] or "00")
+    value = parse_timestamp(f"{read}.{time[6] or ''}", Root.TIMESTAMP, SQL, precision)
+    if value is None or not sign:
+        return value
+    offset_s = (int(hours) * 60 + int(minutes or 0)) * 60
+    if int(hours) > 18 or int(minutes or 0) > 59:
+        return None
+    moved = value - (offset_s if sign == "+" else -offset_s) * 10**9 // NANOS[unit(precision)]
+    return moved if moved in _INT64 else None
+
+
+def looks_like_time(text: str) -> bool:
+    """True if the text is a time of some standard."""
+    return _ANY.fullmatch(text) is not None
 
 
 def _days(year_text: str, month_text: str, day_text: str, *, strict: bool) -> int | None:
@@ -115,7 +145,11 @@ def parse_timestamps(
     texts: pa.StringArray, kind: DataType, standard: str
 ) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
     """A whole column: values by `kind`'s Arrow type, and a mask of the rows whose text the kernel
-    did not read (these are NULL in the column). NULL stays NULL."""
+    did not read (these are NULL in the column). NULL stays NULL. With ANY the first value says
+    which standard the kernel reads; others are doubtful."""
+    if standard == ANY:
+        values, doubtful = parse_timestamps(texts, *_first_form(texts, kind))
+        return values.view(pa.int64()).view(kind.arrow), doubtful
     doubtful = np.zeros(len(texts), np.bool_)
     alike = _all_alike(texts, kind, standard)
     if alike is not None:
@@ -138,6 +172,15 @@ def parse_timestamps(
     full, missing = np.zeros(len(texts), np.int64), np.ones(len(texts), np.bool_)
     full[rows[good]], missing[rows[good]] = values, False
     return pa.array(full, mask=missing).view(kind.arrow), doubtful
+
+
+def _first_form(texts: pa.StringArray, kind: DataType) -> tuple[DataType, str]:
+    """Returns the type and the standard that the first value is written in."""
+    first = next((t.as_py() for t in texts if t.is_valid), "")
+    standard = ISO if first[10:11] == "T" else SQL
+    if kind.root is Root.TIMESTAMP and first.endswith("Z"):
+        return timestamp_ltz(kind.precision), standard
+    return kind, standard
 
 
 def _all_alike(texts: pa.StringArray, kind: DataType, standard: str) -> pa.Array | None:

@@ -18,6 +18,7 @@ from parser.statements import (
     Drop,
     Insert,
     Kind,
+    Query,
     Reset,
     Set,
     Statement,
@@ -128,6 +129,12 @@ def apply(script: Script, statement: Statement) -> None:
                 script.catalog = drop_temporary(script.catalog, statement)
             case Insert() | StatementSet():
                 _insert(script, statement)
+            case Query():
+                raise UnsupportedError(
+                    "a query alone has no place in a job: its rows would go nowhere",
+                    hint="write INSERT INTO a_table SELECT …; ask once with `sql query`,"
+                    " or with `sql run` without a server",
+                )
             case _:
                 kind = type(statement).__name__.upper()
                 raise UnsupportedError(

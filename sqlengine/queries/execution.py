@@ -84,7 +84,7 @@ class Execution:
         environment = Environment(engine.broker, engine.now_ms, f"query-{query.identity}")
         runner = EmbeddedRunner(
             environment,
-            OperatorFactory(engine.config.rules),
+            OperatorFactory(engine.config.rules, any_times=True),
             min(engine.config.rows_per_read, ROWS_PER_READ),
             lambda: _idle(engine),
             dead_letters=query.set_aside,

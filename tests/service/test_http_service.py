@@ -185,6 +185,7 @@ def test_a_token(tmp_path: Path) -> None:
             other = User(Client(user.client.server, given or None))
             error = other.refused(other.states)
             assert (error.status, error.message) == (401, "not authorised")
+            assert "set SQLENGINE_TOKEN, or --token-file" in (error.hint or "")
             assert "Bearer" in str(error.hint)
         assert ask(user, "GET", "/metrics")[0] == 401
         assert ask(user, "GET", "/readyz")[0] == ask(user, "GET", "/healthz")[0] == 200

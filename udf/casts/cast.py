@@ -40,21 +40,32 @@ def resolve_cast(source: DataType, target: DataType, *, try_cast: bool = False) 
     """The type of CAST(source AS target) (TRY_CAST is always nullable); PlanError where Flink has
     no such cast."""
     if not (can_cast(source, target) or source.root is target.root in _INTERVALS):
-        hint = _HINTS.get((source.is_timestamp, target.is_numeric)) or _HINTS.get(
-            (source.is_numeric, target.is_timestamp)
-        )
+        hint = instead_of_cast(source, target)
         raise PlanError(f"cannot cast {source.plain} to {target.plain}", hint=hint)
     return target.as_attribute(TimeAttribute.NONE).with_nullable(try_cast or source.nullable)
 
 
-_HINTS = {
-    (
-        True,
-        True,
-    ): (
-        "use UNIX_TIMESTAMP, TO_TIMESTAMP(FROM_UNIXTIME(seconds)) or TO_TIMESTAMP_LTZ(number,"
-        " precision)"
-    )
+def instead_of_cast(source: DataType, target: DataType) -> str | None:
+    """Returns a hint with what to write where there is no cast, {} standing for the value; None
+    where nothing says the same."""
+    if source.is_numeric and target.is_timestamp:
+        precision = "0 for seconds, 3 for ms"
+        if target.root is Root.TIMESTAMP_LTZ:
+            return f"write TO_TIMESTAMP_LTZ({{}}, 3), whose second argument is {precision}"
+        return "write TO_TIMESTAMP(FROM_UNIXTIME({})) for a number of seconds"
+    if source.is_numeric and target.root is Root.DATE:
+        return "write TO_DATE(FROM_UNIXTIME({})) for a number of seconds"
+    if not target.is_numeric:
+        return None
+    begin = _BEGINS.get(source.root)
+    unit = "DAY" if source.root is Root.DATE else "SECOND"
+    return begin and f"write TIMESTAMPDIFF({unit}, {begin}, {{}}) for the number since 1970"
+
+
+_BEGINS = {
+    Root.DATE: "DATE '1970-01-01'",
+    Root.TIMESTAMP: "TIMESTAMP '1970-01-01 00:00:00'",
+    Root.TIMESTAMP_LTZ: "TO_TIMESTAMP_LTZ(0, 3)",
 }
 
 

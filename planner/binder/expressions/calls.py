@@ -22,6 +22,7 @@ from planner.binder.scope import Place
 from planner.catalog import Catalog, Function
 from planner.scalar import Call, Literal, Scalar, is_deterministic
 from udf import registry
+from udf.aggregates.registry import aggregate_names
 from udf.user import Kind, bind_user
 
 # Calls that have more than arguments, such as the clauses of JSON_VALUE.
@@ -125,6 +126,8 @@ def _call(node: exp.Expression, place: Place) -> Scalar:
         return special
     if name in CALLS:
         return CALLS[name](node, place)
+    if registry.lookup(name) is None and name not in NILADIC:
+        raise _unknown_function(node, place)
     refusals.check_arguments(node)
     if registry.lookup(name) is None and name in NILADIC and not node.expressions:
         return _column_of_that_name(name, node, place)
@@ -256,7 +259,13 @@ def _column_of_that_name(name: str, node: exp.Expression, place: Place) -> Scala
     case."""
     fields = [f for f in place.scope.fields if f.name.upper() == name]
     if len(fields) != 1:
-        raise _unknown_function(node, place)
+        spelled = node.meta.get("name", name.lower())
+        raise UnknownObject(
+            f"unknown column '{spelled}'",
+            detail=f"{name} is a reserved word, and a function that this version has not",
+            hint=f"a column of that name is written as `{spelled}`",
+            position=position_of(node),
+        )
     return fields[0].column
 
 
@@ -265,7 +274,7 @@ def _unknown_function(node: exp.Expression, place: Place) -> UnknownObject:
 
     The function may be created later: a job of the folder that names it waits."""
     spelled = node.meta.get("name", node.name)
-    near = registry.suggest(node.name) or next(
+    near = registry.suggest(node.name, aggregate_names()) or next(
         iter(get_close_matches(node.name.lower(), place.context.catalog.names(Function), 1)), None
     )
     hint = f"did you mean {near}?" if near else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from parser.dialect import position_of
+from parser.dialect import Flink, position_of
 from parser.errors import PlanError
 from parser.types import DataType, Root, time
 from planner.binder.expressions import literals
@@ -27,6 +27,11 @@ def implicit_cast(
     return cast(function if value.type.is_string else "CAST", value, target, node)
 
 
+def _text(node: exp.Expression) -> str:
+    """Returns a column as the text has it; `value` for what is longer."""
+    return node.sql(dialect=Flink) if isinstance(node, exp.Column) else "value"
+
+
 def cast(function: str, value: Scalar, target: DataType, node: exp.Expression) -> Scalar:
     """CAST or TRY_CAST; of an untyped NULL, a typed one. CAST keeps NOT NULL, TRY_CAST never has
     it. As in Flink no TIME has more than three fractional digits."""
@@ -37,5 +42,8 @@ def cast(function: str, value: Scalar, target: DataType, node: exp.Expression) -
     try:
         kind = resolve_cast(value.type, target, try_cast=function == "TRY_CAST")
     except PlanError as error:
+        value_node = node.this if isinstance(node, exp.Cast) else node
+        if error.hint is not None:
+            error.hint = error.hint.format(_text(value_node))
         raise error.at(position_of(node)) from None
     return Call(function, (value,), kind, is_deterministic(value), position_of(node))
