@@ -376,3 +376,18 @@ def test_two_jobs_that_define_the_same_table_change_together(tmp_path: Path) -> 
     assert {o.status for o in done.values()} == {"replaced"}
     assert [s.outcome for s in done["two"].state] == ["kept"]
     engine.close()
+
+
+def test_alter_table_in_the_text_that_defines_it(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path)
+    engine.submit("tables", tables())
+    engine.submit("window", WINDOW)
+    append(engine, 100)
+    step(engine)
+    altered = tables() + "ALTER TABLE events ADD amount INT;"
+    assert define(engine, altered) == {"window": ("replanned", 2)}
+    engine.submit("amounts", "INSERT INTO outs SELECT amount, id FROM events WHERE amount > 1")
+    engine.broker.append("events", 0, [b'{"id":7,"ms":1100,"amount":5}'], timestamp_ms=0)
+    step(engine)
+    assert sorted(rows(engine), key=str) == [[1, 100], [5, 7]]
+    engine.close()

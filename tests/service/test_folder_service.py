@@ -252,6 +252,26 @@ def test_the_file_of_a_definition_in_use_is_deleted(user: User, folder: Path) ->
     assert refused_files(user) == {}
 
 
+def test_a_table_and_its_rules_are_saved_together(user: User, folder: Path) -> None:
+    table = (
+        "CREATE TABLE shared (id BIGINT, {}) WITH ('connector' = 'topic', 'topic' = 'events',"
+        " 'format' = 'json')"
+    )
+    uses = "INSERT INTO alerts SELECT '{}', id FROM shared WHERE {}"
+    (folder / "shared.sql").write_text(table.format("word STRING"))
+    (folder / "stays.sql").write_text(uses.format("stays", "id > 0"))
+    (folder / "words.sql").write_text(uses.format("words", "word = 'x'"))
+    wait_for(user, shared="defined", stays="running", words="running")
+    (folder / "words.sql").write_text(uses.format("words", "amount = 3"))
+    (folder / "shared.sql").write_text(table.format("amount INT"))
+    eventually(lambda: user.job("words")["version"] == 2)
+    assert refused_files(user) == {}
+    assert user.fired("y", 3) == {"stays", "words"}
+    version = history(user, "stays")[-1]
+    assert (version["version"], version["origin"]) == (2, "folder")
+    assert version["follows"] == ["shared"]
+
+
 def test_a_stopped_job_stays_stopped_when_its_file_is_renamed(user: User, folder: Path) -> None:
     first, second = rule("still", "amount = 1"), rule("still")
     for text in (first, second):
