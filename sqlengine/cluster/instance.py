@@ -116,6 +116,7 @@ class Instance:
         self._owned = OwnedSubtasks(
             place.name, place.graph, self._member, self._open, machine.threads.now
         )
+        self._registry.steps.start(machine.threads, lambda guard, failure: None)
         # Last: an instance that fails above has not joined.
         POOL.join(self, self._on_broken_function)
 
@@ -164,6 +165,7 @@ class Instance:
         for index in list(self._owned.owned):
             self._owned.close(index, "the instance stops")
         self._executor.shutdown(wait=True)
+        self._registry.steps.close_watch()
         self._report()
         self._member.leave()
         POOL.leave(self)
@@ -179,6 +181,9 @@ class Instance:
         except BaseException:
             subtask.abandon()
             raise
+        # Other parts still run jobs that were lost here: they fail as a whole.
+        for job, error in subtask.graph.lost_jobs.items():
+            self._on_failure(frozenset({job}), str(error), lasting=True)
         return subtask
 
     def _plans(self, jobs: Mapping[str, int]) -> dict[str, PlannedJob | SqlError]:

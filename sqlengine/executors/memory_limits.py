@@ -86,10 +86,8 @@ class MemoryExceeded(JobsFailed):
         whose = f"state of job '{job}' takes" if own else "state of all jobs takes"
         super().__init__(
             f"{whose} {megabytes(used)}, '{LIMIT}' is {megabytes(limit)}",
-            detail=(
-                f"'{largest.name}' of job '{job}' holds {megabytes(largest.bytes)} in"
-                f" {largest.rows:,} rows"
-            ),
+            detail=f"'{largest.name}' of job '{job}' holds {megabytes(largest.bytes)}"
+            + (f" in {largest.rows:,} rows" if largest.rows else ""),
             hint=(
                 "raise the limit, or let state be forgotten: SET 'table.exec.state.ttl' = '…',"
                 " windows, a narrower key"
@@ -145,6 +143,32 @@ class MemoryGuard:
         self._check_total(operations)
         # Only behind the checks: while a limit is exceeded, each call measures again and raises.
         self._due = rows_in + CHECK_INTERVAL_ROWS
+
+    def exceeded(
+        self,
+        executor: EmbeddedExecutor,
+        graph: Graph,
+        jobs: Mapping[str, int],
+        output: Mapping[str, int],
+    ) -> MemoryExceeded | None:
+        """Returns the error of a job that exceeds its limit within a step. `output`: the bytes of
+        the epoch's rows that are not committed, by job."""
+        if not self._limits.any:
+            return None
+        operations = [o for o in footprint(executor, graph) if o.job_state]
+        operations += [
+            OperationState(
+                "", "output of one step", True, frozenset({job}), (TableSize("", "", 0, size),)
+            )
+            for job, size in output.items()
+        ]
+        self._limits.used[self._name] = sum(o.bytes for o in operations)
+        try:
+            self._check_jobs(operations, jobs)
+            self._check_total(operations)
+        except MemoryExceeded as error:
+            return error
+        return None
 
     def _check_jobs(self, operations: list[OperationState], jobs: Mapping[str, int]) -> None:
         used = _by_job(operations)

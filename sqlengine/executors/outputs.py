@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TypeVar
@@ -216,6 +216,16 @@ class Outputs:
         """Records, with the epoch, which dead letters have been replayed."""
         if self.errors.mark_replayed(replay, now_ms) and self.errors.sink is not None:
             self._uncommitted[DEAD_LETTER_SINK] = self.errors.sink
+
+    def uncommitted_bytes(self, running: Collection[str]) -> Counter[str]:
+        """The bytes of the epoch's output so far by job. Rows for a table of several jobs count for
+        those whose operator is `running`."""
+        used: Counter[str] = Counter()
+        for name, batches in self._batches.items():
+            jobs = self._sinks[name].jobs
+            size = sum(column.nbytes for batch in batches for column in batch.columns)
+            used.update(dict.fromkeys(jobs if len(jobs) == 1 else jobs & set(running), size))
+        return used
 
     # ---- commits ---------------------------------------------------------------------------------
 

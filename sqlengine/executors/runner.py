@@ -18,7 +18,7 @@ from sqlengine.executors.checkpointing import CheckpointTrigger
 from sqlengine.executors.embedded import EmbeddedExecutor, InitialState
 from sqlengine.executors.epoch_writer import EpochWriter
 from sqlengine.executors.epochs import EpochRecord, LoggedChange, OffsetRange, Replay
-from sqlengine.executors.failures import GraphBroken, SourceFailed
+from sqlengine.executors.failures import GraphBroken, SourceFailed, StepFailed
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.inputs import Inputs
 from sqlengine.executors.nondeterministic_calls import NondeterministicCallLog
@@ -28,7 +28,7 @@ from sqlengine.executors.sinks.opener import sink_name
 from sqlengine.executors.sinks.pending_commits import PendingCommit
 from sqlengine.executors.sinks.row_errors import RowErrors
 from sqlengine.executors.sources import DEFAULT_STARTS, Positions
-from sqlengine.executors.steps.guard import StepInterrupted
+from sqlengine.executors.steps.guard import StepInterrupted, StepView
 from sqlengine.executors.storage import GraphStorage, RunnerOptions
 from sqlengine.executors.subtask import SubtaskContext
 from sqlengine.snapshots.checkpoints import CheckpointMetadata
@@ -59,6 +59,7 @@ class GraphRunner:
         self.executor = executor
         self.guard = executor.guard
         self.guard.versions = lambda: self.jobs
+        self.guard.measure = None if options.memory is None else self._measure_step
         self.inputs = Inputs(environment, None if subtask is None else subtask.shuffle.source)
         self.outputs = Outputs(
             environment,
@@ -129,6 +130,16 @@ class GraphRunner:
     def _check_memory(self) -> None:
         if self._options.memory is not None:
             self._options.memory.check(self.executor, self.graph, self.jobs, self.progress.rows_in)
+
+    def _measure_step(self, step: StepView) -> Exception | None:
+        """Measures state and output within a step. Returns the failure that must end it."""
+        assert self._options.memory is not None
+        output = self.outputs.uncommitted_bytes(step.jobs)
+        error = self._options.memory.exceeded(self.executor, self.graph, self.jobs, output)
+        # A script ends with the error; other graphs are restored without the job.
+        if error is None or self.storage.checkpoints is None:
+            return error
+        return StepFailed(error.jobs, str(error))
 
     def _poll(self) -> tuple[EpochRecord | None, list[tuple[str, Chunk]]]:
         """Reads the sources. Returns the record of the next epoch, or None if nothing has

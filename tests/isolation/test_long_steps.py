@@ -223,3 +223,23 @@ def test_a_slow_step_is_shown_while_it_runs(
 def test_a_timeout_has_a_unit_or_is_off(engine: Engine) -> None:
     with pytest.raises(OptionError, match="cannot be 'soon'"):
         engine.submit("bad", f"SET 'job.step-timeout' = 'soon'; {RULE}")
+
+
+def test_a_memory_limit_holds_within_a_step(
+    engine: Engine, open_engine: Callable[[], Engine]
+) -> None:
+    """A join of every row with every other one: its first step would put out 25 million rows."""
+    engine.submit(
+        "hog",
+        "SET 'memory.limit' = '40 mb'; SET 'job.step-timeout' = 'off';"
+        " INSERT INTO pairs SELECT a.id, b.id FROM events a JOIN events b ON a.host = b.host",
+    )
+    append(engine, 5_000)
+    engine.start()
+    await_rows(engine, 5_000)
+    eventually(lambda: engine.job("hog").state is JobState.FAILED, "it fails")
+    assert "'memory.limit' is 40.0 MB" in (engine.job("hog").reason or "")
+    assert "output of one step" in (engine.job("hog").reason or "")
+    assert read(engine, "pairs") == []
+    engine.close()
+    assert set(open_engine().graph.runner.jobs) == {"rule", "totals"}

@@ -26,7 +26,7 @@ from sqlengine.executors.failures import StepEnded, StepFailed
 STEP_TIMEOUT: Final = "job.step-timeout"
 # Seconds between two looks at the limits.
 _LOOK_S: Final = 0.1
-# Rows of output after which memory is measured, however soon after the last time.
+# Rows of output between two measurements of memory.
 _LOOK_ROWS: Final = 1 << 16
 # An operator that more jobs share is charged to none of them, as for isolation.
 _MAX_SHARERS: Final = 8
@@ -68,21 +68,21 @@ class StepLimits:
 
     `timeout_of` returns the seconds that the operators of a job's version may take in one step,
     None for any; `shortest` a lower bound of all of them. `ended` returns why a step must end that
-    nobody is at fault for. `measure` returns what exceeds a limit of memory, by job, or nothing."""
+    nobody is at fault for."""
 
     timeout_of: Callable[[str, int], float | None]
     shortest: Callable[[], float | None]
     ended: Callable[[StepView], StepEnded | None]
-    measure: Callable[[], Mapping[str, str]] = dict
 
 
 class StepGuard:
     """The guard of one graph's steps; without `limits` it only watches.
 
     `step` to `check` belong to the graph's thread, the other methods to any. `versions` returns the
-    running version of each job. `seconds`: time of each operator by node, with that of handing its
-    rows on, without that of the nodes behind it. `activity`: what the step does while no operator
-    runs. `failure`: why the step was ended. `abandoned`: nobody waits for it any more.
+    running version of each job, `measure` why its memory ends a step. `seconds`: time of each
+    operator by node, with that of handing its rows on, without that of the nodes behind it.
+    `activity`: what the step does while no operator runs. `failure`: why the step was ended.
+    `abandoned`: nobody waits for it any more.
 
     While `_inside`, the thread runs code of an operator, which may be interrupted anywhere: the
     memory of the graph is thrown away then. Nothing else may be, above all no sink."""
@@ -99,6 +99,7 @@ class StepGuard:
         self.seconds: defaultdict[str, float] = defaultdict(float)
         self.abandoned = False
         self.versions: Callable[[], Mapping[str, int]] = dict
+        self.measure: Callable[[StepView], Exception | None] | None = None
         self._limits = limits
         self._clock = clock
         self._number = 0
@@ -109,7 +110,8 @@ class StepGuard:
         self._spent: dict[str, float] = {}
         self._nodes: dict[str, PhysicalNode] = {}
         self._rows = 0
-        self._due, self._rows_due = 0.0, _LOOK_ROWS
+        self._due = self._measure_due = 0.0
+        self._measured_rows = 0
         self._lock = threading.Lock()
         self._thread = 0
         self._inside = self._thrown = False
@@ -138,7 +140,7 @@ class StepGuard:
             self.failure = None
             self._thread, self._thrown = threading.get_ident(), False
             self._number += 1
-            self._rows, self._rows_due = 0, _LOOK_ROWS
+            self._rows = self._measured_rows = 0
             self._began = self._since = self._clock()
             self._due = self._began + _LOOK_S
         self._spent.clear()
@@ -161,7 +163,11 @@ class StepGuard:
     def emitted(self, rows: int) -> None:
         """Checks the step at a slice of output, which is handed on before `resume`."""
         self._stay_outside()
-        self.check(rows)
+        self._rows += rows
+        self.check()
+        # Not in `check`, where an operator may be half-way in its tables.
+        if self.measure is not None and self._measured_rows + _LOOK_ROWS <= self._rows:
+            self._measure(self.measure)
 
     def resume(self) -> None:
         """Goes back to the operator, which puts out its next slice."""
@@ -187,24 +193,28 @@ class StepGuard:
         """Says what the step does outside of operators."""
         self.activity = activity
 
-    def check(self, rows: int = 0) -> None:
-        """Raises StepInterrupted if the step must end. `rows`: that came out since the last
-        call. Cheap: reads the clock."""
-        self._rows += rows
+    def check(self) -> None:
+        """Raises StepInterrupted if the step must end. Cheap: reads the clock."""
         if self._thrown:
             raise StepInterrupted
         now = self._clock()
-        if now >= self._due or self._rows >= self._rows_due:
-            self._due, self._rows_due = now + _LOOK_S, self._rows + _LOOK_ROWS
-            self._look()
+        if now >= self._due:
+            self._due = now + _LOOK_S
+            self._end_with(self.failure or self.due_failure())
 
-    def _look(self) -> None:
-        if self._limits is None:
-            return
-        self.failure = self.failure or self.due_failure()
-        if self.failure is None and (reasons := self._limits.measure()):
-            self.failure = StepFailed(frozenset(reasons), next(iter(reasons.values())))
-        if self.failure is not None:
+    def _measure(self, measure: Callable[[StepView], Exception | None]) -> None:
+        """Measures the memory of the step; for a tenth of its time at most."""
+        now, view = self._clock(), self.view()
+        if view is not None and now >= self._measure_due:
+            self._measured_rows = self._rows
+            failure = measure(view)
+            ended = self._clock()
+            self._measure_due = ended + 10 * (ended - now)
+            self._end_with(failure)
+
+    def _end_with(self, failure: Exception | None) -> None:
+        self.failure = failure
+        if failure is not None:
             raise StepInterrupted
 
     def due_failure(self) -> Exception | None:
