@@ -25,7 +25,12 @@ SHOWN = {
     "2. Does the job run?": ["brute_force  running  1"],
     "3. Do events come?": ["logins            1       3", '"2026-01-31 12:00:01"'],
     "4. Can they be read?": ["malformed JSON", "is not a TIMESTAMP(3)", "203.0.113.7"],
-    "5. Does it wait for time?": ["2026-01-31T12:00:01"],
+    "5. Does it wait for time?": [
+        "waits for watermark 2026-01-31T12:00:10, has 11:59:59 (1 window)",
+        "a later row in shard 0 of table 'logins' moves the watermark on",
+        "table   behind     watermark            lag",
+        "2026-01-31T12:00:01",
+    ],
     "6. Do the rows match?": ["203.0.113.7  1", "TUMBLE"],
     "7. Is it too slow?": [
         "sqlengine_step_seconds",
