@@ -9,6 +9,7 @@ from parser.errors import ServiceError, SqlError
 from sqlengine.api.access import refusal
 from sqlengine.api.ad_hoc import ad_hoc_blueprint
 from sqlengine.api.broker import broker_blueprint
+from sqlengine.api.content_encoding import unpack
 from sqlengine.api.dead_letters import dead_letters_blueprint
 from sqlengine.api.health import health_blueprint
 from sqlengine.api.instances import instances_blueprint
@@ -50,7 +51,7 @@ def create_app(
 
     @app.before_request
     def guard() -> Response | None:
-        return refusal(token)
+        return refusal(token) or unpack(MAX_BODY)
 
     @app.errorhandler(SqlError)
     def sql_error(error: SqlError) -> Response:

@@ -1,0 +1,63 @@
+"""Content-Encoding of requests: gzip and deflate are unpacked, others are refused."""
+
+from __future__ import annotations
+
+import io
+import zlib
+from typing import Final
+
+from flask import Response, request
+
+from parser.errors import ServiceError
+from sqlengine.api.problems import problem
+
+# The window bits of zlib for each encoding: gzip's header, zlib's header.
+_WINDOWS: Final = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": 15}
+
+
+def unpack(most: int) -> Response | None:
+    """Puts the unpacked body in the place of a packed one, which no handler has read yet.
+
+    Returns a refusal: 415 for another encoding, 413 for more than `most` bytes, packed or unpacked,
+    400 for a body that is not what its header says. None if there is nothing to refuse."""
+    encoding = request.headers.get("Content-Encoding", "").strip().lower()
+    if encoding in ("", "identity"):
+        return None
+    if encoding not in _WINDOWS:
+        message = f"the Content-Encoding '{encoding[:60]}' is not supported"
+        return problem(ServiceError(message, hint="send gzip, deflate, or the body as it is"), 415)
+    if (request.content_length or 0) > most:
+        return _too_large(most)
+    packed = request.environ["wsgi.input"].read(request.content_length or 0)
+    try:
+        body = _unpacked(packed, _WINDOWS[encoding], most)
+    except (zlib.error, EOFError) as error:
+        message = f"the body is not {encoding}, as its Content-Encoding says"
+        return problem(ServiceError(message, detail=str(error)), 400)
+    if body is None:
+        return _too_large(most)
+    request.environ["wsgi.input"] = io.BytesIO(body)
+    request.environ["CONTENT_LENGTH"] = str(len(body))
+    return None
+
+
+def _unpacked(packed: bytes, window: int, most: int) -> bytes | None:
+    """Returns the body, of all members of a gzip one after the other; None if it is larger than
+    `most`. Raises zlib.error, and EOFError for a body that is cut off."""
+    parts: list[bytes] = []
+    size = 0
+    while packed:
+        reader = zlib.decompressobj(window)
+        parts.append(reader.decompress(packed, most - size + 1))
+        size += len(parts[-1])
+        if size > most:
+            return None
+        if not reader.eof:
+            raise EOFError("it is cut off")
+        packed = reader.unused_data
+    return b"".join(parts)
+
+
+def _too_large(most: int) -> Response:
+    message = f"the request's body is larger than {most >> 20} MiB"
+    return problem(ServiceError(message, hint="send it in parts"), 413)
