@@ -22,22 +22,31 @@ from tests.functions.users_module import MODULE, NAMES
 
 
 class Recorder:
-    """What a script gives: rows by statement, or the error."""
+    """What a script gives: rows by statement, or the error. Statements count from 0, though the
+    session ran others before."""
 
     def __init__(self) -> None:
+        self._first: int | None = None
         self.rows_of: dict[int, list[tuple[object, ...]]] = {}
         self.errors: dict[int, SqlError] = {}
 
     def schema(self, stmt: int, schema: Schema) -> None:
-        self.rows_of[stmt] = []
+        self.rows_of[self._number(stmt)] = []
 
     def rows(self, stmt: int, batch: Batch) -> None:
-        self.rows_of[stmt] += [tuple(row.values()) for row in batch.to_table().to_pylist()]
+        self.rows_of[self._number(stmt)] += [
+            tuple(row.values()) for row in batch.to_table().to_pylist()
+        ]
 
-    def done(self, stmt: int, message: str) -> None: ...
+    def done(self, stmt: int, message: str) -> None:
+        self._number(stmt)
 
     def error(self, stmt: int, error: SqlError) -> None:
-        self.errors[stmt] = error
+        self.errors[self._number(stmt)] = error
+
+    def _number(self, stmt: int) -> int:
+        self._first = stmt if self._first is None else self._first
+        return stmt - self._first
 
 
 @pytest.fixture(scope="module")
