@@ -8,6 +8,7 @@ import pytest
 
 from parser.errors import JobError
 from sqlengine.engine.dead_letters import DeadLetterFilter
+from sqlengine.engine.job_progress import JobProgress
 from sqlengine.jobs.job import JobState
 from tests.cluster.leader import ALL, SHARED, LeaderHarness, leading
 from tests.support import eventually
@@ -200,3 +201,17 @@ def test_a_stopped_job_goes_on_with_its_state_and_comes_back_into_the_parts(tmp_
         moved(harness, SHARED)
         harness.write(0)
         eventually(lambda: counted(harness)["w0"] == 4)
+
+
+def test_a_job_in_parts_says_how_far_it_is(tmp_path: Path) -> None:
+    with leading(tmp_path, "one", "two") as harness:
+        harness.engine.broker.create_topic("windows")
+        harness.engine.submit("job", WINDOWS)
+        harness.write(4, 5, 6, 7)
+
+        def progress() -> JobProgress:
+            return harness.engine.progress.of(harness.engine.job("job"))
+
+        (wait,) = eventually(lambda: progress().waits, progress)
+        assert str(wait.until) == "1970-01-01T01:00:00Z"
+        eventually(lambda: [t.behind for t in progress().tables] == [0], progress)
