@@ -65,6 +65,8 @@ _JOB: Final = {
     "dead_letters": WHOLE,
     "defines": listed(TEXT),
     "uses": listed(TEXT),
+    "tables": listed(by_name(ANY)),
+    "waits": listed(ANY),
 }
 _OUTCOME_STATES: Final = (
     "added replaced unchanged removed renamed waiting refused replanned valid started stopped"
