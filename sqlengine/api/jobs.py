@@ -109,7 +109,7 @@ def _add_job(blueprint: Blueprint, engine: Engine) -> None:
 
     @blueprint.delete("/<name>")
     def remove(name: str) -> Response:
-        asked = Request(_origin(), removes=frozenset({name}))
+        asked = Request(request_origin(), removes=frozenset({name}))
         return _answer(engine.change(asked))
 
     @blueprint.get("/<name>")
@@ -169,7 +169,7 @@ def _add_actions(blueprint: Blueprint, engine: Engine) -> None:
         version = request.args.get("version", "")
         if not (version.isascii() and version.isdigit()):
             raise BadRequest("a rollback needs ?version=N", hint="'history' lists the versions")
-        done = engine.rollback(name, int(version), _origin())
+        done = engine.rollback(name, int(version), request_origin())
         return jsonify(outcome_json(done))
 
 
@@ -183,7 +183,7 @@ def _request(texts: Mapping[str, JobText]) -> Request:
         )
     savepoints = {} if path is None else dict.fromkeys(texts, path)
     return Request(
-        _origin(),
+        request_origin(),
         texts,
         dry_run=flag("dry-run"),
         savepoints=savepoints,
@@ -254,7 +254,7 @@ def _pair(name: object, sql: object) -> object:
     return {name: sql} if isinstance(name, str) else None
 
 
-def _origin() -> Origin:
+def request_origin() -> Origin:
     """Returns the origin of a request: the CLI names itself in X-Origin."""
     return Origin.CLI if request.headers.get("X-Origin") == "cli" else Origin.REST
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Blueprint, Response, jsonify, request
 from msgspec import to_builtins
 
-from sqlengine.api.jobs import body_text, outcome_json
+from sqlengine.api.jobs import body_text, outcome_json, request_origin
 from sqlengine.api.problems import describe
 from sqlengine.api.queries import whole_number
 from sqlengine.engine import Engine
@@ -69,9 +69,9 @@ def state_blueprint(engine: Engine) -> Blueprint:
 
     @blueprint.post("/statements")
     def statements() -> Response:
-        """Executes STOP JOB 'name' [WITH SAVEPOINT [WITH DRAIN]] and SHOW JOBS, and SET before
-        them."""
-        answers = execute(engine, body_text())
+        """Executes STOP JOB 'name' [WITH SAVEPOINT [WITH DRAIN]], SHOW JOBS, ALTER TABLE and
+        ALTER VIEW, and SET before them."""
+        answers = execute(engine, body_text(), request_origin())
         return jsonify({"results": [{"columns": a.columns, "rows": a.rows} for a in answers]})
 
     return blueprint

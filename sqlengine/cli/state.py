@@ -254,12 +254,13 @@ def _draw_rows(body: Json) -> None:
         draw_table(columns, [["NULL" if cell is None else cell for cell in row] for row in rows])
 
 
-@click.command(short_help="Carry out STOP JOB or SHOW JOBS.")
+@click.command(short_help="Carry out STOP JOB, SHOW JOBS or ALTER TABLE.")
 @click.argument("statement")
 @server_options
 def execute(statement: str, server: str | None, token_file: str | None, output: str) -> None:
     """Have the server carry out a statement about jobs: STOP JOB 'name' [WITH SAVEPOINT [WITH
-    DRAIN]], SHOW JOBS.
+    DRAIN]], SHOW JOBS, and ALTER TABLE or ALTER VIEW of what a job defines: the job gets a new
+    version.
 
     SET 'state.savepoints.dir' = '…' before it says where the savepoint goes."""
     body = default_client(server, token_file).post("/api/v1/statements", statement.encode())

@@ -1,4 +1,4 @@
-"""Statements about the jobs of a server: STOP JOB, SHOW JOBS."""
+"""Statements about the jobs of a server: STOP JOB, SHOW JOBS, ALTER of what jobs define."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from parser import parse
+from parser.alterations import Alter
 from parser.errors import SqlError, UnsupportedError
+from parser.script import split
 from parser.statements import Reset, Set, Show, StopJob
 from sqlengine.engine import Engine
-from sqlengine.jobs.job import Job
+from sqlengine.engine.alterations import alter
+from sqlengine.engine.requests import Outcome
+from sqlengine.jobs.job import Job, Origin
 from sqlengine.jobs.unknown_options import UnknownOptions
 from sqlengine.snapshots.savepoint_files import FOLDERS
 
@@ -29,15 +33,16 @@ class Answer:
 _OK = Answer(("result",), (("OK",),))
 
 
-def execute(engine: Engine, text: str) -> list[Answer]:
-    """Executes statements about jobs one after the other.
+def execute(engine: Engine, text: str, origin: Origin = Origin.REST) -> list[Answer]:
+    """Executes statements about jobs one after the other; `origin` is that of the versions that
+    they make.
 
     Raises the SqlError of the first bad one; those before it have taken effect.
     """
     settings: dict[str, str] = {}
     answers = []
     options = UnknownOptions(log.warning)
-    for statement in parse(text):
+    for statement, piece in zip(parse(text), split(text), strict=True):
         try:
             match statement:
                 case Set(key=str() as key):
@@ -52,15 +57,23 @@ def execute(engine: Engine, text: str) -> list[Answer]:
                     answers.append(stop_job(engine, statement, settings))
                 case Show(what="JOBS"):
                     answers.append(list_jobs(engine))
+                case Alter():
+                    answers.append(_altered(alter(engine, statement, piece.sql, origin)))
                 case _:
                     raise UnsupportedError(
                         "this is no statement about jobs",
-                        detail="STOP JOB and SHOW JOBS are, and SET before them",
+                        detail="STOP JOB, SHOW JOBS, ALTER TABLE and ALTER VIEW are, and SET",
                         hint="statements that define or insert are a job: 'sql submit'",
                     )
         except SqlError as error:
             raise error.at(statement.position) from None
     return answers
+
+
+def _altered(outcome: Outcome) -> Answer:
+    """The job that defines the object, with its new version, and the jobs that use it."""
+    rows = tuple((o.name, o.status, o.version) for o in (outcome, *outcome.dependents))
+    return Answer(("job name", "status", "version"), rows)
 
 
 def stop_job(engine: Engine, statement: StopJob, settings: Mapping[str, str]) -> Answer:

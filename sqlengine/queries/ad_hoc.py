@@ -89,7 +89,7 @@ class AdHocSession(Session):
                     )
             case Alter():
                 if self.catalog.resolve(statement.name) not in self.catalog.temporary:
-                    raise _refused("ALTER", statement)
+                    raise _refused("ALTER", statement, 'change it for all: sql execute "ALTER …"')
             case Insert() | StatementSet():
                 raise _refused("INSERT", statement)
             case _ if not isinstance(statement, (*_READS, *_SETS)):
@@ -166,11 +166,13 @@ def _limit(plan: LogicalPlan) -> int | None:
     return None
 
 
-def _refused(what: str, statement: Statement) -> UnsupportedError:
+def _refused(
+    what: str, statement: Statement, hint: str = "submit it as a job: sql submit FILE"
+) -> UnsupportedError:
     return UnsupportedError(
         f"{what} cannot be run ad hoc",
         detail="ad-hoc statements write nothing: they read, and define for their session alone",
-        hint="submit it as a job: sql submit FILE",
+        hint=hint,
         position=statement.position,
     )
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from parser.errors import JobError
+from parser.errors import JobError, SqlError
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Outcome, Request
+from sqlengine.engine.statements import execute
 from sqlengine.jobs.job import JobState, Origin
 from sqlengine.jobs.planning import JobText
 from tests.engine.by_hand import append, die, open_engine, rows, step
@@ -390,4 +391,44 @@ def test_alter_table_in_the_text_that_defines_it(tmp_path: Path) -> None:
     engine.broker.append("events", 0, [b'{"id":7,"ms":1100,"amount":5}'], timestamp_ms=0)
     step(engine)
     assert sorted(rows(engine), key=str) == [[1, 100], [5, 7]]
+    engine.close()
+
+
+def test_alter_as_a_statement_is_a_version_of_the_job_that_defines(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path)
+    engine.submit("tables", tables() + "-- the last line")
+    engine.submit("window", WINDOW)
+    append(engine, 100, 200)
+    step(engine)
+    (answer,) = execute(engine, "ALTER TABLE events ADD (amount INT);", Origin.CLI)
+    assert answer.rows == (("tables", "replaced", 2), ("window", "replanned", 2))
+    (_, latest) = engine.history("tables")
+    assert (latest.origin, "ALTER TABLE events ADD (amount INT)" in latest.sql) == ("cli", True)
+    execute(engine, "ALTER TABLE events MODIFY amount BIGINT")
+    engine.submit("sums", "INSERT INTO outs SELECT amount, 0 FROM events WHERE amount > 0")
+    append(engine, 1100)
+    step(engine)
+    assert rows(engine)[0] == [2, 100]
+    engine.close()
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("ALTER TABLE nowhere ADD (a INT)", "no job defines 'nowhere'"),
+        ("ALTER TABLE events DROP host", "host"),
+        ("ALTER TABLE events RENAME TO other", "events"),
+        ("ALTER FUNCTION f AS 'm.f' LANGUAGE PYTHON", "not altered by a statement"),
+    ],
+)
+def test_alter_that_is_refused_changes_nothing(
+    tmp_path: Path, statement: str, message: str
+) -> None:
+    engine = open_engine(tmp_path)
+    engine.submit("tables", tables())
+    engine.submit("hosts", "INSERT INTO outs SELECT id, 0 FROM events WHERE host = 'h1'")
+    with pytest.raises(SqlError, match=message):
+        execute(engine, statement)
+    assert len(engine.history("tables")) == 1
+    assert engine.job("hosts").state is JobState.RUNNING
     engine.close()

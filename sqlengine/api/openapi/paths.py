@@ -170,7 +170,7 @@ JOBS: Final = (
     Endpoint(
         "POST",
         "/api/v1/statements",
-        "SHOW JOBS and STOP JOB, with SET before them",
+        "SHOW JOBS, STOP JOB, ALTER TABLE and ALTER VIEW, with SET before them",
         ref("Results"),
         body=_SQL,
         refusals=(400, 404, 409, 422),
