@@ -259,15 +259,15 @@ def test_a_table_and_its_rules_are_saved_together(user: User, folder: Path) -> N
     )
     uses = "INSERT INTO alerts SELECT '{}', id FROM shared WHERE {}"
     (folder / "shared.sql").write_text(table.format("word STRING"))
-    (folder / "stays.sql").write_text(uses.format("stays", "id > 0"))
+    (folder / "together.sql").write_text(uses.format("together", "id > 0"))
     (folder / "words.sql").write_text(uses.format("words", "word = 'x'"))
-    wait_for(user, shared="defined", stays="running", words="running")
+    wait_for(user, shared="defined", together="running", words="running")
     (folder / "words.sql").write_text(uses.format("words", "amount = 3"))
     (folder / "shared.sql").write_text(table.format("amount INT"))
     eventually(lambda: user.job("words")["version"] == 2)
     assert refused_files(user) == {}
-    assert user.fired("y", 3) == {"stays", "words"}
-    version = history(user, "stays")[-1]
+    assert user.fired("y", 3) == {"together", "words"}
+    version = history(user, "together")[-1]
     assert (version["version"], version["origin"]) == (2, "folder")
     assert version["follows"] == ["shared"]
 

@@ -62,7 +62,7 @@ def test_a_broken_rule_is_refused_and_the_old_version_runs_on(way: Way, user: Us
         ),
         rule(name, "REGEXP(word, '(')"): ("invalid regular expression '('", "unclosed group"),
         f"INSERT INTO alerts SELEKT '{name}', id FROM events": ("1:20", "SELEKT"),
-        "SELECT id FROM events": ("QUERY has no place in a job", "sql run"),
+        "SELECT id FROM events": ("a query alone has no place in a job", "sql query"),
     }
     for sql, told in broken.items():
         for attempt in (way.submit, way.validate):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 
 from parser.errors import SqlError, TryAgain
 from planner.catalog import Table
 from planner.graph.physical import PhysicalPlan
+from planner.logical import Sink as LogicalSink
 from sqlengine.connectors.base import Environment, Sink
 from sqlengine.connectors.registry import open_sink
 from sqlengine.executors.failures import UnavailableSink
@@ -64,22 +65,30 @@ class SinkOpener:
         self, plan: PhysicalPlan, commits: Iterable[PendingCommit]
     ) -> dict[str, RecoveredCommit]:
         """Opens sinks for the output that a job brings from another graph, as the writer that it
-        had there. SqlError where one cannot be opened."""
+        had there. SqlError where one cannot be opened or refuses the rows; then all are closed."""
         by_writer: dict[tuple[str, str], list[PendingCommit]] = {}
         for commit in commits:
             by_writer.setdefault((commit.sink, commit.writer), []).append(commit)
-        recovered = {}
-        for (name, writer), epochs in by_writer.items():
-            sink = plan.sinks[name].sink
-            assert sink.table is not None, "the result of a query goes to no other graph"
-            # The sink knows epochs by their writer: under another name it would take repeated rows
-            # twice.
-            environment = replace(self._environment, writer=writer)
-            opener = partial(open_sink, sink.table, environment, overwrite=sink.overwrite)
-            # One that cannot be opened refuses the rows then, and the job keeps them.
-            opened = WaitingSink(opener) if self._recovering else opener()
-            recovered[f"{name}{_OF}{writer}"] = RecoveredCommit(opened, epochs)
+        with ExitStack() as opened:
+            recovered = {
+                f"{name}{_OF}{writer}": RecoveredCommit(sink, mine)
+                for (name, writer), mine in by_writer.items()
+                for sink in [self._open_as(plan.sinks[name].sink, writer, opened)]
+            }
+            opened.pop_all()
         return recovered
+
+    def _open_as(self, sink: LogicalSink, writer: str, opened: ExitStack) -> Sink:
+        """Opens a sink as another writer, to be closed with `opened`."""
+        assert sink.table is not None, "the result of a query goes to no other graph"
+        # The sink knows epochs by their writer: under another name it would take repeated rows
+        # twice.
+        environment = replace(self._environment, writer=writer)
+        opener = partial(open_sink, sink.table, environment, overwrite=sink.overwrite)
+        # One that cannot be opened refuses the rows then, and the job keeps them.
+        found = WaitingSink(opener) if self._recovering else opener()
+        opened.callback(found.close)
+        return found
 
 
 def sink_name(name: str) -> str:

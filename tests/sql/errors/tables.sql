@@ -10,7 +10,7 @@ CREATE TABLE no_format (id INT) WITH ('connector' = 'filesystem', 'path' = '${DA
 SELECT * FROM no_format;
 CREATE TABLE unknown_format (id INT) WITH ('connector' = 'filesystem', 'path' = '${DATA}/t.json', 'format' = 'no-such-format');
 SELECT * FROM unknown_format;
-CREATE TABLE unknown_option (id INT) WITH ('connector' = 'filesystem', 'path' = '${DATA}/t.json', 'format' = 'json', 'no-such-option' = '1');
+CREATE TABLE unknown_option (id INT) WITH ('no-such-option' = '1', 'connector' = 'filesystem', 'path' = 't.json', 'format' = 'json');
 SELECT * FROM unknown_option;
 CREATE TABLE bad_boolean (id INT) WITH ('connector' = 'filesystem', 'path' = '${DATA}/t.json', 'format' = 'json', 'json.ignore-parse-errors' = 'perhaps');
 SELECT * FROM bad_boolean;

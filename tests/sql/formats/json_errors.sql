@@ -13,6 +13,7 @@ SELECT * FROM ints;
 SELECT id FROM ints;
 CREATE TABLE both_options (id INT) WITH ('connector' = 'filesystem', 'path' = '${DATA}/t.json', 'format' = 'json', 'json.ignore-parse-errors' = 'true', 'json.fail-on-missing-field' = 'true');
 SELECT * FROM both_options;
-CREATE TABLE bad_option (id INT) WITH ('connector' = 'filesystem', 'path' = '${DATA}/t.json', 'format' = 'json', 'json.no-such-option' = 'true');
+CREATE TABLE bad_option (id INT) WITH ('json.no-such-option' = 'true',
+    'connector' = 'filesystem', 'path' = '${DATA}/t.json', 'format' = 'json');
 -- differs: a misspelt option is refused, not ignored
 SELECT * FROM bad_option;
