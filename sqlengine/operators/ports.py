@@ -21,10 +21,10 @@ ALL: Final = -1  # the key of the combined watermark
 
 
 class PortTimes:
-    """Combines the watermarks of all inputs: the least of those that are not idle, which never
-    falls.
+    """Combines the watermarks of all inputs, as Flink's CombinedWatermarkStatus: the least of those
+    that are not idle, the greatest when all are. It never falls.
 
-    As Flink's StatusWatermarkValve and CombinedWatermarkStatus. State: table `watermarks`, input
+    State: table `watermarks`, input
     port -> its watermark (ms) and idleness, with the combination under -1; the rows belong to no
     bucket.
     """
@@ -57,22 +57,14 @@ class PortTimes:
         watermark.
 
         It is set after the batch, before each row, and before the batch. When all inputs are idle,
-        the watermark stays and the operator is idle, too; a batch may raise the watermark of its
-        input and make it idle at once.
+        it goes to the greatest of theirs, and the operator is idle, too.
         """
         since = self.reached
-        rises = batch.watermark > self._table.columns["watermark"][self._slots[port]]
         self._write(self._slots[port], batch.watermark, batch.idle)
-        times, idle = self._table.columns["watermark"], self._table.columns["idle"]
-        others = [int(times[s]) for s in self._slots if s != self._slots[port] and not idle[s]]
-        least = min(others, default=MAX_WATERMARK)
-        batch_watermark = MAX_WATERMARK if batch.idle else batch.watermark
-        all_idle = batch.idle and not others
-        if all_idle:
-            watermark = max(since, batch.watermark) if rises else since
-        else:
-            watermark = max(since, min(batch_watermark, least))
-        self._write(self._all, watermark, all_idle)
+        reached, idle = self._combined()
+        watermark = max(since, reached)
+        self._write(self._all, watermark, idle)
+        least = self._least_beside(port)
         rows = batch.row_watermarks
         # The combination is monotone: a row cannot have a watermark below the one before the batch,
         # nor above that of the slowest other input.
@@ -84,8 +76,27 @@ class PortTimes:
             row_watermarks=before,
             since=since,
             steps=steps,
-            idle=all_idle,
+            idle=idle,
         )
+
+    def _combined(self) -> tuple[int, bool]:
+        """Returns the watermark of all inputs, and whether all of them are idle.
+
+        An input that has ended is left out. Flink takes it for one that is never idle: while the
+        others are, its watermark is that of all, and every later row is late.
+        """
+        times, idle = self._table.columns["watermark"], self._table.columns["idle"]
+        known = [(int(times[s]), bool(idle[s])) for s in self._slots if times[s] < MAX_WATERMARK]
+        if not known:
+            return MAX_WATERMARK, False
+        active = [watermark for watermark, is_idle in known if not is_idle]
+        return min(active) if active else max(w for w, _ in known), not active
+
+    def _least_beside(self, port: int) -> int:
+        """Returns the least watermark of the other inputs that are not idle."""
+        times, idle = self._table.columns["watermark"], self._table.columns["idle"]
+        others = (s for p, s in enumerate(self._slots) if p != port and not idle[s])
+        return min((int(times[s]) for s in others), default=MAX_WATERMARK)
 
     def _write(self, slot: int, watermark: int, idle: bool) -> None:
         columns = self._table.columns

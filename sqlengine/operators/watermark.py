@@ -47,8 +47,8 @@ class ShardTimes:
 
     A known shard without records holds the others back; with `idle_ms`, for that much processing
     time only (`table.exec.source.idle-timeout`). When all shards are idle, none can hold the others
-    back: the watermark goes to the greatest of theirs, as in Flink's StatusWatermarkValve, and
-    stays.
+    back: the watermark goes to the greatest of theirs, as in Flink's CombinedWatermarkStatus, and
+    stays. A shard of which rows come again holds the others back again.
     State: table `watermarks`, shard -> watermark (ms) and time of the last activity (ms); belongs
     to no bucket.
     """
