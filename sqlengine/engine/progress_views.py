@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -222,8 +222,7 @@ class _GraphView:
             below = [sources[n] for n in sorted(self._watermarks(name)) if n in sources]
             if waiting is None or not below:
                 continue
-            # Idle tables do not hold the others back; where all are idle, time stands still.
-            slowest = min([s for s in below if not s.all_idle] or below, key=lambda s: s.watermark)
+            slowest = _slowest(below)
             yield Wait(
                 name_of(self.graph.nodes[name].plan),
                 waiting.number,
@@ -234,6 +233,18 @@ class _GraphView:
                 slowest.slowest_shard,
                 _hint(slowest, below, waiting.first),
             )
+
+
+def _slowest(sources: Sequence[_Source]) -> _Source:
+    """Returns the table whose watermark is that of an operation over these."""
+    going = [s for s in sources if not s.ended] or sources
+    awake = [s for s in going if not s.all_idle]
+    # Idle tables do not hold the others back; where all are idle, the furthest counts.
+    return min(awake, key=_watermark) if awake else max(going, key=_watermark)
+
+
+def _watermark(source: _Source) -> int:
+    return source.watermark
 
 
 def _end(running: RunningSource, shard: str) -> int | None:

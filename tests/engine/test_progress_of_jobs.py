@@ -24,9 +24,14 @@ CREATE TABLE others (id BIGINT, ms BIGINT, host STRING, ts AS TO_TIMESTAMP_LTZ(m
 WITH ('connector' = 'topic', 'topic' = 'others', 'format' = 'json');
 CREATE TABLE locals (id BIGINT, ms BIGINT, host STRING, ts AS TO_TIMESTAMP(FROM_UNIXTIME(ms / 1000)), WATERMARK FOR ts AS ts)
 WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json');
+CREATE TABLE slow (id BIGINT, ms BIGINT, host STRING, ts AS TO_TIMESTAMP_LTZ(ms, 3), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND)
+WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json');
+CREATE TABLE versions (id BIGINT, ms BIGINT, host STRING, ts AS TO_TIMESTAMP_LTZ(ms, 3), WATERMARK FOR ts AS ts,
+PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'topic', 'topic' = 'others', 'format' = 'json');
 CREATE TABLE outs (n BIGINT) WITH ('connector' = 'blackhole');
 """
 TUMBLE = "SELECT COUNT(*) FROM TABLE(TUMBLE(TABLE {table}, DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY {by}window_start, window_end"
+WINDOWS = "TABLE(TUMBLE(TABLE {table}, DESCRIPTOR(ts), INTERVAL '10' SECOND))"
 # What waits after rows at 1, 2 and 3 s behind NOW: the number, and the seconds that it waits for.
 WAITS = {
     "tumble": (TUMBLE.format(table="events", by=""), "1 window", 10),
@@ -74,6 +79,40 @@ WAITS = {
         "3 row",
         21.001,
     ),
+    "window join": (
+        (
+            f"SELECT a.id FROM {WINDOWS.format(table='events')} AS a JOIN {WINDOWS.format(table='others')} AS b ON"
+            " a.id = b.id AND a.window_start = b.window_start AND a.window_end = b.window_end"
+        ),
+        "3 window",
+        10,
+    ),
+    "temporal join": (
+        (
+            "SELECT s.id FROM events AS s LEFT JOIN versions FOR SYSTEM_TIME AS OF s.ts AS v ON s.id"
+            " = v.id"
+        ),
+        "3 row",
+        1,
+    ),
+    "over": ("SELECT COUNT(*) OVER (PARTITION BY host ORDER BY ts) FROM slow", "3 row", 1),
+    "match": (
+        (
+            "SELECT x FROM slow MATCH_RECOGNIZE (ORDER BY ts MEASURES A.id AS x AFTER MATCH SKIP PAST"
+            " LAST ROW PATTERN (A B) DEFINE A AS A.id > 0, B AS B.id > 0)"
+        ),
+        "3 row",
+        1,
+    ),
+    "sort": ("SELECT id FROM slow ORDER BY ts", "3 row", 1),
+    "first rows": (
+        (
+            "SELECT id FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY host ORDER BY ts) AS n FROM"
+            " slow) WHERE n = 1"
+        ),
+        "3 row",
+        1,
+    ),
 }
 
 
@@ -116,6 +155,15 @@ def test_what_waits_says_for_which_watermark(name: str, tmp_path: Path) -> None:
             "SELECT a.id FROM events AS a JOIN others AS b ON a.id = b.id AND b.ts BETWEEN a.ts AND"
             " a.ts + INTERVAL '20' SECOND"
         ),
+        (
+            "SELECT id FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY host ORDER BY ts DESC) AS n"
+            " FROM slow) WHERE n = 1"
+        ),
+        (
+            "SELECT COUNT(*) FROM (SELECT host, PROCTIME() AS p FROM events) GROUP BY TUMBLE(p, INTERVAL"
+            " '10' SECOND)"
+        ),
+        "SELECT COUNT(*) OVER (ORDER BY p) FROM (SELECT PROCTIME() AS p FROM events)",
     ],
 )
 def test_others_wait_for_nothing(query: str, tmp_path: Path) -> None:
@@ -157,6 +205,24 @@ def test_the_slower_of_two_tables_is_named(tmp_path: Path) -> None:
     (wait,) = given(engine, query, 1, 15).waits
     assert (wait.table, wait.shard, wait.reached) == ("others", "0", None)
     assert "'scan.watermark.idle-timeout'" in wait.hint
+    engine.close()
+
+
+def test_of_tables_that_are_all_idle_the_furthest_is_named(tmp_path: Path) -> None:
+    engine = opened(tmp_path, ", 'scan.watermark.idle-timeout' = '5 s'")
+    both = "(SELECT * FROM events UNION ALL SELECT * FROM others)"
+    query = f"SELECT COUNT(*) FROM {both} GROUP BY TUMBLE(ts, INTERVAL '10' SECOND)"
+    engine.submit("idle", f"SET 'table.exec.source.idle-timeout' = '5 s'; INSERT INTO outs {query}")
+    append(engine, NOW + 1000)
+    step(engine)
+    clock = engine._clock
+    assert isinstance(clock, Clock)
+    for _ in range(2):
+        clock.now += 5_000
+        step(engine)
+    (wait,) = progress(engine, "idle").waits
+    assert wait.summary == "waits for watermark 2023-11-14T22:13:30Z, has 22:13:21"
+    assert wait.hint == "all of table 'events' is idle: a later row moves its watermark on"
     engine.close()
 
 
