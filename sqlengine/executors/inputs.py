@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from parser.errors import SqlError
@@ -15,6 +15,7 @@ from sqlengine.connectors.registry import declared_capabilities, open_scan
 from sqlengine.executors.epochs import OffsetRange
 from sqlengine.executors.failures import UnavailableSource
 from sqlengine.executors.sources import Positions, RunningSource
+from sqlengine.executors.steps.pace import ReadingPace
 
 # Rows by source, and the shards that have appeared, by source.
 Polled = tuple[list[tuple[str, Chunk]], list[tuple[str, str]]]
@@ -26,13 +27,15 @@ class Inputs:
     `running`: sources by the id of their scan. `unstarted`: VALUES whose rows are not emitted yet.
     `failed`: errors of sources that are not read any more. `tolerates_lost_records`: a power loss
     may have taken records of logged ranges. `shuffle`: the rows that other subtasks send. `bounds`:
-    offsets by source and shard at which reading stops for now, because a job is being moved."""
+    offsets by source and shard at which reading stops for now, because a job is being moved.
+    `pace`: how many rows of each source an epoch reads."""
 
     def __init__(self, environment: Environment, shuffle: Source | None = None) -> None:
         self.running: dict[str, RunningSource] = {}
         self.unstarted: set[str] = set()
         self.failed: dict[str, SqlError] = {}
         self.bounds: Positions = {}
+        self.pace = ReadingPace()
         self.tolerates_lost_records = False
         self._environment = environment
         self._shuffle = shuffle
@@ -76,6 +79,7 @@ class Inputs:
         for name in [s for s in self.running if s not in plan.nodes]:
             self.running.pop(name).source.close()
             self.failed.pop(name, None)
+            self.pace.forget(name)
         read_first = self._read_first | lookup_scans(plan, new_nodes)
         self._read_first = {s for s in read_first if s in plan.nodes}
         self.unstarted = {v for v in self.unstarted if v in plan.nodes}
@@ -97,9 +101,12 @@ class Inputs:
 
     # ---- polling ---------------------------------------------------------------------------------
 
-    def poll(self, max_rows: int, *, shuffle_only: bool = False) -> Polled:
+    def poll(
+        self, max_rows: int, *, shuffle_only: bool = False, except_for: Collection[str] = ()
+    ) -> Polled:
         """Reads what there is, at most `max_rows` of each shard, and the shards that have appeared;
-        with `shuffle_only` nothing but what other subtasks send.
+        nothing of the sources in `except_for`, and with `shuffle_only` nothing but what other
+        subtasks send.
 
         New lookup tables, and those with a new version, are read to their ends before other
         sources. A source that raises is not read again (`failed`)."""
@@ -107,12 +114,15 @@ class Inputs:
             return self._poll([INCOMING], max_rows)
         self._reload_lookup_tables()
         if self._read_first:
-            polled = self._poll(sorted(self._read_first), max_rows)
+            first = self._read_first.difference(except_for)
+            polled = self._poll(sorted(first), max_rows)
             # Other sources wait: a row must not be looked up in a table that is read half-way.
             if polled[0]:
                 return polled
-            self._read_first.clear()
-        return self._poll(self.running, max_rows)
+            self._read_first -= first
+            if self._read_first:
+                return [], []
+        return self._poll((n for n in self.running if n not in except_for), max_rows)
 
     def _reload_lookup_tables(self) -> None:
         for name, running in self.running.items():
@@ -134,7 +144,8 @@ class Inputs:
                 shards = source.new_shards() if name not in self.bounds else []
                 # In the record as `opened`, too: a recovery must begin these shards at 0 again.
                 source.positions |= dict.fromkeys(shards, 0)
-                new = [(name, chunk) for chunk in source.poll(max_rows, self.bounds.get(name))]
+                rows = self.pace.rows(name, max_rows)
+                new = [(name, chunk) for chunk in source.poll(rows, self.bounds.get(name))]
             except SqlError as error:
                 self.failed[name] = error
                 continue
@@ -233,15 +244,19 @@ def _end(running: RunningSource, shard: str) -> int:
     return sys.maxsize
 
 
+def upstream_scans(plan: PhysicalPlan, nodes: Iterable[str]) -> set[str]:
+    """The scans from which these nodes get their rows."""
+    seen, left = set[str](), list(nodes)
+    while left:
+        name = left.pop()
+        if name not in seen and name in plan.graph.nodes:
+            seen.add(name)
+            left += plan.graph.nodes[name].inputs
+    return {name for name in seen if isinstance(plan.graph.nodes[name].plan, Scan)}
+
+
 def lookup_scans(plan: PhysicalPlan, new_nodes: Iterable[str]) -> set[str]:
     """The scans of tables in which new nodes look rows up."""
     nodes = plan.graph.nodes
     joins = (nodes[n] for n in new_nodes if n in nodes)
-    waiting = [join.inputs[1] for join in joins if isinstance(join.plan, LookupJoin)]
-    scans: set[str] = set()
-    while waiting:
-        node = nodes[waiting.pop()]
-        waiting += node.inputs
-        if isinstance(node.plan, Scan):
-            scans.add(node.id)
-    return scans
+    return upstream_scans(plan, [j.inputs[1] for j in joins if isinstance(j.plan, LookupJoin)])

@@ -7,7 +7,7 @@ the same methods."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from parser.errors import ServiceError, TryAgain
@@ -17,10 +17,10 @@ from sqlengine.connectors.base import Chunk, Environment
 from sqlengine.executors.checkpointing import CheckpointTrigger
 from sqlengine.executors.embedded import EmbeddedExecutor, InitialState
 from sqlengine.executors.epoch_writer import EpochWriter
-from sqlengine.executors.epochs import EpochRecord, LoggedChange, OffsetRange, Replay
+from sqlengine.executors.epochs import EpochRecord, LoggedChange, OffsetRange, Replay, Resumption
 from sqlengine.executors.failures import GraphBroken, SourceFailed, StepFailed
 from sqlengine.executors.graph_change import GraphChange
-from sqlengine.executors.inputs import Inputs
+from sqlengine.executors.inputs import Inputs, upstream_scans
 from sqlengine.executors.nondeterministic_calls import NondeterministicCallLog
 from sqlengine.executors.outputs import Outputs
 from sqlengine.executors.pipeline import Pipeline
@@ -79,6 +79,7 @@ class GraphRunner:
         )
         self.broken = self.paused = self.repeating = False
         self.backpressured_by: Mapping[int, int] = {}
+        self._reads_beside = False
 
     @property
     def graph(self) -> Graph:
@@ -118,6 +119,7 @@ class GraphRunner:
         if record is not None:
             with self._logged_epoch(record):
                 self.pipeline.process(record, chunks)
+            self._set_pace(chunks)
             if self.outputs.errors.fatal and self.outputs.shows_result:
                 self._raise_failures()  # a script shows nothing of the epoch in which it fails
             self.commit()
@@ -149,7 +151,7 @@ class GraphRunner:
             self.backpressured_by = self._subtask.shuffle.unread.over_limit()
         may_fire = not (self.paused or self.inputs.bounds or self.backpressured_by)
         if may_fire and (resumed := self.executor.resumptions()):
-            return self.epochs.next(self.graph.version, resumed=resumed), []
+            return self._poll_beside(resumed)
         chunks, opened = self.inputs.poll(
             self._options.rows_per_read, shuffle_only=bool(self.backpressured_by)
         )
@@ -164,6 +166,27 @@ class GraphRunner:
             self.graph.version, ranges=ranges, opened=tuple(opened), ended=tuple(ended), tick=tick
         )
         return record, chunks
+
+    def _poll_beside(
+        self, resumed: tuple[Resumption, ...]
+    ) -> tuple[EpochRecord, list[tuple[str, Chunk]]]:
+        """Returns an epoch that lets operators fire more of what is due, and every other time one
+        that reads the sources that these operators do not depend on."""
+        self._reads_beside = not self._reads_beside and self._subtask is None
+        if self._reads_beside:
+            firing = upstream_scans(self.executor.plan, [r.node for r in resumed])
+            chunks, opened = self.inputs.poll(self._options.rows_per_read, except_for=firing)
+            if chunks or opened:
+                ranges = tuple(OffsetRange(name, c.shard, c.start, c.end) for name, c in chunks)
+                version = self.graph.version
+                return self.epochs.next(version, ranges=ranges, opened=tuple(opened)), chunks
+        return self.epochs.next(self.graph.version, resumed=resumed), []
+
+    def _set_pace(self, chunks: Iterable[tuple[str, Chunk]]) -> None:
+        if self._options.paced:
+            read = ((name, chunk.num_rows) for name, chunk in chunks)
+            seconds = self.guard.operator_seconds
+            self.inputs.pace.note(read, seconds, self._options.rows_per_read)
 
     def _timer_is_due(self) -> bool:
         """True if an operator waits for a processing time that has come."""

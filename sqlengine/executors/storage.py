@@ -38,10 +38,11 @@ class RunnerOptions:
     too much state. `result`: takes the rows of statements that write to no table, in a script.
     `firing_cost`: what an operator may spend on firing in one epoch (`FiringLimit`), in rows that
     come out and accumulators read. A number, and no time, since epochs are repeated; None for
-    any."""
+    any. `paced`: True if epochs read fewer rows while they take long (`ReadingPace`)."""
 
     fails_on_error: Callable[[str], bool] = _fail
     rows_per_read: int = 4096
     memory: MemoryGuard | None = None
     result: Sink | None = None
     firing_cost: int | None = 1 << 17
+    paced: bool = False

@@ -149,6 +149,7 @@ class RunningGraph:
             lambda owner: host.fails_on_error(owner, self.runner.jobs.get(owner, 0)),
             config.rows_per_read,
             MemoryGuard(self.name, host.memory),
+            paced=True,
         )
         return GraphRunner(self.name, self.executor, environment, storage, options, subtask)
 

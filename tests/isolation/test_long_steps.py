@@ -16,6 +16,7 @@ import pytest
 from parser.errors import OptionError, ServiceError
 from sqlengine.config import Config
 from sqlengine.engine import Engine
+from sqlengine.executors.epochs import TopicEpochLog
 from sqlengine.jobs.job import JobState
 from sqlengine.metrics import render
 from tests.support import eventually
@@ -243,3 +244,25 @@ def test_a_memory_limit_holds_within_a_step(
     assert read(engine, "pairs") == []
     engine.close()
     assert set(open_engine().graph.runner.jobs) == {"rule", "totals"}
+
+
+def test_epochs_read_fewer_rows_while_they_take_long(tmp_path: Path, engines: list[Engine]) -> None:
+    """Rows of one key in a join: each costs as much as there are rows before it."""
+    engine = Engine(Config(data=tmp_path / "data", isolation=False))
+    engines.append(engine)
+    for topic in ("events", "alerts", "pairs", "totals"):
+        engine.broker.create_topic(topic, compacted=topic == "totals")
+    for name, text in (("tables", TABLES), ("totals", TOTALS), ("rule", RULE), ("hog", JOIN)):
+        engine.submit(name, text)
+    append(engine, 40_000)
+    engine.start()
+    eventually(lambda: any(0 < n < 2_000 for n in epoch_sizes(engine)), "a small epoch")
+    engine.remove("hog")
+    await_rows(engine, 40_000)
+    assert sum(epoch_sizes(engine)) == 40_000
+
+
+def epoch_sizes(engine: Engine) -> list[int]:
+    """The rows that each epoch has read."""
+    records = TopicEpochLog(engine.broker, "main").read(0)
+    return [sum(r.end - r.start for r in record.ranges) for _, record in records]

@@ -30,9 +30,11 @@ from sqlengine.state.store import MemoryStore
 from tests.operators.running import Log
 
 ROWS = Schema.of(ts=timestamp(3), k=STRING, v=INT)
+OTHER = Schema.of(ts=timestamp(3), n=INT)
 TABLES = """
 CREATE TABLE t (ts TIMESTAMP(3), k STRING, v INT, WATERMARK FOR ts AS ts - INTERVAL '1' SECOND)
 WITH ('connector' = 'memory', 'name' = 't');
+CREATE TABLE u (ts TIMESTAMP(3), n INT) WITH ('connector' = 'memory', 'name' = 'u');
 CREATE TABLE o (k STRING, s TIMESTAMP(3), e TIMESTAMP(3), n BIGINT, total INT)
 WITH ('connector' = 'memory', 'name' = 'o');
 """
@@ -191,3 +193,16 @@ def test_rows_behind_a_jump_do_not_make_it_one_step() -> None:
     assert job.run() == Job(QUERIES["hop"], rows, None, 4).run()
     steps = [len(record.resumed) for record in job.log.records if record.resumed]
     assert sum(steps) > 50 + 50
+
+
+def test_other_sources_are_read_while_windows_fire() -> None:
+    """A jump of an hour makes 120 windows due; rows of another table come out in between."""
+    rows = [(1_000_000, "a", 1), (1_030_000, "b", 2), (4_000_000, "a", 3)]
+    job = Job(QUERIES["hop"] + " UNION ALL SELECT 'other', ts, ts, n, n FROM u", rows, 300, 3)
+    job.memory.table("u").append(from_pydict(OTHER, {"ts": [0] * 30, "n": list(range(30))}))
+    written = job.run({7, 12}, {5})
+    assert [row[3] for row in written if row[0] == "other"] == list(range(30))
+    assert len(written) == 180 + 30
+    kinds = [bool(r.resumed) for r in job.log.records if r.ranges or r.resumed]
+    first, last = kinds.index(True), len(kinds) - 1 - kinds[::-1].index(True)
+    assert not all(kinds[first:last])

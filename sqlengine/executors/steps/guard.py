@@ -189,6 +189,11 @@ class StepGuard:
             self._spent[node.id] = self._spent.get(node.id, 0.0) + seconds
         self._since = now
 
+    @property
+    def operator_seconds(self) -> float:
+        """The seconds that operators have taken in the running step, or in the last one."""
+        return sum(self._spent.values())
+
     def tell(self, activity: str) -> None:
         """Says what the step does outside of operators."""
         self.activity = activity
