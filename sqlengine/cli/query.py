@@ -123,8 +123,8 @@ def print_result(pages: Iterator[Json], printer: RowPrinter) -> None:
     if page["message"]:
         click.echo(page["message"], err=True)
     if page["set_aside"]:
-        number = count(int(str(page["set_aside"])), "record")
-        click.echo(f"{number} could not be read; the first: {page['first_error']}", err=True)
+        number = count(int(str(page["set_aside"])), "row")
+        click.echo(f"{number} in error set aside; the first: {page['first_error']}", err=True)
 
 
 def _list(client: Client) -> None:

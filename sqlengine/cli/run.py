@@ -95,6 +95,7 @@ def _run_texts(
     texts: Sequence[Text], batch_size: int, where: str, output: str, data: str | None
 ) -> bool:
     from planner.catalog import Catalog
+    from sqlengine.executors.sinks.rows_set_aside import RowsSetAside
     from sqlengine.jobs.planning import with_entry_points
     from sqlengine.jobs.unknown_options import UnknownOptions
     from sqlengine.session.environment import open_runner, script_library
@@ -103,9 +104,10 @@ def _run_texts(
 
     kinds = {"table": TableOutput, "json": JsonOutput, "events": EventOutput}
     shown: Shown = kinds[output]()
+    set_aside = RowsSetAside()
     with tempfile.TemporaryDirectory(prefix="sqlengine-") as scratch, ExitStack() as stack:
         folder = Path(data or scratch).absolute()
-        runner = stack.enter_context(open_runner(folder, batch_size, where))
+        runner = stack.enter_context(open_runner(folder, batch_size, where, set_aside))
         library = stack.enter_context(script_library(folder, texts[0][0]))
         session = Session(
             runner,
@@ -120,6 +122,9 @@ def _run_texts(
             shown.flush()
             _tell_interruption(stopped)
         shown.flush()
+        if set_aside.rows:
+            rows = count(set_aside.rows, "row")
+            click.echo(f"{rows} in error set aside; the first: {set_aside.first}", err=True)
         return session.good
 
 

@@ -8,10 +8,9 @@ import time
 from enum import StrEnum
 
 from parser.errors import ServiceError
-from sqlengine.batch import Batch
 from sqlengine.config import QueryLimits
-from sqlengine.connectors.base import Sink
 from sqlengine.executors.failures import StepEnded
+from sqlengine.executors.sinks.rows_set_aside import RowsSetAside
 from sqlengine.executors.steps.guard import StepGuard, StepLimits, StepView
 from sqlengine.queries.results import ResultBuffer
 
@@ -32,29 +31,6 @@ class QueryState(StrEnum):
     FINISHED = "finished"
     FAILED = "failed"
     ENDED = "ended"
-
-
-class RowsSetAside(Sink):
-    """Counts the rows in error of a query, which gives the others; `first` says what was wrong with
-    the first."""
-
-    def __init__(self) -> None:
-        self.rows = 0
-        self.first = ""
-
-    def last_epoch(self) -> int | None:
-        return None
-
-    def write(self, batch: Batch) -> None:
-        if batch.num_rows and not self.rows:
-            _, _, subject, reason, payload = (c[0].as_py() for c in batch.columns[:5])
-            self.first = f"{reason} in {subject}: {str(payload)[:200]}"
-        self.rows += batch.num_rows
-
-    def commit(self, epoch: int) -> int:
-        return 0
-
-    def close(self) -> None: ...
 
 
 class RowBudget:

@@ -11,6 +11,7 @@ from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.sinks.rows_set_aside import RowsSetAside
 from sqlengine.functions.library import Library
 from sqlengine.functions.pool import POOL
 from sqlengine.session.session import EmbeddedRunner, Runner
@@ -23,19 +24,31 @@ def wall_clock() -> int:
 
 
 @contextmanager
-def open_runner(data: Path, rows_per_read: int = 4096, where: str = "embedded") -> Iterator[Runner]:
-    """Opens the folder `data`, which has the topics, while a script runs."""
+def open_runner(
+    data: Path,
+    rows_per_read: int = 4096,
+    where: str = "embedded",
+    set_aside: RowsSetAside | None = None,
+) -> Iterator[Runner]:
+    """Opens the folder `data`, which has the topics, while a script runs. `set_aside` counts the
+    rows in error that do not end it."""
     keep_for_reuse()
     if where == "spark":
         from sqlengine.executors.spark.script_runner import spark_runner
 
-        with spark_runner(data, rows_per_read) as runner:
+        with spark_runner(data, rows_per_read, set_aside) as runner:
             yield runner
         return
     broker = EmbeddedBroker(data, fsync="none", clock=wall_clock)
     try:
         environment = Environment(broker, wall_clock, f"script-{time.time_ns()}", memory=Memory())
-        yield EmbeddedRunner(environment, OperatorFactory(), rows_per_read, lambda: _idle(broker))
+        yield EmbeddedRunner(
+            environment,
+            OperatorFactory(),
+            rows_per_read,
+            lambda: _idle(broker),
+            dead_letters=set_aside,
+        )
     finally:
         broker.close()
 

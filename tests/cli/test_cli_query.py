@@ -32,7 +32,7 @@ def asked(served: Sql, user: User) -> Sql:
 def test_rows_in_three_forms(asked: Sql) -> None:
     done = asked("query", "SELECT * FROM asked")
     assert done.stdout == 'id  word\n1   a "b"\n2   NULL\n'
-    assert done.stderr.startswith("1 record could not be read; the first: malformed JSON")
+    assert done.stderr.startswith("1 row in error set aside; the first: malformed JSON")
     done = asked("query", "SELECT * FROM asked", "--output", "csv")
     assert done.stdout == 'id,word\n1,"a ""b"""\n2,\n'
     done = asked("query", "-", "--output", "json", stdin="SELECT id AS n FROM asked LIMIT 1")

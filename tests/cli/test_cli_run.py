@@ -157,6 +157,23 @@ def test_a_row_that_fails_ends_a_script(sql: Sql, tmp_path: Path) -> None:
     assert "'job.on-error' = 'dead-letter'" in done.stderr
 
 
+def test_rows_set_aside_are_told(sql: Sql, tmp_path: Path) -> None:
+    """A row far in the future, and one without a time."""
+    lines = ('{"ts": "2024-05-01 10:00:01"}', '{"ts": "2924-05-01 10:00:02"}', '{"ts": null}')
+    (tmp_path / "events.json").write_text("\n".join(lines))
+    script = f"""SET 'job.on-error' = 'dead-letter';
+        CREATE TABLE events (ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'filesystem',
+          'path' = '{tmp_path}/events.json', 'format' = 'json', 'scan.watermark.max-future' = '1 h');
+        SELECT COUNT(*) AS n FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '10' SECOND))
+        GROUP BY window_start, window_end;"""
+    done = sql("run", "-", "--output", "json", stdin=script)
+    assert (done.exit_code, done.stdout) == (0, '{"n": 1}\n')
+    assert done.stderr.startswith(
+        "2 rows in error set aside; the first: row time ts = 2924-05-01T10:00:02 is more than 1 h ahead"
+    )
+    assert '{"ts": "2924-05-01 10:00:02"}' in done.stderr
+
+
 def test_topics_of_a_script_stay_in_a_data_folder(sql: Sql, tmp_path: Path) -> None:
     table = "CREATE TABLE k (id INT) WITH ('connector' = 'topic', 'topic' = 'k', 'format' = 'json',"
     table += "'scan.startup.mode' = 'earliest-offset', 'scan.bounded.mode' = 'latest-offset');"

@@ -13,6 +13,7 @@ from parser.script import substitute
 from parser.types import Schema
 from sqlengine.batch import Batch
 from sqlengine.broker.embedded import EmbeddedBroker
+from sqlengine.executors.sinks.rows_set_aside import RowsSetAside
 from sqlengine.formats.results import rows_of
 from sqlengine.session.environment import open_runner
 from sqlengine.session.session import Session
@@ -26,6 +27,7 @@ class Outcome:
 
     rows: Counter[str] = field(default_factory=Counter)
     errors: dict[int, str] = field(default_factory=dict)
+    set_aside: int = 0
 
     def add(self, where: str, value: object) -> None:
         self.rows[f"{where}: {json.dumps(value)}"] += 1
@@ -60,9 +62,11 @@ def run(text: str, data: Path, folder: Path, where: str, rows_per_read: int = 10
     out, topics = folder / "out", folder / "topics"
     text = substitute(text, {"DATA": str(data), "OUT": str(out)})
     collected = Collected(text)
-    with open_runner(topics, rows_per_read, where) as runner:
+    set_aside = RowsSetAside()
+    with open_runner(topics, rows_per_read, where, set_aside) as runner:
         Session(runner, collected).run(text)
     outcome = collected.finish()
+    outcome.set_aside = set_aside.rows
     for path in sorted(out.rglob("part-*")):
         for line in path.read_text().splitlines():
             outcome.add(path.parent.name, line)

@@ -52,11 +52,14 @@ TICK_S: Final = 1.0
 
 
 @contextmanager
-def spark_runner(data: Path, rows_per_turn: int = 4096) -> Iterator[ScriptRunner]:
+def spark_runner(
+    data: Path, rows_per_turn: int = 4096, set_aside: Sink | None = None
+) -> Iterator[ScriptRunner]:
     """Opens a runner on Spark with its topics in `data`. ServiceError where Spark or Java is
     missing."""
     require_spark()
     with script_runner(data, rows_per_turn, OwnSpark()) as runner:
+        runner.set_aside = set_aside
         yield runner
 
 
@@ -78,7 +81,8 @@ class ScriptRunner:
     """Runs statements and statement sets one after the other, without recovery.
 
     Gives the rows that the embedded executor gives. Where a result depends on how shards
-    interleave, they are read in turns of `rows_per_turn` here as there."""
+    interleave, they are read in turns of `rows_per_turn` here as there. `set_aside` takes rows in
+    error that do not end a statement."""
 
     def __init__(
         self, environment: Environment, folder: Path, rows_per_turn: int, spark: Spark
@@ -87,6 +91,7 @@ class ScriptRunner:
         self._folder = folder
         self._rows_per_turn = rows_per_turn
         self._spark = spark
+        self.set_aside: Sink | None = None
         self._runs = 0
         # Sinks take epochs that only grow, also over statements that write to one table.
         self._epoch = 0
@@ -115,6 +120,7 @@ class ScriptRunner:
             writer = ResultWriter(
                 plan, cut.sinks, self._open(plan, emit, stack), fails, first_epoch=self._epoch + 1
             )
+            writer.set_aside = self.set_aside
             spark = self._spark.session()
             runner = self._runner(spark, cut, sources, writer)
             with self._spark.errors():
@@ -232,13 +238,14 @@ class ResultWriter:
     """Writes the results of batches to the sinks, in the driver.
 
     `names`: the sink of each output port. With `fails` a row in error raises before anything of its
-    batch is written."""
+    batch is written, without it `set_aside` takes it."""
 
     plan: PhysicalPlan
     names: Mapping[int, str]
     sinks: Mapping[str, Sink]
     fails: bool
     first_epoch: int
+    set_aside: Sink | None = None
 
     def deliver(self, batch: int, results: Sequence[tuple[int, int, Batch]]) -> None:
         """Writes the results of a batch and commits them as one epoch."""
@@ -249,7 +256,10 @@ class ResultWriter:
                 raise RowsFailed(rows)
         used: dict[str, Sink] = {}
         for _, port, rows in results:
-            if port != ERROR_PORT:
+            if port == ERROR_PORT:
+                if self.set_aside is not None:
+                    self.set_aside.write(rows)
+            else:
                 name = self.names[port]
                 used[name] = self.sinks[name]
                 with self._attributed_to(name):
