@@ -443,7 +443,7 @@ class Engine:
         graph = self.graphs.by_name.get(guard.graph)
         if graph is None or graph.executor.guard is not guard:
             return  # it is being recovered: nobody else can go on
-        graph.runner.broken = graph.loop.broken = True
+        guard.abandoned = graph.runner.broken = graph.loop.broken = True
         if isinstance(failure, OperatorFailed | StepEnded):
             self._on_failure(failure.jobs, str(failure), lasting=True)
 

@@ -16,6 +16,7 @@ from sqlengine.executors.failures import OperatorFailed
 from sqlengine.operators.base import ERROR_PORT, Operator, Output, Stream, outputs
 from sqlengine.operators.bounded import SLICE_ROWS
 from sqlengine.operators.dead_letters import dead_letters
+from sqlengine.system.interrupts import uninterrupted
 
 # An input port, and a batch for it.
 PortBatch: TypeAlias = tuple[int, Batch]
@@ -82,9 +83,8 @@ def _bisect(node: PhysicalNode, operator: Operator, port: int, batch: Batch) -> 
         if not batch.num_rows:
             raise OperatorFailed(node, error) from error
         if batch.num_rows == 1:
-            log.exception(
-                "%s raised for one row, which becomes a dead letter", describe_operator(node)
-            )
+            with uninterrupted():  # logging has locks that all threads wait for
+                log.exception("%s raised for one row: a dead letter", describe_operator(node))
             return [(ERROR_PORT, _letter(node, batch, error))]
         half = batch.num_rows // 2
         parts = (batch.slice(0, half), batch.slice(half, batch.num_rows - half))

@@ -7,6 +7,7 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ from parser.types import Schema
 from planner.graph.physical import PhysicalNode, PhysicalPlan
 from sqlengine.batch import Batch, empty, merge_runs
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.executors.containment import run_contained
+from sqlengine.executors.containment import PortBatch, run_contained
 from sqlengine.executors.dead_letters import with_source
 from sqlengine.executors.epochs import Resumption
 from sqlengine.executors.node_context import NodeContext, creation_version, local_name
@@ -68,6 +69,26 @@ class InitialState:
     inherited: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class WaitingInput:
+    """The input that waits for nodes behind `source`. `queue`: these nodes, a heap by rank. Rows
+    for sinks go to `write`."""
+
+    source: str
+    write: SinkWrite
+    inputs: dict[str, list[PortBatch]] = field(default_factory=dict)
+    queue: list[tuple[int, str]] = field(default_factory=list)
+
+    def add(self, node: PhysicalNode, port: int, batch: Batch) -> None:
+        """Adds input of a node."""
+        if node.id not in self.inputs:
+            self.inputs[node.id] = []
+            # Queued once, with its first input: by the order of ranks all producers have run when
+            # it is popped.
+            heapq.heappush(self.queue, (node.rank, node.id))
+        self.inputs[node.id].append((port, batch))
+
+
 _EMPTY = InitialState()
 _TakenOver = Mapping[str, Mapping[str, KeyedTable]]
 
@@ -95,7 +116,7 @@ class EmbeddedExecutor:
         self._settled: dict[str, int] = {}
         self._timed: list[Timed] = []
         # Input of nodes that take an epoch's batches together, until `flush`.
-        self._buffered: dict[str, list[tuple[int, Batch]]] = {}
+        self._buffered: dict[str, list[PortBatch]] = {}
         self._buffered_rows = 0
 
     # ---- changes of the plan ---------------------------------------------------------------------
@@ -276,7 +297,7 @@ class EmbeddedExecutor:
 
         Nodes run in topological order, so each sees all input of this batch at once. Nodes that
         take an epoch's input together wait for `flush`, or until many rows are buffered."""
-        self._run(node, {node: [(0, batch)]}, [(self.running[node].node.rank, node)], write)
+        self._run(self._waiting(node, [(0, batch)], write))
         if self._buffered_rows >= _ROWS:
             self.flush(write)
 
@@ -285,81 +306,73 @@ class EmbeddedExecutor:
         with state `gather` it; the others get few batches of many rows."""
         while self._buffered:
             # Producers first: running a node may fill the buffers of those behind it.
-            rank, name = min((self.running[n].node.rank, n) for n in self._buffered)
+            name = min(self._buffered, key=lambda n: (self.running[n].node.rank, n))
             inputs = self._buffered.pop(name)
             if not self.running[name].context.stateful:
                 inputs = [(0, batch) for batch in merge_runs([b for _, b in inputs])]
-            self._run(name, {name: inputs}, [(rank, name)], write)
+            self._run(self._waiting(name, inputs, write))
         self._buffered_rows = 0
 
     def push_output(self, node: str, batch: Batch, write: SinkWrite) -> None:
         """Gives a batch to the nodes behind `node`, as if it had come out of it."""
-        waiting: dict[str, list[tuple[int, Batch]]] = {}
-        queue: list[tuple[int, str]] = []
-        self._route(self.running[node], 0, batch, waiting, queue, write)
-        self._run(node, waiting, queue, write)
+        work = WaitingInput(node, write)
+        self._route(self.running[node], 0, batch, work)
+        self._run(work)
 
-    def _run(
-        self,
-        source: str,
-        waiting: dict[str, list[tuple[int, Batch]]],
-        queue: list[tuple[int, str]],
-        write: SinkWrite,
-    ) -> None:
-        """Runs the nodes of `queue`, a heap by rank, over their `waiting` input.
+    def _waiting(self, node: str, inputs: list[PortBatch], write: SinkWrite) -> WaitingInput:
+        return WaitingInput(node, write, {node: inputs}, [(self.running[node].node.rank, node)])
+
+    def _run(self, work: WaitingInput) -> None:
+        """Runs the nodes that have input."""
+        try:
+            while work.queue:
+                _, name = heapq.heappop(work.queue)
+                current = self.running[name]
+                outer = self.guard.enter(current.node)
+                self._run_node(current, work.inputs.pop(name), work)
+                self.guard.leave(outer)
+        except BaseException:
+            # What is undone from here on is not the operator's. First a plain write: a call could
+            # be interrupted before it.
+            self.guard.interrupts.permitted = False
+            self.guard.interrupts.take_back()
+            raise
+
+    def _run_node(self, current: RunningNode, inputs: list[PortBatch], work: WaitingInput) -> None:
+        """Runs a node over its input, and hands on what comes out.
 
         An operator may produce more rows than memory should hold (a join of one key, say). Each
         time `_ROWS` of them have come out, the nodes behind it run first, as if its output were
         several batches."""
-        while queue:
-            _, name = heapq.heappop(queue)
-            current = self.running[name]
-            rows, outer = 0, self.guard.enter(current.node)
-            for stream in run_contained(
-                current.node, current.operator, current.context.stateful, waiting.pop(name)
-            ):
-                for out_port, result in stream:
-                    self.guard.emitted(result.num_rows)
-                    if rows >= _ROWS:
-                        self._run(source, waiting, queue, write)
-                        rows = 0
-                    rows += result.num_rows
-                    if out_port in (ERROR_PORT, FATAL_ERROR_PORT):
-                        letters = with_source(result, current.node, self.running[source].node)
-                        self.errors.append((out_port, letters))
-                    else:
-                        self._route(current, out_port, result, waiting, queue, write)
-                    self.guard.resume()
-            self.guard.leave(outer)
+        rows = 0
+        streams = run_contained(current.node, current.operator, current.context.stateful, inputs)
+        for port, result in chain.from_iterable(streams):
+            self.guard.emitted(result.num_rows)
+            if rows >= _ROWS:
+                self._run(work)
+                rows = 0
+            rows += result.num_rows
+            if port in (ERROR_PORT, FATAL_ERROR_PORT):
+                letters = with_source(result, current.node, self.running[work.source].node)
+                self.errors.append((port, letters))
+            else:
+                self._route(current, port, result, work)
+            self.guard.resume()
 
-    def _route(
-        self,
-        source: RunningNode,
-        port: int,
-        batch: Batch,
-        waiting: dict[str, list[tuple[int, Batch]]],
-        queue: list[tuple[int, str]],
-        write: SinkWrite,
-    ) -> None:
+    def _route(self, source: RunningNode, port: int, batch: Batch, work: WaitingInput) -> None:
         """Hands a batch to the nodes and sinks behind an output port."""
         for edge in source.node.edges.get(port, ()):
             target = self.running.get(edge.target)
             if target is None:  # a sink
                 if batch.num_rows:
-                    write(edge.target, batch)
+                    work.write(edge.target, batch)
                     if edge.job is not None:
                         self._rows[edge.job] += batch.num_rows
-                continue
-            if target.node.buffers_epoch:
+            elif target.node.buffers_epoch:
                 self._buffered.setdefault(edge.target, []).append((edge.target_port, batch))
                 self._buffered_rows += batch.num_rows
-                continue
-            if edge.target not in waiting:
-                waiting[edge.target] = []
-                # Queued once, with its first input: by the order of ranks all producers have run
-                # when it is popped.
-                heapq.heappush(queue, (target.node.rank, edge.target))
-            waiting[edge.target].append((edge.target_port, batch))
+            else:
+                work.add(target.node, edge.target_port, batch)
 
     def rows_by_job(self) -> Counter[str]:
         """Rows given to sinks so far, by job: those of rules, and those of other operators that

@@ -16,6 +16,7 @@ import pyarrow as pa
 from sqlengine.functions.limits import FunctionLimits
 from sqlengine.functions.process import Lost, WorkerProcess
 from sqlengine.functions.protocol import Header
+from sqlengine.system.interrupts import uninterrupted
 
 Failure = tuple[int, str]
 # Blobs for the rows from start to end, and what else the request says.
@@ -83,8 +84,7 @@ class ModuleHost:
     def stop(self) -> None:
         with self._lock:
             worker, self._worker = self._worker, None
-            if worker is not None:
-                worker.kill()
+            _kill(worker)
 
     def run(self, binding: Binding, rows: int, ask: Ask, take: Take) -> list[Failure]:
         """Sends `ask(start, end)` for all rows in order and hands the answers to `take`, in order.
@@ -104,15 +104,17 @@ class ModuleHost:
                     done = self._once(binding, start, end, rows, ask, take, failures)
                     if done < end - start:  # memory was short: the rest gets a new process
                         self._note(binding.place, "it needs more memory than it may have")
-                        self._drop()
+                        worker, self._worker = self._worker, None
+                        _kill(worker)
                         waiting.append((start + done, end))
                 except Lost as lost:
                     self._worker = None
                     waiting += self._around(binding, start, end, lost, failures)
                 except BaseException:
                     # The step was ended while the worker computed: its answer must not be taken
-                    # for that of the next call.
-                    self._drop()
+                    # for that of the next call. First a plain write: a call could be interrupted.
+                    worker, self._worker = self._worker, None
+                    _kill(worker)
                     raise
         return sorted(failures)
 
@@ -174,6 +176,7 @@ class ModuleHost:
         failures.append((row, f"{binding.place}: {lost.reason}"))
         return [p for p in ((row + 1, end), (start, row)) if p[0] < p[1]]
 
+    @uninterrupted()
     def _note(self, place: str, reason: str) -> None:
         """Counts a loss; after too many the function is switched off, which is told to whom it
         concerns."""
@@ -191,11 +194,13 @@ class ModuleHost:
 
     def _started(self) -> WorkerProcess:
         if self._worker is None:
-            self._worker = WorkerProcess(self.folder, self.limits)
-            self.restarts += 1
+            with uninterrupted():  # a process that nobody knows would never end
+                self._worker = WorkerProcess(self.folder, self.limits)
+                self.restarts += 1
         return self._worker
 
-    def _drop(self) -> None:
-        if self._worker is not None:
-            self._worker.kill()
-            self._worker = None
+
+def _kill(worker: WorkerProcess | None) -> None:
+    if worker is not None:
+        with uninterrupted():
+            worker.kill()

@@ -198,18 +198,24 @@ class GraphLoop:
             self.broken = True
             # Started again, a job would hold the others up for as long again.
             ended = isinstance(error, StepFailed | StepEnded)
-            self._on_failure(error.jobs, str(error), lasting=ended)
+            self._report(error, lasting=ended)
             self._pause(str(error), 0.0, fault=not ended)
         except StepInterrupted:  # at the very end of the operator's code
             self.runner.broken = self.broken = True
             failure = self.runner.guard.failure
             if isinstance(failure, OperatorFailed | StepEnded):
-                self._on_failure(failure.jobs, str(failure), lasting=True)
+                self._report(failure, lasting=True)
             self._pause(str(failure), 0.0)
         except Exception as error:  # noqa: BLE001  shown by /healthz, retried if sound
             self.broken = True
             self._pause(f"internal error: {error!r}", 1.0, fault=True)
         return False
+
+    def _report(self, error: OperatorFailed | StepEnded, *, lasting: bool) -> None:
+        """Reports the jobs behind an operator. The failure of a thread that was given up is known,
+        and its jobs may run again by now."""
+        if not self.runner.guard.abandoned:
+            self._on_failure(error.jobs, str(error), lasting=lasting)
 
     def _pause(self, problem: str, seconds: float, *, fault: bool = False) -> None:
         if problem != self.problem:

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +24,8 @@ from sqlengine.functions.library import Library
 from sqlengine.functions.limits import FunctionLimits
 from sqlengine.functions.pool import POOL
 from sqlengine.functions.store import ModuleStore, Sources, collect
+from sqlengine.system.interrupts import Interrupts
+from tests.support import eventually
 from udf.aggregates.accumulators import empty_accumulator
 from udf.user import UserFunction
 from udf.vector import Vector
@@ -61,6 +65,13 @@ def risky_rows(n: int) -> Iterator[int]:
 @udf
 def pid() -> int:
     return os.getpid()
+
+
+@udf
+def slow(path: str) -> str:
+    open(path, "w").close()
+    time.sleep(1)
+    return path
 
 @udaf
 class Total:
@@ -209,6 +220,34 @@ def test_a_worker_that_is_killed_is_started_again_and_no_row_pays_for_it(library
         again = kernel([], 3)
     assert again.errors is None
     assert first not in again.values.to_pylist()
+
+
+def test_a_call_that_is_interrupted_leaves_no_answer_for_the_next(
+    library: Library, tmp_path: Path
+) -> None:
+    slow, risky = load(library, "slow"), load(library, "risky")
+    interrupts, at_work = Interrupts(KeyboardInterrupt), tmp_path / "at work"
+
+    def call() -> None:
+        interrupts.begin()
+        try:
+            interrupts.permit()
+            kernel = ScalarKernel(slow, slow.parameter_types, slow.result_type)
+            kernel([column([str(at_work)], pa.string())], 1)
+        finally:
+            interrupts.permitted = False
+            interrupts.end()
+
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(call)
+        eventually(at_work.exists)
+        while not future.done():  # also while its worker is ended
+            interrupts.ask()
+            time.sleep(0.001)
+        assert isinstance(future.exception(), KeyboardInterrupt)
+    kernel = ScalarKernel(risky, risky.parameter_types, risky.result_type)
+    answer = kernel([column([3], pa.int64())], 1)
+    assert (answer.values.to_pylist(), answer.errors) == ([30], None)
 
 
 def test_content_is_all_that_is_imported_from_the_folder(tmp_path: Path) -> None:

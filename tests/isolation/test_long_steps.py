@@ -9,16 +9,21 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import TypeAlias
 
 import pytest
 
 from parser.errors import OptionError, ServiceError
+from sqlengine.batch import Batch
 from sqlengine.config import Config
 from sqlengine.engine import Engine
 from sqlengine.executors.epochs import TopicEpochLog
+from sqlengine.executors.steps import limits
 from sqlengine.jobs.job import JobState
 from sqlengine.metrics import render
+from sqlengine.operators.base import Stream
+from sqlengine.operators.joins.regular import JoinOperator
 from tests.support import eventually
 
 TABLES = """
@@ -219,6 +224,37 @@ def test_a_slow_step_is_shown_while_it_runs(
         assert "of job 'hog', " in caplog.records[0].getMessage()
     engine.remove("hog")
     assert 'sqlengine_slow_steps_total{graph="main"} 1.0' in render(engine).decode()
+
+
+def test_a_thread_that_does_not_come_back_is_given_up_and_fails_nobody_later(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its job is started again while it is still in its call."""
+    monkeypatch.setattr(limits, "_PATIENCE_S", 0.1)
+    monkeypatch.setattr(limits, "_STUCK_S", 0.2)
+    blocked, come_back, process = Event(), Event(), JoinOperator.process
+
+    def block(self: JoinOperator, port: int, batch: Batch) -> Stream:
+        if not blocked.is_set():
+            blocked.set()
+            come_back.wait()  # not cut short: it waits in C
+        return process(self, port, batch)
+
+    monkeypatch.setattr(JoinOperator, "process", block)
+    engine.submit("hog", f"SET 'job.step-timeout' = '1500 ms'; {JOIN}")
+    append(engine, 7)
+    thread = engine.graph.loop
+    engine.start()
+    assert blocked.wait(60)
+    eventually(lambda: engine.job("hog").state is JobState.FAILED, "it fails")
+    await_rows(engine, 7)
+    engine.start_job("hog")
+    assert thread.running
+    come_back.set()
+    eventually(lambda: not thread.running, "its thread ends")
+    append(engine, 1)
+    eventually(lambda: len(read(engine, "alerts")) == 8, "the graph goes on")
+    assert engine.job("hog").state is JobState.RUNNING
 
 
 def test_a_timeout_has_a_unit_or_is_off(engine: Engine) -> None:

@@ -16,7 +16,7 @@ from planner.logical.change_kinds import ModifyKindSet
 from planner.scalar import Call, ColumnRef
 from sqlengine.batch import Batch, empty
 from sqlengine.executors import embedded
-from sqlengine.executors.embedded import EmbeddedExecutor, RunningNode, SinkWrite
+from sqlengine.executors.embedded import EmbeddedExecutor, RunningNode, WaitingInput
 from sqlengine.executors.spark.worker import TaskContext
 from sqlengine.operators import row_by_row
 from sqlengine.operators.base import Operator
@@ -160,17 +160,11 @@ def test_nodes_behind_a_hot_key_take_its_pieces_as_they_come(
     most, route = 0, EmbeddedExecutor._route
 
     def watched(
-        self: EmbeddedExecutor,
-        source: RunningNode,
-        port: int,
-        batch: Batch,
-        waiting: dict[str, list[tuple[int, Batch]]],
-        queue: list[tuple[int, str]],
-        write: SinkWrite,
+        self: EmbeddedExecutor, source: RunningNode, port: int, batch: Batch, work: WaitingInput
     ) -> None:
         nonlocal most
-        route(self, source, port, batch, waiting, queue, write)
-        most = max(most, sum(b.num_rows for parts in waiting.values() for _, b in parts))
+        route(self, source, port, batch, work)
+        most = max(most, sum(b.num_rows for parts in work.inputs.values() for _, b in parts))
 
     monkeypatch.setattr(EmbeddedExecutor, "_route", watched)
     collected = Collected(HOT)

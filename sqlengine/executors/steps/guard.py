@@ -7,7 +7,6 @@ run; it never decides what an epoch contains, because a step that is ended is re
 
 from __future__ import annotations
 
-import ctypes
 import textwrap
 import threading
 from collections import defaultdict
@@ -21,6 +20,7 @@ from planner.graph.physical import PhysicalNode
 from planner.graph.rule_sets import RulesPlan
 from planner.graph.takeover import name_of
 from sqlengine.executors.failures import StepEnded, StepFailed
+from sqlengine.system.interrupts import Interrupts
 
 # The setting of a job, and the seconds of its default.
 STEP_TIMEOUT: Final = "job.step-timeout"
@@ -84,8 +84,9 @@ class StepGuard:
     `activity`: what the step does while no operator runs. `failure`: why the step was ended.
     `abandoned`: nobody waits for it any more.
 
-    While `_inside`, the thread runs code of an operator, which may be interrupted anywhere: the
-    memory of the graph is thrown away then. Nothing else may be, above all no sink."""
+    `interrupts` are permitted while the thread runs code of an operator, which may be interrupted
+    anywhere: the memory of the graph is thrown away then. Nothing else may be, above all no
+    sink."""
 
     def __init__(
         self,
@@ -113,8 +114,7 @@ class StepGuard:
         self._due = self._measure_due = 0.0
         self._measured_rows = 0
         self._lock = threading.Lock()
-        self._thread = 0
-        self._inside = self._thrown = False
+        self.interrupts = Interrupts(StepInterrupted)
 
     # ---- the graph's thread ----------------------------------------------------------------------
 
@@ -128,17 +128,15 @@ class StepGuard:
         try:
             yield
         finally:
-            self._inside = False
             with self._lock:
                 self._began, self._node = None, None
-                if self._thrown:
-                    _throw(self._thread, None)
+            self.interrupts.end()
 
     def _begin(self, activity: str) -> None:
         with self._lock:
             self.activity = activity
             self.failure = None
-            self._thread, self._thrown = threading.get_ident(), False
+            self.interrupts.begin()
             self._number += 1
             self._rows = self._measured_rows = 0
             self._began = self._since = self._clock()
@@ -151,18 +149,18 @@ class StepGuard:
         outer = self._node
         self._charge()
         self._node = self._nodes[node.id] = node
-        self._inside = True
+        self.interrupts.permit()
         return outer
 
     def leave(self, outer: PhysicalNode | None) -> None:
         """Ends the run of an operator; goes on with the one that `enter` returned."""
-        self._stay_outside()
+        self.interrupts.forbid()
         self._charge()
         self._node = outer
 
     def emitted(self, rows: int) -> None:
         """Checks the step at a slice of output, which is handed on before `resume`."""
-        self._stay_outside()
+        self.interrupts.forbid()
         self._rows += rows
         self.check()
         # Not in `check`, where an operator may be half-way in its tables.
@@ -171,15 +169,7 @@ class StepGuard:
 
     def resume(self) -> None:
         """Goes back to the operator, which puts out its next slice."""
-        self._inside = True
-
-    def _stay_outside(self) -> None:
-        """Leaves the operator's code. From here on nothing is thrown into this thread."""
-        self._inside = False
-        if self._thrown:
-            with self._lock:  # not before `throw` has done what it began
-                _throw(self._thread, None)
-            raise StepInterrupted
+        self.interrupts.permit()
 
     def _charge(self) -> None:
         now, node = self._clock(), self._node
@@ -200,7 +190,7 @@ class StepGuard:
 
     def check(self) -> None:
         """Raises StepInterrupted if the step must end. Cheap: reads the clock."""
-        if self._thrown:
+        if self.interrupts.asked:
             raise StepInterrupted
         now = self._clock()
         if now >= self._due:
@@ -287,24 +277,15 @@ class StepGuard:
     def stuck(self) -> bool:
         """True while the graph's thread is in an operator that was interrupted, and has not come
         back from a call since."""
-        return self.abandoned and self._inside
+        return self.abandoned and self.interrupts.permitted
 
     def throw(self, number: int, failure: Exception) -> None:
         """Ends step `number`, also within an operator that puts out nothing and asks for nothing:
         at the next instruction of its Python code. A call into a library is not cut short."""
         with self._lock:
-            if self._began is None or self._number != number:
-                return
-            self.failure = self.failure or failure
-            self._thrown = True
-            if self._inside:  # else the thread sees `_thrown` before it goes back
-                _throw(self._thread, StepInterrupted)
-
-
-def _throw(thread: int, error: type[BaseException] | None) -> None:
-    """Raises an exception in a thread, soon; None takes back one that was not raised yet."""
-    what = None if error is None else ctypes.py_object(error)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), what)
+            if self._began is not None and self._number == number:
+                self.failure = self.failure or failure
+                self.interrupts.ask()
 
 
 def describe(node: PhysicalNode) -> str:

@@ -78,7 +78,7 @@ class _Watched:
         elif view.seconds - self.due_s >= _PATIENCE_S:
             guard.throw(view.number, failure)
             if view.seconds - self.due_s >= _STUCK_S and not self.stuck:
-                self.stuck = guard.abandoned = True
+                self.stuck = True
                 log.error("%s, and does not come back from a call", view)
                 on_stuck(guard, failure)
 
