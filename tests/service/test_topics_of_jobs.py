@@ -101,7 +101,7 @@ def test_a_file_that_names_a_missing_topic_is_tried_again(strict: tuple[Service,
     eventually(lambda: "sql topic create later" in refusal(), refusal)
     user.topic("later")
     eventually(lambda: user.states().get("late") == "running", refusal)
-    assert refusal() == ""
+    eventually(lambda: refusal() == "", refusal)
     user.write("later", {"id": 7})
     eventually(lambda: user.read("copies") == [{"id": 7}], "the row")
 
