@@ -50,7 +50,10 @@ class JobSnapshot:
     `sources`: by the digest of the scan; `emitted_values`: the digests of constant rows that were
     emitted; `tables`: the state; `pending_commits`: output for which their sinks had no space, in
     the order of epochs; `file_versions`: by the digest of the scan, the lines last read of a file
-    in which rows are looked up, as each graph numbers versions in its own way."""
+    in which rows are looked up, as each graph numbers versions in its own way.
+
+    `first_windows`: in the share of a subtask, by the digest of an operation, the instant (ms) at
+    which the first window fires that it has in any subtask."""
 
     jobs: dict[str, int]
     graph: str
@@ -60,6 +63,7 @@ class JobSnapshot:
     tables: Mapping[TableKey, pa.Table]
     pending_commits: tuple[PendingCommit, ...] = ()
     file_versions: Mapping[str, pa.Table] = field(default_factory=dict)
+    first_windows: Mapping[str, int] | None = None
 
     @property
     def job(self) -> str:

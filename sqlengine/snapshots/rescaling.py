@@ -21,6 +21,7 @@ from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.operators.ports import ALL, WATERMARKS, reached
 from sqlengine.operators.watermark_pace import PACE
+from sqlengine.operators.windows.sessions import FIRES
 from sqlengine.snapshots.job_snapshot import JobSnapshot, SourcePosition, TableKey, capture
 from sqlengine.state.keys import BUCKETS
 from sqlengine.state.table import BUCKET, SEQUENCE
@@ -106,7 +107,8 @@ def split_snapshot(snapshot: JobSnapshot, assignment: SubtaskAssignment) -> JobS
         )
         for digest, source in snapshot.sources.items()
     }
-    return replace(snapshot, sources=sources, tables=tables)
+    first_windows = _first_windows(snapshot)
+    return replace(snapshot, sources=sources, tables=tables, first_windows=first_windows)
 
 
 def exchange_times(
@@ -115,20 +117,12 @@ def exchange_times(
     """Returns, for each of the nodes that is the input end of an exchange, its watermark table.
 
     The watermark of a snapshot that was not distributed is that of the operation below."""
-    tables = {}
-    for exchange, (name, port) in exchange_inputs(nodes).items():
-        origin = _watermark_origin(graph, graph.nodes[graph.nodes[name].inputs[port]])
-        digest = "" if origin is None else origin.plan.digest
-        watermarks = [
-            _combined_watermark(snapshot.tables[digest, table])
-            for table in WATERMARK_TABLES
-            if (digest, table) in snapshot.tables
-        ]
-        ended = digest in snapshot.emitted_values
-        tables[exchange] = reached(
-            MAX_WATERMARK if ended else min(watermarks, default=MIN_WATERMARK)
+    return {
+        exchange: reached(
+            _watermark_behind(snapshot, graph, graph.nodes[graph.nodes[name].inputs[port]])
         )
-    return tables
+        for exchange, (name, port) in exchange_inputs(nodes).items()
+    }
 
 
 def _merge_positions(subtasks: Sequence[SourcePosition]) -> SourcePosition:
@@ -194,6 +188,39 @@ def _watermark_origin(graph: Graph, node: GraphNode) -> GraphNode | None:
 
 def _keeps_watermark(plan: LogicalPlan) -> bool:
     return isinstance(plan, AssignWatermark | Values) or len(plan.inputs) > 1
+
+
+def _watermark_behind(snapshot: JobSnapshot, graph: Graph, node: GraphNode) -> int:
+    """Returns the watermark (ms) that a node had emitted.
+
+    Windows may be left that are due: the watermark behind them is before the first."""
+    origin, first = _watermark_origin(graph, node), _first_windows(snapshot)
+    left = []
+    while node is not origin and node.inputs:
+        left.append(first.get(node.plan.digest, MAX_WATERMARK))
+        node = graph.nodes[node.inputs[0]]
+    digest = "" if origin is None else origin.plan.digest
+    watermarks = [
+        _combined_watermark(snapshot.tables[digest, table])
+        for table in WATERMARK_TABLES
+        if (digest, table) in snapshot.tables
+    ]
+    ended = digest in snapshot.emitted_values
+    watermark = MAX_WATERMARK if ended else min(watermarks, default=MIN_WATERMARK)
+    return min([watermark, *(fires - 1 for fires in left if fires < MAX_WATERMARK)])
+
+
+def _first_windows(snapshot: JobSnapshot) -> Mapping[str, int]:
+    """Returns, by the digest of an operation that keeps windows, the instant (ms) at which the
+    first fires; in the share of a subtask that in any of them."""
+    if snapshot.first_windows is not None:
+        return snapshot.first_windows
+    first: dict[str, int] = {}
+    for (digest, _), table in snapshot.tables.items():
+        if FIRES in table.column_names and table.num_rows:
+            fires = pc.min(table[FIRES]).as_py()
+            first[digest] = min(fires, first.get(digest, fires))
+    return first
 
 
 def _combined_watermark(table: pa.Table) -> int:
