@@ -34,8 +34,9 @@ from planner.scalar import (
 )
 from planner.tables import Table, Watermark
 
-# Options of writers, and of where a new job begins to read: they change no row.
-_NO_ROWS = ("sink.", "scan.startup.")
+# Options of writers, of where a new job begins to read, and of watermarks (`AssignWatermark` has
+# those): they change no row.
+_NO_ROWS = ("sink.", "scan.startup.", "scan.watermark.")
 
 
 @dataclass(frozen=True)
@@ -173,6 +174,11 @@ class AssignWatermark(OneInput):
             *pushed,
             *(future if self.max_future_ms else ()),
         )
+
+    def content(self, outputs: Names) -> tuple[str, ...]:
+        """Leaves out the bounds on silent shards and on rows from the future: they say how the
+        watermark goes on from now, not what the windows so far hold."""
+        return replace(self, idle_ms=0, max_future_ms=0, zone=UTC).pruned(outputs).identity
 
     @property
     def functions(self) -> frozenset[str]:

@@ -83,7 +83,13 @@ def letter_json(engine: Engine, letter: DeadLetter) -> dict[str, object]:
 
 def replayed_json(job: str, done: Replayed) -> dict[str, object]:
     refused = [{"id": r.letter, "reason": r.reason} for r in done.refused]
-    return {"job": job, "replayed": list(done.letters), "refused": refused, "epoch": done.epoch}
+    return {
+        "job": job,
+        "replayed": list(done.letters),
+        "refused": refused,
+        "epoch": done.epoch,
+        "failed": list(done.failed),
+    }
 
 
 def _ids() -> list[int] | None:

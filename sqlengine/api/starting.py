@@ -13,6 +13,7 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from parser.errors import ServiceError, SqlError
 from sqlengine.api.access import refusal
+from sqlengine.api.job_progress import NO_PROGRESS, progress_json
 from sqlengine.api.jobs import job_json
 from sqlengine.api.problems import problem
 from sqlengine.engine import Engine
@@ -81,12 +82,13 @@ class Gate:
         hints: dict[str, str] = {}
         for step in self._steps.slow():
             hints |= dict.fromkeys(step.jobs, str(step))
-        log = self.engine.log
+        log, unknown = self.engine.log, progress_json(NO_PROGRESS, details=False)
         jobs = [
             job_json(job, log.version(job.name, job.version), NOTHING, hints.get(job.name))
+            | unknown
             for job in self.engine.jobs()
         ]
-        return jsonify({"jobs": jobs, "refused_files": []})
+        return jsonify({"jobs": jobs, "refused_files": [], "overridden_files": []})
 
     def _leave(self, name: str) -> AnyResponse:
         """Removes or stops a job: the graph that is in a long step of it is recovered without it,

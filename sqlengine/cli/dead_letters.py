@@ -15,6 +15,8 @@ from sqlengine.client import Client, Json, default_client, job_url
 
 LETTERS = "/api/v1/dead-letters"
 _PAYLOAD = 200
+_SHOWN = 10
+_DEFAULT = "default_catalog.default_database."
 _PAUSE_S = 0.5
 
 
@@ -84,7 +86,7 @@ def dead_letters(
 def _replay(
     client: Client, job: str, ids: Sequence[int], ctx: click.Context, limit: int, output: str
 ) -> int:
-    """The exit code: 1 where a letter was refused."""
+    """The exit code: 1 where a letter was refused, or a row failed again."""
     given = ctx.get_parameter_source("limit") is not click.core.ParameterSource.DEFAULT
     body = client.post(
         f"{job_url(job)}/dead-letters/replay",
@@ -92,7 +94,7 @@ def _replay(
         limit=limit if given else None,
     )
     show(body, output, _draw_replayed)
-    return 1 if body["refused"] else 0
+    return 1 if body["refused"] or body.get("failed") else 0
 
 
 def _draw_replayed(body: Json) -> None:
@@ -103,8 +105,18 @@ def _draw_replayed(body: Json) -> None:
         f"{body['job']}: {count(len(done), 'letter')} replayed"
         + (f" in epoch {body['epoch']}" if done else "")
     )
+    failed = body.get("failed")
+    if isinstance(failed, list) and failed:
+        _tell_failed(str(body["job"]), failed)
     for item in refused:
         click.echo(f"  letter {item['id']} is not: {item['reason']}", err=True)
+
+
+def _tell_failed(job: str, letters: Sequence[object]) -> None:
+    """Tells that rows failed again, and which letters say why."""
+    again = f"{count(len(letters), 'row')} failed again: letter{'s' * (len(letters) > 1)}"
+    shown = ", ".join(map(str, letters[:_SHOWN])) + " …" * (len(letters) > _SHOWN)
+    click.echo(f"  {again} {shown} ('sql dead-letters {job}')", err=True)
 
 
 def _draw(body: Json) -> None:
@@ -122,7 +134,7 @@ def describe(letter: Json) -> str:
     owner = (
         f"job {letter['job']}, version {letter['version']}"
         if letter["job"]
-        else f"table {letter['subject']}"
+        else f"table {_table(letter)}"
     )
     replayed = letter["replayed"]
     again = (
@@ -152,13 +164,19 @@ class SetAside(SqlError):
 def _detail(letter: Json) -> str:
     payload = str(letter["payload"])
     shown = payload if len(payload) <= _PAYLOAD else payload[:_PAYLOAD] + "…"
-    expression = f"in {letter['subject']}; " if letter["job"] else ""
+    watermark = str(letter["subject"]).startswith("WATERMARK FOR ")
+    expression = f"in {letter['subject']}; " if letter["job"] or watermark else ""
     if letter["shard"] is None:
         return f"{expression}row {shown} (the record that it came from is not known)"
     return (
         f"{expression}record {letter['offset']} of shard {letter['shard']} of '{letter['stored']}':"
         f" {shown}"
     )
+
+
+def _table(letter: Json) -> str:
+    """The table's name, as short as it can be written from elsewhere."""
+    return str(letter.get("table") or letter["subject"]).removeprefix(_DEFAULT)
 
 
 def _number(value: object) -> int:

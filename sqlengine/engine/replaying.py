@@ -8,7 +8,7 @@ refused with the reason."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ from sqlengine.executors.epochs import Replay, ReplayedRecord
 from sqlengine.executors.replays import read_record, statements_of
 from sqlengine.executors.sources import RunningSource
 from sqlengine.formats.registry import decoder_for, with_any_times
+from sqlengine.graphs.running import RunningGraph
 from sqlengine.jobs.job import JobState
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.operators.dead_letters import MAX_PAYLOAD
@@ -44,11 +45,18 @@ class Refusal:
 @dataclass(frozen=True)
 class Replayed:
     """The result of a replay: `letters` went through the job in `epoch` (0: none), `refused` did
-    not."""
+    not. `failed`: the new letters of rows that failed again."""
 
     letters: tuple[int, ...]
     refused: tuple[Refusal, ...]
     epoch: int = 0
+    failed: tuple[int, ...] = ()
+
+
+def _replay_in(graph: RunningGraph, replay: Replay) -> int:
+    """Runs the epoch of a replay; returns its number."""
+    graph.runner.replay(replay)
+    return graph.runner.epoch
 
 
 class Replays:
@@ -92,12 +100,14 @@ class Replays:
                 rows.append(candidate.replayed_record())
             except JobError as error:
                 refused.append(Refusal(letter.id, error.message))
-        if rows:
-            replay = Replay(name, job.version, tuple(rows))
-            graph.loop.call(lambda: graph.runner.replay(replay))
-        return Replayed(
-            tuple(r.letter for r in rows), tuple(refused), graph.runner.epoch if rows else 0
-        )
+        done = tuple(r.letter for r in rows)
+        if not rows:
+            return Replayed(done, tuple(refused))
+        replay = Replay(name, job.version, tuple(rows))
+        epoch = graph.loop.call(lambda: _replay_in(graph, replay))
+        came = self._letters.read(replace(wanted, ids=None), after=max(done))
+        failed = tuple(x.id for x in came if x.graph == graph.name and x.epoch == epoch)
+        return Replayed(done, tuple(refused), epoch, failed)
 
     def position_of(self, letter: DeadLetter) -> Position | None:
         """Returns the position of the letter's expression in the text of its job's version."""

@@ -71,7 +71,7 @@ def take_over(
     replaced = {job: change.renamed.get(job, job) for job in decisions}
     inherited = _inherited(change.graph, decisions)
     continued = _continued(old, change.graph, replaced)
-    times = _time_keepers(old, change, executor, replaced) if continued else {}
+    times = _time_keepers(old, change, executor, replaced)
     return Takeover({**times, **inherited}, continued, reports)
 
 

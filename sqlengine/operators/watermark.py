@@ -261,7 +261,8 @@ class WatermarkOperator:
         rows = np.flatnonzero(bad)
         self._counters["rows_in_error"] += len(rows)
         reasons = [self._reason(r, batch, missing, errors) for r in rows.tolist()]
-        subject = f"WATERMARK FOR {self._node.label}"
+        mark = self._node.watermark
+        subject = f"WATERMARK FOR {mark.column} AS {mark.expression}"
         letters = dead_letters(
             batch.take(rows),
             owner="",

@@ -3,6 +3,7 @@ them, and no record is read twice or left out."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,53 @@ def test_a_column_that_the_job_does_not_read(tmp_path: Path, how: str) -> None:
     append(engine, 2500)
     step(engine)
     assert rows(engine) == [[2, 100], [4, 1100]]
+    engine.close()
+
+
+WAITS_NO_LONGER = ", 'scan.watermark.idle-timeout' = '100 ms', 'scan.watermark.max-future' = '1 h'"
+
+
+@pytest.mark.parametrize(
+    ("how", "where"), [("on", "table"), ("on", "job"), ("dies", "table"), ("closes", "table")]
+)
+def test_a_silent_shard_is_bounded_while_windows_wait_for_it(
+    tmp_path: Path, how: str, where: str
+) -> None:
+    """The remedy that is told to who waits for a silent shard keeps what waits."""
+    engine = open_engine(tmp_path, shards=2)
+    engine.submit("window", tables() + WINDOW)
+    append(engine, 100, 200, 1300, 2500)
+    step(engine)
+    assert rows(engine) == []  # shard 1 has said nothing
+    text = tables(options=WAITS_NO_LONGER) + WINDOW
+    if where == "job":
+        bounds = "SET 'table.exec.source.idle-timeout' = '100 ms'; SET 'table.exec.source.max-future' = '1 h';"
+        text = bounds + tables() + WINDOW
+    done = engine.submit("window", text)
+    assert [(s.outcome, s.reason) for s in done.state] == [
+        ("kept", "nothing that it reads has changed")
+    ]
+    engine = end(engine, tmp_path, how)
+    for _ in range(2):  # the time begins to count in the first epoch
+        append(engine, 2600)
+        step(engine)
+        time.sleep(0.11)
+    append(engine, 150, 2700)  # 150 is late by now
+    step(engine)
+    assert rows(engine) == [[2, 100], [1, 1300]]
+    engine.close()
+
+
+def test_the_watermark_goes_on_where_only_its_bounds_change(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path)
+    engine.submit("window", tables() + WINDOW)
+    append(engine, 100, 1300)
+    step(engine)
+    assert rows(engine) == [[1, 100]]
+    engine.submit("window", tables(options=WAITS_NO_LONGER) + WINDOW)
+    append(engine, 200, 2100)  # 200 is late, as it was before
+    step(engine)
+    assert rows(engine) == [[1, 100], [1, 1300]]
     engine.close()
 
 

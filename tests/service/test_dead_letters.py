@@ -127,10 +127,12 @@ def test_a_row_that_fails_again_is_another_letter(user: User) -> None:
     user.submit("divide", rule("divide", "100 / amount > 5"))
     user.write("events", user.event("x", 0))
     eventually(lambda: letters(user, "divide"))
-    assert len(replay(user, "divide")["replayed"]) == 1
+    done = replay(user, "divide")
+    assert len(done["replayed"]) == 1
     first, second = eventually(
         lambda: letters(user, "divide") if len(letters(user, "divide")) > 1 else None
     )
+    assert done["failed"] == [second["id"]]
     assert (first["replayed"], second["replayed"]) == (["divide"], [])
     assert first["offset"] == second["offset"]
 
@@ -218,8 +220,12 @@ def test_the_command_line(user: User) -> None:
         len(json.loads(run("dead-letters", "--since", "1 h", "--output", "json").output)["letters"])
         == 2
     )
+    again = run("dead-letters", "divide", "--replay")
+    told = "2 rows failed again: letters 2, 3 ('sql dead-letters divide')"
+    assert again.exit_code == 1
+    assert told in again.output
     user.submit("divide", rule("divide", "amount = 0"))
-    done = run("dead-letters", "divide", "--replay", "--id", str(letters(user, "divide")[0]["id"]))
+    done = run("dead-letters", "divide", "--replay", "--id", str(letters(user, "divide")[-1]["id"]))
     assert (done.exit_code, done.output.startswith("divide: 1 letter replayed in epoch ")) == (
         0,
         True,
@@ -227,6 +233,23 @@ def test_the_command_line(user: User) -> None:
     assert "replayed for divide" in run("dead-letters", "divide").output
     assert run("dead-letters", "--replay").exit_code == 2
     assert run("dead-letters", "--since", "soon").exit_code == 2
+
+
+def test_a_row_from_the_future_names_its_table(user: User) -> None:
+    text = (
+        "CREATE TABLE pings (ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH ("
+        "'connector' = 'topic', 'topic' = 'wide', 'format' = 'json', 'scan.watermark.max-future' = '1 h');"
+        "CREATE TABLE seen (ts TIMESTAMP(3)) WITH ('connector' = 'topic', 'topic' = 'copies', 'format' = 'json');"
+        "INSERT INTO seen SELECT ts FROM pings"
+    )
+    user.topic("wide")
+    user.topic("copies")
+    user.submit("pings", text)
+    user.write("wide", {"ts": "2999-01-01 00:00:00"})
+    eventually(lambda: letters(user))
+    shown = CliRunner().invoke(cli, ["dead-letters", "--server", user.client.server]).output
+    assert ", table pings\n" in shown
+    assert "detail: in WATERMARK FOR ts AS (ts - 5000); record 0 of shard 0 of 'wide'" in shown
 
 
 def test_a_replay_is_repeated_by_a_recovery_and_not_made_twice(tmp_path: Path) -> None:

@@ -14,13 +14,16 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from werkzeug.test import Client
 
 from sqlengine.api.app import create_app
 from sqlengine.api.openapi.document import document, with_reference
 from sqlengine.api.openapi.paths import GROUPS
+from sqlengine.api.starting import Gate
 from sqlengine.broker.auto_create import AutoCreate
 from sqlengine.config import Config
 from sqlengine.engine import Engine
+from sqlengine.executors.steps.limits import Steps
 from tests.service.answers import faults, path_of
 from tests.service.harness import TABLES, User, rule, running
 from tests.support import ROOT, eventually
@@ -57,6 +60,20 @@ def test_the_document_is_one() -> None:
 def test_the_page_is_as_the_description() -> None:
     hint = "run: python -m sqlengine.api.openapi.document docs/rest.md"
     assert with_reference(PAGE.read_text()) == PAGE.read_text(), hint
+
+
+def test_a_server_that_starts_answers_as_described(tmp_path: Path) -> None:
+    engine = Engine(Config(data=tmp_path, auto_create=AutoCreate(True, True)))
+    engine.submit("tables", TABLES)
+    gate = Gate(Steps(None), None)
+    gate.attach(engine)
+    for path, status in (("/api/v1/jobs", 200), ("/healthz", 200), ("/readyz", 503)):
+        answer = Client(gate).get(path)
+        assert answer.status_code == status
+        assert (
+            list(faults("GET", path, status, answer.mimetype or "", answer.data, strict=True)) == []
+        )
+    engine.close()
 
 
 class Checker:

@@ -197,6 +197,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "replayed": listed(WHOLE),
             "refused": listed(record({"id": WHOLE, "reason": TEXT})),
             "epoch": or_null(WHOLE),
+            "failed": listed(WHOLE),
         }
     ),
     "Savepoint": record(_SAVEPOINT),
