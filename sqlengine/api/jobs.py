@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -11,7 +11,7 @@ from flask import Blueprint, Response, jsonify, request
 
 from parser.errors import SqlError
 from sqlengine.api.job_progress import NO_PROGRESS, progress_json
-from sqlengine.api.problems import describe, problem
+from sqlengine.api.problems import describe_refusal, refusal_of_job
 from sqlengine.api.queries import flag
 from sqlengine.broker.auto_create import NewTopic
 from sqlengine.broker.topic_access import BadRequest
@@ -28,6 +28,9 @@ class WatchedFolder(Protocol):
     def problems(self) -> Mapping[Path, SqlError]:
         """Returns the files that were not taken, with the reason."""
 
+    def tried_again(self) -> Collection[Path]:
+        """Returns those of them that are tried again by themselves."""
+
     def overridden(self) -> Sequence[FileState]:
         """Returns the files whose jobs another way has changed since."""
 
@@ -43,6 +46,9 @@ class NoFolder:
 
     def problems(self) -> Mapping[Path, SqlError]:
         return {}
+
+    def tried_again(self) -> Collection[Path]:
+        return ()
 
     def overridden(self) -> Sequence[FileState]:
         return ()
@@ -69,8 +75,10 @@ def _add_collection(blueprint: Blueprint, engine: Engine, folder: WatchedFolder)
         taken, or whose jobs another way has changed since."""
         counts, hints, jobs = engine.counts(), engine.hints(), engine.jobs()
         progress = engine.progress.all(jobs)
+        again = folder.tried_again()
         refused = [
-            {"file": str(p), "error": describe(e)} for p, e in sorted(folder.problems().items())
+            {"file": str(p), "error": describe_refusal(e), "tried_again": p in again}
+            for p, e in sorted(folder.problems().items())
         ]
         return jsonify(
             {
@@ -266,7 +274,7 @@ def _answer(outcomes: Mapping[str, Outcome], many: bool = False) -> Response:
         return response
     (outcome,) = outcomes.values()
     if outcome.status == "refused" and outcome.error is not None:
-        return problem(outcome.error)
+        return refusal_of_job(outcome.error)
     response = jsonify(outcome_json(outcome))
     response.status_code = 201 if outcome.status == "added" else 200
     return response
@@ -280,7 +288,7 @@ def outcome_json(outcome: Outcome) -> dict[str, object]:
         "version": outcome.version,
     }
     if outcome.error is not None:
-        body["error"] = describe(outcome.error)
+        body["error"] = describe_refusal(outcome.error)
     if outcome.savepoint is not None:
         body["savepoint"] = outcome.savepoint
     if outcome.state:

@@ -32,14 +32,21 @@ from sqlengine.queries.results import TokenMissed
 
 def problem(error: SqlError, status: int | None = None) -> Response:
     """Returns the error as a response; `line` and `column` count from 1 in the text of the job."""
-    response = Response(
-        json.dumps(describe(error, status)),
-        status or status_of(error),
-        mimetype="application/problem+json",
-    )
+    response = _response(describe(error, status))
     if isinstance(error, TooFast):
         response.headers["Retry-After"] = str(-(-error.retry_ms // 1000))
     return response
+
+
+def refusal_of_job(error: SqlError) -> Response:
+    """Returns the error for which a job was not taken, as a response."""
+    return _response(describe_refusal(error))
+
+
+def _response(body: dict[str, object]) -> Response:
+    status = body["status"]
+    assert isinstance(status, int)
+    return Response(json.dumps(body), status, mimetype="application/problem+json")
 
 
 def describe(error: SqlError, status: int | None = None) -> dict[str, object]:
@@ -65,6 +72,14 @@ def describe(error: SqlError, status: int | None = None) -> dict[str, object]:
         }
         body |= {"file": error.position.file} if error.position.file else {}
     return body
+
+
+def describe_refusal(error: SqlError) -> dict[str, object]:
+    """Returns the error for which a job was not taken, as JSON. The job has not failed: it never
+    ran."""
+    if not isinstance(error, ExecutionError):
+        return describe(error)
+    return describe(error, 409) | {"title": JobError.title}
 
 
 def status_of(error: SqlError) -> int:

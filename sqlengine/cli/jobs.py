@@ -19,6 +19,7 @@ from sqlengine.cli.job_progress import (
     draw_tables_of_jobs,
     wait_in_list,
 )
+from sqlengine.cli.refused_files import draw_refused_files
 from sqlengine.cli.tables import at_work, count, draw_table
 from sqlengine.cli.texts import Texts, job_texts
 from sqlengine.client import Client, Json, Refused, default_client, job_url
@@ -333,10 +334,7 @@ def _draw_jobs(body: Json) -> None:
         click.echo(f"{count(len(items), 'job')}: {_tally(items, 'state')}", err=True)
     else:
         click.echo("no jobs", err=True)
-    for refused in items_of(body, "refused_files"):
-        error = refused["error"]
-        assert isinstance(error, dict)
-        click.echo(f"{refused['file']} was not taken:\n{render(Refused(error))}", err=True)
+    draw_refused_files(items_of(body, "refused_files"))
     for file in items_of(body, "overridden_files"):
         click.echo(f"{file['file']}: {file['message']}", err=True)
 

@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from parser.errors import ParseError, SqlError
+from parser.errors import ParseError, PlanError, SqlError
 from sqlengine.control.folder import FolderChange, FolderWatcher, renames
 from sqlengine.control.folder_records import (
     FolderRecords,
@@ -41,7 +41,7 @@ log = logging.getLogger("sqlengine")
 
 # Seconds between two looks at whether refused files can be tried again, and the longest pause
 # between two tries; a try takes at most the _SHARE-th part of the time.
-RETRY_S, MAX_PAUSE_S, _SHARE = 0.5, 30.0, 20
+RETRY_S, MAX_PAUSE_S, _SHARE = 0.5, 10.0, 20
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,11 @@ class FolderIntake:
         """Returns the files that are not running as they are, with the reason."""
         refused = self._refused.copy().values()
         return self._watcher.problems() | {r.path: r.error for r in refused}
+
+    def tried_again(self) -> set[Path]:
+        """Returns the refused files that lack something, which may come, outside of their text."""
+        refused = self._waiting().values()
+        return {r.path for r in refused if not isinstance(r.error, PlanError)}
 
     def overridden(self) -> list[OverriddenFile]:
         """Returns the files that do not count until they change."""
@@ -244,17 +249,21 @@ class FolderIntake:
             self._pause_s = min(max(2 * self._pause_s, _SHARE * took), MAX_PAUSE_S)
             self._retry_at = time.monotonic() + self._pause_s
 
-    def _retry(self) -> None:
-        """Submits refused files again, but those whose text is wrong in itself, and those whose
-        jobs another way has changed since."""
+    def _waiting(self) -> dict[str, _Refusal]:
+        """Returns the refused files to submit again: not those whose text is wrong in itself, and
+        those whose jobs another way has changed since."""
         late = {file.job for file in self.overridden()}
-        again = {
-            name: refusal.text
-            for name, refusal in self._refused.items()
+        return {
+            name: refusal
+            for name, refusal in self._refused.copy().items()
             if refusal.text is not None
             and not isinstance(refusal.error, ParseError)
             and name not in late
         }
+
+    def _retry(self) -> None:
+        """Submits refused files again that may be good by now."""
+        again = {n: r.text for n, r in self._waiting().items() if r.text is not None}
         if not again:
             return
         for name, outcome in self._engine.change(Request(Origin.FOLDER, again)).items():

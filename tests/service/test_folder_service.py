@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from sqlengine.cli import cli
 from tests.service.harness import WINDOW, User, rule
 from tests.support import HELD_UP, eventually, write_in_parts
 
@@ -346,3 +348,29 @@ def test_an_edit_that_is_broken_and_then_renamed(user: User, folder: Path) -> No
     eventually(lambda: user.fired() == {"moved"})
     (folder / "moved.sql").unlink()
     wait_for(user, moved=None)
+
+
+def test_files_that_lack_the_same_are_told_as_one_and_tried_again(user: User, folder: Path) -> None:
+    log = folder.parent / "app.log"
+    (folder / "lines.sql").write_text(
+        f"CREATE TABLE lines (line STRING) WITH ('connector' = 'filesystem', 'path' = '{log}',"
+        " 'format' = 'raw', 'source.follow' = 'true')"
+    )
+    for number in range(5):
+        text = f"INSERT INTO alerts SELECT line, {number} FROM lines"
+        (folder / f"rule{number}.sql").write_text(text)
+    eventually(lambda: len(refused_files(user)) == 5)
+    refused: Any = user.client.get("/api/v1/jobs")["refused_files"]
+    assert {f["tried_again"] for f in refused} == {True}
+    shown = CliRunner().invoke(cli, ["jobs", "--server", user.client.server]).output
+    assert shown.count("there is no file or folder") == 1
+    assert "5 files were not taken, " in shown
+    assert "rule2.sql and 2 more:\nchange refused: there is no file" in shown
+    assert "tried again by itself" in shown
+    alone = user.refused(
+        lambda: user.submit("alone", "INSERT INTO alerts SELECT line, 9 FROM lines")
+    )
+    assert (alone.status, alone.title) == (409, "change refused")
+    log.write_text("one\n")
+    wait_for(user, **{f"rule{n}": "running" for n in range(5)})
+    assert refused_files(user) == {}

@@ -116,7 +116,9 @@ SCHEMAS: Final[dict[str, Schema]] = {
     "Jobs": record(
         {
             "jobs": listed(ref("Job")),
-            "refused_files": listed(record({"file": TEXT, "error": ref("Problem")})),
+            "refused_files": listed(
+                record({"file": TEXT, "error": ref("Problem"), "tried_again": FLAG})
+            ),
             "overridden_files": listed(record(_OVERRIDDEN)),
         }
     ),
