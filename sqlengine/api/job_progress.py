@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlengine.engine.job_progress import EventTime, JobProgress, ShardProgress, TableProgress, Wait
+from sqlengine.engine.views.job_progress import (
+    EventTime,
+    JobProgress,
+    ShardProgress,
+    TableProgress,
+    Wait,
+)
 
 NO_PROGRESS: Final = JobProgress()
 

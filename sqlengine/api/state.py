@@ -9,8 +9,8 @@ from sqlengine.api.jobs import body_text, outcome_json, request_origin
 from sqlengine.api.problems import describe
 from sqlengine.api.queries import whole_number
 from sqlengine.engine import Engine
-from sqlengine.engine.state_views import OperationView
 from sqlengine.engine.statements import execute
+from sqlengine.engine.views.state_views import OperationView
 from sqlengine.snapshots.savepoint_files import Savepoint
 
 _DEFAULT_ROWS, _MAX_ROWS = 100, 10_000

@@ -12,10 +12,10 @@ from parser.errors import JobError, ObjectExists, SqlError, UnknownObject
 from planner.graph.takeover import JOB_STATE, Policy
 from planner.graph.takeover import Outcome as StateOutcome
 from sqlengine.catalog.changes import full_name
-from sqlengine.engine.deploying import Work
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.requests import Outcome, Request, changed_objects, in_use
 from sqlengine.engine.savepoints import Savepoints, path_in
+from sqlengine.engine.work import Work
 from sqlengine.executors.replays import statements_of
 from sqlengine.jobs.job import Job, JobState, Origin
 from sqlengine.jobs.planning import JobText, PlannedJob

@@ -5,8 +5,8 @@ Every change takes the same steps, whoever asks for it:
     text -> parse -> bind -> optimize -> merge (into the graph) -> lower -> prepare (compile) ->
     switch (between two epochs)
 
-All but the switch is done by one thread beside the stream (`job_changes.py`, `deploying.py`), one
-change after the other.
+All but the switch is done by one thread beside the stream (`job_changes.py`, `deploying.py`,
+`job_lifecycle.py`), one change after the other.
 """
 
 from __future__ import annotations
@@ -14,13 +14,11 @@ from __future__ import annotations
 import gc
 import logging
 import sys
-import threading
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Final, TypeVar
 
-from parser.errors import ExecutionError, JobError, Position, SqlError
+from parser.errors import JobError, Position, SqlError
 from planner.catalog import Catalog
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.cluster.instance_groups import InstanceGroups
@@ -31,20 +29,21 @@ from sqlengine.engine.dead_letters import DeadLetter, DeadLetterQueue
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.isolation import Isolation
 from sqlengine.engine.job_changes import JobChanges
+from sqlengine.engine.job_failures import JobFailures
 from sqlengine.engine.keeping import Keeping
 from sqlengine.engine.migration import Migrations
-from sqlengine.engine.progress_views import ProgressViews
 from sqlengine.engine.replaying import MAX_LETTERS, Replayed, Replays
 from sqlengine.engine.requests import Outcome, Request
 from sqlengine.engine.restarts import Restarts
 from sqlengine.engine.savepoints import Savepoints
-from sqlengine.engine.state_views import StateViews
-from sqlengine.engine.step_hints import step_hints
-from sqlengine.engine.topic_hints import topic_hints
+from sqlengine.engine.views.progress_views import ProgressViews
+from sqlengine.engine.views.state_views import StateViews
+from sqlengine.engine.views.step_hints import step_hints
+from sqlengine.engine.views.topic_hints import topic_hints
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.executors.failures import GraphBroken, LastingFailure, OperatorFailed, StepEnded
+from sqlengine.executors.failures import GraphBroken, LastingFailure
 from sqlengine.executors.job_counts import NOTHING, JobCounts
-from sqlengine.executors.steps.guard import StepGuard, StepView
+from sqlengine.executors.steps.guard import StepView
 from sqlengine.executors.steps.limits import Steps
 from sqlengine.functions.library import Library
 from sqlengine.functions.pool import POOL
@@ -110,11 +109,9 @@ class Engine:
     ) -> None:
         self._clock, self._threads = machine.clock, machine.threads
         self._thread = machine.threads.serial_executor("changes")
-        self._failing: set[str] = set()
-        self._failures: deque[tuple[frozenset[str], str, bool]] = deque()
-        self._closed = threading.Event()
         self._registry = Registry(self.broker, config, machine, steps)
         self._steps = self._registry.steps
+        self._failures = JobFailures(self._registry, self._thread.submit)
         store = MigrationStore(self.broker, machine.clock, sync=config.fsync == "interval")
         host = GraphHost(
             config,
@@ -123,7 +120,7 @@ class Engine:
             OperatorFactory(machine.rules(config), any_times=True),
             open_stores(self.broker, config, machine),
             self._registry.fails_on_error,
-            self._on_failure,
+            self._failures.report,
             self._thread.submit,
             self._registry.memory,
             store.get,
@@ -141,12 +138,14 @@ class Engine:
         self._changes = JobChanges(
             self._registry, self.graphs, self.savepoints, self._migrations, keeping
         )
-        self._restarts = Restarts(self._registry, self._changes, self._no_longer_failing)
-        self._isolation = Isolation(self._registry, self.graphs, self._migrations, self._changes)
+        self._lifecycle = self._changes.lifecycle
+        self._failures.open(self.graphs, self._lifecycle)
+        self._restarts = Restarts(self._registry, self._lifecycle, self._failures.forget)
+        self._isolation = Isolation(self._registry, self.graphs, self._migrations, self._lifecycle)
         self.dead_letters = DeadLetterQueue(self.broker)
         self._replays = Replays(self._registry, self.graphs, self.dead_letters)
-        POOL.join(self, self._on_broken_function)
-        self._steps.start(machine.threads, self._on_stuck)
+        POOL.join(self, self._failures.report_function)
+        self._steps.start(machine.threads, self._failures.give_up)
         on_jobs_known(self)
         try:
             self._recover()
@@ -172,9 +171,9 @@ class Engine:
 
     def close(self) -> None:
         """Ends the running epochs, writes checkpoints, releases the folder."""
-        if self._closed.is_set():
+        if self._failures.closed.is_set():
             return
-        self._closed.set()
+        self._failures.closed.set()
         self._isolation.stop()
         self._restarts.stop()
         # A running step may end, but not for long: the next start repeats what is cut short.
@@ -229,7 +228,7 @@ class Engine:
             # Thousands of rules, which the collector would traverse again and again (0.1 s).
             gc.collect()
             gc.freeze()
-        self._failing -= set() if request.dry_run else outcomes.keys()
+        self._failures.forget(() if request.dry_run else outcomes)
         return outcomes
 
     def validate(
@@ -251,34 +250,34 @@ class Engine:
     def stop_job(self, name: str) -> Outcome:
         """Stops a job: it leaves its graph, and stays in the registry with its text."""
         with self._steps.leaving((name,)):
-            return self._serially(lambda: self._changes.stop(self.job(name), JobState.STOPPED))
+            return self._serially(lambda: self._lifecycle.stop(self.job(name), JobState.STOPPED))
 
     def save_job(self, name: str, folder: str | None = None, *, stop: bool = False) -> Outcome:
         """Writes a savepoint of a running job, below `folder` or where the settings say; with
         `stop` the job stops with it."""
-        return self._serially(lambda: self._changes.save(name, folder, stop=stop))
+        return self._serially(lambda: self._lifecycle.save(name, folder, stop=stop))
 
     def drain_job(self, name: str, folder: str | None = None) -> Outcome:
         """Drains a running job: its sources end, all its windows fire, and it stops with a
         savepoint below `folder` or where the settings say."""
-        return self._serially(lambda: self._changes.drain(name, folder))
+        return self._serially(lambda: self._lifecycle.drain(name, folder))
 
     def start_job(
         self, name: str, savepoint: str | None = None, begin: str | int | None = None
     ) -> Outcome:
         """Starts a stopped or failed job: from a savepoint, else where it was; with `begin` as a
         new job, at its 'configured' offsets, or those of 'earliest', 'latest' or a time (ms)."""
-        self._failing.discard(name)
-        return self._serially(lambda: self._changes.start(self.job(name), savepoint, begin))
+        self._failures.forget([name])
+        return self._serially(lambda: self._lifecycle.start(self.job(name), savepoint, begin))
 
     def isolate(self, name: str) -> Outcome:
         """Moves a job with its state into a graph of its own, where it stays until it is merged."""
-        return self._serially(lambda: self._changes.isolate(name))
+        return self._serially(lambda: self._lifecycle.isolate(name))
 
     def merge(self, name: str) -> Outcome:
         """Moves a job with its state into the shared graph, once both have read to the same
         offsets."""
-        return self._serially(lambda: self._changes.merge(name))
+        return self._serially(lambda: self._lifecycle.merge(name))
 
     def replay(
         self, name: str, ids: Sequence[int] | None = None, limit: int = MAX_LETTERS
@@ -386,7 +385,7 @@ class Engine:
 
     @property
     def ready(self) -> bool:
-        return self.graphs.alive and not self._closed.is_set()
+        return self.graphs.alive and not self._failures.closed.is_set()
 
     def now_ms(self) -> int:
         return self._clock()
@@ -398,7 +397,7 @@ class Engine:
         self.graphs.recover(j.graph for j in self.jobs() if j.state is JobState.RUNNING)
         if not self.graphs.broken:
             try:
-                self._changes.finish()
+                self._changes.pending.finish()
             except SqlError as error:
                 log.error("a change that was interrupted cannot be made any more: %s", error)
                 self.log.drop_pending(self._clock())
@@ -406,7 +405,7 @@ class Engine:
             self._registry.reconcile(self.graphs.running(), self.graphs.lost())
             lost = self.graphs.lost().items()
             lasting = {name for name, error in lost if isinstance(error, LastingFailure)}
-            self._changes.keep_departed(kept, lasting)
+            self._lifecycle.keep_departed(kept, lasting)
             self.graphs.retire_idle()
             self._migrations.remove_obsolete()
             self.savepoints.remove_unfinished()
@@ -423,88 +422,20 @@ class Engine:
             traced=True,
         )
 
-    def _no_longer_failing(self, jobs: frozenset[str]) -> None:
-        self._failing -= jobs
-
-    def _on_failure(self, jobs: frozenset[str], reason: str, *, lasting: bool = False) -> None:
-        """Fails jobs: they leave the graph, the others run on. Called by a graph's thread. After a
-        `lasting` failure they are not started again."""
-        new = jobs - self._failing
-        if new and not self._closed.is_set():
-            self._failing |= new
-            self._failures.append((new, reason, lasting))
-            # Closed in this moment, the engine sees it again after its next start.
-            with suppress(RuntimeError):
-                self._thread.submit(self._settle)
-
-    def _on_stuck(self, guard: StepGuard, failure: Exception) -> None:
-        """Gives up the thread of a graph, which does not come back from a call, and with it the
-        graph's memory: what comes back does nothing more. Called by the thread that watches."""
-        graph = self.graphs.by_name.get(guard.graph)
-        if graph is None or graph.executor.guard is not guard:
-            return  # it is being recovered: nobody else can go on
-        guard.abandoned = graph.runner.broken = graph.loop.broken = True
-        if isinstance(failure, OperatorFailed | StepEnded):
-            self._on_failure(failure.jobs, str(failure), lasting=True)
-
-    def _settle(self) -> None:
-        """Fails the jobs that graphs have reported, before anything else is changed."""
-        while self._failures:
-            names, reason, lasting = self._failures.popleft()
-            try:
-                self._fail(names, reason, lasting)
-            except Exception:
-                log.exception("jobs %s could not leave their graph", sorted(names))
-
-    def _fail(self, names: frozenset[str], reason: str, lasting: bool = False) -> None:
-        kept: dict[str, str] = {}
-        for graph in [
-            g
-            for g in self.graphs.by_name.values()
-            if g.runner.broken and names & g.runner.jobs.keys()
-        ]:
-            faulty = {
-                (n, v): ExecutionError(reason) for n, v in graph.runner.jobs.items() if n in names
-            }
-            keeps = not names & self._steps.jobs_leaving()
-            self.graphs.reopen(graph, faulty, keeps=keeps)
-            kept |= self.graphs.taken_out()
-            self._registry.reconcile(self.graphs.running(), self.graphs.lost())
-        # A job that is being removed has left its graph by now, and the removal comes next.
-        present = (names & self.log.jobs.keys()) - self._steps.jobs_leaving()
-        if not present:
-            return
-        shown = ", ".join(sorted(present)[:5]) + (", …" if len(present) > 5 else "")
-        try:
-            failed = self._changes.fail(present, reason, lasting=lasting, kept=kept)
-        except Exception:
-            log.exception("job %s could not be stopped, it will be tried again", shown)
-            self._failing -= present
-            return
-        again = [j for j in failed if j.state is JobState.RESTARTING]
-        seconds = max(0, min((j.next_ms for j in again), default=0) - self._clock()) / 1000
-        then = f"; started again in {seconds:.1f} s" if again else ""
-        log.error("job %s failed: %s%s", shown, reason, then)
-
-    def _on_broken_function(self, identity: str, reason: str) -> None:
-        """Fails the jobs that call a user's function which was switched off. Called by a graph's
-        thread."""
-        self._on_failure(self.graphs.callers(identity), reason, lasting=True)
-
     def _serially(self, work: Callable[[], T]) -> T:
         """Runs `work` in the thread that makes changes, and waits for its result."""
 
         def work_and_tidy() -> T:
             try:
-                self._settle()
+                self._failures.settle()
                 try:
                     return work()
                 except GraphBroken:
-                    if not self._failures:
+                    if not self._failures.waiting:
                         raise
                     # A step was ended while the work waited for it: it left no trace, and the
                     # graph is restored first.
-                    self._settle()
+                    self._failures.settle()
                     return work()
             finally:
                 if POOL.hosts():  # else spare the pass over all jobs

@@ -28,8 +28,8 @@ from sqlengine.connectors.registry import (
     open_scan,
     open_source,
 )
-from sqlengine.engine.retired_counts import RetiredCounts
 from sqlengine.engine.savepoint_sources import lookup_positions, why_unreadable
+from sqlengine.engine.views.retired_counts import RetiredCounts
 from sqlengine.executors.epochs import EPOCHS, TopicEpochLog
 from sqlengine.executors.job_counts import JobCounts, add_counts
 from sqlengine.graphs.host import Faults, GraphHost, PlanOf

@@ -13,7 +13,7 @@ from typing import Final
 from parser.errors import SqlError
 from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.engine.graph_manager import GraphManager
-from sqlengine.engine.job_changes import JobChanges
+from sqlengine.engine.job_lifecycle import JobLifecycle
 from sqlengine.engine.migration import Migrations
 from sqlengine.graphs.host import NotAligned
 from sqlengine.graphs.load_monitor import IsolationTrigger, LoadMonitor
@@ -52,13 +52,13 @@ class Isolation:
         registry: Registry,
         graphs: GraphManager,
         migrations: Migrations,
-        changes: JobChanges,
+        jobs: JobLifecycle,
         clock: Callable[[], float] = perf_counter,
     ) -> None:
         self._registry = registry
         self._graphs = graphs
         self._migrations = migrations
-        self._changes = changes
+        self._jobs = jobs
         self._clock = clock
         self._monitors: dict[str, LoadMonitor] = {}
         self._limits: dict[str, tuple[int, IsolationLimits]] = {}  # with the version of the job
@@ -170,7 +170,7 @@ class Isolation:
             if graph.distributed and not self._retry_is_due(trigger.job, now):
                 continue
             try:
-                self._changes.isolate(trigger.job, trigger.cause, trigger.reason)
+                self._jobs.isolate(trigger.job, trigger.cause, trigger.reason)
             except SqlError as error:
                 log.warning(
                     "job %s stays where it is for now (%s): %s", trigger.job, trigger.reason, error

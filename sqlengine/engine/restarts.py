@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Final
 
-from sqlengine.engine.job_changes import JobChanges
+from sqlengine.engine.job_lifecycle import JobLifecycle
 from sqlengine.jobs.job import Job, JobState
 from sqlengine.registry import Registry
 from sqlengine.system.threads import Repeated, Threads
@@ -25,10 +25,10 @@ class Restarts:
     """
 
     def __init__(
-        self, registry: Registry, changes: JobChanges, before: Callable[[frozenset[str]], None]
+        self, registry: Registry, jobs: JobLifecycle, before: Callable[[frozenset[str]], None]
     ) -> None:
         self._registry = registry
-        self._changes = changes
+        self._jobs = jobs
         self._before = before
         self.made: Counter[str] = Counter()
         self._repeated: Repeated | None = None
@@ -66,5 +66,5 @@ class Restarts:
             together.setdefault(job.kept or f"alone {job.name}", []).append(job)
         for jobs in together.values():
             self._before(frozenset(job.name for job in jobs))
-            if self._changes.restart(jobs):
+            if self._jobs.restart(jobs):
                 self.made.update(job.name for job in jobs)

@@ -8,7 +8,7 @@ import pytest
 
 from parser.errors import JobError
 from sqlengine.engine.dead_letters import DeadLetterFilter
-from sqlengine.engine.job_progress import JobProgress
+from sqlengine.engine.views.job_progress import JobProgress
 from sqlengine.jobs.job import JobState
 from tests.cluster.leader import ALL, SHARED, LeaderHarness, leading
 from tests.support import eventually

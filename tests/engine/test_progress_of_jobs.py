@@ -11,7 +11,7 @@ import pytest
 
 from sqlengine.config import Config
 from sqlengine.engine import Engine
-from sqlengine.engine.job_progress import JobProgress
+from sqlengine.engine.views.job_progress import JobProgress
 from sqlengine.machine import THIS
 from tests.connectors.tables import Clock
 from tests.engine.by_hand import append, step

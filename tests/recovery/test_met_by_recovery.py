@@ -56,7 +56,7 @@ def test_a_failed_job_goes_on_defining_what_others_use(tmp_path: Path) -> None:
     engine = open_engine(tmp_path)
     engine.submit("all", EVENTS + "INSERT INTO outs SELECT 'all', id FROM events")
     engine.submit("a", "INSERT INTO outs SELECT 'a', id FROM events")
-    engine._fail(frozenset({"all"}), "a test says so", lasting=True)
+    engine._failures._fail(frozenset({"all"}), "a test says so", True)
     engine = again(engine, tmp_path)
     append(engine, 1)
     step(engine)
@@ -110,7 +110,7 @@ def test_a_topic_that_is_gone_fails_those_who_read_it_and_no_others(tmp_path: Pa
     with pytest.raises(SourceFailed) as failure:
         step(engine)
     assert failure.value.jobs == {"b"}
-    engine._fail(failure.value.jobs, str(failure.value))
+    engine._failures._fail(failure.value.jobs, str(failure.value), False)
     append(engine, 2)
     step(engine)
     assert of_job(engine, "a") == [1, 2]

@@ -34,7 +34,7 @@ NUMBERS = {
         "broker/storage/head.py FORMAT": 2,
         "cluster/control_log.py FORMAT": 1,
         "control/folder_records.py FORMAT": 1,
-        "engine/retired_counts.py FORMAT": 1,
+        "engine/views/retired_counts.py FORMAT": 1,
         "executors/epochs.py FORMAT": 1,
         "executors/nondeterministic_calls.py FORMAT": 1,
         "executors/wire.py BATCH_FORMAT": 4,

@@ -19,7 +19,7 @@ from planner.settings import IDLE_OPTION, TIME_ZONE, duration_text
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK
 from sqlengine.connectors.registry import declared_capabilities
 from sqlengine.engine.graph_manager import GraphManager
-from sqlengine.engine.job_progress import (
+from sqlengine.engine.views.job_progress import (
     EventTime,
     JobProgress,
     ShardProgress,

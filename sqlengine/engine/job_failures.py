@@ -1,0 +1,115 @@
+"""The failures that graphs report, until their jobs have left these graphs."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Collection
+from contextlib import suppress
+
+from parser.errors import ExecutionError
+from sqlengine.engine.graph_manager import GraphManager
+from sqlengine.engine.job_lifecycle import JobLifecycle
+from sqlengine.executors.failures import OperatorFailed, StepEnded
+from sqlengine.executors.steps.guard import StepGuard
+from sqlengine.jobs.job import JobState
+from sqlengine.registry import Registry
+
+log = logging.getLogger("sqlengine")
+
+
+class JobFailures:
+    """Fails jobs, as graphs and users' functions report them, before anything else is changed.
+
+    `report`, `give_up` and `report_function` may be called by any thread, everything else by the
+    one that makes changes, to which `later` hands work. `closed`: nothing is reported any more."""
+
+    def __init__(self, registry: Registry, later: Callable[..., object]) -> None:
+        self.closed = threading.Event()
+        self._registry = registry
+        self._later = later
+        # Reported, and not started again since: what they report now is known.
+        self._failing: set[str] = set()
+        self._reported: deque[tuple[frozenset[str], str, bool]] = deque()
+
+    def open(self, graphs: GraphManager, lifecycle: JobLifecycle) -> None:
+        """Sets what reports here, and what fails jobs: before the first graph is opened."""
+        self._graphs = graphs
+        self._lifecycle = lifecycle
+
+    @property
+    def waiting(self) -> bool:
+        """True while failures are reported that `settle` has not seen."""
+        return bool(self._reported)
+
+    def forget(self, jobs: Collection[str]) -> None:
+        """Hears of failures of these jobs again: they start, or are changed."""
+        self._failing.difference_update(jobs)
+
+    def report(self, jobs: frozenset[str], reason: str, *, lasting: bool = False) -> None:
+        """Fails jobs: they leave the graph, the others run on. Called by a graph's thread. After a
+        `lasting` failure they are not started again."""
+        new = jobs - self._failing
+        if new and not self.closed.is_set():
+            self._failing |= new
+            self._reported.append((new, reason, lasting))
+            # Closed in this moment, the engine sees it again after its next start.
+            with suppress(RuntimeError):
+                self._later(self.settle)
+
+    def give_up(self, guard: StepGuard, failure: Exception) -> None:
+        """Gives up the thread of a graph, which does not come back from a call, and with it the
+        graph's memory: what comes back does nothing more. Called by the thread that watches."""
+        graph = self._graphs.by_name.get(guard.graph)
+        if graph is None or graph.executor.guard is not guard:
+            return  # it is being recovered: nobody else can go on
+        guard.abandoned = graph.runner.broken = graph.loop.broken = True
+        if isinstance(failure, OperatorFailed | StepEnded):
+            self.report(failure.jobs, str(failure), lasting=True)
+
+    def settle(self) -> None:
+        """Fails the jobs that graphs have reported, before anything else is changed."""
+        while self._reported:
+            names, reason, lasting = self._reported.popleft()
+            try:
+                self._fail(names, reason, lasting)
+            except Exception:
+                log.exception("jobs %s could not leave their graph", sorted(names))
+
+    def _fail(self, names: frozenset[str], reason: str, lasting: bool) -> None:
+        kept = self._reopen_without(names, reason)
+        # A job that is being removed has left its graph by now, and the removal comes next.
+        present = (names & self._registry.log.jobs.keys()) - self._registry.steps.jobs_leaving()
+        if not present:
+            return
+        shown = ", ".join(sorted(present)[:5]) + (", …" if len(present) > 5 else "")
+        try:
+            failed = self._lifecycle.fail(present, reason, lasting=lasting, kept=kept)
+        except Exception:
+            log.exception("job %s could not be stopped, it will be tried again", shown)
+            self.forget(present)
+            return
+        again = [j.next_ms for j in failed if j.state is JobState.RESTARTING]
+        seconds = max(0, min(again, default=0) - self._registry.clock()) / 1000
+        then = f"; started again in {seconds:.1f} s" if again else ""
+        log.error("job %s failed: %s%s", shown, reason, then)
+
+    def _reopen_without(self, names: frozenset[str], reason: str) -> dict[str, str]:
+        """Recovers the graphs that these jobs have broken. Returns the keys of what they keep."""
+        kept: dict[str, str] = {}
+        for graph in list(self._graphs.by_name.values()):
+            faulty = {
+                (n, v): ExecutionError(reason) for n, v in graph.runner.jobs.items() if n in names
+            }
+            if graph.runner.broken and faulty:
+                keeps = not names & self._registry.steps.jobs_leaving()
+                self._graphs.reopen(graph, faulty, keeps=keeps)
+                kept |= self._graphs.taken_out()
+                self._registry.reconcile(self._graphs.running(), self._graphs.lost())
+        return kept
+
+    def report_function(self, identity: str, reason: str) -> None:
+        """Fails the jobs that call a user's function which was switched off. Called by a graph's
+        thread."""
+        self.report(self._graphs.callers(identity), reason, lasting=True)

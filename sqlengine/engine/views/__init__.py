@@ -1,0 +1,1 @@
+"""Views of jobs: how far each is, what it keeps, what it waits for."""
