@@ -195,6 +195,13 @@ class Catalog:
             )
         return sorted(n[2] for n, o in objects.items() if n[:2] == here and isinstance(o, kind))
 
+    def places_of(self, name: str) -> list[str]:
+        """The whole names of tables and views called `name`, in whatever database."""
+        found = {**self.objects, **self.temporary}
+        return sorted(
+            ".".join(n) for n, o in found.items() if n[2] == name and isinstance(o, Table | View)
+        )
+
 
 def same_definition(a: CatalogObject, b: CatalogObject) -> bool:
     """True if no query can tell the two apart: of a view the plan counts, not its text."""

@@ -103,6 +103,7 @@ _HINTS = {
     "PROCEDURES": "use SHOW FUNCTIONS",
     "CONNECTIONS": "use SHOW CREATE TABLE",
     "MATERIALIZED_TABLES": "use SHOW TABLES",
+    "JOBS": 'ask the server: sql query "SHOW JOBS", or `sql jobs`',
 }
 
 

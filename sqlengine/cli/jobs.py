@@ -6,7 +6,7 @@ import json
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -392,11 +392,18 @@ def history(name: str, server: str | None, token_file: str | None, output: str) 
 
 def _draw_history(body: Json) -> None:
     versions = items_of(body, "versions")
+    first = {str(v["sql"]): v["version"] for v in reversed(versions)}
     rows = [
-        (v["version"], moment(v["created_ms"]), origin_of(v), _shortened(str(v["sql"])))
-        for v in versions
+        (v["version"], moment(v["created_ms"]), origin_of(v), _text_of(v, first)) for v in versions
     ]
     draw_table(("version", "created", "origin", "text"), rows)
+
+
+def _text_of(version: Json, first: Mapping[str, object]) -> str:
+    """The text of a version; of one that was brought again, after a rollback or for new
+    definitions, the version that had it first."""
+    sql = str(version["sql"])
+    return _shortened(sql) if first[sql] == version["version"] else f"as version {first[sql]}"
 
 
 def _shortened(sql: str) -> str:

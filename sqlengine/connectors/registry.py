@@ -6,6 +6,7 @@ Each connector is found by its entry point in the group 'sqlengine.connectors'."
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from parser.errors import OptionError, PlanError, UnsupportedError
 from parser.types import DataType, Root, Schema
@@ -34,6 +35,15 @@ def get_connector(name: str) -> Connector | None:
     return _connectors.get(name)
 
 
+# Connectors of Flink's that have a counterpart of another name.
+_INSTEAD: Final = {
+    "kafka": "there is no client of Kafka here: 'connector' = 'topic' is a topic of this server,"
+    " and needs no bootstrap servers",
+    "upsert-kafka": "there is no client of Kafka here: 'connector' = 'topic' is a topic of this"
+    " server; with 'upsert' = 'true' its records replace those of their key",
+}
+
+
 def connector_of(table: Table) -> Connector:
     """Returns the table's connector; PlanError with what was probably meant."""
     name = table.options.get("connector")
@@ -45,7 +55,8 @@ def connector_of(table: Table) -> Connector:
     connector = get_connector(name)
     if connector is None:
         known = connector_names()
-        hint = did_you_mean(name, known) or "known connectors: " + ", ".join(known)
+        meant = did_you_mean(name, known) or _INSTEAD.get(name)
+        hint = meant or "known connectors: " + ", ".join(known)
         raise OptionError(
             f"unknown connector '{name}' of table '{table.display}'", hint=hint, subject="connector"
         )

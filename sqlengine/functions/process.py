@@ -103,7 +103,9 @@ class WorkerProcess:
             if where != at:
                 at, moved = where, now
             if now - moved >= row_s:
-                raise self._lost(f"it took longer than {row_s:g} s")
+                raise self._lost(
+                    f"it took longer than {row_s:g} s ('sql serve --function-seconds')"
+                )
             if now - began >= self._limits.batch_s:
                 raise self._lost(f"the rows of a batch took longer than {self._limits.batch_s:g} s")
 

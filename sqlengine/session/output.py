@@ -71,6 +71,13 @@ class JsonOutput:
         print(render(error, self.text), file=sys.stderr)
 
 
+def _shown(value: object) -> str:
+    """Returns a value as Flink's client shows it."""
+    if value is None:
+        return "NULL"
+    return str(value).upper() if isinstance(value, bool) else str(value)
+
+
 class TableOutput:
     """Draws tables for people while their rows come; messages and errors go to standard error.
 
@@ -91,7 +98,7 @@ class TableOutput:
 
     def rows(self, stmt: int, batch: Batch) -> None:
         assert self._names is not None
-        rows = [(op, ["NULL" if v is None else str(v) for v in row]) for op, row in rows_of(batch)]
+        rows = [(op, [_shown(v) for v in row]) for op, row in rows_of(batch)]
         if not rows:
             return
         if self._table is None and len(self._names) == 1 and any("\n" in r[0] for _, r in rows):
@@ -123,7 +130,8 @@ class TableOutput:
             self._table = LiveTable(self._console, self._names)
         if self._table is not None:
             self._end()
-            self._console.print(f"{self._count} rows", highlight=False)
+            rows = "row" if self._count == 1 else "rows"
+            self._console.print(f"{self._count} {rows}", highlight=False)
         self._names = None
 
     def _texts(self, texts: list[str]) -> None:

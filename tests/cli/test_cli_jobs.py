@@ -182,6 +182,7 @@ def test_origin_and_file_of_each_version(served: Sql, files: Path, user: User) -
     done = served("rollback", "mixed", "1")
     assert done.stdout.startswith("mixed: replaced, version 4")
     assert user.job("mixed")["origin"] == "cli"
+    assert served("history", "mixed").stdout.splitlines()[-1].endswith("  as version 1")
 
 
 def test_lists_in_a_pipe(served: Sql, files: Path) -> None:

@@ -44,6 +44,13 @@ def test_statements_and_commands_of_standard_input(sql: Sql) -> None:
     assert re.search(r"^\d+ ms$", done.stderr, re.MULTILINE)
 
 
+def test_help_as_in_flink(sql: Sql) -> None:
+    done = sql("shell", stdin="help\nHELP;\nSELECT 2 AS c;\nquit\n")
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.count("tables and views, or the columns of one") == 2
+    assert done.stdout.endswith("c\n2\n")
+
+
 def test_errors_have_a_caret_and_the_rest_runs(sql: Sql) -> None:
     done = sql(
         "shell", stdin="SELECT 1 AS a; SELECT b;\n\\nonsense\n\\dj\n\\format xml\nSELECT 2 AS c;"

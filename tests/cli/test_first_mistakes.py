@@ -24,6 +24,17 @@ MISTAKES = {
         27,
         ["unexpected character '\u2018'", "strings stand in straight quotes: 'text'"],
     ),
+    "a table of Kafka": (
+        "CREATE TABLE k (a INT) WITH ('connector' = 'kafka', 'topic' = 'a'); SELECT * FROM k;",
+        69,
+        ["unknown connector 'kafka'", "'connector' = 'topic' is a topic of this server"],
+    ),
+    "a table of another database": (
+        "CREATE DATABASE d; CREATE TABLE d.u LIKE t; SELECT * FROM u;",
+        59,
+        ["there is default_catalog.d.u: write its whole name, or USE before"],
+    ),
+    "jobs in a script": ("SHOW JOBS;", 1, ['sql query "SHOW JOBS"']),
     "a clause where a column stands": ("SELECT FROM t;", 8, ["unexpected 'FROM'"]),
 }
 
@@ -36,6 +47,13 @@ def test_a_mistake_in_a_script(sql: Sql, what: str) -> None:
     assert f"2:{column}: " in done.stderr
     assert [p for p in parts if p not in done.stderr] == []
     assert "`FROM`" not in done.stderr
+
+
+def test_values_look_as_in_flink(sql: Sql) -> None:
+    done = sql("run", "-e", "SELECT 1 = 1 AS a, CAST(NULL AS BOOLEAN) AS b")
+    assert "TRUE" in done.stdout
+    assert "NULL" in done.stdout
+    assert done.stdout.endswith("\n1 row\n")
 
 
 def test_a_query_is_no_job(sql: Sql, tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_each_fault_is_a_dead_letter_of_its_job_and_of_nobody_else(
         "ValueError: one is bad (faulty.py, line 8)",
         "faulty.risky: its process ended with code 7",
         "faulty.risky: its process died of SIGSEGV",
-        "faulty.risky: it took longer than 0.3 s",
+        "faulty.risky: it took longer than 0.3 s ('sql serve --function-seconds')",
         "MemoryError (faulty.py, line 16)",
         "SystemExit: enough (faulty.py, line 18)",
         "the function gave 'seven', which is no BIGINT",

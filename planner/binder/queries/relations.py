@@ -469,7 +469,11 @@ def unknown_table(
 ) -> UnknownObject:
     catalog = context.catalog
     known = [*context.ctes, *catalog.names(Table), *catalog.names(View)]
-    hint = did_you_mean(name[-1], known, "table") if known else "create it first: CREATE TABLE"
+    elsewhere = catalog.places_of(name[-1])
+    if elsewhere:
+        hint: str | None = f"there is {', '.join(elsewhere)}: write its whole name, or USE before"
+    else:
+        hint = did_you_mean(name[-1], known, "table") if known else "create it first: CREATE TABLE"
     return UnknownObject(
         f"unknown table '{'.'.join(name)}'",
         hint=hint,

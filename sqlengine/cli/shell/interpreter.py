@@ -48,6 +48,8 @@ class Interpreter:
         try:
             if text.lower().rstrip("; ") in ("quit", "exit"):
                 self._over = True
+            elif text.lower().rstrip("; ") == "help":
+                self.help("")
             elif text.startswith("\\"):
                 self._command(text)
             else:

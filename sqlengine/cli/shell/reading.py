@@ -22,7 +22,7 @@ _NEXT = "\n\x01"
 def is_complete(text: str) -> bool:
     """True if an entry ends here: a command, or statements of which the last has its semicolon."""
     stripped = text.strip()
-    if not stripped or stripped.startswith("\\") or stripped.lower() in ("quit", "exit"):
+    if not stripped or stripped.startswith("\\") or stripped.lower() in ("quit", "exit", "help"):
         return True
     return len(split(text + _NEXT)) > len(split(text))
 
