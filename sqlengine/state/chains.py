@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parser.types import DataType
-from sqlengine.state.columns import BoolArray, IntArray
+from sqlengine.state.columns import BoolArray, IntArray, distinct
 from sqlengine.state.index import HashIndex, Same
 from sqlengine.state.keys import KeyColumn, hash_rows, key_column
 from sqlengine.state.table import KeyedTable
@@ -92,7 +92,7 @@ class KeyChains:
         """Removes rows that are about to leave the table, each once."""
         if not len(slots):
             return
-        groups = np.unique(self._group[slots])
+        groups = distinct(self._group[slots])
         _, members = self.members(groups)
         leaving = np.zeros(len(self._group), np.bool_)
         leaving[slots] = True

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import BIGINT, Column, Schema
-from sqlengine.state.columns import BoolArray, IntArray
+from sqlengine.state.columns import BoolArray, IntArray, distinct
 from sqlengine.state.index import HashIndex, Same
 from sqlengine.state.keys import KeyColumn, hash_rows, key_column
 from sqlengine.state.sort_keys import Sorting
@@ -96,7 +96,7 @@ class RowsTable:
         slots, is_new = self.table.slots_for([*key, *identity], num_rows)
         np.add.at(self.table.columns[COUNT], slots, 1)
         self.table.write(slots, dict(zip(self.table.values.names[1:], values, strict=True)))
-        self.table.mark(np.unique(slots))
+        self.table.mark(distinct(slots))
         fresh = slots[is_new]
         if len(fresh):
             self.add_to_index(fresh)
@@ -118,7 +118,7 @@ class RowsTable:
                 counts[slot] -= 1
             else:
                 slots[i] = -1
-        self.table.mark(np.unique(slots[slots >= 0]))
+        self.table.mark(distinct(slots[slots >= 0]))
         return slots
 
     def drop(self, slots: IntArray) -> None:

@@ -7,7 +7,7 @@ import heapq
 
 import numpy as np
 
-from sqlengine.state.columns import IntArray
+from sqlengine.state.columns import IntArray, distinct
 
 # Times are kept in buckets of 2**_SHIFT units, about a second of ms.
 _SHIFT = 10
@@ -51,7 +51,7 @@ class Timers:
             parts += self._buckets.pop(heapq.heappop(self._heap))
         if not parts:
             return np.empty(0, np.int64)
-        slots = np.unique(np.concatenate(parts))
+        slots = distinct(np.concatenate(parts))
         self._bucket_of[slots] = _NEVER
         return slots
 

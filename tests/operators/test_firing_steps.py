@@ -41,6 +41,7 @@ WITH ('connector' = 'memory', 'name' = 'o');
 SELECT = "SELECT k, window_start, window_end, COUNT(*), SUM(v)"
 GROUP = "GROUP BY k, window_start, window_end"
 HOP = "HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '1' SECOND, INTERVAL '1' MINUTE)"
+SESSION = "SESSION(TABLE t PARTITION BY k, DESCRIPTOR(ts), INTERVAL '2' SECOND)"
 QUERIES = {
     "tumble": f"{SELECT} FROM TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '5' SECOND) {GROUP}",
     "hop": f"{SELECT} FROM {HOP} {GROUP}",
@@ -52,6 +53,13 @@ QUERIES = {
         "SELECT k, HOP_START(ts, INTERVAL '5' SECOND, INTERVAL '2' SECOND), HOP_END(ts, INTERVAL"
         " '5' SECOND, INTERVAL '2' SECOND), COUNT(*), SUM(v) FROM t GROUP BY k, HOP(ts, INTERVAL"
         " '5' SECOND, INTERVAL '2' SECOND)"
+    ),
+    "session": f"{SELECT} FROM {SESSION} {GROUP}",
+    "rows of sessions": f"SELECT k, window_start, window_end, v, v FROM {SESSION}",
+    "session over hop": (
+        "SELECT k, SESSION_START(wt, INTERVAL '2' SECOND), SESSION_END(wt, INTERVAL '2' SECOND),"
+        f" COUNT(*), SUM(n) FROM (SELECT k, window_time AS wt, SUM(v) AS n FROM {HOP} {GROUP},"
+        " window_time) GROUP BY k, SESSION(wt, INTERVAL '2' SECOND)"
     ),
     "tumble over hop": (
         "SELECT k, TUMBLE_START(wt, INTERVAL '7' SECOND), TUMBLE_END(wt, INTERVAL '7' SECOND),"
@@ -183,6 +191,14 @@ def test_an_epoch_has_its_limit() -> None:
     assert records[0].ranges
     assert all(r.resumed and not r.ranges for r in records[1:])
     assert len(records) >= 4
+
+
+@pytest.mark.parametrize("name", ["session", "rows of sessions"])
+def test_sessions_of_many_keys_fire_over_several_epochs(name: str) -> None:
+    rows = [(1_000_000, f"k{i}", i) for i in range(20_000)] + [(4_000_000, "end", 0)]
+    job = Job(QUERIES[name], rows, 300, len(rows))
+    assert len(job.run({2, 4}, {3})) == len(rows)
+    assert len([record for record in job.log.records if record.resumed]) > 1
 
 
 def test_rows_behind_a_jump_do_not_make_it_one_step() -> None:

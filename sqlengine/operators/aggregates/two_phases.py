@@ -19,7 +19,7 @@ from sqlengine.operators.aggregates.group_aggregate import ROWS as _ROWS
 from sqlengine.operators.aggregates.group_aggregate import GroupAggregateOperator
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.changelog.row_kinds import first_seen
-from sqlengine.state.columns import BoolArray, SlotColumn, to_numpy
+from sqlengine.state.columns import BoolArray, SlotColumn, distinct, to_numpy
 from sqlengine.state.table import KeyedTable
 
 
@@ -67,7 +67,7 @@ class LocalAggregateOperator:
         results."""
         watermarks = [s for s in (batch.steps, batch.row_watermarks) if s is not None]
         # One partial row stands for rows at several watermarks: these go along as steps.
-        steps = np.unique(np.concatenate(watermarks)) if watermarks else None
+        steps = distinct(np.concatenate(watermarks)) if watermarks else None
         return replace(
             batch.result(self._node.schema, columns, count), origin=batch.origin, steps=steps
         )

@@ -13,7 +13,7 @@ from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from sqlengine.operators.base import Context, Output
 from sqlengine.operators.changelog.row_kinds import retractions
 from sqlengine.operators.ranks.ordering import order
-from sqlengine.state.columns import IntArray
+from sqlengine.state.columns import IntArray, distinct
 from sqlengine.state.table import KeyedTable
 
 _COUNT, _ARRIVAL = "#count", "#arrival"
@@ -61,7 +61,7 @@ class MaterializeOperator:
         slots, _ = self._table.slots_for([batch.column(n) for n in self._names], batch.num_rows)
         counts = self._table.columns[_COUNT].view(np.int64)
         np.add.at(counts, slots, 1 if retracts is None else np.where(retracts, -1, 1))
-        touched = np.unique(slots)
+        touched = distinct(slots)
         self._table.mark(touched)
         # Below 0: more retractions than rows. They are counted and forgotten with the slot.
         removed = touched[counts[touched] <= 0]

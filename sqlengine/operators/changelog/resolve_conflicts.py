@@ -22,6 +22,7 @@ from sqlengine.operators.changelog.row_kinds import (
     plain,
 )
 from sqlengine.operators.dead_letters import dead_letters
+from sqlengine.state.columns import distinct
 from sqlengine.state.keys import encode
 from sqlengine.state.table import KeyedTable
 
@@ -102,7 +103,7 @@ class ResolveConflictsOperator:
         # Without the number, which is the last key column.
         keys = self._waiting.key_arrays(due)[:-1]
         existing, _ = self._current.slots_for(keys, len(due), insert=False)
-        stored = np.unique(existing[existing >= 0])
+        stored = distinct(existing[existing >= 0])
         # The rows that are due, followed by the stored rows of their keys: a place below len(due)
         # is a new row, one above it a stored row.
         rows = {

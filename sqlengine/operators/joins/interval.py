@@ -24,7 +24,7 @@ from sqlengine.operators.joins.rows import (
     null_slots,
 )
 from sqlengine.operators.ports import PortTimes
-from sqlengine.state.columns import BoolArray, milliseconds
+from sqlengine.state.columns import BoolArray, distinct, milliseconds
 from sqlengine.state.rows import RowsTable
 
 # A row's time, the time of its removal (both ms), and whether it has had a match.
@@ -177,7 +177,7 @@ class IntervalJoinOperator:
             rows, slots = rows[holds], slots[holds]
         met = np.zeros(batch.num_rows, np.bool_)
         met[rows] = True
-        matched_slots = np.unique(slots)
+        matched_slots = distinct(slots)
         # A stored row that has had any match is never padded.
         other.rows.table.columns[_MET][matched_slots] = True
         other.rows.table.mark(matched_slots)

@@ -23,6 +23,7 @@ from sqlengine.operators.joins.rows import (
     match_in_pieces,
     null_slots,
 )
+from sqlengine.state.columns import distinct
 from sqlengine.state.keys import encode
 from sqlengine.state.rows import COUNT, RowsTable
 
@@ -69,7 +70,7 @@ class _Dimension:
                 self._identity(retracted),
                 retracted.num_rows,
             )
-            self.rows.drop(np.unique(slots[slots >= 0]))
+            self.rows.drop(distinct(slots[slots >= 0]))
         elif retracts is not None:
             self._retract_by_value(batch.take(np.flatnonzero(retracts)))
         batch = batch if retracts is None else batch.take(np.flatnonzero(~retracts))
@@ -148,7 +149,7 @@ class _EmittedRows:
         left row."""
         rows, slots = self.rows.matches(list(batch.columns), batch.num_rows)
         columns = self.rows.arrays(self._names, slots)
-        slots_taken = np.unique(
+        slots_taken = distinct(
             self.rows.take(columns[: self._left], columns[self._left :], len(slots))
         )
         # -1: never emitted (a retraction without its addition).

@@ -13,7 +13,7 @@ from planner.logical import Join
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context
 from sqlengine.operators.joins.rows import MatchedPiece, keys_of, match_in_pieces
-from sqlengine.state.columns import BoolArray
+from sqlengine.state.columns import BoolArray, distinct
 from sqlengine.state.rows import COUNT, RowsTable
 
 # The number of matching rows on the other side, and the processing time (ms) of the last write.
@@ -120,7 +120,7 @@ class JoinSide:
         before = np.empty(len(slots), np.int64)
         before[order] = match_counts[slots[order]] + sums - starts
         np.add.at(match_counts, slots, change)
-        self._mark(np.unique(slots), proctime)
+        self._mark(distinct(slots), proctime)
         return before
 
     def take_in(self, batch: Batch, retracts: BoolArray | None, matches: IntArray) -> None:
@@ -148,7 +148,7 @@ class JoinSide:
             self._take_unforeseen(*_part(batch, keys, takes))
         else:
             retracted, retracted_keys = _part(batch, keys, takes)
-            slots = np.unique(self.rows.take(retracted_keys, self._identity(retracted), len(takes)))
+            slots = distinct(self.rows.take(retracted_keys, self._identity(retracted), len(takes)))
             slots = slots[slots >= 0]
             # Equal rows share a slot: it goes only with the last of them.
             self.rows.drop(slots[self.rows.table.columns[COUNT][slots] == 0])

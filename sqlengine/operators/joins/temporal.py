@@ -22,7 +22,7 @@ from sqlengine.operators.joins.rows import (
     null_slots,
 )
 from sqlengine.operators.ports import PortTimes
-from sqlengine.state.columns import milliseconds
+from sqlengine.state.columns import distinct, milliseconds
 from sqlengine.state.rows import RowsTable
 
 _TIME, _KIND, _REACHED, _GONE, _UNTIL = "#time", "#kind", "#reached", "#gone", "#until"
@@ -67,7 +67,7 @@ class _Versions:
         keys = [batch.column(k) for k in self._keys]
         until = pa.array(np.full(batch.num_rows, _FOR_EVER))
         slots, _ = self.rows.put(keys, [pa.array(times)], [*values, deleted, until], batch.num_rows)
-        self._set_until(np.unique(slots))
+        self._set_until(distinct(slots))
 
     def _set_until(self, slots: IntArray) -> None:
         """Sets the end of validity of new versions and of those before them."""

@@ -25,7 +25,7 @@ from sqlengine.operators.over.frames import (
 from sqlengine.operators.over.key_cleanup import KeyCleanup
 from sqlengine.operators.over.running_sums import RunningSums
 from sqlengine.operators.over.totals import Totals
-from sqlengine.state.columns import IntArray, milliseconds
+from sqlengine.state.columns import IntArray, distinct, milliseconds
 from sqlengine.state.rows import RowsTable
 from sqlengine.state.table import KeyedTable
 
@@ -343,7 +343,7 @@ def _since(rows: Ordered, times: IntArray, reach: int) -> IntArray:
     """Returns for each row the first row of its partition that is at most `reach` ms older; times
     ascend in a partition."""
     low = np.empty(len(rows), np.int64)
-    starts = np.unique(rows.partition)
+    starts = distinct(rows.partition)
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=True):
         part = times[start:end]
         low[start:end] = start + np.searchsorted(part, part - reach, "left")

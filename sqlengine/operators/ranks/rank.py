@@ -22,7 +22,7 @@ from sqlengine.operators.changelog.row_kinds import (
 from sqlengine.operators.ranks.ordering import codes_of, order, sort_keys, sorting
 from sqlengine.operators.ranks.rank_ends import RankEnds
 from sqlengine.operators.ranks.top_n import NUMBER, RankChange, TopNOperator, select_rows
-from sqlengine.state.columns import BoolArray
+from sqlengine.state.columns import BoolArray, distinct
 from sqlengine.state.equal_rows import EqualRows
 from sqlengine.state.rows import COUNT, RowsTable
 
@@ -148,7 +148,7 @@ class RankOperator(TopNOperator):
             _filter(key, retracts), _filter(rest, retracts), int(retracts.sum())
         )
         self._counters["rows_without_key"] += int((slots < 0).sum())
-        slots = np.unique(slots[slots >= 0])
+        slots = distinct(slots[slots >= 0])
         removed: IntArray = slots[self._rows.table.columns[COUNT][slots] == 0]
         return removed
 

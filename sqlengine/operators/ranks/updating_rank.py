@@ -23,6 +23,7 @@ from sqlengine.operators.changelog.row_kinds import (
 )
 from sqlengine.operators.ranks.ordering import codes_of, sort_keys, sorting
 from sqlengine.operators.ranks.top_n import RankChange, TopNOperator, select_rows
+from sqlengine.state.columns import distinct
 from sqlengine.state.keys import encode
 from sqlengine.state.rows import COUNT
 
@@ -74,7 +75,7 @@ class UpdatingRankOperator(TopNOperator):
             return None
         partition = [batch.column(n) for n in self._node.partition]
         known = self._rows.groups(partition, batch.num_rows)
-        before = self._shown(np.unique(known[known >= 0]))
+        before = self._shown(distinct(known[known >= 0]))
         self._upsert(batch, partition)
         touched = first_seen(self._rows.groups(partition, batch.num_rows))
         after = self._shown(touched)

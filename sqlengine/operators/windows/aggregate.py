@@ -17,7 +17,7 @@ from sqlengine.operators.windows.reassign import WindowReassigner
 from sqlengine.operators.windows.results import Fired, rows_of
 from sqlengine.operators.windows.steps import FiringSteps
 from sqlengine.operators.windows.times import clock_below, is_aligned, window_below
-from sqlengine.state.columns import BoolArray, milliseconds
+from sqlengine.state.columns import BoolArray, distinct, milliseconds
 from sqlengine.state.table import KeyedTable
 
 # A window is identified by its end in local time, and by its start where its size varies. `#rows`
@@ -100,7 +100,7 @@ class WindowAggregateOperator:
         if self._retracts:
             rows_of_slots = self._table.columns[_ROWS]
             np.add.at(rows_of_slots, slots, 1 if retracts is None else np.where(retracts, -1, 1))
-        self._table.mark(np.unique(slots))
+        self._table.mark(distinct(slots))
 
     def _begin(self, batch: Batch, slots: IntArray, is_new: BoolArray, fires: IntArray) -> None:
         columns = self._table.columns

@@ -28,7 +28,7 @@ from sqlengine.operators.late_rows import LateGate
 from sqlengine.operators.windows.assign import timestamps
 from sqlengine.operators.windows.reassign import WindowReassigner
 from sqlengine.operators.windows.times import clock_below
-from sqlengine.state.columns import milliseconds
+from sqlengine.state.columns import distinct, milliseconds
 from sqlengine.state.table import KeyedTable
 
 # `#fires`: the instant (ms) at which the window fires; `#told`: 1 once a result was emitted;
@@ -145,7 +145,7 @@ class EmittingAggregateOperator:
                 columns[_TIMER][slots[which]] = np.minimum(
                     columns[_TIMER][slots[which]], batch.proctime + delay
                 )
-        self._table.mark(np.unique(slots))
+        self._table.mark(distinct(slots))
         return first_seen(slots[at_once])
 
     def _emit(self, batch: Batch, slots: IntArray) -> Batch | None:

@@ -18,7 +18,7 @@ from sqlengine.operators.ports import PortTimes
 from sqlengine.operators.windows.rows import WindowRows
 from sqlengine.operators.windows.times import clock_below
 from sqlengine.state.chains import distinct_keys
-from sqlengine.state.columns import validity
+from sqlengine.state.columns import distinct, validity
 
 _NONE = -1
 
@@ -92,7 +92,7 @@ class WindowJoinOperator:
         """Yields the rows that are due: all at once, or window by window where there may be too
         many pairs."""
         fires = [side.fires(slots) for side, slots in zip(self._sides, due, strict=True)]
-        times = np.unique(np.concatenate(fires))
+        times = distinct(np.concatenate(fires))
         if fits_at_once(len(due[0]) * len(due[1])):
             times = times[-1:]
         start = [0, 0]

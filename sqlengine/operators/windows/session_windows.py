@@ -48,7 +48,7 @@ class SessionAggregateOperator:
             node.input.schema.type(node.session.time_column), node.session.zone
         )
         self._retracts = bool(node.input.changes)
-        self._steps = FiringSteps(self._clock, FIRES)
+        self.steps = FiringSteps(self._clock, FIRES)
         self._late = LateGate(node, owner)
         self._accumulators = Accumulators(node.aggregates, owner, retract=self._retracts)
         self._ordered = any(call.function.partition(" ")[0] in _LISTS for call in node.aggregates)
@@ -64,15 +64,16 @@ class SessionAggregateOperator:
         self._sessions = Sessions(context, keys, values, self._clock, self._window.gap_ms)
         self._table = self._sessions.table
         self._accumulators.attach(self._table, context.counters)
+        self.steps.open(self._table)
 
     def process(self, port: int, batch: Batch) -> Stream:
         output: Output = []
         self._sessions.refresh()
-        batch = self._steps.begin(batch)
+        batch = self.steps.begin(batch)
         if batch.num_rows:
             self._add(batch, output)
             yield from output
-        yield from self._steps.close(self._fire(batch), batch, self._node.schema)
+        yield from self.steps.close(self._fire(batch), batch, self._node.schema)
 
     def timer(self) -> int | None:
         return self._clock.timer(lambda: self._sessions.table.earliest(FIRES))
@@ -88,15 +89,11 @@ class SessionAggregateOperator:
         )
         for start, stop in pieces:
             rows = batch if pieces == whole else batch.take(np.arange(start, stop))
-            self._add_timed(rows, times[start:stop], output, same_step=start > 0)
+            self._add_timed(rows, times[start:stop], output)
 
-    def _add_timed(
-        self, batch: Batch, times: IntArray, output: Output, *, same_step: bool = False
-    ) -> None:
+    def _add_timed(self, batch: Batch, times: IntArray, output: Output) -> None:
         keys = [batch.column(k) for k in self._node.keys]
-        assigned = self._sessions.assign(
-            keys, times, self._clock.before(batch), same_step=same_step
-        )
+        assigned = self._sessions.assign(keys, times, self._clock.before(batch))
         # The rows are accumulated after the merges, into the session that remains.
         for slots, others in assigned.merges:
             if self._ordered:
@@ -123,10 +120,12 @@ class SessionAggregateOperator:
 
     def _fire(self, batch: Batch) -> Stream:
         due = self._sessions.due(self._clock.now(batch))
-        for start in range(0, len(due), SLICE_ROWS):
-            output, slots = list[tuple[int, Batch]](), due[start : start + SLICE_ROWS]
+        while len(due) and self.steps.goes_on():
+            count = self.steps.spend(0, 1, min(SLICE_ROWS, len(due)))
+            output, slots = list[tuple[int, Batch]](), due[:count]
             rows = self._results(batch, slots, output)
             self._sessions.remove(slots)
+            due = due[count:]
             yield from output
             yield from ((0, part) for part in in_slices(rows))
 
@@ -151,7 +150,7 @@ class SessionAssignOperator:
         self._node = node
         self._late = LateGate(node, owner)
         self._clock = WindowClock(node.schema.type(node.window.time_column), node.window.zone)
-        self._steps = FiringSteps(self._clock, FIRES)
+        self.steps = FiringSteps(self._clock, FIRES)
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
@@ -167,15 +166,16 @@ class SessionAssignOperator:
             Schema((*source.columns, Column(_KIND, _NUMBER))),
             tuple(f"#{n}" for n in keys.names),
         )
+        self.steps.open(self._sessions.table)
 
     def process(self, port: int, batch: Batch) -> Stream:
         output: Output = []
         self._sessions.refresh()
-        batch = self._steps.begin(batch)
+        batch = self.steps.begin(batch)
         if batch.num_rows:
             self._buffer(batch, output)
             yield from output
-        yield from self._steps.close(self._fire(batch), batch, self._node.schema)
+        yield from self.steps.close(self._fire(batch), batch, self._node.schema)
 
     def timer(self) -> int | None:
         return self._clock.timer(lambda: self._sessions.table.earliest(FIRES))
@@ -213,9 +213,11 @@ class SessionAssignOperator:
     def _fire(self, batch: Batch) -> Stream:
         due = self._sessions.due(self._clock.now(batch))
         # As many rows as belong to these sessions: a session is emitted as a whole.
-        for start in range(0, len(due), _SESSIONS):
-            slots = due[start : start + _SESSIONS]
+        while len(due) and self.steps.goes_on():
+            count = self.steps.spend(0, 1, min(_SESSIONS, len(due)))
+            slots, due = due[:count], due[count:]
             rows = self._take_rows(batch, slots)
+            self.steps.spend(rows.num_rows, 0)
             self._sessions.remove(slots)
             yield from ((0, part) for part in in_slices(rows))
 

@@ -116,13 +116,11 @@ class Sessions:
         keys: Sequence[pa.Array],
         instants: IntArray,
         before: IntArray,
-        *,
-        same_step: bool = False,
     ) -> Assigned:
         """Assigns rows with these times to sessions; `before` is the watermark before each of them.
 
-        The caller still has to remove sessions that were merged into others. `same_step`: this is a
-        later range of a batch, so that sessions which ended before its first row may still exist.
+        The caller still has to remove sessions that were merged into others. Sessions that ended
+        before the first row may still exist: they wait for their turn to fire.
         """
         codes, firsts = distinct_keys([c.type for c in self._keys], keys, len(instants))
         distinct = [k.take(pa.array(firsts)) for k in keys]
@@ -139,8 +137,9 @@ class Sessions:
         # hour.
         margin = 1 if self._clock.zone == "UTC" else 1 + _HOUR_MS
         behind = instants - margin <= before
-        if same_step:
-            behind |= np.isin(codes, which[columns[FIRES][slots].astype(np.int64) <= before[:1]])
+        ended = columns[FIRES][slots].astype(np.int64) <= before[:1]
+        if ended.any():
+            behind |= np.isin(codes, which[ended])
         spans = spans_of(rows, existing, self._gap_ms, behind, self._clock.fires)
         targets, merges = self._place(spans, slots, distinct)
         kept = np.flatnonzero(spans.row_span >= 0)

@@ -27,7 +27,7 @@ from sqlengine.operators.windows.results import Fired, repeated, rows_of
 from sqlengine.operators.windows.steps import FiringSteps
 from sqlengine.operators.windows.times import clock_below
 from sqlengine.state.chains import KeyChains, distinct_keys
-from sqlengine.state.columns import BoolArray, milliseconds
+from sqlengine.state.columns import BoolArray, distinct, milliseconds
 from sqlengine.state.table import KeyedTable
 from udf.vector import Vector
 
@@ -236,7 +236,7 @@ class SlicedAggregateOperator:
                 slots,
                 1 if retracts is None else np.where(retracts, -1, 1),
             )
-        self._table.mark(np.unique(slots))
+        self._table.mark(distinct(slots))
 
     # ---- windows out -----------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from parser.types import Schema
 from sqlengine.batch import Batch, joined_steps
 from sqlengine.operators.base import Stream
 from sqlengine.operators.windows.times import WindowClock
+from sqlengine.state.columns import distinct
 from sqlengine.state.table import KeyedTable
 
 # What firing a window costs by itself, where a row put out and an accumulator read cost one each.
@@ -136,7 +137,7 @@ class FiringSteps:
         assert first is not None, "windows are left"
         before = int(batch.watermarks_before(np.array([first]))[0])
         known = (np.array([batch.since]), batch.row_watermarks, batch.steps)
-        steps = np.unique(np.concatenate([k for k in known if k is not None]))
+        steps = distinct(np.concatenate([k for k in known if k is not None]))
         later = steps[(steps > before) & (steps < batch.watermark)]
         self.passed = (before, *later.tolist())
         return before
