@@ -30,6 +30,9 @@ UNKNOWN_OPTIONS: Final = "job.unknown-options"
 RUNTIME_MODE: Final = "execution.runtime-mode"
 TIME_ZONE: Final = "table.local-time-zone"
 
+# The longest duration (ms): added to any time it fits into 64 bits.
+FOR_EVER_MS: Final = 1 << 60
+
 _UNITS = {
     ("", "ms", "milli", "millis", "millisecond", "milliseconds"): 1,
     ("s", "sec", "secs", "second", "seconds"): 1_000,
@@ -74,7 +77,8 @@ def one_of(settings: Mapping[str, str], key: str, values: tuple[str, ...]) -> st
 
 
 def duration_ms(settings: Mapping[str, str], key: str, default: int = 0) -> int:
-    """A setting such as '1 h' or '500 ms', in ms; a number alone is one of ms."""
+    """A setting such as '1 h' or '500 ms', in ms; a number alone is one of ms. At most
+    `FOR_EVER_MS`."""
     if key not in settings:
         return default
     match = _DURATION.fullmatch(settings[key])
@@ -88,7 +92,7 @@ def duration_ms(settings: Mapping[str, str], key: str, default: int = 0) -> int:
             f"invalid value '{settings[key]}' of '{key}'",
             hint="write a duration such as '1 h' or '500 ms'",
         )
-    return int(match[1]) * factor
+    return min(int(match[1]) * factor, FOR_EVER_MS)
 
 
 def duration_text(ms: int) -> str:

@@ -23,11 +23,11 @@ from __future__ import annotations
 
 import difflib
 import errno
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from parser.errors import ServiceError, TryAgain
+from parser.errors import Position, ServiceError, TryAgain
 
 NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -37,7 +37,39 @@ class BrokerError(ServiceError):
 
 
 class TopicNotFound(BrokerError):
-    pass
+    """A topic is missing. `similar`: its name and those of other topics, of which the hint suggests
+    one; they are compared when somebody reads the hint, since that takes long and most only want to
+    know."""
+
+    # An error that was carried from another process is made without `__init__`.
+    _similar: tuple[str, Collection[str]] | None = None
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        detail: str | None = None,
+        hint: str | None = None,
+        position: Position | None = None,
+        subject: str | None = None,
+        similar: tuple[str, Collection[str]] | None = None,
+    ) -> None:
+        self._similar = similar
+        super().__init__(message, detail=detail, hint=hint, position=position, subject=subject)
+
+    @property
+    def hint(self) -> str | None:
+        """Suggestion for people, made when it is read first."""
+        if self._similar is not None:
+            near = difflib.get_close_matches(*self._similar, n=1)
+            self._similar = None
+            if near:
+                self._hint = f"did you mean {near[0]!r}?"
+        return self._hint
+
+    @hint.setter
+    def hint(self, hint: str | None) -> None:
+        self._hint = hint
 
 
 class TopicExists(BrokerError):
@@ -91,9 +123,11 @@ class BrokerUnreachable(BrokerError):
 
 
 def topic_not_found(name: str, known: Iterable[str]) -> TopicNotFound:
-    near = difflib.get_close_matches(name, list(known), n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"create it: sql topic create {name}"
-    return TopicNotFound(f"topic {name!r} does not exist", hint=hint)
+    return TopicNotFound(
+        f"topic {name!r} does not exist",
+        hint=f"create it: sql topic create {name}",
+        similar=(name, list(known)),
+    )
 
 
 def offset_out_of_range(where: str, offset: int, begin: int, end: int) -> OffsetOutOfRange:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 
 from parser.errors import OptionError
+from planner.settings import FOR_EVER_MS
 from sqlengine.batch import RowKind
 from sqlengine.formats.base import Option
 
@@ -49,11 +50,12 @@ _MILLIS = {"ms": 1, "s": 1000, "min": 60_000, "m": 60_000, "h": 3_600_000, "d": 
 
 
 def duration(text: str) -> int:
-    """Milliseconds of `10 s`, `500 ms`, `1 min`; a bare number counts milliseconds."""
+    """Milliseconds of `10 s`, `500 ms`, `1 min`; a bare number counts milliseconds. At most
+    `FOR_EVER_MS`."""
     match = _DURATION.fullmatch(text)
     if not match or int(match[1]) == 0:
         raise ValueError("expected a duration such as '10 s'")
-    return int(match[1]) * _MILLIS[match[2] or "ms"]
+    return min(int(match[1]) * _MILLIS[match[2] or "ms"], FOR_EVER_MS)
 
 
 _SIZE = re.compile(r"\s*([0-9]+)\s*(b|bytes|[kmgt]b?)?\s*")

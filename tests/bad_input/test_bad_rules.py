@@ -133,3 +133,17 @@ def test_hundreds_of_rules_of_which_one_is_broken(user: User) -> None:
         set(),
         set(),
     )
+
+
+def test_a_duration_of_any_length_is_one(user: User) -> None:
+    long = "99999999999999999 d"
+    user.submit(
+        "long",
+        f"SET 'table.exec.state.ttl' = '{long}'; SET 'job.step-timeout' = '{long}';"
+        "CREATE TEMPORARY TABLE e (id BIGINT, ts AS TO_TIMESTAMP_LTZ(id, 3), WATERMARK FOR ts AS ts)"
+        " WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json',"
+        f" 'scan.watermark.idle-timeout' = '{long}', 'scan.watermark.max-future' = '{long}');"
+        "INSERT INTO alerts SELECT 'long', id FROM (SELECT DISTINCT id FROM e)",
+    )
+    user.submit("good", rule("good"))
+    assert user.fired() == {"long", "good"}

@@ -180,6 +180,25 @@ def test_errors_name_the_topic_and_what_to_do(any_broker: Broker) -> None:
         any_broker.append("orders", 1, [b""], timestamp_ms=0)
 
 
+def test_names_are_compared_when_the_hint_is_read(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job whose thousands of topics are created asks for each whether it is there."""
+    compared: list[str] = []
+
+    def similar(name: str, known: list[str], n: int) -> list[str]:
+        compared.append(name)
+        return [topic for topic in known if name in topic][:n]
+
+    broker.create_topic("orders")
+    monkeypatch.setattr("difflib.get_close_matches", similar)
+    with pytest.raises(TopicNotFound) as missing:
+        broker.topic("order")
+    assert compared == []
+    assert missing.value.hint == missing.value.hint == "did you mean 'orders'?"
+    assert compared == ["order"]
+
+
 def test_numbers_that_fit_nowhere_are_refused(any_broker: Broker) -> None:
     any_broker.create_topic("t")
     for shards, largest, words in (
