@@ -43,6 +43,7 @@ class TopicNotFound(BrokerError):
 
     # An error that was carried from another process is made without `__init__`.
     _similar: tuple[str, Collection[str]] | None = None
+    _hint: str | None = None
 
     def __init__(
         self,

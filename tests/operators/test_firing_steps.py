@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from parser.types import INT, STRING, Schema, timestamp
 from planner.catalog import Catalog
 from planner.graph.merge import Graph, merge
-from sqlengine.batch import from_pydict
+from sqlengine.batch import Batch, IntArray, from_pydict
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
@@ -25,6 +25,8 @@ from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.storage import GraphStorage, RunnerOptions
 from sqlengine.formats.results import JsonValue, rows_of
 from sqlengine.jobs.planning import JobText, plan_job
+from sqlengine.operators.base import Stream
+from sqlengine.operators.windows.join import WindowJoinOperator
 from sqlengine.snapshots.checkpoints import Checkpoints
 from sqlengine.state.store import MemoryStore
 from tests.operators.running import Log
@@ -56,6 +58,10 @@ QUERIES = {
     ),
     "session": f"{SELECT} FROM {SESSION} {GROUP}",
     "rows of sessions": f"SELECT k, window_start, window_end, v, v FROM {SESSION}",
+    "first rows of windows": (
+        "SELECT k, window_start, window_end, v, v FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY"
+        f" window_start, window_end, k ORDER BY v DESC) AS n FROM {HOP}) WHERE n <= 2"
+    ),
     "session over hop": (
         "SELECT k, SESSION_START(wt, INTERVAL '2' SECOND), SESSION_END(wt, INTERVAL '2' SECOND),"
         f" COUNT(*), SUM(n) FROM (SELECT k, window_time AS wt, SUM(v) AS n FROM {HOP} {GROUP},"
@@ -222,3 +228,26 @@ def test_other_sources_are_read_while_windows_fire() -> None:
     kinds = [bool(r.resumed) for r in job.log.records if r.ranges or r.resumed]
     first, last = kinds.index(True), len(kinds) - 1 - kinds[::-1].index(True)
     assert not all(kinds[first:last])
+
+
+def test_windows_of_few_rows_are_joined_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """3,000 windows of a row on each side are a few steps, and come out in their order."""
+    steps: list[int] = []
+    fire = WindowJoinOperator._fire
+
+    def counted(
+        self: WindowJoinOperator, batch: Batch, due: Sequence[IntArray], *, last: bool
+    ) -> Stream:
+        steps.append(len(due[0]))
+        return fire(self, batch, due, last=last)
+
+    monkeypatch.setattr(WindowJoinOperator, "_fire", counted)
+    windows = "(SELECT * FROM TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' SECOND))"
+    query = (
+        f"SELECT a.k, a.window_start, a.window_end, a.v, b.v FROM {windows} a JOIN {windows} b"
+        " ON a.window_start = b.window_start AND a.window_end = b.window_end AND a.k = b.k"
+    )
+    rows = [(1_000_000 + 1_000 * i, "a", i) for i in range(3_001)] + [(9_000_000, "end", 0)]
+    found = Job(query, rows, None, len(rows)).run()
+    assert [row[3:] for row in found] == [*([i, i] for i in range(3_001)), [0, 0]]
+    assert 1 <= len(steps) < 10

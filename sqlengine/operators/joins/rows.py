@@ -105,11 +105,6 @@ def match_in_pieces(
         batch = batch.slice(end, batch.num_rows - end)
 
 
-def fits_at_once(pairs: int) -> bool:
-    """True if so many pairs may be in memory at once."""
-    return pairs <= MOST_PAIRS
-
-
 def pair_ranges(counts: IntArray) -> Iterator[tuple[int, int]]:
     """Yields consecutive ranges of rows with at most `MOST_PAIRS` pairs together (or one row);
     `counts` are pairs by row."""

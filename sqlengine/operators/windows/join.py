@@ -12,7 +12,7 @@ from planner.logical import JoinKind, WindowJoin
 from planner.rewrite import conjunction
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output, Stream
-from sqlengine.operators.joins.rows import PairCondition, fits_at_once, pair_ranges
+from sqlengine.operators.joins.rows import PairCondition, pair_ranges
 from sqlengine.operators.late_rows import LateGate
 from sqlengine.operators.ports import PortTimes
 from sqlengine.operators.windows.rows import WindowRows
@@ -89,19 +89,18 @@ class WindowJoinOperator:
     def close(self) -> None: ...
 
     def _split_due(self, due: Sequence[IntArray]) -> Iterator[list[IntArray]]:
-        """Yields the rows that are due: all at once, or window by window where there may be too
-        many pairs."""
+        """Yields the rows that are due, as many windows at once as have few pairs: more windows
+        would come out piece by piece, and not in their order."""
         fires = [side.fires(slots) for side, slots in zip(self._sides, due, strict=True)]
         times = distinct(np.concatenate(fires))
-        if fits_at_once(len(due[0]) * len(due[1])):
-            times = times[-1:]
+        ends = [np.searchsorted(f, times, "right") for f in fires]
+        rows = [np.diff(e, prepend=0) for e in ends]
         start = [0, 0]
-        for time in times.tolist():
-            ends = [int(np.searchsorted(f, time, "right")) for f in fires]
-            yield [slots[a:b] for slots, a, b in zip(due, start, ends, strict=True)]
-            # Both lists are sorted by firing time: the due rows of one window are one range of
-            # each.
-            start = ends
+        for _, last in pair_ranges(rows[0] * rows[1] + rows[0] + rows[1]):
+            # Both lists are sorted by firing time: the due rows of windows are one range of each.
+            end = [int(e[last - 1]) for e in ends]
+            yield [slots[a:b] for slots, a, b in zip(due, start, end, strict=True)]
+            start = end
 
     def _fire(self, batch: Batch, due: Sequence[IntArray], *, last: bool) -> Stream:
         """Emits joined rows for pieces of the left rows with few pairs each.

@@ -10,10 +10,11 @@ import pyarrow as pa
 from planner.logical import WindowRank
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output, Stream
-from sqlengine.operators.bounded import in_slices
+from sqlengine.operators.bounded import SLICE_ROWS, in_slices
 from sqlengine.operators.late_rows import LateGate
 from sqlengine.operators.ranks.ordering import order
-from sqlengine.operators.windows.rows import WindowRows
+from sqlengine.operators.windows.rows import FIRES, WindowRows
+from sqlengine.operators.windows.steps import FiringSteps
 from sqlengine.operators.windows.times import clock_below
 from sqlengine.state.chains import distinct_keys
 
@@ -39,26 +40,40 @@ class WindowRankOperator:
         )
         self._last_first = node.deduplicates and node.order[0].descending
         self._bound = _SMALLEST
+        self.steps = FiringSteps(self._clock, FIRES)
 
     def open(self, context: Context) -> None:
         self._rows.open(context, "rows")
+        self.steps.open(self._rows.table)
 
     def process(self, port: int, batch: Batch) -> Stream:
         output: Output = []
+        batch = self.steps.begin(batch)
         if batch.num_rows:
             self._rows.add(batch, self._clock.before(batch), output)
         yield from output
-        due = self._rows.due(self._clock.now(batch))
-        if len(due):
-            yield from ((0, part) for part in in_slices(self._fire(batch, due)))
-            return
-        self._prune()
-        yield 0, batch.tick(self._node.schema)
+        yield from self.steps.close(self._fire_due(batch), batch, self._node.schema)
 
     def timer(self) -> int | None:
         return self._clock.timer(self._rows.earliest)
 
     def close(self) -> None: ...
+
+    def _fire_due(self, batch: Batch) -> Stream:
+        """Fires the windows that are due, some at once, each as a whole."""
+        due = self._rows.due(self._clock.now(batch))
+        if not len(due):
+            self._prune()
+            return
+        ends = np.append(np.flatnonzero(np.diff(self._rows.fires(due))) + 1, len(due))
+        window = start = 0
+        while window < len(ends) and self.steps.goes_on():
+            most = max(window + 1, int(np.searchsorted(ends, start + SLICE_ROWS, "right")))
+            rows = -(-(int(ends[most - 1]) - start) // (most - window))
+            window += self.steps.spend(0, rows, most - window)
+            end = int(ends[window - 1])
+            yield from ((0, part) for part in in_slices(self._fire(batch, due[start:end])))
+            start = end
 
     def _fire(self, batch: Batch, due: IntArray) -> Batch:
         slots, ranks = self._ranked(due)

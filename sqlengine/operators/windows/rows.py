@@ -16,7 +16,7 @@ from sqlengine.state.columns import milliseconds
 from sqlengine.state.table import KeyedTable
 
 # The number of a row, and the instant (ms) at which its window fires.
-_NUMBER, _FIRES = "#number", "#fires"
+_NUMBER, FIRES = "#number", "#fires"
 _COUNT = BIGINT.with_nullable(False)
 
 
@@ -43,7 +43,7 @@ class WindowRows:
     def open(self, context: Context, name: str) -> None:
         self._late.open(context)
         identity = Schema((*self.schema.select(self._keys), Column(_NUMBER, _COUNT)))
-        values = Schema((*self.schema.select(self._rest), Column(_FIRES, _COUNT)))
+        values = Schema((*self.schema.select(self._rest), Column(FIRES, _COUNT)))
         self.table: KeyedTable = context.table(name, identity, values, self._exchange)
 
     def add(self, batch: Batch, before: IntArray, output: Output) -> None:
@@ -55,19 +55,19 @@ class WindowRows:
         keys = [batch.column(n) for n in self._keys]
         slots, _ = self.table.slots_for([*keys, pa.array(self._numbers(len(rows)))], len(rows))
         self.table.write(slots, {n: batch.column(n) for n in self._rest})
-        self.table.columns[_FIRES][slots] = fires
+        self.table.columns[FIRES][slots] = fires
         self.table.mark(slots)
 
     def due(self, upto: int) -> IntArray:
         """Returns the rows of windows that fire, in the order of these, then of arrival."""
-        return self.table.in_order(self.table.due(_FIRES, upto), _FIRES)
+        return self.table.in_order(self.table.due(FIRES, upto), FIRES)
 
     def earliest(self) -> int | None:
         """Returns the instant (ms) at which the next window fires; None where no row waits."""
-        return self.table.earliest(_FIRES)
+        return self.table.earliest(FIRES)
 
     def fires(self, slots: IntArray) -> IntArray:
-        return self.table.columns[_FIRES][slots].astype(np.int64)
+        return self.table.columns[FIRES][slots].astype(np.int64)
 
     def column(self, name: str, slots: IntArray) -> pa.Array:
         return self.table.array(name, slots)
