@@ -19,6 +19,10 @@ MAX_WATERMARK = 2**63 - 1
 # In `Batch.offsets`: a row that comes from a record with other rows.
 NO_OFFSET = -1
 
+# In the name of a shard that is one of the files which a log has been, one after the other: follows
+# the path under which it is written.
+ROTATED = "//"
+
 IntArray = npt.NDArray[np.int64]
 
 
@@ -139,6 +143,13 @@ class Batch:
     def to_table(self) -> pa.Table:
         """Returns the columns as an Arrow table."""
         return pa.Table.from_arrays(list(self.columns), schema=self.schema.arrow)
+
+
+def log_of(shard: str) -> str:
+    """Returns what shards that continue each other have in common: for a file of a rotated log the
+    path of the log, else the shard itself. Such shards have one watermark."""
+    path, separator, _ = shard.rpartition(ROTATED)
+    return path if separator and path else shard
 
 
 def empty(schema: Schema, *, proctime: int = 0, watermark: int = MIN_WATERMARK) -> Batch:

@@ -4,7 +4,7 @@ commit an epoch at a time."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -44,7 +44,8 @@ class Chunk:
     Either `records` (bytes as they came, to be decoded by the table's format) or `columns` (rows
     made by the connector itself, such as datagen's, by column name). `kinds`: a RowKind per row,
     None where the connector gives none. `metadata` holds columns by metadata key ('timestamp',
-    'offset', …)."""
+    'offset', …). `digest`: of what was read, where a repetition has to make sure that it reads the
+    same."""
 
     shard: str
     start: int
@@ -55,6 +56,7 @@ class Chunk:
     offsets: npt.NDArray[np.int64] | None = None
     metadata: Mapping[str, pa.Array] = field(default_factory=dict)
     kinds: npt.NDArray[np.int8] | None = None
+    digest: str = ""
 
 
 class FullCache(ABC):
@@ -103,7 +105,8 @@ class Source(ABC):
 
     @abstractmethod
     def shards(self) -> list[str]:
-        """Returns the shards that exist now; more may appear later, none disappears."""
+        """Returns the shards that exist now; more may appear later, and one disappears only when it
+        is `closed`."""
 
     @abstractmethod
     def start(self, shard: str) -> int:
@@ -123,6 +126,28 @@ class Source(ABC):
         With `until` it returns exactly the records before that offset, however many: a replay reads
         the ranges that its epochs recorded. Where the source is `replayable`, records that were
         read once come again with equal bytes."""
+
+    def resume(  # noqa: B027
+        self, positions: Mapping[str, int], marks: Mapping[str, str]
+    ) -> None:
+        """Takes up shards that were read before, to these offsets, with what the source had to say
+        of them then (`marks`). Called before anything else where reading goes on, and for shards
+        that a recovery opens again."""
+
+    def marks(self) -> Mapping[str, str]:
+        """Returns what the source wants to know of its shards after a restart, besides positions;
+        not all of them have something."""
+        return {}
+
+    def closed(self) -> list[str]:
+        """Returns shards that are gone, after they were read: their positions need not be kept."""
+        return []
+
+    def forget(self, shards: Iterable[str]) -> None:  # noqa: B027
+        """Drops closed shards: an epoch has recorded that they are."""
+
+    def expect(self, shard: str, start: int, end: int, digest: str) -> None:  # noqa: B027
+        """Tells the `digest` of the chunk that is repeated next."""
 
     def notify_checkpoint(self, positions: Mapping[str, int]) -> None:  # noqa: B027
         """Publishes the offset that each shard has reached, for consumers outside. Called now

@@ -232,6 +232,7 @@ def _readable(
 ) -> tuple[SourcePosition, list[str]]:
     """Returns the position, or where it cannot be read on from the first record that is there,
     with a sentence for each shard of which records are gone."""
+    source.resume(position.positions, {})
     present, positions, sentences = set(source.shards()), {}, []
     for shard, offset in position.positions.items():
         if shard not in present:

@@ -34,6 +34,7 @@ def why_unreadable(
     """Returns the reason why a table cannot be read from these positions on; None if it can: a
     shard is missing, or its records have expired."""
     with closing(open_scan(scan, environment)) as source:
+        source.resume(positions, {})
         shards = set(source.shards())
         for shard, offset in positions.items():
             if shard not in shards:

@@ -79,4 +79,5 @@ class CheckpointTrigger:
             answers_offset=pipeline.outputs.call_log.end(),
             counts=pipeline.counter.counts(),
             resumed=list(pipeline.executor.resumptions()),
+            marks={name: dict(m) for name, s in running.items() if (m := s.source.marks())},
         )

@@ -43,6 +43,7 @@ class EpochWriter:
         replay: Replay | None = None,
         tick: bool = False,
         resumed: tuple[Resumption, ...] = (),
+        closed: tuple[tuple[str, str], ...] = (),
     ) -> EpochRecord:
         """The record of the next epoch at the graph's `version`, not written yet. Its processing
         time is now; its seed depends on its number alone."""
@@ -50,7 +51,7 @@ class EpochWriter:
         seed = spread_seed(epoch)
         return EpochRecord(
             self.graph, epoch, version, now, seed, ranges, opened, ended, change, replay, tick,
-            resumed=resumed, firing_cost=self._firing_cost,
+            resumed=resumed, firing_cost=self._firing_cost, closed=closed,
         )  # fmt: skip
 
     def append(self, record: EpochRecord) -> None:

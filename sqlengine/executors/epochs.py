@@ -23,12 +23,14 @@ UNLOGGED = -1
 
 @dataclass(frozen=True)
 class OffsetRange:
-    """Offsets [start, end) of one shard of one source (the scan's id in the graph)."""
+    """Offsets [start, end) of one shard of one source (the scan's id in the graph). `digest`: of
+    what was read there, '' where the source needs none to read the same again."""
 
     source: str
     shard: str
     start: int
     end: int
+    digest: str = ""
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,8 @@ class EpochRecord:
     with `tick` operators get it even without rows, because one waits for it. A record with a
     `change` or a `replay` has no rows. `after`: the epoch before, where numbers were skipped, or
     UNLOGGED. `resumed`: operators that had more to fire than an epoch may; such a record has
-    nothing else. `firing_cost`: what one may spend on that (`FiringLimit`), None for any."""
+    nothing else. `firing_cost`: what one may spend on that (`FiringLimit`), None for any. `closed`:
+    shards that are gone, after they were read, with their source."""
 
     graph: str
     epoch: int
@@ -109,6 +112,7 @@ class EpochRecord:
     format: int = FORMAT
     resumed: tuple[Resumption, ...] = ()
     firing_cost: int | None = None
+    closed: tuple[tuple[str, str], ...] = ()
 
 
 class EpochLog(Protocol):

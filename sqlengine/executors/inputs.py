@@ -17,6 +17,7 @@ from sqlengine.executors.failures import UnavailableSource
 from sqlengine.executors.sources import Positions, RunningSource
 from sqlengine.executors.steps.pace import ReadingPace
 
+NO_MARKS: Mapping[str, Mapping[str, str]] = {}
 # Rows by source, and the shards that have appeared, by source.
 Polled = tuple[list[tuple[str, Chunk]], list[tuple[str, str]]]
 
@@ -86,12 +87,16 @@ class Inputs:
         self.unstarted |= {v for v in new_nodes if isinstance(plan.nodes[v].plan, Values)}
 
     def begin(
-        self, sources: Mapping[str, RunningSource], starts: Mapping[str, Mapping[str, int]]
+        self,
+        sources: Mapping[str, RunningSource],
+        starts: Mapping[str, Mapping[str, int]],
+        marks: Mapping[str, Mapping[str, str]] = NO_MARKS,
     ) -> None:
         """Sets sources to where they began, in a recovery. One that the log does not know, because
         its job is planned differently now, begins as that of a new job does."""
         for name, source in sources.items():
             if name in starts:
+                source.source.resume(starts[name], marks.get(name, {}))
                 source.positions = dict(starts[name])
                 continue
             try:
@@ -152,6 +157,19 @@ class Inputs:
             opened += [(name, shard) for shard in shards]
             chunks += new
         return chunks, opened
+
+    def closed(self, chunks: Iterable[tuple[str, Chunk]]) -> tuple[tuple[str, str], ...]:
+        """The shards that are gone, after they were read. None of a source that is paused, whose
+        positions must stay."""
+        read = {(name, chunk.shard) for name, chunk in chunks}
+        shards = (
+            (name, shard)
+            for name, source in self.running.items()
+            if name not in self.bounds and name not in self.failed
+            for shard in source.source.closed()
+            if shard in source.positions
+        )
+        return tuple(s for s in shards if s not in read)
 
     def ended(self, chunks: Iterable[tuple[str, Chunk]]) -> list[str]:
         """The sources that have nothing after these chunks, ever, and VALUES to be emitted.
@@ -214,6 +232,8 @@ class Inputs:
             # All of the range is lost.
             if end <= part.start:
                 return
+            if part.digest:
+                running.source.expect(part.shard, part.start, part.end, part.digest)
             max_rows = end - part.start
             chunk = running.source.read(part.shard, part.start, max_rows=max_rows, until=end)
         except SqlError as error:

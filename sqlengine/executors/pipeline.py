@@ -53,7 +53,8 @@ class Pipeline:
             self.executor.resume(resumption, record.proctime, record.seed, self.outputs.write)
         # Before any rows: until a new shard is known to the watermark, it cannot hold it back.
         for name, shard in record.opened:
-            self._times.emit_initial_watermark_of(name, shard)
+            if not self.inputs.running[name].continues(shard, record.opened):
+                self._times.emit_initial_watermark_of(name, shard)
         chunks = tuple(chunks)
         read = {name for name, _ in chunks}
         if record.tick:
@@ -69,6 +70,8 @@ class Pipeline:
         if record.tick:
             # After the rows: a shard that has just delivered some is not idle.
             self._times.tick(record, read)
+        for name, shard in record.closed:
+            self.inputs.running[name].close_shards([shard])
         # After the rows and ticks: the last watermark fires all windows, so that nothing may follow
         # it.
         for name in record.ended:

@@ -35,7 +35,7 @@ def restore(runner: GraphRunner, position: CheckpointMetadata, change: GraphChan
     """Continues at a checkpoint: `change` brings the jobs of that time into an empty graph.
 
     ServiceError where an operator keeps other state than the checkpoint has for it."""
-    runner.inputs.begin(change.sources, position.positions)
+    runner.inputs.begin(change.sources, position.positions, position.marks)
     for name, source in change.sources.items():
         source.ended = name in position.ended
         source.began_epoch, source.began = position.began.get(name, (0, {}))
@@ -136,9 +136,11 @@ def _repeat_rows(runner: GraphRunner, record: EpochRecord) -> None:
     inputs = runner.inputs
     opened = tuple(o for o in record.opened if o[0] in inputs.running)
     ended = tuple(n for n in record.ended if n in inputs.running or n in inputs.unstarted)
+    closed = tuple(c for c in record.closed if c[0] in inputs.running)
     for name, shard in opened:
+        inputs.running[name].source.resume({shard: 0}, {})
         inputs.running[name].positions[shard] = 0
     chunks = [chunk for part in record.ranges for chunk in inputs.read_range(part)]
     with runner.outputs.call_log.recording(record.epoch):
-        runner.pipeline.process(replace(record, opened=opened, ended=ended), chunks)
+        runner.pipeline.process(replace(record, opened=opened, ended=ended, closed=closed), chunks)
     runner.commit()

@@ -161,9 +161,14 @@ class GraphRunner:
         tick |= may_fire and self.executor.take_unknown()
         if not chunks and not opened and not ended and not tick:
             return None, chunks
-        ranges = tuple(OffsetRange(name, c.shard, c.start, c.end) for name, c in chunks)
+        ranges = tuple(OffsetRange(name, c.shard, c.start, c.end, c.digest) for name, c in chunks)
         record = self.epochs.next(
-            self.graph.version, ranges=ranges, opened=tuple(opened), ended=tuple(ended), tick=tick
+            self.graph.version,
+            ranges=ranges,
+            opened=tuple(opened),
+            ended=tuple(ended),
+            tick=tick,
+            closed=self.inputs.closed(chunks),
         )
         return record, chunks
 
@@ -345,7 +350,7 @@ class GraphRunner:
         source, old = change.sources[name], self.inputs.running.get(change.continued.get(name, ""))
         if old is None:
             return source.begin(change.starts.get(name, DEFAULT_STARTS))
-        return source.go_on(old.positions)
+        return source.go_on(old)
 
     def switch(self, change: GraphChange, position: CheckpointMetadata | None = None) -> None:
         """Switches to another plan without logging it; with `position` to that of the checkpoint

@@ -12,7 +12,7 @@ import pyarrow as pa
 from parser.errors import PlanError
 from parser.types import Column, Schema
 from planner.logical import Scan
-from sqlengine.batch import Batch
+from sqlengine.batch import Batch, log_of
 from sqlengine.connectors.base import Chunk, Source
 from sqlengine.formats.registry import value_metadata
 from sqlengine.operators.scan import raw_schema
@@ -47,15 +47,18 @@ class RunningSource:
     def begin(self, given: Mapping[str, int] = DEFAULT_STARTS) -> dict[str, int]:
         """Sets the position of each present shard to its offset in `given`, or else to where a new
         job begins; returns the positions."""
+        self.source.resume(given, {})
         shards = self.source.shards()
         self.positions = {
             shard: given[shard] if shard in given else self.source.start(shard) for shard in shards
         }
         return dict(self.positions)
 
-    def go_on(self, positions: Mapping[str, int]) -> dict[str, int]:
+    def go_on(self, other: RunningSource) -> dict[str, int]:
         """Sets the position of each present shard to where another source of the same records is;
         shards that have appeared since are read from their beginning. Returns the positions."""
+        positions = other.positions
+        self.source.resume(positions, other.source.marks())
         self.positions = {shard: positions.get(shard, 0) for shard in self.source.shards()}
         return dict(self.positions)
 
@@ -78,6 +81,18 @@ class RunningSource:
             chunk = self.source.read(shard, offset, max_rows=max_rows, until=until)
             if chunk is not None:
                 yield chunk
+
+    def continues(self, shard: str, opened: Iterable[tuple[str, str]]) -> bool:
+        """True if a shard that was opened goes on with the log of another, which was there."""
+        new = {name for _, name in opened}
+        log = log_of(shard)
+        return log != shard and any(log_of(s) == log for s in self.positions if s not in new)
+
+    def close_shards(self, shards: Iterable[str]) -> None:
+        """Drops shards that are gone, after they were read."""
+        for shard in shards:
+            self.positions.pop(shard, None)
+        self.source.forget(shards)
 
     def exhausted(self) -> bool:
         """True if bounded input is read to its end now. Never for a lookup table that is

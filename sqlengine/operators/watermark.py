@@ -14,7 +14,7 @@ from parser.types import BIGINT, STRING, Root, Schema
 from planner.logical import AssignWatermark
 from planner.scalar import Scalar
 from planner.settings import MAX_FUTURE, MAX_FUTURE_OPTION, duration_text
-from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, IntArray
+from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, IntArray, log_of
 from sqlengine.formats.results import column_to_json
 from sqlengine.formats.times import iso_instant
 from sqlengine.operators.base import ERROR_PORT, Context, Output
@@ -185,7 +185,9 @@ class WatermarkOperator:
             valid = valid & ~future
         reached = np.maximum.accumulate(np.where(valid, values, MIN_WATERMARK))
         before = np.concatenate([[MIN_WATERMARK], reached[:-1]])
-        rows, after = self._times.advance(batch.origin, before, int(reached[-1]), batch.proctime)
+        rows, after = self._times.advance(
+            log_of(batch.origin), before, int(reached[-1]), batch.proctime
+        )
         since = int(rows[0])
         if self._pace is not None:
             since, rows, after = self._pace.advance(rows, after, batch.proctime)
@@ -221,7 +223,8 @@ class WatermarkOperator:
         if batch.watermark == MAX_WATERMARK:
             watermark = self._times.finish()
         else:
-            _, watermark = self._times.advance(batch.origin, _NONE, MIN_WATERMARK, batch.proctime)
+            shard = log_of(batch.origin)
+            _, watermark = self._times.advance(shard, _NONE, MIN_WATERMARK, batch.proctime)
         if self._pace is not None:
             since, _, watermark = self._pace.advance(_NONE, watermark, batch.proctime)
         return replace(

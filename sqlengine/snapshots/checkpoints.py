@@ -32,7 +32,8 @@ class CheckpointMetadata(msgspec.Struct, frozen=True):
     each node with tables; `began`: the epoch and the offsets at which reading of each source
     began; `logged`: the epochs after it are in the epoch log; `answers_offset`: end of the log of
     nondeterministic calls; `counts`: what each job has done in the graph so far; `resumed`:
-    operators that had more to fire."""
+    operators that had more to fire; `marks`: what sources say of their shards, by source and
+    shard."""
 
     graph: str
     epoch: int
@@ -50,6 +51,7 @@ class CheckpointMetadata(msgspec.Struct, frozen=True):
     answers_offset: int = 0
     counts: dict[str, JobCounts] = {}
     resumed: list[Resumption] = []
+    marks: dict[str, dict[str, str]] = {}
     layout: int = LAYOUT
     format: int = POSITION_FORMAT
 

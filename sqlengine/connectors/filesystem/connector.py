@@ -34,6 +34,7 @@ from planner.settings import RELOAD_OPTION
 from sqlengine.connectors.base import Connector, Environment, Option, Sink, Source
 from sqlengine.connectors.filesystem.commits import CommitPolicy, PartitionCommits
 from sqlengine.connectors.filesystem.files import Files, files_below
+from sqlengine.connectors.filesystem.followed import FollowedSource
 from sqlengine.connectors.filesystem.overwrite import OverwritingFileSink, complete
 from sqlengine.connectors.filesystem.partitioned_sink import FolderSink, PartitionedFileSink
 from sqlengine.connectors.filesystem.partitions import check_partitions, folder_of, listed
@@ -88,7 +89,9 @@ class FilesystemConnector(Connector):
             duration, doc="looks for new files so often; the table is then unbounded"
         ),
         "source.follow": Option(
-            boolean, default="false", doc="waits for lines that are appended later"
+            boolean,
+            default="false",
+            doc="waits for lines that are appended later; the file may be rotated",
         ),
         RELOAD_OPTION: Option(
             duration, doc="a table that rows are looked up in is read again so often, if it changed"
@@ -170,15 +173,17 @@ class FilesystemConnector(Connector):
         interval, follow = options["source.monitor-interval"], bool(options["source.follow"])
         assert interval is None or isinstance(interval, int)
         complete(path)
-        files = Files(table, path, interval, default_name(table), environment.clock)
-        whole = bulk_format_of(table)
-        if whole is None:
-            return FileSource(table, files, bounded=interval is None and not follow, follow=follow)
-        if follow:
+        whole, clock = bulk_format_of(table), environment.clock
+        if follow and whole is not None:
             hint = "'source.monitor-interval' reads new files"
             raise UnsupportedError(
                 f"files of format '{table.options['format']}' do not grow", hint=hint
             )
+        files = Files(table, path, interval, default_name(table), clock, rotates=follow)
+        if follow:
+            return FollowedSource(table, files)
+        if whole is None:
+            return FileSource(table, files, bounded=interval is None)
         return WholeFileSource(table, files, whole, bounded=interval is None)
 
     def lookup_source(self, table: Table, environment: Environment) -> Source:

@@ -23,6 +23,7 @@ from sqlengine.connectors.filesystem.partitions import (
     partitions,
     value_of,
 )
+from sqlengine.connectors.filesystem.siblings import was_rotated
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip", ".deflate")
 
@@ -32,12 +33,20 @@ class Files:
 
     `interval` (ms): how often to look for new files, None for never; `default`: the name of the
     folder of a partition whose value is NULL; `ends`: the size of each file when it was found, in
-    bytes."""
+    bytes. With `rotates` the file may be missing while it is rotated, and nothing is looked for
+    here."""
 
     def __init__(
-        self, table: Table, root: Path, interval: int | None, default: str, clock: Callable[[], int]
+        self,
+        table: Table,
+        root: Path,
+        interval: int | None,
+        default: str,
+        clock: Callable[[], int],
+        *,
+        rotates: bool = False,
     ) -> None:
-        if not root.exists():
+        if not (root.exists() or (rotates and was_rotated(root))):
             raise ExecutionError(
                 f"there is no file or folder '{root}' for table '{table.display}'",
                 hint=None if root.is_absolute() else f"it was looked for in '{Path.cwd()}'",
@@ -54,23 +63,27 @@ class Files:
         self._values: dict[tuple[str, str], pa.Array] = {}  # of a folder, by the key of metadata
         self._looked = clock()
         self._shards: list[str] = []
-        self._look()
+        self.is_file = not root.is_dir()
+        if not rotates:
+            self._look()
+        elif self.is_file:
+            _check_plain(root)
 
     def _look(self) -> None:
         """Takes up files that appeared, as long as they are now."""
-        for path in self._found():
+        for path in self.paths():
             shard = str(path)
             if shard in self._inodes:
                 continue
-            if path.suffix in _COMPRESSED:
-                raise UnsupportedError(
-                    f"'{path}' is compressed", hint="decompress it first: offsets count its bytes"
-                )
+            _check_plain(path)
             status = path.stat()
             self._inodes[shard], self.ends[shard] = status.st_ino, status.st_size
             self._shards.append(shard)
 
-    def _found(self) -> list[Path]:
+    def paths(self) -> list[Path]:
+        """Returns the files that there are now, in the partitions that are read."""
+        if self.is_file:
+            return [self._root]
         if not self._partitions:
             return files_below(self._root)
         folders = partitions(self._root, self._table.partition_keys, self._default)
@@ -84,7 +97,7 @@ class Files:
     def apply_partitions(self, where: Scalar) -> None:
         """See `Source`."""
         self._where = where
-        paths = {str(path) for path in self._found()}
+        paths = {str(path) for path in self.paths()}
         self._shards = [shard for shard in self._shards if shard in paths]
 
     def _is_kept(self, folder: Path, values: Texts) -> bool:
@@ -92,10 +105,16 @@ class Files:
             self._where, list(self._partitions.values()), values, folder
         )
 
+    def is_due(self) -> bool:
+        """True now and then, when new files are to be looked for."""
+        if self._interval is None or self._clock() - self._looked < self._interval:
+            return False
+        self._looked = self._clock()
+        return True
+
     def shards(self) -> list[str]:
         """Returns all files; looks for new ones now and then."""
-        if self._interval is not None and self._clock() - self._looked >= self._interval:
-            self._looked = self._clock()
+        if self.is_due():
             self._look()
         return list(self._shards)
 
@@ -112,21 +131,28 @@ class Files:
             raise changed(shard, f"it has {status.st_size} bytes, {least} were read before")
         return status
 
-    def metadata(self, key: str, shard: str, offsets: npt.NDArray[np.int64]) -> pa.Array:
+    def metadata(
+        self,
+        key: str,
+        shard: str,
+        offsets: npt.NDArray[np.int64],
+        status: tuple[int, int] | None = None,
+    ) -> pa.Array:
         """Returns the column of a metadata key: from the file's name and place, and the records'
-        `offsets`."""
+        `offsets`. `status`: its size, and the time (ns) of its last change, where these are
+        known."""
         if key == "offset":
             return pa.array(offsets)
         if key in self._partitions:
             return pa.repeat(self._value(key, Path(shard)), len(offsets))
-        status = Path(shard).stat()
+        if status is None:
+            found = Path(shard).stat()
+            status = found.st_size, found.st_mtime_ns
         value: pa.Scalar = {
             "file.path": pa.scalar(shard),
             "file.name": pa.scalar(Path(shard).name),
-            "file.size": pa.scalar(status.st_size, pa.int64()),
-            "file.modification-time": pa.scalar(
-                status.st_mtime_ns // 10**6, pa.timestamp("ms", "UTC")
-            ),
+            "file.size": pa.scalar(status[0], pa.int64()),
+            "file.modification-time": pa.scalar(status[1] // 10**6, pa.timestamp("ms", "UTC")),
         }[key]
         return pa.repeat(value, len(offsets))
 
@@ -140,6 +166,13 @@ class Files:
             value = value_of(None if text == self._default else unquote(text), column, place)
             self._values[str(place), key] = value
         return self._values[str(place), key][0]
+
+
+def _check_plain(path: Path) -> None:
+    if path.suffix in _COMPRESSED:
+        raise UnsupportedError(
+            f"'{path}' is compressed", hint="decompress it first: offsets count its bytes"
+        )
 
 
 class FileShards(Source):

@@ -15,22 +15,38 @@ _WINDOW = 8 << 20
 _LEAST_WINDOW = 1 << 16
 
 
-class FileSource(FileShards):
-    """A shard is a file by its path, an offset a byte. Whole records only: a last one without a
-    line break counts where the file is read to its end and not followed.
+class LineFiles(FileShards):
+    """Reads records that follow each other in files; an offset is a byte."""
 
-    A file must only grow. One that is shorter than what was read, or was replaced by another, is an
-    error: rotate by writing to a file of a new name."""
-
-    def __init__(self, table: Table, files: Files, *, bounded: bool, follow: bool) -> None:
+    def __init__(self, table: Table, files: Files) -> None:
         super().__init__(table, files)
         self._framing = framing_of(table)
-        self._follow = follow
-        self.bounded = bounded
         self._line_bytes = 256  # what lines seem to take, and a quarter more
 
+    def _window(self, max_rows: int) -> int:
+        """Returns how many bytes so many rows seem to take."""
+        return min(max(max_rows * self._line_bytes, _LEAST_WINDOW), _WINDOW)
+
+    def _chunk(self, shard: str, offset: int, framed: Framed, digest: str = "") -> Chunk:
+        size, count, starts = framed.size, len(framed.records), framed.starts + offset
+        self._line_bytes = size * 5 // (count * 4) + 1
+        metadata = {m.key: values for m, values in self.metadata_of(shard, starts)}
+        return Chunk(
+            shard, offset, offset + size, count, framed.records,
+            offsets=starts, metadata=metadata, digest=digest,
+        )  # fmt: skip
+
+
+class FileSource(LineFiles):
+    """A shard is a file by its path, as long as it was when it was found. Whole records; the last
+    one needs no line break."""
+
+    def __init__(self, table: Table, files: Files, *, bounded: bool) -> None:
+        super().__init__(table, files)
+        self.bounded = bounded
+
     def end(self, shard: str) -> int | None:
-        return self._files.status(shard).st_size if self._follow else self._end(shard)
+        return self._end(shard)
 
     def read(
         self, shard: str, offset: int, *, max_rows: int, until: int | None = None
@@ -39,18 +55,15 @@ class FileSource(FileShards):
         if until is not None:
             data = self._bytes(shard, offset, until - offset)
             return self._chunk(shard, offset, self._framing.split(data, complete=True))
-        end = self._files.status(shard, offset).st_size if self._follow else self._end(shard)
-        window = min(max(max_rows * self._line_bytes, _LEAST_WINDOW), _WINDOW)
+        end, window = self._end(shard), self._window(max_rows)
         while offset < end:
             data = self._bytes(shard, offset, min(window, end - offset))
-            framed = self._framing.split(
-                data, complete=not self._follow and offset + len(data) == end
-            )
+            framed = self._framing.split(data, complete=offset + len(data) == end)
             if framed.size:
                 return self._chunk(shard, offset, framed.first(max_rows))
             if offset + len(data) == end:
-                return None  # an unfinished record
-            window *= 4  # one that is longer
+                return None
+            window *= 4  # a record that is longer
         return None
 
     def _end(self, shard: str) -> int:
@@ -77,14 +90,6 @@ class FileSource(FileShards):
         finally:
             os.close(file)
         return data
-
-    def _chunk(self, shard: str, offset: int, framed: Framed) -> Chunk:
-        size, count, starts = framed.size, len(framed.records), framed.starts + offset
-        self._line_bytes = size * 5 // (count * 4) + 1
-        metadata = {m.key: values for m, values in self.metadata_of(shard, starts)}
-        return Chunk(
-            shard, offset, offset + size, count, framed.records, offsets=starts, metadata=metadata
-        )
 
     def expired(self, shard: str, offset: int) -> str | None:
         """See `Source`."""

@@ -1,0 +1,233 @@
+"""Reading logs as they are written, and rotated."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from threading import RLock
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from planner.catalog import MetadataColumn, Table
+from sqlengine.batch import log_of
+from sqlengine.connectors.base import Chunk
+from sqlengine.connectors.filesystem.files import Files, changed
+from sqlengine.connectors.filesystem.generations import Check, Generation
+from sqlengine.connectors.filesystem.opened import ARCHIVES, OpenFile
+from sqlengine.connectors.filesystem.rotated_log import RotatedLog
+from sqlengine.connectors.filesystem.siblings import logs_of
+from sqlengine.connectors.filesystem.source import LineFiles
+
+_NOWHERE: Final = "neither it nor a copy or an archive of it is beside it any more"
+
+
+class FollowedSource(LineFiles):
+    """A shard is a file that a log was, by what it was then (`generations`); an offset is a byte of
+    it. Whole lines only.
+
+    A log without a line is one shard, too, by its path, so that the table is known to wait for it.
+    The files of a log are read one after the other, but lines that are written late into an older
+    one, which a writer still has open, come when they are there. Any thread."""
+
+    bounded = False
+
+    def __init__(self, table: Table, files: Files) -> None:
+        super().__init__(table, files)
+        self._display = table.display
+        self._logs: dict[str, RotatedLog] = {}
+        self._lock = RLock()
+        self._listed = False
+
+    # ---- which files there are -------------------------------------------------------------------
+
+    def resume(self, positions: Mapping[str, int], marks: Mapping[str, str]) -> None:
+        """See `Source`."""
+        with self._lock:
+            for shard, offset in positions.items():
+                one = self._log(log_of(shard))
+                if shard != one.path or offset:
+                    one.adopt(shard, offset, marks.get(shard))
+
+    def marks(self) -> dict[str, str]:
+        """See `Source`."""
+        with self._lock:
+            return {g.shard: g.mark for one in self._logs.values() for g in one.generations}
+
+    def shards(self) -> list[str]:
+        """See `Source`."""
+        with self._lock:
+            if not self._listed or self._files.is_due():
+                self._list()
+            names: list[str] = []
+            for one in self._logs.values():
+                one.look()
+                names += [g.shard for g in one.generations] or [one.path]
+            return names
+
+    def closed(self) -> list[str]:
+        """See `Source`."""
+        with self._lock:
+            found: list[str] = []
+            for one in self._logs.values():
+                own = [g.shard for g in one.generations]
+                found += one.finished() + ([one.path] if own and one.path not in own else [])
+            return found
+
+    def forget(self, shards: Iterable[str]) -> None:
+        """See `Source`."""
+        with self._lock:
+            for shard in shards:
+                self._log(log_of(shard)).forget(shard)
+
+    def _list(self) -> None:
+        """Takes up the logs that are there."""
+        first, self._listed = not self._listed, True
+        paths = [str(path) for path in self._files.paths()]
+        names = {(os.path.dirname(p), os.path.basename(p)) for p in (*paths, *self._logs)}
+        for path in paths:
+            folder, name = os.path.split(path)
+            if self._files.is_file or not (
+                path.endswith(ARCHIVES) or any((folder, log) in names for log in logs_of(name))
+            ):
+                self._log(path, takes_older=first and not self._files.is_file)
+
+    def _log(self, path: str, *, takes_older: bool = False) -> RotatedLog:
+        if path not in self._logs:
+            self._logs[path] = RotatedLog(
+                path,
+                self._display,
+                lambda inode: self._is_elsewhere(path, inode),
+                takes_older=takes_older,
+            )
+        return self._logs[path]
+
+    def _is_elsewhere(self, path: str, inode: int) -> bool:
+        """True if the file is one of another log, and was renamed."""
+        others = (one for one in self._logs.values() if one.path != path)
+        return any(
+            not g.gone and inode == (g.inode if g.file is None else g.file.inode)
+            for one in others
+            for g in one.generations
+        )
+
+    # ---- reading ---------------------------------------------------------------------------------
+
+    def read(
+        self, shard: str, offset: int, *, max_rows: int, until: int | None = None
+    ) -> Chunk | None:
+        """See `Source`."""
+        with self._lock:
+            one = self._log(log_of(shard))
+            found = [g for g in one.generations if g.shard == shard]
+            if until is not None:
+                # A log without a line was read by its path in older versions.
+                generation = found[0] if found else one.adopt(shard, offset)
+                return self._range(one, generation, offset, until)
+            if not found:
+                return None  # nothing but the name of a log
+            if offset == found[0].offset and not one.is_in_turn(found[0]):
+                return None
+            return self._next(one, found[0], offset, max_rows)
+
+    def expect(self, shard: str, start: int, end: int, digest: str) -> None:
+        """See `Source`."""
+        with self._lock:
+            one = self._log(log_of(shard))
+            one.adopt(shard, start).expected = Check(start, end - start, digest)
+
+    def _range(self, one: RotatedLog, generation: Generation, offset: int, until: int) -> Chunk:
+        file = one.find(generation)
+        generation.expected = None
+        if file is None:
+            raise changed(generation.shard, _NOWHERE)
+        data = file.read(offset, until - offset)
+        if len(data) < until - offset:
+            detail = f"it ends at byte {offset + len(data)}, byte {until} was there before"
+            raise changed(generation.shard, detail)
+        if offset == generation.offset:
+            generation.take(offset, data)
+        framed = self._framing.split(data, complete=True)
+        return self._chunk(generation.shard, offset, framed, Check.of(offset, data).digest)
+
+    def _next(
+        self, one: RotatedLog, generation: Generation, offset: int, max_rows: int
+    ) -> Chunk | None:
+        """Reads whole lines from `offset` on; None if there is none now."""
+        file, window = generation.file, self._window(max_rows)
+        while file is not None and self._is_intact(one, generation):
+            # A file that two newer ones follow is complete as it is.
+            complete = file.final or one.is_old(generation)
+            data = self._more(file, offset, window)
+            at_end = len(data) < window
+            framed = self._framing.split(data, complete=complete and at_end)
+            if not self._is_intact(one, generation):
+                break  # what was read may be of another file
+            if framed.size:
+                part = framed.first(max_rows)
+                if offset == generation.offset:
+                    generation.take(offset, data[: part.size])
+                digest = Check.of(offset, data[: part.size]).digest
+                return self._chunk(generation.shard, offset, part, digest)
+            if at_end:
+                generation.drained = True
+                break
+            window *= 4  # a line that is longer
+        return None
+
+    @staticmethod
+    def _more(file: OpenFile, offset: int, window: int) -> bytes:
+        size = file.size()
+        return b"" if size is not None and size <= offset else file.read(offset, window)
+
+    @staticmethod
+    def _is_intact(one: RotatedLog, generation: Generation) -> bool:
+        if generation.is_intact():
+            return True
+        generation.close()
+        one.look_again()
+        return False
+
+    def end(self, shard: str) -> int | None:
+        with self._lock:
+            for generation in self._log(log_of(shard)).generations:
+                if generation.shard == shard:
+                    file = generation.file
+                    return generation.offset if file is None else file.size()
+            return 0
+
+    def expired(self, shard: str, offset: int) -> str | None:
+        """See `Source`. Only the last file of a log that was begun is needed."""
+        with self._lock:
+            one = self._log(log_of(shard))
+            for i, generation in enumerate(one.generations):
+                if generation.shard == shard:
+                    later = one.generations[i + 1 :]
+                    if any(g.offset for g in later) or one.find(generation) is not None:
+                        return None
+                    return f"file '{one.path}' was read to byte {offset}, and {_NOWHERE}"
+            return None
+
+    def first(self, shard: str) -> int | None:
+        """See `Source`. Reading goes on with the next file."""
+        with self._lock:
+            found = [g for g in self._log(log_of(shard)).generations if g.shard == shard]
+            return found[0].offset if found else 0
+
+    def metadata_of(
+        self, shard: str, offsets: npt.NDArray[np.int64]
+    ) -> Iterator[tuple[MetadataColumn, pa.Array]]:
+        """See `FileShards`. A file keeps the path under which it was written."""
+        one = self._log(log_of(shard))
+        file = next((g.file for g in one.generations if g.shard == shard), None)
+        status = (0, 0) if file is None else (file.size() or 0, file.modified())
+        for m in self._metadata:
+            values = self._files.metadata(m.key, one.path, offsets, status)
+            yield m, values.cast(m.column.type.arrow, safe=False)
+
+    def close(self) -> None:
+        with self._lock:
+            for one in self._logs.values():
+                one.close()

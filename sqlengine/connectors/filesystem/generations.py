@@ -1,0 +1,181 @@
+"""One of the files that a log has been: how it is known again under another name.
+
+A log that is rotated is a sequence of files, which are called its generations here. Each is a shard
+of its own. Its name has the path of the log, and says which file it was, so that whatever stores
+positions stores that, too:
+
+    /var/log/app.log//1a2b.40.9f86d081884c7d65        inode.length.hash of the first line
+
+An inode alone proves nothing, since a new file may get that of a removed one, and since a copy or
+an archive has another; the beginning alone proves nothing where all files begin with one header.
+So a file that is read also keeps the hashes of its first bytes and of the last ones before its
+position (`Generation.mark`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from xxhash import xxh64_hexdigest
+
+from sqlengine.batch import ROTATED, log_of
+from sqlengine.connectors.filesystem.opened import OpenFile
+
+# So many bytes at the beginning of a file, and before the position in it, tell files apart.
+HEAD: Final = 1024
+TAIL: Final = 256
+# Two files that agree in so many bytes, where both have them, are one file and its copy.
+_COPY: Final = 1 << 16
+
+
+@dataclass(frozen=True)
+class Check:
+    """A hash of the bytes of a file from `start` on."""
+
+    start: int
+    length: int
+    digest: str
+
+    @staticmethod
+    def of(start: int, data: bytes) -> Check:
+        """Makes the check that `data` passes."""
+        return Check(start, len(data), xxh64_hexdigest(data))
+
+    def holds(self, file: OpenFile) -> bool:
+        """True if the file has these bytes."""
+        data = file.read(self.start, self.length)
+        return len(data) == self.length and xxh64_hexdigest(data) == self.digest
+
+    def __str__(self) -> str:
+        return f"{self.start:x}.{self.length:x}.{self.digest}"
+
+
+@dataclass
+class Generation:
+    """One file of a log, and how far it is read. `shard`: its name. `inode`: where it was first
+    seen; None if the position is that of an older version, which knew files by their path.
+
+    `offset`: the next byte that the graph reads. `drained`: there was no whole line after that when
+    it was last looked for. `file`: None where it is not open: it was not looked for yet, is not
+    needed any more (`shut`), or is nowhere (`gone`). `modified`: the last change (ns) that was
+    seen. `told`: its loss was reported. `seen`: size and last change of the open file when it
+    was found to be intact. `head`, `tail`: the first bytes, and the last ones before
+    `tail_end`. `expected`: what a recovery is about to read again."""
+
+    shard: str
+    inode: int | None
+    checks: tuple[Check, ...]
+    offset: int = 0
+    modified: int = 0
+    file: OpenFile | None = None
+    drained: bool = False
+    shut: bool = False
+    gone: bool = False
+    told: bool = False
+    head: bytes = b""
+    tail: bytes = b""
+    tail_end: int = 0
+    expected: Check | None = None
+    seen: tuple[int, int] = (0, 0)
+
+    def is_in(self, file: OpenFile) -> bool:
+        """True if the file begins as this one does, and has what was read of it."""
+        expected = [] if self.expected is None else [self.expected]
+        return all(check.holds(file) for check in (*self._known(), *expected))
+
+    def begins(self, file: OpenFile) -> bool:
+        """True if the file has the same first line, which a later one of the log may have, too."""
+        return bool(self.checks) and self.checks[0].holds(file)
+
+    def is_intact(self) -> bool:
+        """True if the open file is still what it was; asked again once it has changed."""
+        file = self.file
+        assert file is not None
+        size, modified = file.size(), file.modified()
+        if file.final or size is None or self.seen == (size, modified):
+            return True
+        head = file.read(0, HEAD)
+        if size < max(self.offset, self.seen[0]) or not head.startswith(self.head):
+            return False
+        if not self.is_in(file):
+            return False
+        self.seen, self.modified, self.head = (size, modified), modified, head
+        return True
+
+    def take(self, start: int, data: bytes) -> None:
+        """Notes what was read, from `start` on."""
+        end = start + len(data)
+        before = self.tail if start == self.tail_end else b""
+        self.tail, self.tail_end = (before + data)[-TAIL:], end
+        self.offset, self.drained = max(self.offset, end), False
+
+    def _known(self) -> list[Check]:
+        """Returns the check of the first line, and those of most of the beginning and of the end of
+        what was read."""
+        read = [(0, self.head), (self.tail_end - len(self.tail), self.tail)]
+        checks = [*self.checks, *(Check.of(start, data) for start, data in read if data)]
+        longest = sorted((c for c in checks[1:] if not c.start), key=lambda c: c.length)[-1:]
+        last = sorted((c for c in checks[1:] if c.start), key=lambda c: c.start)[-1:]
+        return [*checks[:1], *longest, *last]
+
+    @property
+    def mark(self) -> str:
+        """A text that tells this file from others: its last change, and checks."""
+        return ",".join([f"{self.modified:x}", *map(str, self._known())])
+
+    def recall(self, mark: str) -> None:
+        """Takes up what `mark` was in a former process."""
+        modified, *checks = mark.split(",")
+        self.modified = int(modified, 16)
+        self.checks = tuple(map(_check, checks)) or self.checks
+
+    def close(self) -> None:
+        """Closes the file. It is looked for again when it is needed."""
+        file, self.file, self.seen = self.file, None, (0, 0)
+        if file is not None:
+            file.close()
+
+
+def _check(text: str) -> Check:
+    start, length, digest = text.split(".")
+    return Check(int(start, 16), int(length, 16), digest)
+
+
+def known(shard: str, offset: int) -> Generation:
+    """Returns the generation of a shard that was read to `offset`."""
+    path = log_of(shard)
+    if path == shard:
+        return Generation(shard, None, (), offset)
+    inode, length, digest, *_ = shard[len(path) + len(ROTATED) :].split(".")
+    check = Check(0, int(length, 16), digest)
+    return Generation(shard, int(inode, 16), (check,), offset)
+
+
+def identified(path: str, file: OpenFile, taken: set[str]) -> Generation | None:
+    """Returns the generation of the log at `path` that the file is; None as long as it has no whole
+    line. `taken`: the names of others."""
+    line = first_line(file)
+    if not line:
+        return None
+    shard = name = f"{path}{ROTATED}{file.inode:x}.{len(line):x}.{xxh64_hexdigest(line)}"
+    count = 1
+    while shard in taken:  # truncated, and begun with the same header
+        count += 1
+        shard = f"{name}.{count}"
+    generation = Generation(shard, file.inode, (Check.of(0, line),), file=file)
+    generation.modified = file.modified()
+    return generation if generation.is_intact() else None
+
+
+def first_line(file: OpenFile) -> bytes:
+    """Returns the first line, or as much of it as tells files apart; nothing while it is
+    written."""
+    data = file.read(0, HEAD)
+    end = data.find(b"\n") + 1
+    return data[:end] if end else data if file.final or len(data) == HEAD else b""
+
+
+def is_copy(file: OpenFile, original: OpenFile) -> bool:
+    """True if the original begins with what is in the file."""
+    data = file.read(0, _COPY)
+    return original.read(0, len(data)) == data

@@ -1,0 +1,304 @@
+"""A log that is followed while it is rotated: which of its files is which, and which are new."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final, TypeAlias
+
+from parser.errors import ExecutionError
+from sqlengine.connectors.filesystem.generations import (
+    Generation,
+    identified,
+    is_copy,
+    known,
+)
+from sqlengine.connectors.filesystem.opened import OpenFile, open_file
+from sqlengine.connectors.filesystem.siblings import Sibling, listing, rotated
+
+log = logging.getLogger("sqlengine")
+
+# Looks at a folder in which files are being renamed.
+_LOOKS: Final = 100
+# So many of the newest files of a log stay open: who writes may not know yet that it was rotated.
+_OPEN: Final = 2
+
+LOST: Final = (
+    "table %s: what followed byte %d of '%s', if anything did, was rotated away or truncated before"
+    " it was read, and is in no file or archive beside it; the next file is read from its beginning"
+)
+
+# Which generation a file is, by path.
+_Used: TypeAlias = dict[str, Generation]
+
+
+class _Renamed(Exception):
+    """A file has another name than a moment ago: look again."""
+
+
+class RotatedLog:
+    """The files of the log that is written at `path`, the oldest first.
+
+    `takes_older`: where nothing was read yet, files that were rotated before are read, too.
+    `is_elsewhere` tells whether the file of an inode is one of another log."""
+
+    def __init__(
+        self,
+        path: str,
+        table: str,
+        is_elsewhere: Callable[[int], bool] = lambda _: False,
+        *,
+        takes_older: bool = False,
+    ) -> None:
+        self.path = path
+        self._is_elsewhere = is_elsewhere
+        self.generations: list[Generation] = []
+        self._table = table
+        self._takes_older = takes_older
+        self._looked: tuple[int, ...] | None = ()
+        self._stale = False
+        self._waiting = False
+
+    def adopt(self, shard: str, offset: int, mark: str | None = None) -> Generation:
+        """Takes up a file that was read before, to `offset`."""
+        for generation in self.generations:
+            if generation.shard == shard:
+                return generation
+        generation = known(shard, offset)
+        if mark is not None:
+            generation.recall(mark)
+        self.generations.append(generation)
+        return generation
+
+    def forget(self, shard: str) -> None:
+        """Drops a file that will not be read again."""
+        for generation in [g for g in self.generations if g.shard == shard]:
+            generation.close()
+            self.generations.remove(generation)
+
+    def is_in_turn(self, generation: Generation) -> bool:
+        """True if all older files are read to their ends."""
+        older = self.generations[: self.generations.index(generation)]
+        return all(g.drained or g.shut or g.gone for g in older)
+
+    def is_old(self, generation: Generation) -> bool:
+        """True if two newer files follow it, so that nobody writes to it any more."""
+        return generation in self.generations[:-_OPEN]
+
+    def finished(self) -> list[str]:
+        """Returns the shards of files that are nowhere any more, and have been read."""
+        return [g.shard for g in self.generations[:-1] if g.gone]
+
+    def close(self) -> None:
+        for generation in self.generations:
+            generation.close()
+
+    # ---- looking ---------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Looks for new files of the log once something has happened to it."""
+        state = self._state()
+        if state == self._looked and not self._stale:
+            return
+        siblings = listing(self.path)
+        try:
+            used = self._find(siblings)
+            self._discover(siblings, used)
+        except _Renamed:
+            self._stale = True
+            return
+        self._looked, self._stale = state, False
+        self._shut()
+
+    def look_again(self) -> None:
+        """Something was found to have changed: the next look is one in any case."""
+        self._stale = True
+
+    def find(self, generation: Generation) -> OpenFile | None:
+        """Returns the open file of a generation that is to be read; None where it is nowhere."""
+        if generation.file is not None and not (
+            generation.is_intact()
+            and (generation.expected is None or generation.expected.holds(generation.file))
+        ):
+            generation.close()
+        for _ in range(_LOOKS):
+            if generation.file is not None:
+                break
+            with suppress(_Renamed):
+                self._find(listing(self.path))
+                break
+        return generation.file
+
+    def _state(self) -> tuple[int, ...] | None:
+        """Returns what changes when the file at the path is another one.
+
+        The inode of a file that is open is not used again. While there is no whole line none is
+        open, and anything that happens to the file counts."""
+        try:
+            status = os.stat(self.path)
+        except FileNotFoundError:
+            return None
+        state = (status.st_dev, status.st_ino)
+        return (*state, status.st_size, status.st_ctime_ns) if self._waiting else state
+
+    def _find(self, siblings: Sequence[Sibling]) -> _Used:
+        """Opens the files of generations, by inode, else by what is in them."""
+        for generation in self.generations:
+            if generation.file is not None and not generation.is_intact():
+                generation.close()
+        used: _Used = {}
+        for generation in self.generations:
+            self._find_by_inode(generation, siblings, used)
+        at_path = [s for s in siblings if s.path == self.path]
+        places = [*rotated(self.path, siblings), *at_path]
+        for generation in self.generations:
+            for sibling in self._between(generation, places, used):
+                if generation.file is None:
+                    self._try(generation, sibling, used)
+            generation.gone = generation.file is None
+        return used
+
+    def _between(
+        self, generation: Generation, places: Sequence[Sibling], used: _Used
+    ) -> list[Sibling]:
+        """Returns the files, the oldest first, that are newer than those known to be older, and
+        older than those known to be newer."""
+        if generation.file is not None:
+            return []
+        own = self.generations.index(generation)
+        known = {
+            i: self.generations.index(used[s.path]) for i, s in enumerate(places) if s.path in used
+        }
+        first = max((i + 1 for i, number in known.items() if number < own), default=0)
+        end = min((i for i, number in known.items() if number > own), default=len(places))
+        return [s for s in places[first:end] if s.path not in used]
+
+    def _find_by_inode(
+        self, generation: Generation, siblings: Sequence[Sibling], used: _Used
+    ) -> None:
+        inode = generation.inode if generation.file is None else generation.file.inode
+        for sibling in siblings:
+            if sibling.inode == inode and generation.file is not None:
+                used[sibling.path] = generation
+            elif sibling.inode == inode and not sibling.archive:  # which may have it anew
+                self._try(generation, sibling, used)
+
+    def _try(self, generation: Generation, sibling: Sibling, used: _Used) -> None:
+        """Makes the file that of the generation, if it is."""
+        if not generation.checks and sibling.path != self.path:
+            return  # of an older version, which knew files by their path
+        file = self._open(sibling)
+        if file is None:
+            return
+        if self._is_file_of(generation, file):
+            generation.file, used[sibling.path] = file, generation
+            generation.inode = file.inode
+        else:
+            file.close()
+
+    def _is_past(self, generation: Generation) -> bool:
+        """True if a newer file was begun to be read, which is after the end of this one."""
+        if generation.shut or generation not in self.generations:
+            return generation.shut
+        later = self.generations[self.generations.index(generation) + 1 :]
+        return any(g.offset for g in later)
+
+    def _is_file_of(self, generation: Generation, file: OpenFile) -> bool:
+        if file.final and self._is_past(generation):
+            # Enough to know an archive again; all of it would have to be decompressed to know more.
+            return generation.begins(file)
+        at_end = generation.offset
+        return generation.is_in(file) and (not at_end or bool(file.read(at_end - 1, 1)))
+
+    def _open(self, sibling: Sibling) -> OpenFile | None:
+        try:
+            file = open_file(sibling.path)
+        except OSError as error:
+            if sibling.path == self.path:
+                message = f"file '{self.path}' cannot be read: {error.strerror}"
+                raise ExecutionError(message) from error
+            return None
+        if file is None or file.inode != sibling.inode:
+            if file is not None:
+                file.close()
+            raise _Renamed
+        return file
+
+    # ---- new files -------------------------------------------------------------------------------
+
+    def _discover(self, siblings: Sequence[Sibling], used: _Used) -> None:
+        """Takes up files that are newer than those that are known."""
+        current = [s for s in siblings if s.path == self.path]
+        # The present file first: a copy of it may be being made.
+        present = [
+            g for s in current if s.path not in used and (g := self._identify(s, [])) is not None
+        ]
+        self._waiting = not present and any(s.path not in used for s in current)
+        older: list[Generation] = []
+        try:
+            for sibling in reversed(self._newer(siblings, used)):
+                if sibling.path not in used:
+                    new = self._identify(sibling, [*present, *older])
+                    older += [] if new is None else [new]
+        except _Renamed:
+            for generation in (*present, *older):
+                generation.close()
+            raise
+        self._tell_lost([*older, *present])
+        self.generations += [*reversed(older), *present]
+
+    def _newer(self, siblings: Sequence[Sibling], used: _Used) -> list[Sibling]:
+        """Returns the rotated files that are newer than the last one that was read."""
+        members = rotated(self.path, siblings)
+        if any(s.path == self.path and s.path in used for s in siblings):
+            return []
+        if not self.generations:
+            return [s for s in members if self._takes_older and not s.archive]
+        found = [i for i, s in enumerate(members) if s.path in used]
+        if found:
+            return members[found[-1] + 1 :]
+        last = self.generations[-1].modified
+        return [s for s in members if last and s.modified > last]
+
+    def _identify(self, sibling: Sibling, new: Sequence[Generation]) -> Generation | None:
+        """Returns the new file as one of the log; None for a copy, a file of another log, and as
+        long as there is no whole line."""
+        if self._is_elsewhere(sibling.inode):
+            return None
+        file = self._open(sibling)
+        if file is None:
+            return None
+        others = [*self.generations, *new]
+        copied = sibling.path != self.path and any(
+            g.begins(file) and g.file is not None and is_copy(file, g.file) for g in others
+        )
+        generation = None if copied else identified(self.path, file, {g.shard for g in others})
+        if generation is None:
+            file.close()
+        return generation
+
+    def _tell_lost(self, new: Sequence[Generation]) -> None:
+        """Tells of files the rest of which is nowhere, where they were being read."""
+        for i, generation in enumerate(self.generations):
+            later = self.generations[i + 1 :]
+            if not generation.gone or generation.told or any(g.offset for g in later):
+                continue
+            if later or new:
+                generation.told = True
+                log.warning(LOST, self._table, generation.offset, self.path)
+
+    def _shut(self) -> None:
+        """Closes files that nobody writes to any more."""
+        for generation in self.generations[:-_OPEN]:
+            file = generation.file
+            if file is None or (generation.drained and (generation.shut or _is_read(generation))):
+                generation.close()
+                generation.shut = True
+
+
+def _is_read(generation: Generation) -> bool:
+    """True if the open file is read to its last byte."""
+    file = generation.file
+    return file is not None and (file.final or file.size() == generation.offset)

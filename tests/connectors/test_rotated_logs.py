@@ -1,0 +1,239 @@
+"""Logs that are rotated while they are followed: every line once, whatever happens to files and to
+the reader."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.connectors.rotations import COMPRESSIONS, Log, Reader, followed
+from tests.connectors.tables import Clock
+
+# Of files that all begin with one header copies and archives can be confused as long as nothing but
+# the header was read of them; moved ones cannot.
+_MOVES = [
+    "write", "write", "write", "poll", "poll", "kill", "checkpoint", "rotate", "move", "reopen",
+    "one by one",
+]  # fmt: skip
+_EVENTS = [*_MOVES, "compress 1", "compress 2", "copy and truncate"]
+
+
+class _Life:
+    """A writer, a reader, and what happens to both."""
+
+    def __init__(self, folder: Path, header: str, chance: random.Random) -> None:
+        self.chance, self.header = chance, header
+        self.log = Log(folder / "app.log", header)
+        self.log.write()
+        self.reader = Reader(lambda: followed(self.log.path))
+        self.reader.poll_all()
+        self.reader.checkpoint()
+        self.up = True
+
+    def happens(self, event: str) -> None:
+        """One of `_EVENTS`."""
+        log, (kind, _, number) = self.log, event.partition(" ")
+        if event == "write":
+            log.write(self.chance.randint(1, 4))
+        elif kind == "compress":
+            log.compress(int(number), self.chance.choice([*COMPRESSIONS]))
+        elif event == "reopen":
+            log.reopen()
+        elif kind in ("rotate", "move", "copy"):
+            self._rotates(event)
+        else:
+            self._reads(event)
+
+    def _rotates(self, event: str) -> None:
+        log = self.log
+        if not log.path.exists():
+            return
+        if event == "rotate":
+            log.rotate()
+        elif event == "move":
+            log.move()
+        else:
+            log.reopen()
+            log.copy()
+            if self.up and self.chance.random() < 0.5:
+                self.reader.poll_all()
+            log.truncate()
+
+    def _reads(self, event: str) -> None:
+        reader = self.reader
+        if event == "kill":
+            reader.kill() if self.up else reader.recover()
+            self.up = not self.up
+        elif self.up:
+            reader.poll_all(1) if event == "one by one" else reader.poll(self.chance.choice([1, 9]))
+            if event == "checkpoint":
+                reader.checkpoint()
+
+    def ends(self) -> list[bytes]:
+        """Returns all that was read."""
+        self.log.reopen()
+        if not self.up:
+            self.reader.recover()
+        self.reader.poll_all(self.chance.choice([1, 100]))
+        self.log.close()
+        self.reader.kill()
+        return [line for line in self.reader.lines if line != self.header.encode()]
+
+
+@pytest.mark.parametrize(
+    ("header", "events"), [("", _EVENTS), ("id,name", _MOVES)], ids=["lines", "header"]
+)
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_every_line_comes_once(
+    tmp_path_factory: pytest.TempPathFactory, header: str, events: list[str], data: st.DataObject
+) -> None:
+    seed = data.draw(st.integers(0, 1000))
+    happening = data.draw(st.lists(st.sampled_from(events), max_size=25))
+    life = _Life(tmp_path_factory.mktemp("log"), header, random.Random(seed))
+    for event in happening:
+        life.happens(event)
+    assert sorted(life.ends()) == sorted(life.log.written)
+
+
+@pytest.mark.parametrize("ending", [*COMPRESSIONS])
+def test_rotations_while_nobody_reads_are_read_in_order(tmp_path: Path, ending: str) -> None:
+    log = Log(tmp_path / "app.log")
+    log.write(2)
+    for _ in range(2):
+        log.rotate()  # before the job: never read
+        log.write(2)
+    log.compress(2, ending)
+    reader = Reader(lambda: followed(log.path))
+    reader.poll_all()
+    reader.checkpoint()
+    reader.kill()
+    assert reader.lines == log.written[-2:]
+    log.write()
+    for _ in range(3):
+        log.rotate()
+        log.write(3)
+    for number in (1, 2, 3):
+        log.compress(number, ending)
+    reader.recover()
+    reader.poll_all(2)
+    assert reader.lines == log.written[4:]
+    reader.kill()
+    log.close()
+
+
+def test_a_truncated_file_is_known_when_it_is_longer_again(tmp_path: Path) -> None:
+    log = Log(tmp_path / "app.log")
+    log.write(3)
+    reader = Reader(lambda: followed(log.path))
+    reader.poll_all()
+    reader.checkpoint()
+    for up in (True, False):
+        log.write(2)
+        if not up:
+            reader.kill()
+        log.copy()
+        log.truncate()
+        log.write(20)
+        if not up:
+            reader.recover()
+        reader.poll_all(4)
+        assert reader.lines == log.written
+    reader.kill()
+    log.close()
+
+
+def test_a_rest_that_is_nowhere_is_told_and_the_job_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = Log(tmp_path / "app.log")
+    log.write(3)
+    reader = Reader(lambda: followed(log.path))
+    reader.poll_all()
+    reader.checkpoint()
+    reader.kill()
+    log.write(2)
+    log.move()
+    log.numbered(1).unlink()
+    log.reopen()
+    log.write(4)
+    reader.recover()
+    reader.poll_all()
+    assert reader.lines == log.written[:3] + log.written[5:]
+    (message,) = [r.getMessage() for r in caplog.records]
+    assert f"what followed byte 21 of '{log.path}'" in message
+    assert list(reader.positions.values()) == [28], "the position of the lost file is dropped"
+    reader.kill()
+    log.close()
+
+
+def test_an_inode_that_is_used_again_is_another_file(tmp_path: Path) -> None:
+    log = Log(tmp_path / "app.log")
+    reader = Reader(lambda: followed(log.path))
+    for _ in range(20):
+        log.write(2)
+        reader.poll_all()
+        reader.checkpoint()
+        reader.kill()
+        log.path.unlink()
+        log.reopen()  # often under the inode of the file before
+        log.write(3)
+        reader.recover()
+        reader.poll_all()
+    assert reader.lines == log.written
+    reader.kill()
+    log.close()
+
+
+def test_positions_of_an_older_version_are_read_on(tmp_path: Path) -> None:
+    """They are those of paths, and say nothing of the file."""
+    log = Log(tmp_path / "app.log")
+    log.write(3)
+    reader = Reader(lambda: followed(log.path))
+    reader.positions = {str(log.path): 14}
+    reader.source.resume(reader.positions, {})
+    reader.poll_all()
+    assert reader.lines == [b"line 2"]
+    reader.checkpoint()
+    reader.kill()
+    log.rotate()
+    log.write(2)
+    reader.recover()
+    reader.poll_all()
+    assert reader.lines == log.written[2:]
+    reader.kill()
+    log.close()
+
+
+def test_archives_in_a_watched_folder_are_no_data(tmp_path: Path) -> None:
+    log, other = Log(tmp_path / "app.log"), Log(tmp_path / "web.log")
+    log.write(2)
+    log.rotate()
+    log.write(2)
+    other.path.write_bytes(b"of another log\n")
+    clock = Clock()
+    reader = Reader(lambda: followed(tmp_path, clock, monitor_interval="1 s"))
+    reader.poll_all()
+    reader.checkpoint()
+    assert sorted(reader.lines) == sorted([*log.written, b"of another log"])
+    log.compress(1)
+    log.rotate()
+    log.write(2)
+    clock.now += 2000
+    reader.poll_all()
+    reader.kill()
+    log.compress(1)
+    log.path.rename(tmp_path / "put-away.txt")
+    log.reopen()
+    log.write()
+    reader.recover()
+    clock.now += 2000
+    reader.poll_all()
+    assert sorted(reader.lines) == sorted([*log.written, b"of another log"])
+    reader.kill()
+    log.close()
+    other.close()
