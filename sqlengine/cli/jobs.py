@@ -145,12 +145,24 @@ def items_of(body: Json, key: str) -> list[Json]:
 def draw_outcomes(body: Json, texts: Texts) -> None:
     """Each of a few; of many those that were refused, and how many came to what."""
     outcomes = items_of(body, "jobs")
+    _tell_topics_once(outcomes)
     for outcome in outcomes:
         if len(outcomes) <= FEW or outcome["status"] == "refused":
             draw_outcome(outcome, *texts[str(outcome["name"])])
     if len(outcomes) > FEW:
         click.echo(f"{count(len(outcomes), 'job')}: {_tally(outcomes, 'status')}")
         _draw_warnings(outcomes)
+
+
+def _tell_topics_once(outcomes: Sequence[Json]) -> None:
+    """Leaves a topic that several jobs name with the first of them."""
+    known: set[str] = set()
+    for outcome in outcomes:
+        topics = (
+            {str(t["text"]): t for t in items_of(outcome, "topics")} if "topics" in outcome else {}
+        )
+        outcome["topics"] = [t for text, t in topics.items() if text not in known]
+        known |= topics.keys()
 
 
 def _draw_warnings(outcomes: Sequence[Json]) -> None:

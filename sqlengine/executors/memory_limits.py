@@ -75,6 +75,10 @@ def footprint(
             yield OperationState(node.id, name_of(node.plan), node.plan.stateful, node.jobs, sizes)
 
 
+# What is raised, by whether the limit is the job's own.
+_RAISED = {True: f"'{LIMIT}' of the job", False: "'sql serve --memory-limit'"}
+
+
 class MemoryExceeded(JobsFailed):
     """A job holds more state than its limit, or the most of all jobs when these exceed theirs."""
 
@@ -89,8 +93,8 @@ class MemoryExceeded(JobsFailed):
             detail=f"'{largest.name}' of job '{job}' holds {megabytes(largest.bytes)}"
             + (f" in {largest.rows:,} rows" if largest.rows else ""),
             hint=(
-                "raise the limit, or let state be forgotten: SET 'table.exec.state.ttl' = '…',"
-                " windows, a narrower key"
+                f"raise {_RAISED[own]}, or let state be forgotten: SET 'table.exec.state.ttl' ="
+                " '…', windows, a narrower key"
             ),
         )
         self.jobs = frozenset({job})

@@ -86,6 +86,8 @@ def test_a_job_above_its_limit_is_stopped_and_the_others_run_on(tmp_path: Path, 
     assert "'memory.limit' is 1.0 MB" in reason, reason
     assert "'GroupAggregate by " in reason, reason
     assert "of job 'many' holds" in reason, reason
+    raised = "'memory.limit' of the job" if whose == "job" else "'sql serve --memory-limit'"
+    assert f"; raise {raised}, or let state be forgotten: SET 'table.exec" in reason, reason
 
     def read() -> int:
         held = engine.state.operations("count")[-1].state.rows

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from sqlengine.broker.auto_create import WEEK_MS, AutoCreate
+from sqlengine.cli import cli
 from sqlengine.service import Service
 from tests.service.harness import User, running
 from tests.support import eventually
@@ -136,3 +138,13 @@ INSERT INTO target SELECT line FROM lines;""",
     else:
         path.mkdir()
     eventually(lambda: what in user.states() and not refused(), lambda: str(user.jobs()))
+
+
+def test_a_topic_that_several_jobs_name_is_told_once(creating: User, tmp_path: Path) -> None:
+    files = [tmp_path / f"j{n}.sql" for n in range(3)]
+    for number, file in enumerate(files):
+        file.write_text(copy("common", f"out{number}"))
+    arguments = ["submit", *map(str, files), "--server", creating.client.server]
+    shown = CliRunner().invoke(cli, arguments).output
+    assert shown.count("created topic 'common' ") == 1
+    assert shown.count("created topic 'out") == 3

@@ -68,9 +68,10 @@ class StateViews:
         known = self._registry.job(job)
         if known.state is not JobState.RUNNING:
             raise JobError(
-                f"job '{job}' does not run: it keeps no state",
+                f"job '{job}' does not run: its state is shown while it runs",
                 detail=f"it is {known.state.value}",
-                hint="'sql savepoint show' shows what is in a savepoint",
+                hint="'sql start' goes on with what it has kept; 'sql savepoint show' shows what"
+                " is in a savepoint",
             )
         return self._graphs.of(job)
 
