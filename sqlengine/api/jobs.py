@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -12,7 +13,7 @@ from flask import Blueprint, Response, jsonify, request
 from parser.errors import SqlError
 from sqlengine.api.job_progress import NO_PROGRESS, progress_json
 from sqlengine.api.problems import describe_refusal, refusal_of_job
-from sqlengine.api.queries import flag
+from sqlengine.api.queries import flag, whole_number
 from sqlengine.broker.auto_create import NewTopic
 from sqlengine.broker.topic_access import BadRequest
 from sqlengine.engine import Engine
@@ -71,9 +72,10 @@ def _add_collection(blueprint: Blueprint, engine: Engine, folder: WatchedFolder)
 
     @blueprint.get("")
     def list_jobs() -> Response:
-        """Lists all jobs without their texts, and the files of the watched folder that were not
-        taken, or whose jobs another way has changed since."""
-        counts, hints, jobs = engine.counts(), engine.hints(), engine.jobs()
+        """Lists jobs by name without their texts, all or ?limit= of those behind job ?after=, and
+        the files of the watched folder that were not taken, or whose jobs another way has changed
+        since."""
+        counts, hints, (jobs, left) = engine.counts(), engine.hints(), _page_of(engine.jobs())
         progress = engine.progress.all(jobs)
         again = folder.tried_again()
         refused = [
@@ -94,6 +96,7 @@ def _add_collection(blueprint: Blueprint, engine: Engine, folder: WatchedFolder)
                 ],
                 "refused_files": refused,
                 "overridden_files": [file.as_json() for file in folder.overridden()],
+                "next": jobs[-1].name if left else None,
             }
         )
 
@@ -104,6 +107,15 @@ def _add_collection(blueprint: Blueprint, engine: Engine, folder: WatchedFolder)
         texts = _texts(engine.config.uploads)
         outcomes = engine.change(_request(texts))
         return _answer({name: outcomes[name] for name in texts}, many=len(texts) != 1)
+
+
+def _page_of(jobs: Sequence[Job]) -> tuple[Sequence[Job], bool]:
+    """Returns the jobs that a request asks for, and whether others follow."""
+    after, limit = request.args.get("after", ""), whole_number("limit", len(jobs))
+    if limit < 1 and jobs:
+        raise BadRequest("'limit' must be 1 at least", detail=f"it is {limit}")
+    start = bisect_right(jobs, after, key=lambda job: job.name) if after else 0
+    return jobs[start : start + limit], start + limit < len(jobs)
 
 
 def _add_job(blueprint: Blueprint, engine: Engine) -> None:

@@ -137,6 +137,34 @@ def test_of_many_jobs_each_has_its_outcome(user: User) -> None:
         user.client.delete(f"/api/v1/jobs/{name}")
 
 
+def test_jobs_come_in_pages(user: User) -> None:
+    names = {f"page.{n}" for n in range(5)}
+    ask_jobs = {"jobs": {name: rule(name) for name in names}}
+    assert (
+        ask(
+            user,
+            "POST",
+            "/api/v1/jobs",
+            json.dumps(ask_jobs).encode(),
+            content_type="application/json",
+        )[0]
+        == 200
+    )
+    whole = ask(user, "GET", "/api/v1/jobs")[2]
+    assert whole["next"] is None
+    found, after, pages = [], "", 0
+    while after is not None:
+        _, _, page = ask(user, "GET", f"/api/v1/jobs?limit=2&after={after}")
+        assert len(page["jobs"]) <= 2
+        found += page["jobs"]
+        after, pages = page["next"], pages + 1
+    assert [job["name"] for job in found] == [job["name"] for job in whole["jobs"]]
+    assert names < {job["name"] for job in found}
+    assert pages == -(-len(found) // 2)
+    for limit in ("0", "two"):
+        assert ask(user, "GET", f"/api/v1/jobs?limit={limit}")[0] == 400
+
+
 def test_codes_of_success(user: User) -> None:
     assert ask(user, "PUT", "/api/v1/jobs/codes", rule("codes").encode())[0] == 201
     assert ask(user, "PUT", "/api/v1/jobs/codes", rule("codes", "id > 0").encode())[0] == 200

@@ -49,7 +49,17 @@ _TOPIC_LIMITS: Final[dict[str, Schema]] = {
 }
 
 JOBS: Final = (
-    Endpoint("GET", "/api/v1/jobs", "all jobs, and files that were not taken", ref("Jobs")),
+    Endpoint(
+        "GET",
+        "/api/v1/jobs",
+        "all jobs, and files that were not taken; `next` is the `after` of the next page",
+        ref("Jobs"),
+        (
+            Query("after", "only jobs behind this one, by name", TEXT),
+            Query("limit", "at most so many", WHOLE),
+        ),
+        refusals=(400,),
+    ),
     Endpoint(
         "POST",
         "/api/v1/jobs",

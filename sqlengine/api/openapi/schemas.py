@@ -120,6 +120,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
                 record({"file": TEXT, "error": ref("Problem"), "tried_again": FLAG})
             ),
             "overridden_files": listed(record(_OVERRIDDEN)),
+            "next": or_null(TEXT),
         }
     ),
     "Outcome": record(

@@ -136,6 +136,8 @@ class _GraphView:
         self._managed = graph
         self._running = dict(graph.runner.inputs.running)
         self._above: dict[str, frozenset[str]] = {}
+        self._assigners: dict[str, AssignWatermark | None] = {}
+        self._tables: dict[tuple[str, int, int], TableProgress] = {}
         self._offsets: dict[str, dict[str, tuple[int, int | None]]] = {}
 
     @cached_property
@@ -155,8 +157,8 @@ class _GraphView:
         """Yields the tables that these nodes read, but for those that are looked up."""
         timed = set()
         for name in nodes:
-            plan = self.graph.nodes[name].plan
-            if isinstance(plan, AssignWatermark) and not plan.at_end:
+            plan = self._assigner(name)
+            if plan is not None:
                 scan = self._scan_below(name)
                 timed.add(scan)
                 if scan in self._running:
@@ -167,6 +169,14 @@ class _GraphView:
             if running is not None and scan not in timed and running.full_cache is None:
                 yield _Source(scan, running, scan)
 
+    def _assigner(self, name: str) -> AssignWatermark | None:
+        """Returns the plan of a node if it makes watermarks; looked up once for all jobs."""
+        if name not in self._assigners:
+            plan = self.graph.nodes[name].plan
+            assigner = plan if isinstance(plan, AssignWatermark) else None
+            self._assigners[name] = None if assigner is None or assigner.at_end else assigner
+        return self._assigners[name]
+
     def _scan_below(self, name: str) -> str:
         while inputs := self.graph.nodes[name].inputs:
             name = inputs[0]
@@ -175,6 +185,15 @@ class _GraphView:
     # ---- tables ----------------------------------------------------------------------------------
 
     def _table(self, source: _Source, nodes: Iterable[str], now_ms: int) -> TableProgress:
+        """Returns a table of a job; jobs of the same graph mostly show the same."""
+        known = self._times.late
+        late = sum(known[n] for n in nodes if n in known and source.node in self._watermarks(n))
+        key = (source.node, late, now_ms)
+        if key not in self._tables:
+            self._tables[key] = self._table_of(source, late, now_ms)
+        return self._tables[key]
+
+    def _table_of(self, source: _Source, late: int, now_ms: int) -> TableProgress:
         watermark, ended = source.time(source.watermark), source.ended
         on_broker = declared_capabilities(source.running.scan.table).on_broker
         return TableProgress(
@@ -182,7 +201,7 @@ class _GraphView:
             "records" if on_broker else "bytes",
             None if ended else watermark,
             None if ended or watermark is None else now_ms - watermark.ms,
-            sum(self._times.late.get(n, 0) for n in nodes if source.node in self._watermarks(n)),
+            late,
             ended,
             tuple(
                 ShardProgress(shard, offset, end, source.shard_time(shard), source.idle(shard))
@@ -217,10 +236,11 @@ class _GraphView:
         return self._above[name]
 
     def _waits(self, nodes: Iterable[str], sources: Mapping[str, _Source]) -> Iterator[Wait]:
-        for name in nodes:
-            waiting = self._times.waiting.get(name)
+        known = self._times.waiting
+        for name in (n for n in nodes if n in known):
+            waiting = known[name]
             below = [sources[n] for n in sorted(self._watermarks(name)) if n in sources]
-            if waiting is None or not below:
+            if not below:
                 continue
             slowest = _slowest(below)
             yield Wait(
