@@ -88,7 +88,7 @@ class Gate:
             | unknown
             for job in self.engine.jobs()
         ]
-        return jsonify({"jobs": jobs, "refused_files": [], "overridden_files": []})
+        return jsonify({"jobs": jobs, "refused_files": [], "overridden_files": [], "next": None})
 
     def _leave(self, name: str) -> AnyResponse:
         """Removes or stops a job: the graph that is in a long step of it is recovered without it,

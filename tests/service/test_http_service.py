@@ -152,7 +152,9 @@ def test_jobs_come_in_pages(user: User) -> None:
     )
     whole = ask(user, "GET", "/api/v1/jobs")[2]
     assert whole["next"] is None
-    found, after, pages = [], "", 0
+    found: list[Any] = []
+    after: Any = ""
+    pages = 0
     while after is not None:
         _, _, page = ask(user, "GET", f"/api/v1/jobs?limit=2&after={after}")
         assert len(page["jobs"]) <= 2
