@@ -16,6 +16,7 @@ from sqlengine.cluster.control_log import (
     CollectState,
     ControlEntry,
     ControlLog,
+    EndSteps,
     InspectState,
     Pause,
     Prepare,
@@ -24,6 +25,7 @@ from sqlengine.cluster.control_log import (
     Switch,
 )
 from sqlengine.cluster.pause_handler import PauseHandler
+from sqlengine.cluster.step_watch import EndedJobs
 from sqlengine.cluster.subtask import Subtask
 from sqlengine.executors.epochs import LoggedChange
 from sqlengine.executors.graph_change import GraphChange
@@ -48,7 +50,8 @@ class ControlLogFollower:
     """Applies the entries of the control log to the subtasks of one instance.
 
     `version` is that of the last switch read. `executor` prepares changes; all methods are called
-    from one other thread. `refresh` loads new job versions."""
+    from one other thread. `refresh` loads new job versions. `ends` takes the jobs whose steps must
+    end."""
 
     def __init__(
         self,
@@ -58,6 +61,7 @@ class ControlLogFollower:
         refresh: Callable[[], None],
         acknowledge: Callable[[Answer], None],
         pauses: PauseHandler,
+        ends: EndedJobs,
     ) -> None:
         self.version = 0
         self._instance = instance
@@ -66,11 +70,15 @@ class ControlLogFollower:
         self._refresh = refresh
         self._acknowledge = acknowledge
         self._pauses = pauses
+        self._ends = ends
         self._pending: PendingPreparation | None = None
         self._next = 0
         unanswered: tuple[int, Prepare] | None = None
         for offset, entry in control.read():
             self._next = offset + 1
+            if isinstance(entry, EndSteps):
+                self._ends.add(entry)
+                continue
             # Any later entry commits or cancels the preparation, so that only the last entry can be
             # open.
             unanswered = (offset, entry) if isinstance(entry, Prepare) else None
@@ -109,6 +117,8 @@ class ControlLogFollower:
                 self.abandon_pending()
             case Switch():
                 self._switch_all(entry, subtasks)
+            case EndSteps():
+                self._ends.add(entry)
             case InspectState():
                 self._pauses.inspect(offset, entry, subtasks)
             case Pause() | CollectState() | Resume():

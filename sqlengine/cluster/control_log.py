@@ -98,8 +98,21 @@ class Resume(msgspec.Struct, frozen=True, tag="Go"):
     format: int = FORMAT
 
 
+class EndSteps(msgspec.Struct, frozen=True, tag=True):
+    """Ends long steps of version `job_version` of a job, which leaves or has failed, for `reason`.
+
+    Recoveries leave it out. Counts up to `version` of the graph: what is attached later is another
+    run of it."""
+
+    job: str
+    job_version: int
+    version: int
+    reason: str
+    format: int = FORMAT
+
+
 PauseEntry: TypeAlias = Pause | CollectState | Resume
-ControlEntry: TypeAlias = Prepare | Switch | Abandon | PauseEntry | InspectState
+ControlEntry: TypeAlias = Prepare | Switch | Abandon | PauseEntry | InspectState | EndSteps
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -137,12 +150,33 @@ class Done(msgspec.Struct, frozen=True, tag=True):
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
-    """Reports jobs that fail in an instance. It is repeated until they are gone."""
+    """Reports jobs that fail in an instance. It is repeated until they are gone. `ended`: in the
+    middle of a step, which was ended for them."""
 
     instance: str
     jobs: list[str]
     reason: str
     lasting: bool = False
+    ended: bool = False
+
+
+class LongStep(msgspec.Struct, frozen=True):
+    """A long step of one subtask. `number`: that of its guard; `rows`: put out so far."""
+
+    part: int
+    number: int
+    seconds: float
+    activity: str
+    jobs: list[str]
+    rows: int
+
+
+class LongSteps(msgspec.Struct, frozen=True, tag=True):
+    """Reports the long steps that an instance is in, while it is in one, and once none is left."""
+
+    instance: str
+    pid: int
+    steps: list[LongStep]
 
 
 class SubtaskReport(msgspec.Struct, frozen=True):
@@ -184,7 +218,7 @@ class InstanceReport(msgspec.Struct, frozen=True, tag="Report"):
     triggers: list[IsolationTrigger] = field(default_factory=list, name="troubles")
 
 
-Report: TypeAlias = Answer | Done | Failed | InstanceReport
+Report: TypeAlias = Answer | Done | Failed | InstanceReport | LongSteps
 
 _CONTROL: msgspec.json.Decoder[ControlEntry] = msgspec.json.Decoder(ControlEntry)
 _REPORT: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)
@@ -211,6 +245,11 @@ class ControlLog:
     def forget(self, versions: Iterable[int], now_ms: int) -> None:
         """Deletes switches that are in the checkpoints of all subtasks. The last one must stay."""
         keys = [_switch_key(version) for version in versions]
+        self._broker.append(self.topic, 0, [None] * len(keys), keys=keys, timestamp_ms=now_ms)
+
+    def forget_ends(self, jobs: Iterable[str], now_ms: int) -> None:
+        """Deletes requests to end steps that no recovery needs any more."""
+        keys = [_end_key(job) for job in jobs]
         self._broker.append(self.topic, 0, [None] * len(keys), keys=keys, timestamp_ms=now_ms)
 
     def read(self, offset: int = 0) -> Iterator[tuple[int, ControlEntry]]:
@@ -247,12 +286,18 @@ def _key(entry: ControlEntry) -> bytes:
             return b"change"
         case InspectState():
             return b"look"
+        case EndSteps():
+            return _end_key(entry.job)
         case _:
             return b"held"
 
 
 def _switch_key(version: int) -> bytes:
     return f"switch {version}".encode()
+
+
+def _end_key(job: str) -> bytes:
+    return f"end {job}".encode()
 
 
 def _decode(value: bytes) -> ControlEntry:

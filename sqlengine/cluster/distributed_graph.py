@@ -28,10 +28,12 @@ from sqlengine.cluster.control_log import (
     Done,
     Failed,
     InstanceReport,
+    LongSteps,
     Prepare,
     ReportTopic,
     Switch,
 )
+from sqlengine.cluster.left_out import LeftOut
 from sqlengine.cluster.pause_coordinator import PauseCoordinator
 from sqlengine.cluster.prepare_barrier import PrepareBarrier
 from sqlengine.cluster.subtask import to_logical_names, with_local_aggregates
@@ -43,10 +45,12 @@ from sqlengine.connectors.registry import declared_capabilities
 from sqlengine.connectors.shuffle import shuffle_topic
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import LoggedChange
+from sqlengine.executors.failures import GraphBroken
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.job_counts import JobCounts
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.sources import Positions
+from sqlengine.executors.steps.guard import StepView
 from sqlengine.graphs.event_times import EventTimes, merge_event_times
 from sqlengine.graphs.host import Faults, GraphHost, PlanOf
 from sqlengine.graphs.load_monitor import IsolationTrigger
@@ -95,7 +99,10 @@ class DistributedGraph:
             lambda: MigrationStore(host.broker, host.machine.clock),
             self._threads.now,
         )
-        switches = [entry for _, entry in self.control.read() if isinstance(entry, Switch)]
+        entries = [entry for _, entry in self.control.read()]
+        self._left_out = LeftOut(self.control)
+        self._left_out.recover(entries)
+        switches = [entry for entry in entries if isinstance(entry, Switch)]
         self._migration_by_version = {e.version: e.migration for e in switches}  # "" for most
         for member in self.members():  # they died with the previous server process
             host.broker.leave(self.group, member)
@@ -194,6 +201,7 @@ class DistributedGraph:
             # Nothing is committed yet: an error of any instance, or of `first`, abandons the change
             # everywhere.
             self._barrier.wait(number, jobs)
+            self._check_whole(jobs)
             if first is not None:
                 first()
             starts = {
@@ -203,6 +211,7 @@ class DistributedGraph:
             switch = Switch(version, jobs, renamed, starts, migration, change.moved)
             self.control.append(switch, self.now())  # the commit point
             self._migration_by_version[version] = migration
+            self._left_out.switched(version, jobs)
         except BaseException:
             change.abandon()
             with suppress(BrokerError):  # a full disk: the next change replaces this one
@@ -213,6 +222,20 @@ class DistributedGraph:
         except SqlError as error:  # the instances have switched all the same
             log.warning("graph %s writes version %d down later: %s", self.name, version, error)
             self._lags_control_log = True
+
+    def _check_whole(self, jobs: Mapping[str, int]) -> None:
+        """GraphBroken if a job gets another version that parts have lost what it had: it has to
+        leave the graph first, which the handler of failures sees to."""
+        lost = {n for n, v in jobs.items() if v and n in self.runner.jobs and self.left_out(n)}
+        for name in sorted(lost):
+            self._host.on_failure(frozenset({name}), self.left_out(name) or "")
+        if lost:
+            raise GraphBroken(self.name)
+
+    def left_out(self, job: str) -> str | None:
+        """Returns why parts have lost what a job of the graph had: its step was ended. None if they
+        have it."""
+        return self._left_out.why(job)
 
     def _catch_up(self) -> None:
         """Applies the switches of the control log that the leader has not applied: the server died
@@ -262,6 +285,7 @@ class DistributedGraph:
         passed = sorted(version for version in known if version <= stored)
         self._migration_by_version |= dict.fromkeys(passed, "")
         obsolete = passed[:-1]  # without the last one a reader would not notice a gap
+        self._left_out.forget(stored, self.now())
         if obsolete:
             self.control.forget(obsolete, self.now())
             for version in obsolete:
@@ -298,8 +322,12 @@ class DistributedGraph:
             match report:
                 case InstanceReport():
                     self.worker_reports.record_report(report)
+                case LongSteps():
+                    self.worker_reports.record_long_steps(report)
                 case Failed(jobs=jobs, reason=reason, lasting=lasting):
                     present = frozenset(jobs) & self.runner.jobs.keys()
+                    if report.ended:
+                        self._end_steps(present, reason)
                     self._host.on_failure(present, reason, lasting=lasting)
                 case Done():
                     self.worker_reports.record_done(report)
@@ -314,6 +342,29 @@ class DistributedGraph:
         progress.rows_in, progress.epochs = totals.rows_in, totals.epochs
         progress.dead_letters, progress.rows_out = totals.dead_letters, totals.sinks
         progress.letters = totals.letters
+
+    def long_steps(self) -> list[StepView]:
+        """Returns the long steps that parts of the graph are in, the longest first, as reported at
+        most about a second ago."""
+        return [
+            StepView(
+                self.name, s.number, s.seconds, s.activity, frozenset(s.jobs), s.rows, part=s.part
+            )
+            for s in self.worker_reports.long_steps(self.members())
+        ]
+
+    def end_steps(self) -> None:
+        """Has the instances end the long steps of jobs that leave (graph thread)."""
+        steps = self._host.steps
+        for step in self.long_steps() if steps.any_leaving else ():
+            ended = steps.ended(step)
+            if ended is not None:
+                self._end_steps(ended.jobs, str(ended))
+
+    def _end_steps(self, jobs: Iterable[str], reason: str) -> None:
+        present = {n: v for n, v in self.runner.jobs.items() if n in jobs}
+        for name, version in present.items():
+            self._left_out.end(name, version, self.runner.graph.version, reason, self.now())
 
     def poll_reports(self) -> None:
         """Processes reports if the graph's loop, which does so otherwise, is not running."""
@@ -398,6 +449,7 @@ class _LeaderLoop(GraphLoop):
         try:
             self.runner.checkpoint_when_due()
             self._graph.pauses.retry_resume()
+            self._graph.end_steps()
             busy = self._graph.process_reports()
             if self._now() - self._checked_at > _HEALTH_INTERVAL_S:
                 self._checked_at = self._now()

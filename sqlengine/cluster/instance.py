@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from parser.errors import SqlError
 from sqlengine.broker.errors import BrokerError, BrokerUnreachable, Fenced
@@ -27,10 +29,13 @@ from sqlengine.cluster.load_reports import LoadReports
 from sqlengine.cluster.membership import GroupMembership
 from sqlengine.cluster.owned_subtasks import OwnedSubtasks
 from sqlengine.cluster.pause_handler import PauseHandler
+from sqlengine.cluster.step_watch import EndedJobs, StepWatch
 from sqlengine.cluster.subtask import Subtask, open_subtask
 from sqlengine.cluster.subtask_log import subtask_log_topic
 from sqlengine.config import Config
 from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.failures import StepFailed
+from sqlengine.executors.steps.guard import StepGuard
 from sqlengine.functions.pool import POOL
 from sqlengine.graphs.host import GraphHost
 from sqlengine.graphs.load_monitor import IsolationTrigger
@@ -50,6 +55,8 @@ IDLE_S = 0.1
 MIN_TURN_S, FEW_ROWS = 0.04, 4096
 # Interval of reports while there is something new to report, and while there is not.
 REPORT_S, IDLE_REPORT_S = 1.0, 10.0
+# Seconds that a running step has to end when the instance must stop.
+STOP_GRACE_S = 2.0
 
 # The part of a periodic report that tells whether there is anything new in it.
 _Reported = tuple[Counters, Mapping[int, SubtaskReport], str | None, list[IsolationTrigger]]
@@ -69,8 +76,12 @@ class Instance:
         machine: Machine,
         factory: OperatorFactory,
         stores: CheckpointStores,
+        on_stuck: Callable[[], None] = lambda: None,
     ) -> None:
+        """`on_stuck` is called when an operator does not come back from a call: the process has to
+        end, and others repeat its steps without the job."""
         self.place = place
+        self._ends = EndedJobs()
         broker, self._broker = RemoteBroker(server), ReadAheadBroker(server)
         self._clock, self._now, self._usage = machine.clock, machine.threads.now, machine.usage
         self._registry = Registry(broker, config, machine)
@@ -107,6 +118,15 @@ class Instance:
             self._registry.log.refresh,
             self._publish,
             self._pauses,
+            self._ends,
+        )
+        self._watch = StepWatch(
+            place,
+            os.getpid(),
+            ControlLog(broker, place.graph),
+            self._registry.steps,
+            self._ends,
+            self._publish,
         )
         group = subtask_log_topic(place.graph)
         self._parallelism = broker.topic(group).shards
@@ -116,7 +136,9 @@ class Instance:
         self._owned = OwnedSubtasks(
             place.name, place.graph, self._member, self._open, machine.threads.now
         )
-        self._registry.steps.start(machine.threads, lambda guard, failure: None)
+        self._threads, self._on_stuck = machine.threads, on_stuck
+        self._registry.steps.start(machine.threads, self._give_up)
+        self._watch.start(machine.threads)
         # Last: an instance that fails above has not joined.
         POOL.join(self, self._on_broken_function)
 
@@ -133,6 +155,11 @@ class Instance:
             if (has_data or busy) and self._rows_in() - rows < FEW_ROWS:
                 time.sleep(max(0.0, began + MIN_TURN_S - time.monotonic()))
         self.close()
+
+    def stop_soon(self) -> None:
+        """Ends a step that runs on although the instance must stop: the next owner of the subtask
+        repeats it. Any thread."""
+        self._threads.later(STOP_GRACE_S, self._registry.steps.stop)
 
     def turn(self) -> bool:
         """Rebalances, handles control entries, and runs an epoch of each subtask. False if there
@@ -165,6 +192,7 @@ class Instance:
         for index in list(self._owned.owned):
             self._owned.close(index, "the instance stops")
         self._executor.shutdown(wait=True)
+        self._watch.stop()
         self._registry.steps.close_watch()
         self._report()
         self._member.leave()
@@ -174,7 +202,13 @@ class Instance:
         """Opens a subtask, with all switches that the others have made."""
         self._broker.discard()  # others may have written to its log since
         subtask = open_subtask(
-            self.place.graph, index, self._parallelism, self._host, self._plans, fence
+            self.place.graph,
+            index,
+            self._parallelism,
+            self._host,
+            self._plans,
+            fence,
+            left_out=self._ends.left_out(),
         )
         try:
             self._follower.catch_up(subtask)
@@ -243,9 +277,20 @@ class Instance:
     def _on_failure(self, jobs: frozenset[str], reason: str, *, lasting: bool = False) -> None:
         """Reports jobs that fail, at most once per REPORT_S, until they are gone."""
         now = self._now()
+        jobs -= self._ends.known(reason)  # the leader knows
         if jobs - {""} and now - self._failures.get(jobs, -REPORT_S) >= REPORT_S:
             self._failures[jobs] = now
-            self._publish(Failed(self.place.name, sorted(jobs), reason, lasting))
+            failures = [guard.failure for guard in self._registry.steps.guards()]
+            ended = any(isinstance(f, StepFailed) and f.jobs == jobs for f in failures)
+            self._publish(Failed(self.place.name, sorted(jobs), reason, lasting, ended))
+
+    def _give_up(self, guard: StepGuard, failure: Exception) -> None:
+        """Reports the jobs of a step that cannot be ended. Called by the thread that watches."""
+        if isinstance(failure, StepFailed):
+            with suppress(BrokerUnreachable):
+                jobs = sorted(failure.jobs)
+                self._publish(Failed(self.place.name, jobs, str(failure), lasting=True, ended=True))
+        self._on_stuck()
 
     def _on_broken_function(self, identity: str, reason: str) -> None:
         """Reports the jobs that call a user's function which was disabled. Called by any thread

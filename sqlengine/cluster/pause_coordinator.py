@@ -44,6 +44,9 @@ class CoordinatedGraph(Protocol):
     def poll_reports(self) -> None:
         """Processes reports of instances if no other thread does."""
 
+    def left_out(self, job: str) -> str | None:
+        """Returns why parts have lost what a job of the graph had; None if they have it."""
+
 
 @dataclass
 class PauseStats:
@@ -128,7 +131,7 @@ class PauseCoordinator:
     def collect_snapshots(self, job: str) -> list[JobSnapshot]:
         """Returns the job's snapshot of each subtask, in their order. They must be quiesced."""
         number = self._graph.control.append(CollectState(job), self._graph.now())
-        collected = self._await_all(number, lambda done: True)
+        collected = self._await_all(number, lambda done: self._require_whole(job))
         store = self._snapshots()
         names = [collected[index].snapshot for index in range(self._graph.parallelism)]
         try:
@@ -138,6 +141,13 @@ class PauseCoordinator:
                 # Merged in memory by the caller: nothing refers to the stored parts any more.
                 store.remove(name)
         return [snapshot for snapshot in snapshots if snapshot is not None]
+
+    def _require_whole(self, job: str) -> bool:
+        """True; JobError if parts have lost what the job had, so that they never answer for it."""
+        reason = self._graph.left_out(job)
+        if reason is not None:
+            raise JobError(f"job '{job}' has lost its state in a part", detail=reason)
+        return True
 
     def inspect_state(self, job: str, operation: int, limit: int) -> list[StateView]:
         """Returns the state of a job's operations in each subtask, between two of its epochs."""
@@ -173,7 +183,7 @@ class PauseCoordinator:
                 if done.problem is not None:
                     problem = done.problem
                     raise JobError(problem.message, detail=problem.detail, hint=problem.hint)
-            if len(by_subtask) == self._graph.parallelism and complete(by_subtask):
+            if complete(by_subtask) and len(by_subtask) == self._graph.parallelism:
                 return by_subtask
             if self._clock() > deadline:
                 raise self._timeout(set(range(self._graph.parallelism)) - by_subtask.keys())

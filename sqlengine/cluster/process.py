@@ -35,9 +35,12 @@ def main() -> None:
     work: Work = pickle.load(sys.stdin.buffer)  # noqa: S301
     die_with_parent(work.parent)
     stopping = threading.Event()
+    running: list[Instance] = []
 
     def end(number: int, frame: FrameType | None) -> None:
         stopping.set()
+        for instance in running:
+            instance.stop_soon()
 
     signal.signal(signal.SIGTERM, end)
     # Ctrl-C goes to the whole process group: the server stops its instances in good order itself.
@@ -50,8 +53,9 @@ def main() -> None:
         # The log of a subtask is trimmed at its checkpoint, which therefore must not be lost.
         stores = RocksStores(subtasks_folder(work.config), work.config.fsync)
         instance = Instance(
-            work.place, UnixSocketTransport(work.socket), work.config, THIS, factory, stores
+            work.place, UnixSocketTransport(work.socket), work.config, THIS, factory, stores, _die
         )
+        running.append(instance)
         give_back()
         log.info(
             "instance %s of %s is ready, process %d", work.place.name, work.place.graph, os.getpid()
@@ -60,3 +64,9 @@ def main() -> None:
     except BrokerUnreachable as error:
         log.error("instance %s ends: %s", work.place.name, error)
         os._exit(1)
+
+
+def _die() -> None:
+    """Ends the process at once: its thread does not come back from a call."""
+    log.error("the process ends: a call into a library does not come back")
+    os._exit(1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from parser.errors import SqlError
 from planner.graph.distribution import SubtaskAssignment
@@ -23,7 +24,7 @@ from sqlengine.connectors.shuffle import Shuffle
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.subtask import SubtaskContext
-from sqlengine.graphs.host import Faults, GraphHost, PlanOf
+from sqlengine.graphs.host import GraphHost, PlanOf
 from sqlengine.graphs.loop import GraphLoop
 from sqlengine.graphs.running import RunningGraph, open_graph
 from sqlengine.jobs.planning import PlannedJob
@@ -154,20 +155,20 @@ def open_subtask(
     plan_of: PlanOf,
     fence: Fencing,
     *,
-    without: Faults | None = None,
+    left_out: Mapping[tuple[str, int], tuple[int, SqlError]] = MappingProxyType({}),
 ) -> Subtask:
-    """Opens subtask `index` of a graph, recovered from its checkpoint and its log.
+    """Opens subtask `index` of a graph, recovered from its checkpoint and its log. `left_out`: the
+    job versions that it does not recover, as in `SubtaskContext`.
 
     ServiceError if the graph was created with another parallelism."""
     name, assignment = subtask_name(graph, index), SubtaskAssignment(index, parallelism)
     topic = create_subtasks(host.broker, graph, parallelism)
     epochs = SubtaskLog(host.broker, topic, index, fence)
-    context = SubtaskContext(
-        assignment,
-        Shuffle(host.broker, graph, assignment),
-        epochs,
-        open_store(host, graph, index, parallelism, fence),
-    )
+
+    def context() -> SubtaskContext:
+        shuffle = Shuffle(host.broker, graph, assignment)
+        store = open_store(host, graph, index, parallelism, fence)
+        return SubtaskContext(assignment, shuffle, epochs, store, left_out)
 
     def plans(jobs: Mapping[str, int]) -> Mapping[str, PlannedJob | SqlError]:
         return {
@@ -186,6 +187,6 @@ def open_subtask(
         return split_snapshot(to_distributed_names(whole, planned, parallelism), assignment)
 
     subtask_host = replace(host, stored_snapshot=stored_snapshot)
-    running = open_graph(name, subtask_host, plans, without, context)
+    running = open_graph(name, subtask_host, plans, None, context)
     log.info("%s: NewSplit, continues after epoch %d", name, running.runner.epoch)
     return Subtask(name, assignment, running, epochs)

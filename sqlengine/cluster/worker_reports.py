@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 
-from sqlengine.cluster.control_log import Answer, Done, InstanceReport, Problem, SubtaskReport
+from sqlengine.cluster.control_log import (
+    Answer,
+    Done,
+    InstanceReport,
+    LongStep,
+    LongSteps,
+    Problem,
+    SubtaskReport,
+)
 from sqlengine.executors.job_counts import JobCounts, add_counts, raise_counts
 
 # A busy instance reports every second: an older report says that it is idle.
@@ -44,6 +52,8 @@ class WorkerReports:
         self._rates: dict[str, float] = {}
         self._counts: dict[int, dict[str, JobCounts]] = {}  # by subtask
         self._ended: list[InstanceReport] = []  # at most one: the sum of ended processes
+        self._long_steps: dict[str, LongSteps] = {}  # by instance
+        self.slow_steps = 0  # since the server started
 
     def record_report(self, report: InstanceReport) -> None:
         """Records the periodic report of an instance, and its rate since the one before."""
@@ -62,6 +72,22 @@ class WorkerReports:
                 # A subtask that is being recovered reports less than it has reported before.
                 known = self._counts.get(index, {})
                 self._counts[index] = raise_counts(subtask.counts, known)
+
+    def record_long_steps(self, report: LongSteps) -> None:
+        """Records the long steps that an instance is in."""
+        with self._lock:
+            last = self._long_steps.get(report.instance)
+            known = {(last.pid, s.part, s.number) for s in last.steps} if last else set()
+            now = {(report.pid, s.part, s.number) for s in report.steps}
+            self.slow_steps += len(now - known)
+            self._long_steps[report.instance] = report
+
+    def long_steps(self, living: Collection[str]) -> list[LongStep]:
+        """Returns the long steps that the living instances are in, the longest first."""
+        with self._lock:
+            reports = [r for name, r in self._long_steps.items() if name in living]
+        steps = [step for report in reports for step in report.steps]
+        return sorted(steps, key=lambda step: -step.seconds)
 
     def record_ack(self, ack: Answer) -> None:
         """Records that an instance has prepared a change, or why it cannot."""

@@ -249,7 +249,7 @@ class Engine:
 
     def stop_job(self, name: str) -> Outcome:
         """Stops a job: it leaves its graph, and stays in the registry with its text."""
-        with self._steps.leaving((name,)):
+        with self._steps.leaving((name,)), self._failures.stopping(name):
             return self._serially(lambda: self._lifecycle.stop(self.job(name), JobState.STOPPED))
 
     def save_job(self, name: str, folder: str | None = None, *, stop: bool = False) -> Outcome:
@@ -374,11 +374,12 @@ class Engine:
 
     def slow_step_counts(self) -> dict[str, int]:
         """Returns how many steps of each graph took longer than a second."""
-        return self._steps.slow_steps()
+        return self._steps.slow_steps() | self.graphs.slow_step_counts()
 
     def slow_steps(self) -> list[StepView]:
         """Returns the steps of graphs that run for longer than a second now, by graph."""
-        return sorted(self._steps.slow(), key=lambda step: step.graph)
+        steps = [*self._steps.slow(), *self.graphs.long_steps()]
+        return sorted(steps, key=lambda step: step.graph)
 
     def rows_of(self, name: str) -> int:
         return self.rows_by_job()[name]

@@ -32,6 +32,7 @@ from sqlengine.engine.savepoint_sources import lookup_positions, why_unreadable
 from sqlengine.engine.views.retired_counts import RetiredCounts
 from sqlengine.executors.epochs import EPOCHS, TopicEpochLog
 from sqlengine.executors.job_counts import JobCounts, add_counts
+from sqlengine.executors.steps.guard import StepView
 from sqlengine.graphs.host import Faults, GraphHost, PlanOf
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.graphs.running import RunningGraph, open_graph
@@ -168,6 +169,16 @@ class GraphManager:
     def log_end(self) -> int:
         """End offset of the epoch log of all graphs."""
         return self._host.broker.end_offset(EPOCHS, 0)
+
+    def long_steps(self) -> list[StepView]:
+        """Returns the long steps that parts of graphs are in, the longest of each graph first."""
+        graphs = [g for g in list(self.by_name.values()) if isinstance(g, DistributedGraph)]
+        return [step for graph in graphs for step in graph.long_steps()]
+
+    def slow_step_counts(self) -> dict[str, int]:
+        """Returns the number of slow steps in the parts of each graph since the start."""
+        graphs = [g for g in list(self.by_name.values()) if isinstance(g, DistributedGraph)]
+        return {graph.name: graph.worker_reports.slow_steps for graph in graphs}
 
     def place(self, plan: PlannedJob, name: str) -> ManagedGraph:
         """Returns the graph for a new job: that of its isolation group, the distributed one if it

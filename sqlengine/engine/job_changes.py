@@ -94,12 +94,18 @@ class JobChanges:
             prepared = self._deployment.prepare(work)
             accepted = self._planner.accept(work, refused)
             if accepted:
-                self._deployment.deploy(work, prepared)
+                with self._registry.steps.replacing(self._running(work)):
+                    self._deployment.deploy(work, prepared)
             else:
                 prepared.abandon()
         finally:
             self._go_on(revived)
         return accepted
+
+    def _running(self, work: Work) -> list[str]:
+        """Returns the jobs that run and get another version."""
+        present = (work.kept.get(name, name) for name in work.ready)
+        return [name for name in present if self._graphs.runs(name)]
 
     def removable(self, request: Request) -> set[str]:
         """Returns the jobs that the request will remove, as far as can be told now. Any thread."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
-from collections.abc import Callable, Collection
-from contextlib import suppress
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 
 from parser.errors import ExecutionError
 from sqlengine.engine.graph_manager import GraphManager
@@ -32,6 +32,16 @@ class JobFailures:
         # Reported, and not started again since: what they report now is known.
         self._failing: set[str] = set()
         self._reported: deque[tuple[frozenset[str], str, bool]] = deque()
+        self._stopping: Counter[str] = Counter()
+
+    @contextmanager
+    def stopping(self, job: str) -> Iterator[None]:
+        """While the body runs, this job is being stopped: ended in a step, it keeps what it had."""
+        self._stopping[job] += 1
+        try:
+            yield
+        finally:
+            self._stopping[job] -= 1
 
     def open(self, graphs: GraphManager, lifecycle: JobLifecycle) -> None:
         """Sets what reports here, and what fails jobs: before the first graph is opened."""
@@ -50,13 +60,18 @@ class JobFailures:
     def report(self, jobs: frozenset[str], reason: str, *, lasting: bool = False) -> None:
         """Fails jobs: they leave the graph, the others run on. Called by a graph's thread. After a
         `lasting` failure they are not started again."""
-        new = jobs - self._failing
+        # Jobs that are to leave may break their graph first: it has to be restored all the same.
+        new = jobs if self._are_broken(jobs) else jobs - self._failing
         if new and not self.closed.is_set():
             self._failing |= new
             self._reported.append((new, reason, lasting))
             # Closed in this moment, the engine sees it again after its next start.
             with suppress(RuntimeError):
                 self._later(self.settle)
+
+    def _are_broken(self, jobs: frozenset[str]) -> bool:
+        graphs = list(self._graphs.by_name.values())
+        return any(g.runner.broken and jobs & g.runner.jobs.keys() for g in graphs)
 
     def give_up(self, guard: StepGuard, failure: Exception) -> None:
         """Gives up the thread of a graph, which does not come back from a call, and with it the
@@ -81,6 +96,7 @@ class JobFailures:
         kept = self._reopen_without(names, reason)
         # A job that is being removed has left its graph by now, and the removal comes next.
         present = (names & self._registry.log.jobs.keys()) - self._registry.steps.jobs_leaving()
+        self._lifecycle.keep({n: key for n, key in kept.items() if self._stopping[n]})
         if not present:
             return
         shown = ", ".join(sorted(present)[:5]) + (", …" if len(present) > 5 else "")
@@ -103,7 +119,8 @@ class JobFailures:
                 (n, v): ExecutionError(reason) for n, v in graph.runner.jobs.items() if n in names
             }
             if graph.runner.broken and faulty:
-                keeps = not names & self._registry.steps.jobs_leaving()
+                leaving = self._registry.steps.jobs_leaving()
+                keeps = not any(n in leaving and not self._stopping[n] for n in names)
                 self._graphs.reopen(graph, faulty, keeps=keeps)
                 kept |= self._graphs.taken_out()
                 self._registry.reconcile(self._graphs.running(), self._graphs.lost())

@@ -108,6 +108,12 @@ class JobLifecycle:
         self._graphs.retire_idle()
         return [self._registry.job(name) for name in sorted(names)]
 
+    def keep(self, kept: Mapping[str, str]) -> None:
+        """Logs what jobs have that are being stopped, and that a recovery has taken out already."""
+        jobs = {n: replace(self._registry.job(n), kept=key, graph=MAIN) for n, key in kept.items()}
+        if jobs:
+            self._registry.log.write(jobs, self._registry.clock())
+
     def keep_departed(self, kept: Mapping[str, str], lasting: Collection[str]) -> None:
         """Logs what jobs have that the recovery at the start of the server has taken out.
 

@@ -12,7 +12,7 @@ epochs, so that the sink drops what it has.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
 from typing import Final
@@ -80,6 +80,7 @@ class Keeping:
     ) -> None:
         """Removes jobs from a graph; their snapshot is in the store before."""
         if isinstance(graph, DistributedGraph):
+            _require_whole(graph, versions)
             request = MigrationRequest({}, versions, kept, self._store, lambda: None)
             # Parts may never pause that a job which fails keeps busy.
             timeout_s = QUIESCE_TIMEOUT_S if state is JobState.STOPPED else FAILED_TIMEOUT_S
@@ -221,6 +222,14 @@ class Keeping:
                 sources[digest], gone = _readable(source, position, scan.table.display)
             sentences += gone
         return replace(snapshot, sources=sources), "; ".join(sentences) or None
+
+
+def _require_whole(graph: DistributedGraph, jobs: Iterable[str]) -> None:
+    """JobError if a part has lost what one of the jobs had: no pause brings it back."""
+    for job in jobs:
+        reason = graph.left_out(job)
+        if reason is not None:
+            raise JobError(f"job '{job}' has lost its state in a part", detail=reason)
 
 
 def _scans_of(plans: Mapping[str, PlannedJob]) -> Iterator[Scan]:

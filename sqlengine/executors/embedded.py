@@ -186,7 +186,13 @@ class EmbeddedExecutor:
         version = state.created_at_version.get(node.id, prepared.plan.version)
         inherited = taken_over.get(node.id)
         context = NodeContext(
-            node.id, version, self.tables, state.tables, inherited, self.guard.check
+            node.id,
+            version,
+            self.tables,
+            state.tables,
+            inherited,
+            self.guard.check,
+            self.guard.charge,
         )
         operator = prepared.operators.get(node.id) or self.factory.build(node, None)
         self._open(operator, node.id, context)

@@ -94,6 +94,7 @@ class OperatorFailed(Exception):
     a recovery raised."""
 
     epoch = 0
+    lasting: ClassVar[bool] = False
 
     def __init__(self, node: PhysicalNode, cause: Exception) -> None:
         super().__init__(
@@ -107,6 +108,8 @@ class StepFailed(OperatorFailed):
     """Jobs whose operators took too long or too much memory in one step: the graph is restored
     without them."""
 
+    lasting: ClassVar[bool] = True
+
     def __init__(self, jobs: frozenset[str], reason: str) -> None:
         Exception.__init__(self, reason)
         self.jobs = jobs
@@ -119,11 +122,15 @@ class LastingFailure(ExecutionError):
 
 class StepEnded(Exception):
     """A step that was ended on request, of a removal or because the server stops. Nobody is at
-    fault; the graph is restored without the removed `jobs`, whose `versions` a recovery names."""
+    fault; the graph is restored without the removed `jobs`, whose `versions` a recovery names. They
+    are started again if that is not `lasting`."""
 
-    def __init__(self, reason: str, jobs: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, reason: str, jobs: frozenset[str] = frozenset(), *, lasting: bool = True
+    ) -> None:
         super().__init__(reason)
         self.jobs = jobs
+        self.lasting = lasting
         self.versions: frozenset[tuple[str, int]] = frozenset()
 
 

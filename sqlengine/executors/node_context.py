@@ -15,6 +15,9 @@ from sqlengine.state.table import KeyedTable
 def _never() -> None: ...
 
 
+def _to_nobody(jobs: frozenset[str]) -> None: ...
+
+
 class NodeContext:
     """Counters and tables of one node; the tables live as long as the node does.
 
@@ -31,9 +34,11 @@ class NodeContext:
         restored: Mapping[str, pa.Table],
         inherited: Mapping[str, KeyedTable] | None = None,
         check_step: Callable[[], None] = _never,
+        charge: Callable[[frozenset[str]], None] = _to_nobody,
     ) -> None:
         self.counters: Counter[str] = Counter()
         self.check_step = check_step
+        self.charge = charge
         self.stateful = False
         self._owner = f"{node}@{created_at_version}"
         self._tables = tables

@@ -59,6 +59,7 @@ class GraphRunner:
         self.executor = executor
         self.guard = executor.guard
         self.guard.versions = lambda: self.jobs
+        self.guard.graph_version = lambda: self.graph.version
         self.guard.measure = None if options.memory is None else self._measure_step
         self.inputs = Inputs(environment, None if subtask is None else subtask.shuffle.source)
         self.outputs = Outputs(

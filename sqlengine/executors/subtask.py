@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from parser.errors import SqlError
 from planner.graph.distribution import INCOMING, SubtaskAssignment, distribute
 from planner.graph.physical import PhysicalPlan
 from sqlengine.connectors.shuffle import Shuffle
@@ -23,12 +25,14 @@ class SubtaskEpochs(EpochLog, Protocol):
 @dataclass(frozen=True)
 class SubtaskContext:
     """Context of one subtask: its share of shards and buckets, its end of the shuffle, its epoch
-    log and its checkpoint store."""
+    log and its checkpoint store. `left_out`: the job versions that its recovery leaves out, each
+    with the last version of the graph for which that counts, and why."""
 
     assignment: SubtaskAssignment
     shuffle: Shuffle
     log: SubtaskEpochs
     store: CheckpointStore
+    left_out: Mapping[tuple[str, int], tuple[int, SqlError]] = field(default_factory=dict)
 
     def distribute(self, plan: PhysicalPlan) -> PhysicalPlan:
         """Returns the plan of the subtask, from the plan of the whole graph."""

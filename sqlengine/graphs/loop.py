@@ -196,15 +196,15 @@ class GraphLoop:
         except (OperatorFailed, StepEnded) as error:
             # on_failure has the graph reopened without these jobs.
             self.broken = True
-            # Started again, a job would hold the others up for as long again.
+            # Started again, a job that took long would hold the others up for as long again.
+            self._report(error, lasting=error.lasting)
             ended = isinstance(error, StepFailed | StepEnded)
-            self._report(error, lasting=ended)
             self._pause(str(error), 0.0, fault=not ended)
         except StepInterrupted:  # at the very end of the operator's code
             self.runner.broken = self.broken = True
             failure = self.runner.guard.failure
             if isinstance(failure, OperatorFailed | StepEnded):
-                self._report(failure, lasting=True)
+                self._report(failure, lasting=failure.lasting)
             self._pause(str(failure), 0.0)
         except Exception as error:  # noqa: BLE001  shown by /healthz, retried if sound
             self.broken = True

@@ -45,11 +45,12 @@ def open_graph(
     host: GraphHost,
     plan_of: PlanOf,
     without: Faults | None = None,
-    subtask: SubtaskContext | None = None,
+    subtask: Callable[[], SubtaskContext] | None = None,
     failed_epoch: int = 0,
 ) -> RunningGraph:
     """Opens and recovers a graph, without the jobs whose operators raise or take too long while
-    recorded epochs are repeated, and without those that are removed meanwhile.
+    recorded epochs are repeated, and without those that are removed meanwhile. `subtask` opens the
+    context of each attempt, which closes it.
 
     Jobs that fail in an epoch (those of `without` in `failed_epoch`) are taken out just before it,
     with what they have, but not out of a subtask."""
@@ -59,7 +60,8 @@ def open_graph(
         departures, faults = [Departure(failed_epoch, faults)], {}
     while True:
         try:
-            graph = RunningGraph(name, host, plan_of, faults, subtask, departures)
+            context = None if subtask is None else subtask()
+            graph = RunningGraph(name, host, plan_of, faults, context, departures)
             break
         except (OperatorFailed, StepEnded) as error:
             if not error.versions:
@@ -74,7 +76,7 @@ def open_graph(
             else:
                 departures = [d for d in departures if not d.faults.keys() & new.keys()]
                 faults |= new
-    if faults or departures:
+    if faults or departures or graph.leaves_out:
         graph.forget_lost_jobs()
     return graph
 
@@ -84,7 +86,8 @@ class RunningGraph:
 
     It is recovered when it is created, and runs after `loop.start()`. `lost_jobs` could not be
     recovered: they cannot be planned any more, or are in `without`; the other jobs are recovered
-    without them. `kept`: the keys under which lost jobs have left their snapshots."""
+    without them. `kept`: the keys under which lost jobs have left their snapshots. `leaves_out`:
+    the recovery has left out jobs that it was asked to."""
 
     distributed: ClassVar[bool] = False
 
@@ -104,8 +107,10 @@ class RunningGraph:
         self._departures = list(departures)
         self.kept: dict[str, str] = {}
         config, threads = host.config, host.machine.threads
-        self.executor = EmbeddedExecutor(host.factory, host.steps.guard(name))
         self.store = host.stores.open(name) if subtask is None else subtask.store
+        self.executor = EmbeddedExecutor(host.factory, host.steps.guard(name))
+        self._left_out = {} if subtask is None else dict(subtask.left_out)
+        self.leaves_out = False
         self._writer = threads.serial_executor("checkpoint")
         self._syncs_late = config.fsync == "interval"
         self.checkpoints = Checkpoints(
@@ -211,7 +216,7 @@ class RunningGraph:
             log.warning("graph %s writes its checkpoint later: %s", self.name, error)
 
     def _restore(self, position: CheckpointMetadata) -> None:
-        plans = self._plans(position.jobs)
+        plans = self._plans(position.jobs, position.version)
         graph = merge(
             Graph(position.version - 1), {n: p.sinks for n, p in plans.items()}, position.stateful
         )
@@ -219,10 +224,15 @@ class RunningGraph:
             change = self.runner.prepare(graph, {n: position.jobs[n] for n in plans})
         restore(self.runner, position, change)
 
-    def _plans(self, jobs: Mapping[str, int]) -> dict[str, PlannedJob]:
-        """Returns the plans of jobs; those without one are added to `lost_jobs`."""
+    def _plans(self, jobs: Mapping[str, int], version: int) -> dict[str, PlannedJob]:
+        """Returns the plans of jobs in a version of the graph; those without one are added to
+        `lost_jobs`."""
         plans = {}
         faulty = {n: self._without[n, v] for n, v in jobs.items() if (n, v) in self._without}
+        asked = {n: self._left_out[n, v] for n, v in jobs.items() if (n, v) in self._left_out}
+        left_out = {n: error for n, (until, error) in asked.items() if version <= until}
+        self.leaves_out |= bool(left_out)
+        faulty |= left_out
         for name, plan in {**self._plan_of(jobs), **faulty}.items():
             self.lost_jobs.pop(name, None)
             if isinstance(plan, PlannedJob):
@@ -271,7 +281,7 @@ class RunningGraph:
 
     def prepare_logged_change(self, graph: Graph, change: LoggedChange) -> GraphChange:
         """Prepares a change that a log records, without jobs that cannot be planned any more."""
-        plans = self._plans({n: v for n, v in change.jobs.items() if v})
+        plans = self._plans({n: v for n, v in change.jobs.items() if v}, change.version)
         for name in [n for n, v in change.jobs.items() if not v]:
             self.lost_jobs.pop(name, None)
         jobs = {n: v if n in plans else 0 for n, v in change.jobs.items()}

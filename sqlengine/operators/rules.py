@@ -125,6 +125,7 @@ class RulesOperator:
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
+        self._charge = context.charge
 
     def process(self, port: int, batch: Batch) -> Output:
         if not batch.num_rows:
@@ -172,6 +173,7 @@ class RulesOperator:
             residual, rows = self.compiled.rules[name].residual, matched[name]
             if residual is None:
                 continue
+            self._charge(frozenset(self.compiled.plan.rules[name].owners))
             part = batch if len(rows) == batch.num_rows else batch.take(rows, residual.reads)
             vector = compile_expression(residual.expression)(part)
             self._counters["residual_rows"] += len(rows)
@@ -181,6 +183,7 @@ class RulesOperator:
                 reasons = [vector.errors.reason(int(i)) for i in bad]
                 self._fail(batch, rows[bad], name, residual.expression, reasons, output)
             matched[name] = rows[truth(vector, part.num_rows)]
+        self._charge(frozenset())
         return {name: rows for name, rows in matched.items() if len(rows)}
 
     def _sinks(self, batch: Batch, rows_of: Mapping[str, Index], output: Output) -> None:
@@ -215,7 +218,9 @@ class RulesOperator:
     def _build(
         self, batch: Batch, rows: Index, routes: Sequence[PlacedRoute], which: Index, output: Output
     ) -> tuple[Batch, Index]:
+        self._charge(frozenset(placed.route.job for placed in routes))
         built, errors = routes[0].template.build(batch, rows, routes, which)
+        self._charge(frozenset())
         if errors is None:
             return built, np.arange(len(rows))
         for i in np.flatnonzero(errors.mask):

@@ -27,6 +27,8 @@ class _RecordingContext:
 
     def check_step(self) -> None: ...
 
+    def charge(self, jobs: frozenset[str]) -> None: ...
+
 
 def layouts_of(node: PhysicalNode, factory: OperatorFactory) -> dict[str, str]:
     """Returns the layout of each table of a node's operator, by the table's name.

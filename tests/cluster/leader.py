@@ -56,7 +56,9 @@ class IdleProcess:
 class LeaderHarness:
     """An engine that leads, and instances that are threads of this process."""
 
-    def __init__(self, data: Path, parts: int | None = 2, instances: int = 1) -> None:
+    def __init__(
+        self, data: Path, parts: int | None = 2, instances: int = 1, rows_per_read: int = 4096
+    ) -> None:
         self.config = Config(
             data=data,
             instances=instances,
@@ -64,12 +66,14 @@ class LeaderHarness:
             session_ms=1000,
             checkpoint_ms=500,
             isolation=False,
+            rows_per_read=rows_per_read,
         )
         self.engine = Engine(self.config, replace(THIS, spawn=lambda work: IdleProcess()))
         self.engine.start()
         self.numbers: list[int] = []
         self._stopping: dict[str, threading.Event] = {}
         self._threads: dict[str, threading.Thread] = {}
+        self._instances: dict[str, Instance] = {}
 
     @property
     def graph(self) -> DistributedGraph:
@@ -91,6 +95,7 @@ class LeaderHarness:
 
         instance = Instance(place, ask, config, THIS, OperatorFactory(config.rules), stores)
         stopping = self._stopping[name] = threading.Event()
+        self._instances[name] = instance
         self._threads[name] = threading.Thread(target=instance.run, args=(stopping.is_set,))
         self._threads[name].start()
         leading = self.engine.graphs.by_name[graph]
@@ -99,6 +104,7 @@ class LeaderHarness:
 
     def stop(self, name: str) -> None:
         self._stopping.pop(name).set()
+        self._instances.pop(name).stop_soon()
         self._threads.pop(name).join()
 
     def close(self) -> None:
@@ -140,8 +146,8 @@ class LeaderHarness:
 
 
 @contextmanager
-def leading(folder: Path, *instances: str) -> Iterator[LeaderHarness]:
-    harness = LeaderHarness(folder / "data")
+def leading(folder: Path, *instances: str, rows_per_read: int = 4096) -> Iterator[LeaderHarness]:
+    harness = LeaderHarness(folder / "data", rows_per_read=rows_per_read)
     try:
         harness.prepare(folder)
         for name in instances:

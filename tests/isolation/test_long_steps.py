@@ -18,9 +18,11 @@ from parser.errors import OptionError, ServiceError
 from sqlengine.batch import Batch
 from sqlengine.config import Config
 from sqlengine.engine import Engine
+from sqlengine.engine.requests import Request
 from sqlengine.executors.epochs import TopicEpochLog
 from sqlengine.executors.steps import limits
-from sqlengine.jobs.job import JobState
+from sqlengine.jobs.job import JobState, Origin
+from sqlengine.jobs.planning import JobText
 from sqlengine.metrics import render
 from sqlengine.operators.base import Stream
 from sqlengine.operators.joins.regular import JoinOperator
@@ -173,6 +175,37 @@ def test_a_job_leaves_its_graph_in_the_middle_of_its_step(
     assert [row["id"] for row in read(again, "alerts")] == list(range(hog[1]))
 
 
+def test_an_operator_of_many_jobs_counts_for_each_of_them(engine: Engine) -> None:
+    names = [f"hog-{n}" for n in range(12)]
+    text = f"SET 'job.step-timeout' = '1 s'; {JOIN}"
+    texts = {name: JobText(name, text) for name in names}
+    assert {o.status for o in engine.change(Request(Origin.SDK, texts)).values()} == {"added"}
+    append(engine, HOGS["join"][1])
+    engine.start()
+    await_rows(engine, HOGS["join"][1])
+    eventually(lambda: {engine.job(n).state for n in names} == {JobState.FAILED}, "all fail")
+    reasons = {engine.job(name).reason for name in names}
+    assert len(reasons) == 1
+    assert str(reasons.pop()).startswith("12 jobs that share operators took ")
+    assert {engine.job(name).state for name in ("rule", "totals")} == {JobState.RUNNING}
+
+
+def test_a_set_of_many_rules_charges_a_rule_with_its_own_expressions(engine: Engine) -> None:
+    """The condition of one rule computes for seconds; of the others in the set none fails."""
+    costly = "CAST(id AS STRING)"
+    for _ in range(60):
+        costly = f"SHA512({costly})"
+    texts = {f"r{n}": JobText(f"r{n}", f"{RULE} WHERE MOD(id, 10) = -{n + 1}") for n in range(12)}
+    hog = f"SET 'job.step-timeout' = '1 s'; {RULE} WHERE {costly} = 'none'"
+    engine.change(Request(Origin.SDK, texts | {"hog": JobText("hog", hog)}))
+    append(engine, HOGS["join"][1])
+    engine.start()
+    eventually(lambda: engine.job("hog").state is JobState.FAILED, "the rule fails")
+    assert "'job.step-timeout' is 1 s: the set of rules took" in str(engine.job("hog").reason)
+    await_rows(engine, HOGS["join"][1])
+    assert {engine.job(name).state for name in texts} == {JobState.RUNNING}
+
+
 def test_a_removal_ends_the_step_for_changes_that_wait_before_it(engine: Engine) -> None:
     begin_long_step(engine, HOGS["join"])
     with ThreadPoolExecutor(1) as pool:
@@ -255,6 +288,47 @@ def test_a_thread_that_does_not_come_back_is_given_up_and_fails_nobody_later(
     append(engine, 1)
     eventually(lambda: len(read(engine, "alerts")) == 8, "the graph goes on")
     assert engine.job("hog").state is JobState.RUNNING
+
+
+def test_a_new_text_ends_the_step_and_goes_on_where_the_job_was(
+    engine: Engine, open_engine: Callable[[], Engine]
+) -> None:
+    """The rows of the step are those of the new text, which begins where the old one was."""
+    begin_long_step(engine, HOGS["join"])
+    outcome = engine.submit("hog", "INSERT INTO pairs SELECT id, 0 FROM events")
+    assert outcome.status == "replaced"
+    rows = HOGS["join"][1]
+    await_rows(engine, rows)
+    eventually(lambda: len(read(engine, "pairs")) >= rows, "the new text")
+    assert [row["a"] for row in read(engine, "pairs")] == list(range(rows))
+    assert engine.job("hog").state is JobState.RUNNING
+    engine.rollback("hog", 1)
+    append(engine, rows)
+    eventually(lambda: bool(engine.slow_steps()), "the old text takes long again")
+    engine.rollback("hog", outcome.version)
+    eventually(lambda: len(read(engine, "pairs")) >= 2 * rows, "the new text once more")
+
+
+def test_a_job_that_is_stopped_in_its_step_goes_on_where_it_was(engine: Engine) -> None:
+    begin_long_step(engine, HOGS["join"])
+    engine.stop_job("hog")
+    rows = HOGS["join"][1]
+    await_rows(engine, rows)
+    engine.submit("hog", "INSERT INTO pairs SELECT id, 0 FROM events")
+    eventually(lambda: len(read(engine, "pairs")) >= rows, "the rows of the step")
+    assert [row["a"] for row in read(engine, "pairs")] == list(range(rows))
+
+
+def test_an_alteration_of_its_table_ends_the_step(engine: Engine) -> None:
+    begin_long_step(engine, HOGS["join"])
+    began = time.monotonic()
+    outcome = engine.submit("tables", TABLES.replace("host STRING", "host STRING, extra STRING"))
+    assert outcome.status == "replaced"
+    assert time.monotonic() - began < SOON
+    await_rows(engine, HOGS["join"][1])
+    assert engine.job("hog").state in (JobState.RESTARTING, JobState.RUNNING)
+    assert {engine.job(name).state for name in ("rule", "totals")} == {JobState.RUNNING}
+    engine.remove("hog")
 
 
 def test_a_timeout_has_a_unit_or_is_off(engine: Engine) -> None:

@@ -11,10 +11,12 @@ from sqlengine.graphs.managed import ManagedGraph
 def step_hints(graphs: Iterable[ManagedGraph], steps: Iterable[StepView]) -> dict[str, str]:
     """Returns the hint of each job that is in a long step, or waits for one of its graph."""
     by_graph = {graph.name: graph for graph in graphs}
-    hints: dict[str, str] = {}
+    waiting: dict[str, str] = {}
+    running: dict[str, str] = {}
     for step in (step for step in steps if step.graph in by_graph):
         own = f"in one step for {step.seconds:.0f} s: {step.activity}"
         jobs = list(by_graph[step.graph].runner.jobs)
-        hints |= dict.fromkeys(jobs, f"waits: {step}" if step.jobs else own)
-        hints |= dict.fromkeys(step.jobs.intersection(jobs), own)
-    return hints
+        waits = dict.fromkeys(jobs, f"waits: {step}" if step.jobs else own)
+        waiting = waits | waiting  # of several parts, the one that takes longest
+        running = dict.fromkeys(step.jobs.intersection(jobs), own) | running
+    return waiting | running

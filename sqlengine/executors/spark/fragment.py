@@ -59,6 +59,9 @@ class _Scoped:
     def check_step(self) -> None:
         self._context.check_step()
 
+    def charge(self, jobs: frozenset[str]) -> None:
+        self._context.charge(jobs)
+
 
 class FragmentOperator:
     """Pushes batches through the nodes of a fragment in topological order.

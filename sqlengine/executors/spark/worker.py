@@ -171,6 +171,8 @@ class TaskContext:
 
     def check_step(self) -> None: ...
 
+    def charge(self, jobs: frozenset[str]) -> None: ...
+
 
 # The stages that ran last in this worker, cached since compiling patterns may take seconds.
 _STAGES_KEPT: Final = 8

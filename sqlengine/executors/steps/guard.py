@@ -28,7 +28,7 @@ STEP_TIMEOUT: Final = "job.step-timeout"
 _LOOK_S: Final = 0.1
 # Rows of output between two measurements of memory.
 _LOOK_ROWS: Final = 1 << 16
-# An operator that more jobs share is charged to none of them, as for isolation.
+# A set of rules that more jobs share is charged to those alone whose own expressions it computes.
 _MAX_SHARERS: Final = 8
 _SHOWN: Final = 70  # characters of an operation
 
@@ -44,7 +44,8 @@ class StepView:
     """A step that runs now.
 
     `activity`: what it is doing, for people. `jobs`: the jobs of the operator that runs, none
-    outside of operators. `rows`: the rows that operators have put out in this step."""
+    outside of operators. `rows`: the rows that operators have put out in this step. `part`: of a
+    graph that runs in parts, None for any other."""
 
     graph: str
     number: int
@@ -52,13 +53,16 @@ class StepView:
     activity: str
     jobs: frozenset[str]
     rows: int
+    part: int | None = None
 
     def __str__(self) -> str:
         """The step for people, as in `graph 'main' is in one step for 12 s: Join of job 'hog'`."""
         whose = ", ".join(map(repr, sorted(self.jobs)[:3])) + (", …" if len(self.jobs) > 3 else "")
         jobs = f" of job {whose}" if len(self.jobs) == 1 else f" of jobs {whose}" if whose else ""
+        where = "" if self.part is None else f"part {self.part} of "
         return (
-            f"graph '{self.graph}' is in one step for {self.seconds:.0f} s: {self.activity}{jobs}"
+            f"{where}graph '{self.graph}' is in one step for {self.seconds:.0f} s:"
+            f" {self.activity}{jobs}"
         )
 
 
@@ -79,10 +83,10 @@ class StepGuard:
     """The guard of one graph's steps; without `limits` it only watches.
 
     `step` to `check` belong to the graph's thread, the other methods to any. `versions` returns the
-    running version of each job, `measure` why its memory ends a step. `seconds`: time of each
-    operator by node, with that of handing its rows on, without that of the nodes behind it.
-    `activity`: what the step does while no operator runs. `failure`: why the step was ended.
-    `abandoned`: nobody waits for it any more.
+    running version of each job, `graph_version` that of the graph, `measure` why its memory ends a
+    step. `seconds`: time of each operator by node, with that of handing its rows on, without that
+    of the nodes behind it. `activity`: what the step does while no operator runs. `failure`: why
+    the step was ended. `abandoned`: nobody waits for it any more.
 
     `interrupts` are permitted while the thread runs code of an operator, which may be interrupted
     anywhere: the memory of the graph is thrown away then. Nothing else may be, above all no
@@ -100,6 +104,7 @@ class StepGuard:
         self.seconds: defaultdict[str, float] = defaultdict(float)
         self.abandoned = False
         self.versions: Callable[[], Mapping[str, int]] = dict
+        self.graph_version: Callable[[], int] = int
         self.measure: Callable[[StepView], Exception | None] | None = None
         self._limits = limits
         self._clock = clock
@@ -110,6 +115,9 @@ class StepGuard:
         # Of this step, by node.
         self._spent: dict[str, float] = {}
         self._nodes: dict[str, PhysicalNode] = {}
+        self._own: frozenset[str] = frozenset()
+        self._own_since = 0.0
+        self._own_spent: dict[frozenset[str], float] = {}
         self._rows = 0
         self._due = self._measure_due = 0.0
         self._measured_rows = 0
@@ -143,6 +151,7 @@ class StepGuard:
             self._due = self._began + _LOOK_S
         self._spent.clear()
         self._nodes.clear()
+        self._own_spent.clear()
 
     def enter(self, node: PhysicalNode) -> PhysicalNode | None:
         """Begins to run an operator; returns the one that waits meanwhile, for `leave`."""
@@ -157,6 +166,16 @@ class StepGuard:
         self.interrupts.forbid()
         self._charge()
         self._node = outer
+
+    def charge(self, jobs: frozenset[str]) -> None:
+        """Says whose own expressions a set of rules computes from now on; none: those of all."""
+        now = self._clock()
+        if self._own:
+            spent = now - self._own_since
+            self._own_spent[self._own] = self._own_spent.get(self._own, 0.0) + spent
+        node = self._node
+        self._own = jobs if node is not None and _is_shared_by_many(node) else frozenset()
+        self._own_since = now
 
     def emitted(self, rows: int) -> None:
         """Checks the step at a slice of output, which is handed on before `resume`."""
@@ -178,6 +197,8 @@ class StepGuard:
             self.seconds[node.id] += seconds
             self._spent[node.id] = self._spent.get(node.id, 0.0) + seconds
         self._since = now
+        if self._own:
+            self.charge(frozenset())
 
     @property
     def operator_seconds(self) -> float:
@@ -232,11 +253,15 @@ class StepGuard:
                 yield job, seconds
 
     def _seconds_by_job(self, now: float) -> Mapping[str, float]:
-        """The seconds of this step by job; operators of few jobs count for each of them."""
+        """The seconds of this step by job; an operator counts for each job that shares it."""
         seconds: defaultdict[str, float] = defaultdict(float)
         for name, taken in self._seconds_by_node(now).items():
             node = self._nodes.get(name)
-            for job in node.jobs if node and len(node.jobs) <= _MAX_SHARERS else ():
+            for job in node.jobs if node and not _is_shared_by_many(node) else ():
+                seconds[job] += taken
+        own, since = self._own, self._own_since
+        for jobs, taken in [*dict(self._own_spent).items(), (own, now - since)]:
+            for job in jobs:
                 seconds[job] += taken
         return seconds
 
@@ -252,9 +277,11 @@ class StepGuard:
         spent = self._seconds_by_node(now)
         slowest = max((n for n in spent if job in self._nodes[n].jobs), key=spent.__getitem__)
         limit = limits.timeout_of(job, self.versions().get(job, 0)) or 0.0
+        many = f"{len(exceeded)} jobs that share operators"
+        whose = f"job '{job}'" if len(exceeded) == 1 else many
         return StepFailed(
             frozenset(exceeded),
-            f"job '{job}' took {exceeded[job]:.1f} s in one step, '{STEP_TIMEOUT}' is {limit:g} s:"
+            f"{whose} took {exceeded[job]:.1f} s in one step, '{STEP_TIMEOUT}' is {limit:g} s:"
             f" {describe(self._nodes[slowest])} took {spent[slowest]:.1f} s,"
             f" {self._rows:,} rows came out so far"
             f" (narrower windows or keys need less; SET '{STEP_TIMEOUT}' = '…' allows more)",
@@ -269,7 +296,7 @@ class StepGuard:
         if began is None:
             return None
         seconds = self._clock() - began
-        jobs = frozenset[str]() if node is None else node.jobs
+        jobs = frozenset[str]() if node is None else self._own or node.jobs
         activity = self.activity if node is None else describe(node)
         return StepView(self.graph, number, seconds, activity, jobs, self._rows)
 
@@ -286,6 +313,11 @@ class StepGuard:
             if self._began is not None and self._number == number:
                 self.failure = self.failure or failure
                 self.interrupts.ask()
+
+
+def _is_shared_by_many(node: PhysicalNode) -> bool:
+    """True for a set of rules of many jobs, whose time is that of all its conditions."""
+    return isinstance(node.plan, RulesPlan) and len(node.jobs) > _MAX_SHARERS
 
 
 def describe(node: PhysicalNode) -> str:

@@ -18,6 +18,8 @@ from sqlengine.system.threads import Repeated, Threads
 OFF: Final = "off"
 # A step that takes longer is slow: it is shown, and a job that it runs may be removed from it.
 SLOW_S: Final = 1.0
+# A step has so long before it is ended for a new version of a job that it runs.
+HELD_S: Final = 3.0
 # How often steps are watched, and how long a step that must end has before it is interrupted
 # anywhere, and before its thread is given up.
 _WATCH_S: Final = 0.25
@@ -96,6 +98,7 @@ class Steps:
         self._shortest = default
         self._guards: dict[str, StepGuard] = {}
         self._leaving: Counter[str] = Counter()
+        self._replaced: Counter[str] = Counter()
         self._watched: dict[str, _Watched] = {}
         self._on_stuck: Callable[[StepGuard, Exception], None] = lambda guard, failure: None
         self._repeated: Repeated | None = None
@@ -116,7 +119,7 @@ class Steps:
 
     def guard(self, graph: str) -> StepGuard:
         """A guard for a graph that is opened; it takes the place of the one before."""
-        limits = StepLimits(self.timeout_of, lambda: self._shortest, self._ended)
+        limits = StepLimits(self.timeout_of, lambda: self._shortest, self.ended)
         self._guards[graph] = guard = StepGuard(graph, limits)
         return guard
 
@@ -165,12 +168,20 @@ class Steps:
     def leaving(self, jobs: Collection[str]) -> Iterator[None]:
         """While the body runs, these jobs are being removed: slow steps that run their operators
         end, and are repeated without them."""
-        self._leaving.update(jobs)
-        try:
+        with _counted(self._leaving, jobs):
             yield
-        finally:
-            self._leaving.subtract(jobs)
-            self._leaving += Counter()  # without those that came to zero
+
+    @contextmanager
+    def replacing(self, jobs: Collection[str]) -> Iterator[None]:
+        """While the body runs, these jobs get new versions: steps that run their operators for
+        longer than HELD_S end, and their jobs leave with what they had before."""
+        with _counted(self._replaced, jobs):
+            yield
+
+    @property
+    def any_leaving(self) -> bool:
+        """True if jobs are being removed or replaced."""
+        return bool(self._leaving or self._replaced)
 
     def jobs_leaving(self) -> frozenset[str]:
         """The jobs that are being removed."""
@@ -180,10 +191,26 @@ class Steps:
         """Ends all steps: the next start repeats them."""
         self.stopping = True
 
-    def _ended(self, view: StepView) -> StepEnded | None:
+    def ended(self, view: StepView) -> StepEnded | None:
+        """Returns why a step must end for which nobody is at fault; None if it may go on."""
         if self.stopping:
             return StepEnded("the server stops; its next start repeats the step")
         leaving = view.jobs & self.jobs_leaving()
-        if not leaving or view.seconds < SLOW_S:
-            return None
-        return StepEnded("a job is removed that took long in one step", leaving)
+        if leaving and view.seconds >= SLOW_S:
+            return StepEnded("a job leaves that took long in one step", leaving)
+        replaced = view.jobs & frozenset(dict(self._replaced))
+        if replaced and view.seconds >= HELD_S:
+            why = f"ended in a step of {view.seconds:.0f} s, which held up a new version"
+            return StepEnded(why, replaced, lasting=False)
+        return None
+
+
+@contextmanager
+def _counted(counts: Counter[str], jobs: Collection[str]) -> Iterator[None]:
+    counts.update(jobs)
+    try:
+        yield
+    finally:
+        counts.subtract(jobs)
+        for job in [job for job in jobs if counts[job] <= 0]:
+            del counts[job]
