@@ -36,6 +36,7 @@ from sqlengine.engine.replaying import MAX_LETTERS, Replayed, Replays
 from sqlengine.engine.requests import Outcome, Request
 from sqlengine.engine.restarts import Restarts
 from sqlengine.engine.savepoints import Savepoints
+from sqlengine.engine.views.module_hints import module_hints
 from sqlengine.engine.views.progress_views import ProgressViews
 from sqlengine.engine.views.state_views import StateViews
 from sqlengine.engine.views.step_hints import step_hints
@@ -370,7 +371,9 @@ class Engine:
     def hints(self) -> dict[str, str]:
         """Returns what is perhaps wrong with running jobs, by name."""
         graphs = list(self.graphs.by_name.values())
-        return topic_hints(graphs, self.broker) | step_hints(graphs, self.slow_steps())
+        modules = module_hints(self.jobs(), self.log, self.library)
+        slow = step_hints(graphs, self.slow_steps())
+        return modules | topic_hints(graphs, self.broker) | slow
 
     def slow_step_counts(self) -> dict[str, int]:
         """Returns how many steps of each graph took longer than a second."""

@@ -80,6 +80,13 @@ class Library:
         except SqlError:  # it is planned anew, and that says what is missing
             return False
 
+    def edited(self, key: str, content: str) -> bool:
+        """True if a module of a version is in a folder with another content now."""
+        try:
+            return not key.startswith(ENTRY) and self._now(key) != content
+        except SqlError:  # it is not there any more, or came with a request
+            return False
+
     def _now(self, key: str) -> str:
         if key.startswith(ENTRY):
             sources = self._installed(place_of(key))

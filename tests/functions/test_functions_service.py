@@ -118,6 +118,27 @@ def test_each_fault_is_a_dead_letter_of_its_job_and_of_nobody_else(
     assert user.job("risky")["state"] == "running"
 
 
+def test_a_module_that_was_edited_is_told_until_it_runs(
+    folder: Path, server: tuple[Service, User]
+) -> None:
+    user = server[1]
+    text = "from sqlengine import udf\n\n@udf\ndef edited(amount: int) -> int:\n    return {}\n"
+    (folder / "editing.py").write_text(text.format(1))
+    job = alerting("editing", "editing", "edited(amount)")
+    user.submit("editing", job)
+    assert user.job("editing")["hint"] is None
+    (folder / "editing.py").write_text(text.format(2))
+    told = "module 'editing' has changed since: submit the job again to run it"
+    assert user.job("editing")["hint"].startswith(told)
+    (listed,) = [j for j in user.jobs() if j["name"] == "editing"]
+    assert listed["hint"].startswith(told)
+    assert user.submit("editing", job)["status"] == "replaced"
+    assert user.job("editing")["hint"] is None
+    (folder / "editing.py").unlink()  # the copy runs on
+    assert user.job("editing")["hint"] is None
+    user.client.delete("/api/v1/jobs/editing")
+
+
 def test_after_too_many_crashes_the_job_fails_and_others_go_on(
     folder: Path, tmp_path: Path
 ) -> None:
