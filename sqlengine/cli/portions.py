@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import io
 import select
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import Final
 
 LINES_PER_REQUEST: Final = 5_000
@@ -37,6 +41,26 @@ def portions(file: io.BufferedReader) -> Iterator[bytes]:
             size += len(line)
     if lines:
         yield b"".join(lines)
+
+
+@contextmanager
+def finishing() -> Iterator[Callable[[], bool]]:
+    """Lets the body finish after Ctrl-C: the first one is only noted, a second one interrupts as
+    always. Gives a function that tells whether there was one."""
+    noted: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        noted.append(number)
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: bool(noted)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _full(line: bytes | None, count: int, size: int, due: float) -> bool:

@@ -11,7 +11,7 @@ import click
 
 from parser.errors import SqlError
 from sqlengine.cli.jobs import show
-from sqlengine.cli.portions import portions
+from sqlengine.cli.portions import finishing, portions
 from sqlengine.cli.tables import count
 from sqlengine.cli.topic_access import Topics, open_topics, topic_options
 from sqlengine.client import Json
@@ -133,13 +133,16 @@ def write(
     with open_topics(data, server, token_file) as topics:
         topics.about(name)
         for lines in portions(file):
-            try:
-                body = topics.append(name, lines, shard, key)
-            except SqlError:
-                if written:
-                    click.echo(f"{name}: {count(written, 'record')} before this:", err=True)
-                raise
-            written += int(str(body["next_offset"])) - int(str(body["first_offset"]))
+            with finishing() as interrupted:
+                try:
+                    body = topics.append(name, lines, shard, key)
+                except SqlError:
+                    if written:
+                        click.echo(f"{name}: {count(written, 'record')} before this:", err=True)
+                    raise
+                written += int(str(body["next_offset"])) - int(str(body["first_offset"]))
+            if interrupted():
+                break
             if sys.stderr.isatty():
                 click.echo(f"\r{written:,} records", err=True, nl=False)
     show(

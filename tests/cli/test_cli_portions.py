@@ -17,7 +17,7 @@ from typing import IO
 
 import pytest
 
-from sqlengine.cli.portions import BYTES_PER_REQUEST, LINES_PER_REQUEST, portions
+from sqlengine.cli.portions import BYTES_PER_REQUEST, LINES_PER_REQUEST, finishing, portions
 from tests.service.harness import User
 from tests.support import ROOT, eventually
 
@@ -69,6 +69,15 @@ def test_ctrl_c_ends_with_the_number_of_records(user: User) -> None:
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate()
         assert (process.returncode, out) == (0, b"broken-off: 1 record\n")
+
+
+def test_ctrl_c_within_a_request_waits_for_its_answer() -> None:
+    with finishing() as interrupted:
+        assert not interrupted()
+        os.kill(os.getpid(), signal.SIGINT)
+        assert interrupted()
+        with pytest.raises(KeyboardInterrupt):  # whoever cannot wait
+            signal.raise_signal(signal.SIGINT)
 
 
 def test_an_error_tells_what_was_written_before_it(user: User) -> None:
