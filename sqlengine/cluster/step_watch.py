@@ -72,7 +72,8 @@ class StepWatch:
         self._ends = ends
         self._publish = publish
         self._next = 0
-        self._reported: set[tuple[str, int]] = set()
+        # None: nothing yet, so that the first report replaces that of a process before.
+        self._reported: set[tuple[str, int]] | None = None
         self._reported_at = 0.0
         self._repeated: Repeated | None = None
         self._now: Callable[[], float] = float

@@ -72,12 +72,16 @@ def test_ctrl_c_ends_with_the_number_of_records(user: User) -> None:
 
 
 def test_ctrl_c_within_a_request_waits_for_its_answer() -> None:
-    with finishing() as interrupted:
-        assert not interrupted()
-        os.kill(os.getpid(), signal.SIGINT)
-        assert interrupted()
-        with pytest.raises(KeyboardInterrupt):  # whoever cannot wait
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with finishing() as interrupted:
+            assert not interrupted()
             signal.raise_signal(signal.SIGINT)
+            assert interrupted()
+            with pytest.raises(KeyboardInterrupt):  # whoever cannot wait
+                signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_an_error_tells_what_was_written_before_it(user: User) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import logging
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +15,9 @@ import pytest
 from sqlengine.engine.engine import Engine
 from sqlengine.jobs.job import JobState
 from sqlengine.metrics import render
-from tests.cluster.leader import ALL, SHARED, LeaderHarness, leading
-from tests.support import eventually
+from tests.cluster.leader import ALL, SHARED, TABLES, LeaderHarness, leading
+from tests.service.harness import Process
+from tests.support import ROOT, eventually
 
 # Puts out slices without rows, for minutes.
 HOG = (
@@ -25,6 +27,15 @@ HOG = (
 FAR_OFF = "SET 'job.step-timeout' = 'off'; "
 ROWS = 60_000
 SOON = 6.0
+# What each instance does first: its joins wait in a call that nothing cuts short.
+BLOCKING = """import threading
+from sqlengine.operators.joins.regular import JoinOperator
+def block(self, port, batch):
+    threading.Event().wait()
+    yield
+JoinOperator.process = block
+"""
+OPTIONS = "instances=2, parts=2, session_ms=2000, checkpoint_ms=500"
 
 
 @pytest.fixture
@@ -149,3 +160,26 @@ def test_an_instance_stops_in_the_middle_of_it(harness: LeaderHarness) -> None:
     eventually(lambda: bool(harness.engine.slow_steps()), "the long step comes again")
     harness.engine.remove("hog")
     await_all(harness)
+
+
+@pytest.mark.slow
+def test_a_call_that_does_not_come_back_costs_its_process_and_its_job(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(BLOCKING)
+    before = f"import sys; sys.path[:0] = [{str(site)!r}, {str(ROOT)!r}]"
+    with Process(tmp_path / "data", options=OPTIONS, before=before) as process:
+        user = process.user()
+        user.topic("events", shards=2)
+        user.submit("tables", TABLES.format(folder=tmp_path))
+        user.submit("all", ALL)
+        user.submit("hog", f"SET 'job.step-timeout' = '1500 ms'; {HOG}")
+        eventually(lambda: user.job("hog")["graph"] == SHARED, "it runs in parts")
+        for shard in (0, 1):
+            user.write("events", {"id": shard, "word": "w"}, shard=shard)
+        eventually(lambda: user.job("hog")["state"] == "failed", process.said)
+        assert "'job.step-timeout' is 1.5 s" in user.job("hog")["reason"]
+        eventually(lambda: len(user.read("found")) == 2, process.said)
+        eventually(lambda: user.client.get("/healthz")["problem"] is None, process.said)
+        assert sorted(row["id"] for row in user.read("found")) == [0, 1]
+        assert process.end(signal.SIGTERM) == 0
