@@ -14,57 +14,52 @@ from prometheus_client.core import (
     SummaryMetricFamily,
 )
 
+from rules.counters import Counters as RuleCounters
 from sqlengine import expressions
 from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.engine import Engine
 from sqlengine.engine.graph_manager import is_shared
 from sqlengine.executors.embedded import RunningNode
 from sqlengine.graphs.managed import ManagedGraph
+from sqlengine.graphs.totals import GraphTotals, Rising
 from sqlengine.jobs.job import MAIN, JobState
 from sqlengine.operators.rules import RulesOperator
 from sqlengine.system.memory import resident_bytes
 
 
 class EngineCollector:
-    """Reads the engine's counters for each scrape."""
+    """Reads the engine's counters for each scrape. `rising`: what former scrapes were told."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, rising: Rising) -> None:
         self._engine = engine
+        self._rising = rising
 
     def collect(self) -> Iterator[Metric]:
-        progress = [g.runner.progress for g in self._graphs()]
-        yield _counter("records_in", "Records read from sources", sum(p.rows_in for p in progress))
-        yield _counter("epochs", "Epochs processed", sum(p.epochs for p in progress))
-        yield _counter(
-            "dead_letters", "Rows and records set aside", sum(p.dead_letters for p in progress)
-        )
-        yield self._sinks()
+        totals = self._engine.graphs.totals()
+        yield self._counter("records_in", "Records read from sources", totals.rows_in)
+        yield self._counter("epochs", "Epochs processed", totals.epochs)
+        yield self._counter("dead_letters", "Rows and records set aside", totals.dead_letters)
+        yield self._sinks(totals)
         yield self._jobs()
         yield from self._job_counts()
         yield self._restarts()
         yield from self._job_progress()
         yield self._isolated()
-        yield from self._operators()
-        yield from self._rules()
+        yield from self._operators(totals)
+        yield from self._rules(totals)
         yield self._plans()
         yield from self._instances()
         yield self._standstills()
         yield from self._steps()
-        yield _counter("cpu_seconds", "CPU time of the process", time.process_time())
+        yield self._counter("cpu_seconds", "CPU time of the process", time.process_time())
         yield GaugeMetricFamily(
             "sqlengine_memory_bytes", "Resident memory of the process", resident_bytes()
         )
 
-    def _sinks(self) -> Metric:
+    def _sinks(self, totals: GraphTotals) -> Metric:
         family = CounterMetricFamily("sqlengine_sink_records", "Rows written", labels=["table"])
-        rows: Counter[str] = Counter()
-        for graph in self._graphs():
-            sinks = graph.executor.plan.sinks
-            for name, number in list(graph.runner.progress.rows_out.items()):
-                table = sinks[name].sink.table if name in sinks else None
-                rows[table.display if table is not None else name] += number
-        for name, number in rows.items():
-            family.add_metric([name], number)
+        for name, number in totals.sinks.items():
+            family.add_metric([name], self._rising.at_least(f"sink {name}", number))
         return family
 
     def _graphs(self) -> list[ManagedGraph]:
@@ -150,14 +145,11 @@ class EngineCollector:
                 waiting.add_metric([job, unit], number)
         yield from (behind, watermark, lag, idle, waiting)
 
-    def _operators(self) -> Iterator[Metric]:
-        totals: Counter[str] = Counter(expressions.counters)
-        for node in self._nodes():
-            totals.update(dict(node.context.counters))  # copied at once: the graph counts on
-        for graph in self._graphs():
-            totals.update(dict(graph.checkpoints.counters))
-        for name, value in sorted(totals.items()):
-            yield _counter(name, f"Operators: {name.replace('_', ' ')}", value)
+    def _operators(self, totals: GraphTotals) -> Iterator[Metric]:
+        counters = Counter(expressions.counters)
+        counters.update(totals.operators)
+        for name, value in sorted(counters.items()):
+            yield self._counter(name, f"Operators: {name.replace('_', ' ')}", value)
 
     def _plans(self) -> Metric:
         family = CounterMetricFamily(
@@ -234,24 +226,23 @@ class EngineCollector:
             slow.add_metric([graph.name], counts.get(graph.name, 0))
         yield from (seconds, slow)
 
-    def _rules(self) -> Iterator[Metric]:
-        totals: Counter[str] = Counter()
-        rules = 0
-        for node in self._nodes():
-            if isinstance(node.operator, RulesOperator):
-                totals.update(node.operator.compiled.ruleset.counters.as_dict())
-                rules += len(node.operator.compiled.plan.rules)
+    def _rules(self, totals: GraphTotals) -> Iterator[Metric]:
+        operators = (n.operator for n in self._nodes())
+        rules = sum(len(o.compiled.plan.rules) for o in operators if isinstance(o, RulesOperator))
         yield GaugeMetricFamily("sqlengine_rules", "Filters evaluated as rules", rules)
-        for name, value in totals.items():
-            yield _counter(f"rules_{name}", f"Rules: {name.replace('_', ' ')}", value)
+        for name in RuleCounters().as_dict():
+            whole = self._rising.onwards(f"rule sets: {name}", totals.rules[name])
+            yield self._counter(f"rules_{name}", f"Rules: {name.replace('_', ' ')}", whole)
+
+    def _counter(self, name: str, help_text: str, value: float) -> Metric:
+        return CounterMetricFamily(
+            f"sqlengine_{name}", help_text, self._rising.at_least(name, value)
+        )
 
 
-def _counter(name: str, help_text: str, value: float) -> Metric:
-    return CounterMetricFamily(f"sqlengine_{name}", help_text, value)
-
-
-def render(engine: Engine) -> bytes:
-    """Returns all metrics in the text format."""
+def render(engine: Engine, rising: Rising | None = None) -> bytes:
+    """Returns all metrics in the text format. `rising`: what former calls were told, for counters
+    that never fall."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(EngineCollector(engine))
+    registry.register(EngineCollector(engine, rising or Rising()))
     return generate_latest(registry)

@@ -7,6 +7,7 @@ from typing import Final
 from flask import Blueprint, Response, jsonify
 
 from sqlengine.engine import Engine
+from sqlengine.graphs.totals import Rising
 from sqlengine.metrics import render
 
 # A graph in one step for so many seconds is not ready.
@@ -14,7 +15,7 @@ STANDS_S: Final = 10.0
 
 
 def health_blueprint(engine: Engine) -> Blueprint:
-    blueprint = Blueprint("health", __name__)
+    blueprint, rising = Blueprint("health", __name__), Rising()
 
     @blueprint.get("/healthz")
     def healthz() -> tuple[Response, int]:
@@ -40,6 +41,6 @@ def health_blueprint(engine: Engine) -> Blueprint:
 
     @blueprint.get("/metrics")
     def metrics() -> Response:
-        return Response(render(engine), mimetype="text/plain; version=0.0.4")
+        return Response(render(engine, rising), mimetype="text/plain; version=0.0.4")
 
     return blueprint

@@ -36,6 +36,7 @@ from sqlengine.executors.steps.guard import StepView
 from sqlengine.graphs.host import Faults, GraphHost, PlanOf
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.graphs.running import RunningGraph, open_graph
+from sqlengine.graphs.totals import GraphTotals
 from sqlengine.jobs.isolation_settings import graph_of, group_of, limits_in
 from sqlengine.jobs.job import MAIN, Job
 from sqlengine.jobs.planning import PlannedJob
@@ -70,6 +71,7 @@ class GraphManager:
         self._retired_counts = RetiredCounts(host.broker)
         self._distributable: dict[tuple[str, int], bool] = {}
         self.by_name: dict[str, ManagedGraph] = {}
+        self._closed = GraphTotals()
 
     def recover(self, names: Iterable[str]) -> None:
         """Opens the graphs that ran before a restart: those that jobs name, and those that have a
@@ -315,6 +317,7 @@ class GraphManager:
         these are taken out just before the epoch in which they failed, with what they have."""
         failed_epoch = graph.runner.epoch if keeps and not graph.distributed else 0
         self._keep_counts(graph)
+        self._closed = self._closed.plus_closed(graph)
         self._instances.end(graph.name)
         graph.close()
         self.by_name[graph.name] = self._open(
@@ -380,6 +383,7 @@ class GraphManager:
             n for n in own if not self.by_name[n].runner.jobs and not self.by_name[n].runner.broken
         ]:
             self._keep_counts(self.by_name[name])
+            self._closed = self._closed.plus_closed(self.by_name[name])
             graph = self.by_name.pop(name)
             self._instances.end(name)
             graph.close()
@@ -416,6 +420,11 @@ class GraphManager:
         retired, graphs = self._retired_counts, dict(self.by_name)
         running = [retired.raised(name, graph.counts()) for name, graph in graphs.items()]
         return add_counts([*running, retired.outside(graphs)])
+
+    def totals(self) -> GraphTotals:
+        """Returns what all graphs did since the process started, also closed ones. Any thread."""
+        graphs = list(self.by_name.values())  # before the sums of closed graphs are looked at
+        return self._closed.plus_open(graphs)
 
     def _keep_counts(self, graph: ManagedGraph) -> None:
         existing = {*self.by_name, *self._host.stores.names()}

@@ -110,6 +110,8 @@ class EmbeddedExecutor:
         self.firing = FiringLimit()
         self.tables: dict[str, KeyedTable] = {}
         self.errors: Output = []
+        # Counters of nodes that are gone.
+        self.retired: Counter[str] = Counter()
         self._rows: Counter[str] = Counter()
         self._late: Counter[str] = Counter()
         # By node: the late rows that are in `_late` already, since its jobs have changed.
@@ -169,6 +171,7 @@ class EmbeddedExecutor:
     def _remove_nodes(self, plan: PhysicalPlan) -> None:
         for name in [n for n in self.plan.nodes.difference(plan.nodes) if n not in plan.nodes]:
             node = self.running.pop(name)
+            self.retired.update(node.context.counters)
             self.seconds.pop(name, None)
             self._settle_late_rows(node)
             self._settled.pop(name, None)

@@ -114,6 +114,10 @@ class Outputs:
         gone = [name for name in changed if name in self.running]
         if not moved:
             self._readdress(plan)
+        for name in gone:
+            table = self._sinks[name].sink.table
+            rows = self.progress.rows_out.pop(name, 0)
+            self.progress.rows_gone[name if table is None else table.display] += rows
         self._sinks = plan.sinks
         for name in gone:
             self.running.pop(name).close()

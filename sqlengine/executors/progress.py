@@ -19,10 +19,12 @@ class SlowCommit:
 class Progress:
     """Counts of a runner since its start. Written by the graph's thread, read by any.
 
-    `rows_out` by sink; `letters`: dead letters by job; `commits`: the last slow ones."""
+    `rows_out` by sink; `rows_gone`: of sinks that are closed, by table; `letters`: dead letters by
+    job; `commits`: the last slow ones."""
 
     rows_in: int = 0
     rows_out: Counter[str] = field(default_factory=Counter)
+    rows_gone: Counter[str] = field(default_factory=Counter)
     dead_letters: int = 0
     epochs: int = 0
     letters: Counter[str] = field(default_factory=Counter)

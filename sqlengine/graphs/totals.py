@@ -1,0 +1,86 @@
+"""The sums of what all graphs of a process did since it started, also those that are closed, for
+metrics, which never fall."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from weakref import ref
+
+from sqlengine.graphs.managed import ManagedGraph
+from sqlengine.operators.rules import RulesOperator
+
+
+@dataclass(frozen=True)
+class GraphTotals:
+    """Sums over graphs. `sinks`: rows by table; `operators` and `rules`: their counters by name.
+
+    `last`: the closed graph that was added last."""
+
+    rows_in: int = 0
+    epochs: int = 0
+    dead_letters: int = 0
+    sinks: Counter[str] = field(default_factory=Counter)
+    operators: Counter[str] = field(default_factory=Counter)
+    rules: Counter[str] = field(default_factory=Counter)
+    last: ref[ManagedGraph] | None = None
+
+    def plus(self, graph: ManagedGraph) -> GraphTotals:
+        """Returns the sums with those of a graph (any thread)."""
+        executor, progress = graph.executor, graph.runner.progress
+        sinks, operators, rules = map(Counter, (self.sinks, self.operators, self.rules))
+        sinks.update(dict(progress.rows_gone))  # copied at once: the graph counts on
+        for name, rows in dict(progress.rows_out).items():
+            sink = executor.plan.sinks.get(name)
+            table = None if sink is None else sink.sink.table
+            sinks[name if table is None else table.display] += rows
+        operators.update(dict(executor.retired))
+        operators.update(dict(graph.checkpoints.counters))
+        for node in list(executor.running.values()):
+            operators.update(dict(node.context.counters))
+            if isinstance(node.operator, RulesOperator):
+                rules.update(node.operator.compiled.ruleset.counters.as_dict())
+        return replace(
+            self,
+            rows_in=self.rows_in + progress.rows_in,
+            epochs=self.epochs + progress.epochs,
+            dead_letters=self.dead_letters + progress.dead_letters,
+            sinks=sinks,
+            operators=operators,
+            rules=rules,
+        )
+
+    def plus_closed(self, graph: ManagedGraph) -> GraphTotals:
+        """Returns the sums with those of a graph that is being closed."""
+        return replace(self.plus(graph), last=ref(graph))
+
+    def plus_open(self, graphs: Iterable[ManagedGraph]) -> GraphTotals:
+        """Returns the sums with those of open graphs, which were listed before: one that was closed
+        since is not added again."""
+        total, closed = self, None if self.last is None else self.last()
+        for graph in graphs:
+            if graph is not closed:
+                total = total.plus(graph)
+        return total
+
+
+class Rising:
+    """Numbers that a reader was told, by name: none falls."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, float] = {}
+        self._last: dict[str, float] = {}
+
+    def at_least(self, name: str, value: float) -> float:
+        """Returns a sum, which is too small for a moment while a part of it is being closed."""
+        self._last[name] = max(value, self._last.get(name, 0))
+        return self._last[name]
+
+    def onwards(self, name: str, value: float) -> float:
+        """Returns the sum of a number and of what it was before it began anew."""
+        last = self._last.get(name, 0)
+        if value < last:
+            self._before[name] = self._before.get(name, 0) + last
+        self._last[name] = value
+        return self._before.get(name, 0) + value
