@@ -53,9 +53,10 @@ class Config:
     Limits:
         `function_limits`: of each module of users. `uploads`: requests may bring modules with a
         job's text. `client_rate`: bytes a second that a client may append to topics (None: any).
-        `memory_limit`: bytes of state of all jobs together (None: any). `step_timeout_s`: seconds
-        that the operators of a job may take in one step (None: any). `rows_per_read`: rows that a
-        source reads at once.
+        `memory_limit`: bytes of state of all jobs together (None: any). `step_output_limit`: bytes
+        that a job without a limit may put out in one step (None: an eighth of the memory).
+        `step_timeout_s`: seconds that the operators of a job may take in one step (None: any).
+        `rows_per_read`: rows that a source reads at once.
     Placement:
         `instances`: processes that run jobs in parts (0: all jobs run in this one). `parts`: their
         number, fixed when the graph is made (None: one for each instance, two at least).
@@ -82,6 +83,7 @@ class Config:
     session_ms: int = 10_000
     rows_per_read: int = 4096
     memory_limit: int | None = None
+    step_output_limit: int | None = None
     step_timeout_s: float | None = 60.0
     isolation: bool = True
     checkpoints: Checkpoints = "rocksdb"

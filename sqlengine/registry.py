@@ -22,6 +22,7 @@ from sqlengine.jobs.job import Cause, Job, JobState, JobVersion, Origin, with_st
 from sqlengine.jobs.log import JobLog, PendingChange
 from sqlengine.jobs.planning import JobText, PlannedJob, with_entry_points, with_objects
 from sqlengine.machine import Machine
+from sqlengine.system.memory import usable_bytes
 
 log = logging.getLogger("sqlengine")
 
@@ -50,7 +51,8 @@ class Registry:
         cache = config.data / "plans.sqlite" if config.plan_cache else None
         self.planner = machine.planner(config.settings, self.library, cache)
         self._plans: dict[tuple[str, int], PlannedJob] = {}
-        self.memory = MemoryLimits(config.memory_limit)
+        step_output = config.step_output_limit or usable_bytes() // 8
+        self.memory = MemoryLimits(config.memory_limit, step_output)
         self.steps = steps or Steps(config.step_timeout_s)
         # Job versions that ask to fail at a row in error.
         self._failing: set[tuple[str, int]] = set()

@@ -15,6 +15,7 @@ from sqlengine.executors.failures import OperatorFailed, StepEnded
 from sqlengine.executors.steps.guard import StepGuard
 from sqlengine.jobs.job import JobState
 from sqlengine.registry import Registry
+from sqlengine.system.memory import give_back
 
 log = logging.getLogger("sqlengine")
 
@@ -124,6 +125,7 @@ class JobFailures:
                 self._graphs.reopen(graph, faulty, keeps=keeps)
                 kept |= self._graphs.taken_out()
                 self._registry.reconcile(self._graphs.running(), self._graphs.lost())
+                give_back()  # the output of the step that failed may have been gigabytes
         return kept
 
     def report_function(self, identity: str, reason: str) -> None:

@@ -100,14 +100,31 @@ class MemoryExceeded(JobsFailed):
         self.jobs = frozenset({job})
 
 
+class OutputExceeded(JobsFailed):
+    """A job without a limit of its own puts out more in one step than memory should hold."""
+
+    lasting: ClassVar[bool] = True
+
+    def __init__(self, job: str, used: int, most: int) -> None:
+        super().__init__(
+            f"job '{job}' puts out {megabytes(used)} in one step, at most {megabytes(most)} are"
+            " allowed",
+            detail="output waits in memory until its step is complete",
+            hint=f"narrower windows or keys put out less; SET '{LIMIT}' = '…' allows more",
+        )
+        self.jobs = frozenset({job})
+
+
 class MemoryLimits:
     """The limits of one engine in bytes, shared by all its graphs.
 
-    `total`: the limit for the state of all graphs. `used`: the state of each graph at its last
+    `total`: the limit for the state of all graphs. `step_output`: what a job may put out in one
+    step where there is no other limit, None for any. `used`: the state of each graph at its last
     check."""
 
-    def __init__(self, total: int | None = None) -> None:
+    def __init__(self, total: int | None = None, step_output: int | None = None) -> None:
         self.total = total
+        self.step_output = step_output
         self.used: dict[str, int] = {}
         self._jobs: dict[tuple[str, int], int] = {}
 
@@ -154,9 +171,11 @@ class MemoryGuard:
         graph: Graph,
         jobs: Mapping[str, int],
         output: Mapping[str, int],
-    ) -> MemoryExceeded | None:
+    ) -> JobsFailed | None:
         """Returns the error of a job that exceeds its limit within a step. `output`: the bytes of
         the epoch's rows that are not committed, by job."""
+        if (error := self._output_exceeded(jobs, output)) is not None:
+            return error
         if not self._limits.any:
             return None
         operations = [o for o in footprint(executor, graph) if o.job_state]
@@ -172,6 +191,17 @@ class MemoryGuard:
             self._check_total(operations)
         except MemoryExceeded as error:
             return error
+        return None
+
+    def _output_exceeded(
+        self, jobs: Mapping[str, int], output: Mapping[str, int]
+    ) -> OutputExceeded | None:
+        most = self._limits.step_output
+        if most is None or self._limits.total is not None:
+            return None
+        for job, number in output.items():
+            if number > most and self._limits.limit_of(job, jobs.get(job, 0)) is None:
+                return OutputExceeded(job, number, most)
         return None
 
     def _check_jobs(self, operations: list[OperationState], jobs: Mapping[str, int]) -> None:

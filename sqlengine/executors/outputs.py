@@ -392,6 +392,8 @@ class Outputs:
         recovered = (sink for sink in sinks if isinstance(sink, RecoveredCommit))
         for sink in (*self.running.values(), *recovered):
             sink.close()
+        # At once: the error that ended the step refers to its graph, and the collector comes late.
+        self._batches.clear()
 
 
 def _move_key(by_name: dict[str, T], old: str, new: str) -> None:

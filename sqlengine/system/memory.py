@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -94,6 +94,19 @@ class Usage:
 def usage() -> Usage:
     """Measures this process."""
     return Usage(os.getpid(), resident_bytes(), time.process_time())
+
+
+# The memory of the container that this process is in, by version of cgroups.
+_CGROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def usable_bytes() -> int:
+    """Returns the memory of the machine, or of the container that has less, in bytes."""
+    most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for path in _CGROUPS:
+        with suppress(OSError, ValueError), open(path) as file:  # ValueError: 'max'
+            most = min(most, int(file.read()))
+    return most
 
 
 def resident_bytes() -> int:

@@ -356,6 +356,32 @@ def test_a_memory_limit_holds_within_a_step(
     assert set(open_engine().graph.runner.jobs) == {"rule", "totals"}
 
 
+@pytest.mark.parametrize(("limit", "rows"), [("", 600), ("SET 'memory.limit' = '1 gb'; ", 100)])
+def test_a_job_without_a_limit_may_not_fill_the_memory_with_one_step(
+    tmp_path: Path, engines: list[Engine], limit: str, rows: int
+) -> None:
+    engine = Engine(
+        Config(data=tmp_path / "data", rows_per_read=100_000, step_output_limit=4_000_000)
+    )
+    engines.append(engine)
+    for topic in ("events", "alerts", "pairs", "totals"):
+        engine.broker.create_topic(topic, compacted=topic == "totals")
+    for name, text in (("tables", TABLES), ("totals", TOTALS), ("rule", RULE)):
+        engine.submit(name, text)
+    pairs = "INSERT INTO pairs SELECT a.id, b.id FROM events a JOIN events b ON a.host = b.host"
+    engine.submit("hog", f"{limit}{pairs} WHERE a.id < {rows}")
+    append(engine, 5_000)
+    engine.start()
+    await_rows(engine, 5_000)
+    if limit:
+        eventually(lambda: len(read(engine, "pairs")) == rows * 5_000, "all pairs")
+        return
+    eventually(lambda: engine.job("hog").state is JobState.FAILED, "it fails")
+    reason = engine.job("hog").reason or ""
+    assert "in one step, at most 3.8 MB are allowed" in reason
+    assert read(engine, "pairs") == []
+
+
 def test_epochs_read_fewer_rows_while_they_take_long(tmp_path: Path, engines: list[Engine]) -> None:
     """Rows of one key in a join: each costs as much as there are rows before it."""
     engine = Engine(Config(data=tmp_path / "data", isolation=False))
