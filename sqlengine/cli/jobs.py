@@ -180,9 +180,9 @@ def _warnings_of(outcome: Json) -> list[str]:
     return [str(w) for w in warnings] if isinstance(warnings, list) else []
 
 
-def _tally(items: Sequence[Json], key: str) -> str:
+def _tally(items: Sequence[Json], key: str, between: str = ", ") -> str:
     """1,410 running, 4 stopped."""
-    return ", ".join(
+    return between.join(
         f"{n:,} {word}" for word, n in Counter(str(i[key]) for i in items).most_common()
     )
 
@@ -222,15 +222,16 @@ def draw_outcome(body: Json, file: str | None = None, text: str | None = None) -
 
 def _draw_dependents(outcomes: Sequence[Json]) -> None:
     """The jobs that use what a job defines differently now: each of a few, of many those whose
-    state is not kept."""
+    state is not kept, and how many fare alike."""
+    fates: list[Json] = []
     for outcome in outcomes:
         states = Counter(str(i["outcome"]) for i in items_of({"state": [], **outcome}, "state"))
-        kept = states.keys() <= {"kept"}
-        if len(outcomes) <= FEW or not kept:
-            told = ", ".join(f"state {word}" for word in states)
-            click.echo(f"  {outcome['name']}: {outcome['status']}" + (f", {told}" if told else ""))
+        fate = ", ".join([str(outcome["status"]), *(f"state {word}" for word in states)])
+        fates.append({"fate": fate})
+        if len(outcomes) <= FEW or not states.keys() <= {"kept"}:
+            click.echo(f"  {outcome['name']}: {fate}")
     if len(outcomes) > FEW:
-        click.echo(f"  {count(len(outcomes), 'job')} that use it: {_tally(outcomes, 'status')}")
+        click.echo(f"  {count(len(outcomes), 'job')} that use it: {_tally(fates, 'fate', '; ')}")
 
 
 @click.command(short_help="Say what submit would do, without doing it.")

@@ -17,7 +17,8 @@ import pytest
 
 from sqlengine import connect
 from sqlengine.cli import cli
-from sqlengine.client import Client
+from sqlengine.cli.jobs import draw_outcome
+from sqlengine.client import Client, Json
 from tests.cli.conftest import Sql
 from tests.service.harness import User, rule
 from tests.support import ROOT
@@ -374,3 +375,26 @@ def test_a_reader_that_goes_away(user: User, tmp_path: Path) -> None:
         ["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert (done.stdout, done.stderr) == ("line" * 100 + "\n", "")
+
+
+def test_of_many_jobs_that_use_a_definition_it_counts_those_that_fare_alike(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def outcome(n: int) -> Json:
+        states = {0: ["kept"], 1: [], 2: ["kept", "reset"]}[2 if n == 30 else n % 2]
+        state = [{"operator": "Over", "outcome": word, "reason": ""} for word in states]
+        return {"name": f"j{n}", "status": "replanned", "version": 2, "state": state}
+
+    draw_outcome(
+        {
+            "name": "base",
+            "status": "valid",
+            "version": 2,
+            "dependents": [outcome(n) for n in range(40)],
+        }
+    )
+    assert capsys.readouterr().out.splitlines() == [
+        "base: valid, version 2",
+        "  j30: replanned, state kept, state reset",
+        "  40 jobs that use it: 20 replanned; 19 replanned, state kept; 1 replanned, state kept, state reset",
+    ]
