@@ -44,6 +44,8 @@ def restore(runner: GraphRunner, position: CheckpointMetadata, change: GraphChan
     if position.epoch:  # a savepoint does not say
         runner.executor.restore_firing(position.resumed)
     runner.pipeline.counter.restore(position.counts)
+    if not position.epoch:  # nor what its jobs have counted
+        runner.pipeline.counter.begin(position.jobs)
     if runner.storage.checkpoints is not None:
         runner.storage.checkpoints.adopt(runner.executor.tables)
     runner.inputs.unstarted = set(position.unstarted)

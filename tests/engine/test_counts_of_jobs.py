@@ -14,7 +14,7 @@ from sqlengine.executors.job_counts import JobCounts
 from sqlengine.jobs.job import Origin
 from sqlengine.jobs.planning import JobText
 from sqlengine.snapshots.checkpoints import CheckpointMetadata
-from tests.engine.by_hand import EVENTS, WINDOW, append, die, open_engine, step
+from tests.engine.by_hand import EVENTS, WINDOW, append, die, of_job, open_engine, step
 
 COPY = "INSERT INTO outs SELECT 'copy', {} FROM events"
 LATE = "SET 'job.late-rows' = 'dead-letter';" + WINDOW.format(name="late")
@@ -146,6 +146,30 @@ def test_a_job_that_was_stopped_goes_on(tmp_path: Path) -> None:
     append(engine, 4)
     step(engine)
     assert engine.counts()["copy"].rows >= 4
+    engine.close()
+
+
+def test_starts_from_what_was_kept_and_from_a_savepoint_go_on(tmp_path: Path) -> None:
+    engine = opened(tmp_path)
+    engine.submit("copy", COPY.format("id"))
+    append(engine, 1, 2, 3)
+    step(engine)
+    engine.save_job("copy", stop=True)
+    append(engine, 4, 5)
+    engine.start_job("copy")
+    step(engine)
+    assert engine.counts()["copy"] == JobCounts(5, 0, 0, 1, 5)
+    saved = engine.save_job("copy").savepoint
+    engine.remove("copy")
+    append(engine, 6)
+    engine.submit("copy", f"SET 'execution.state-recovery.path' = '{saved}'; " + COPY.format("id"))
+    step(engine)
+    found = engine.counts()["copy"]
+    assert found.rows == len(of_job(engine, "copy")) == 6
+    engine = killed_and_opened(engine, tmp_path)
+    step(engine)
+    assert engine.counts()["copy"] == found
+    assert found.version == engine.job("copy").version
     engine.close()
 
 
