@@ -13,6 +13,7 @@ position (`Generation.mark`)."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +25,7 @@ from sqlengine.connectors.filesystem.opened import OpenFile
 # So many bytes at the beginning of a file, and before the position in it, tell files apart.
 HEAD: Final = 1024
 TAIL: Final = 256
+_TICK_NS: Final = 50 * 10**6
 # Two files that agree in so many bytes, where both have them, are one file and its copy.
 _COPY: Final = 1 << 16
 
@@ -92,7 +94,10 @@ class Generation:
         file = self.file
         assert file is not None
         size, modified = file.size(), file.modified()
-        if file.final or size is None or self.seen == (size, modified):
+        if file.final or size is None:
+            return True
+        # Two changes within a tick of the file system's clock have one time.
+        if self.seen == (size, modified) and time.time_ns() - modified > _TICK_NS:
             return True
         head = file.read(0, HEAD)
         if size < max(self.offset, self.seen[0]) or not head.startswith(self.head):

@@ -242,12 +242,22 @@ class RotatedLog:
                 if sibling.path not in used:
                     new = self._identify(sibling, [*present, *older])
                     older += [] if new is None else [new]
+            if (present or older) and self._changed_since(siblings):
+                raise _Renamed  # what the file at the path was a moment ago may be beside it now
         except _Renamed:
             for generation in (*present, *older):
                 generation.close()
             raise
         self._tell_lost([*older, *present])
         self.generations += [*reversed(older), *present]
+
+    def _changed_since(self, siblings: Sequence[Sibling]) -> bool:
+        """True if the log was rotated since the siblings were listed."""
+        before, now = (
+            {(s.path, s.inode) for s in rotated(self.path, found)}
+            for found in (siblings, listing(self.path))
+        )
+        return before != now
 
     def _newer(self, siblings: Sequence[Sibling], used: _Used) -> list[Sibling]:
         """Returns the rotated files that are newer than the last one that was read."""

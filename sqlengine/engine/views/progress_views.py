@@ -16,7 +16,7 @@ from planner.graph.takeover import name_of
 from planner.logical import AssignWatermark
 from planner.scalar import UTC
 from planner.settings import IDLE_OPTION, TIME_ZONE, duration_text
-from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK
+from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, log_of
 from sqlengine.connectors.registry import declared_capabilities
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.views.job_progress import (
@@ -88,11 +88,11 @@ class _Source:
         return None if ms == MIN_WATERMARK else EventTime(ms, self.zoned)
 
     def shard_time(self, shard: str) -> EventTime | None:
-        times = None if self.times is None else self.times.shards.get(shard)
+        times = None if self.times is None else self.times.shards.get(log_of(shard))
         return None if times is None or self.ended else self.time(times.watermark)
 
     def idle(self, shard: str) -> bool:
-        times = None if self.times is None else self.times.shards.get(shard)
+        times = None if self.times is None else self.times.shards.get(log_of(shard))
         return times is not None and times.idle
 
 
