@@ -81,9 +81,13 @@ class SqlError(Exception):
             self.subject,
         )
 
+    @property
+    def reason(self) -> str:
+        """The message with its detail, without the place: equal for equal faults elsewhere."""
+        return self.message + (f" ({self.detail})" if self.detail else "")
+
     def __str__(self) -> str:
-        where = f"{self.position}: " if self.position else ""
-        return where + self.message + (f" ({self.detail})" if self.detail else "")
+        return (f"{self.position}: " if self.position else "") + self.reason
 
 
 def _rebuild(
@@ -138,6 +142,23 @@ class ServiceError(SqlError):
 
 class TryAgain(ServiceError):
     pass
+
+
+def as_json(error: SqlError) -> dict[str, object]:
+    """`error` for programs, as REST and `--output json` tell it; `line` and `column` count from
+    1."""
+    body: dict[str, object] = {
+        "type": f"urn:sqlengine:{type(error).__name__}",
+        "title": error.title,
+        "message": error.message,
+        "detail": str(error),
+    }
+    body |= {"cause": error.detail} if error.detail else {}
+    body |= {"hint": error.hint} if error.hint else {}
+    if (at := error.position) is not None:
+        body |= {"line": at.line, "column": at.column, "length": at.length}
+        body |= {"file": at.file} if at.file else {}
+    return body
 
 
 def render(error: SqlError, text: str | None = None) -> str:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import socket
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
-from parser.errors import Position, ServiceError, SqlError
+from parser.errors import JobError, Position, ServiceError, SqlError
 from sqlengine.config import LOOPBACK, token_from
 from sqlengine.jobs.job import check_name
 from sqlengine.system.addresses import not_an_address, server_url
@@ -50,8 +53,10 @@ class Refused(SqlError):
             hint=_text(body.get("hint")),
             position=position,
         )
-        self.title = str(body.get("title", "refused"))
         self.status = body.get("status")
+        title = str(body.get("title", "refused"))
+        # Whoever asks for a job that there is not wanted no change.
+        self.title = "not found" if self.status == 404 and title == JobError.title else title
         self.body = body
 
 
@@ -64,13 +69,15 @@ class Client:
     """Sends requests to a server.
 
     `server`: its URL, or HOST:PORT; `token`: sent if there is one; `origin`: of the jobs that are
-    submitted, `cli` or `rest`. Methods raise Unreachable, or Refused with the server's message;
-    it raises ServiceError where `server` is no address.
+    submitted, `cli` or `rest`; `waiting` surrounds each request but those that the server holds
+    until there is something to tell. Methods raise Unreachable, or Refused with the server's
+    message; it raises ServiceError where `server` is no address.
     """
 
     server: str = DEFAULT_SERVER
     token: str | None = None
     origin: str = "cli"
+    waiting: Callable[[], AbstractContextManager[object]] = nullcontext
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "server", server_url(self.server))
@@ -121,7 +128,11 @@ class Client:
             headers["Authorization"] = f"Bearer {self.token}"
         try:
             request = urllib.request.Request(url, data=body or None, method=method, headers=headers)
-            with _opener(url).open(request, timeout=PATIENCE_S) as response:
+            held = method == "GET" and not query.keys().isdisjoint(("wait", "page"))
+            with (
+                nullcontext() if held else self.waiting(),
+                _opener(url).open(request, timeout=PATIENCE_S) as response,
+            ):
                 data: bytes = response.read()
                 return data
         except urllib.error.HTTPError as error:
@@ -133,10 +144,13 @@ class Client:
                     f"{self.server} has not answered for {PATIENCE_S} s",
                     hint="it may still be at work: 'sql jobs' shows what came of it",
                 ) from None
+            unknown = isinstance(reason, socket.gaierror)
             raise Unreachable(
                 f"no server answers at {self.server}",
-                detail=str(reason),
-                hint="start one with 'sql serve'",
+                detail=getattr(reason, "strerror", None) or str(reason),
+                hint="is the name right? --server, or SQLENGINE_SERVER, names the server"
+                if unknown
+                else "start one with 'sql serve', or name another with --server",
             ) from None
         except http.client.HTTPException as error:
             raise self._foreign(repr(error)) from None

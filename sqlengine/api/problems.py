@@ -15,6 +15,7 @@ from parser.errors import (
     ServiceError,
     SqlError,
     UnsupportedError,
+    as_json,
 )
 from sqlengine.broker.errors import (
     BrokerError,
@@ -51,27 +52,8 @@ def _response(body: dict[str, object]) -> Response:
 
 def describe(error: SqlError, status: int | None = None) -> dict[str, object]:
     """Returns the error as JSON, for responses and for the answers on the command topic."""
-    body: dict[str, object] = {
-        "type": f"urn:sqlengine:{type(error).__name__}",
-        "title": error.title,
-        "status": status or status_of(error),
-        "message": error.message,
-        "detail": str(error),
-    }
-    if error.detail:
-        body["cause"] = error.detail
-    if error.hint:
-        body["hint"] = error.hint
-    if isinstance(error, TooFast):
-        body["retry_ms"] = error.retry_ms
-    if error.position:
-        body |= {
-            "line": error.position.line,
-            "column": error.position.column,
-            "length": error.position.length,
-        }
-        body |= {"file": error.position.file} if error.position.file else {}
-    return body
+    body = as_json(error) | {"status": status or status_of(error)}
+    return body | ({"retry_ms": error.retry_ms} if isinstance(error, TooFast) else {})
 
 
 def describe_refusal(error: SqlError) -> dict[str, object]:

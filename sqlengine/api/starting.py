@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 # Seconds for which a request that removes a job waits for the server to be ready.
 _PATIENCE_S: Final = 60.0
+_RECOVERS: Final = "it recovers its graphs"
 
 
 class Gate:
@@ -67,7 +68,7 @@ class Gate:
 
     def _problem(self) -> str:
         """Returns what the server is doing, for people."""
-        return next(map(str, self._steps.slow()), "the server starts: it recovers its graphs")
+        return next(map(str, self._steps.slow()), f"the server starts: {_RECOVERS}")
 
     def _health(self) -> Response:
         return jsonify({"status": "ok", "problem": self._problem()})
@@ -104,8 +105,9 @@ class Gate:
 
     def _not_yet(self) -> Response:
         """The answer to what only a server that is ready can do."""
+        detail = next(map(str, self._steps.slow()), _RECOVERS)
         error = ServiceError(
-            "the server starts", detail=self._problem(), hint="try again; GET /readyz says when"
+            "the server starts", detail=detail, hint="try again; GET /readyz says when"
         )
         response = problem(error, 503)
         response.headers["Retry-After"] = "1"

@@ -9,9 +9,11 @@ from datetime import UTC, datetime
 import click
 
 from parser.errors import Position, SqlError, render
+from sqlengine.cli.descriptions import moment
 from sqlengine.cli.jobs import server_options, show
-from sqlengine.cli.tables import count
-from sqlengine.client import Client, Json, default_client, job_url
+from sqlengine.cli.waiting import connect
+from sqlengine.client import Client, Json, job_url
+from sqlengine.system.words import count
 
 LETTERS = "/api/v1/dead-letters"
 _PAYLOAD = 200
@@ -61,7 +63,7 @@ def dead_letters(
 
     Of one JOB, or of all jobs. A replay comes after the job, or the definition of its table, was
     put right."""
-    client = default_client(server, token_file)
+    client = connect(server, token_file)
     if replay:
         if job is None:
             raise click.UsageError("--replay needs the name of the job")
@@ -76,6 +78,8 @@ def dead_letters(
     url = LETTERS if job is None else f"{job_url(job)}/dead-letters"
     body = client.get(url, **query)
     show(body, output, _draw)
+    if not body["letters"] and output != "json":
+        click.echo("no dead letters", err=True)
     while follow:
         time.sleep(_PAUSE_S)
         body = client.get(url, **{**query, "after": body["next"]})
@@ -128,9 +132,6 @@ def _draw(body: Json) -> None:
 
 def describe(letter: Json) -> str:
     """A letter for people: whose, the place with a caret, the reason, the record and its place."""
-    moment = datetime.fromtimestamp(_number(letter["time"]) / 1000, UTC).strftime(
-        "%Y-%m-%d %H:%M:%S"
-    )
     owner = (
         f"job {letter['job']}, version {letter['version']}"
         if letter["job"]
@@ -150,7 +151,7 @@ def describe(letter: Json) -> str:
     text = letter.get("sql")
     error = SetAside(str(letter["reason"]), detail=_detail(letter), position=position)
     return (
-        f"letter {letter['id']}, {moment},"
+        f"letter {letter['id']}, {moment(letter['time'])},"
         f" {owner}{again}\n{render(error, text if isinstance(text, str) else None)}\n"
     )
 

@@ -28,6 +28,9 @@ def list_groups(data: str | None, server: str | None, token_file: str | None, ou
 def _draw(body: Json) -> None:
     entries = body["groups"]
     assert isinstance(entries, list)
+    if not entries:
+        click.echo("no groups", err=True)
+        return
     draw_table(*progress_table([{"group": g["group"]} | t for g in entries for t in g["topics"]]))
 
 
@@ -48,7 +51,7 @@ def progress_table(readers: Sequence[Json]) -> tuple[tuple[str, ...], list[tuple
                 f"{s['lag']:,}",
             )
             rows.append((reader["group"], *row))
-    return ("group", "topic", "shard", "owner", "committed", "end", "lag"), rows
+    return ("group", "topic", "shard", "owner", "committed", "end", "lag (records)"), rows
 
 
 @groups.command("reset")

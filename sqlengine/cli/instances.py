@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import click
 
-from sqlengine.cli.jobs import items_of, moment, server_options, show
+from sqlengine.cli.descriptions import moment
+from sqlengine.cli.jobs import server_options, show
+from sqlengine.cli.outcomes import items_of
 from sqlengine.cli.tables import draw_table
-from sqlengine.client import Json, default_client
+from sqlengine.cli.waiting import connect
+from sqlengine.client import Json
 
 _HEADERS = (
     "graph",
@@ -15,7 +18,7 @@ _HEADERS = (
     "pid",
     "parts",
     "rows/s",
-    "lag",
+    "lag (records)",
     "memory",
     "since",
     "restarts",
@@ -27,7 +30,7 @@ _HEADERS = (
 def instances(server: str | None, token_file: str | None, output: str) -> None:
     """List the processes that run jobs in parts: what each owns, how fast it reads, and how much is
     left to read."""
-    show(default_client(server, token_file).get("/api/v1/instances"), output, _draw)
+    show(connect(server, token_file).get("/api/v1/instances"), output, _draw)
 
 
 def _draw(body: Json) -> None:

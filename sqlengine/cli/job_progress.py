@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from sqlengine.cli.tables import count, draw_table
+from sqlengine.cli.tables import draw_table, number
 from sqlengine.client import Json
+from sqlengine.system.words import count
 
 COLUMNS = ("table", "behind", "watermark", "lag", "late rows", "idle shards")
 
@@ -24,6 +25,8 @@ def draw_tables_of_jobs(jobs: Sequence[Json]) -> None:
     rows = [(job["name"], *_cells(table)) for job in jobs for table in _items(job, "tables")]
     if rows:
         draw_table(("job", *COLUMNS), rows)
+    else:
+        click.echo("no job that runs reads a table" if jobs else "no jobs", err=True)
 
 
 def draw_progress(job: Json) -> None:
@@ -66,7 +69,7 @@ def _cells(table: Json) -> tuple[str, ...]:
         _behind(table),
         _text(watermark),
         _lag(table["lag_ms"]),
-        str(table["late_rows"]),
+        number(table["late_rows"]),
         ", ".join(map(str, idle)) or "-",
     )
 

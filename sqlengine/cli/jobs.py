@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import json
 import tempfile
-import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import click
 
-from parser.errors import render
+from parser.errors import SqlError
+from sqlengine.cli.descriptions import moment, origin_of, reason_of
 from sqlengine.cli.job_progress import (
     counts_of,
     draw_progress,
     draw_tables_of_jobs,
     wait_in_list,
 )
-from sqlengine.cli.refused_files import draw_refused_files
-from sqlengine.cli.tables import at_work, count, draw_table
+from sqlengine.cli.messages import error_json, output_option, show_error
+from sqlengine.cli.outcomes import draw_files, draw_outcome, draw_outcomes, items_of, tally
+from sqlengine.cli.tables import draw_table, number
 from sqlengine.cli.texts import Texts, job_texts
-from sqlengine.client import Client, Json, Refused, default_client, job_url
+from sqlengine.cli.waiting import at_work, connect
+from sqlengine.client import Client, Json, Refused, Unreachable, job_url
 from sqlengine.jobs.job import MAIN, JobState
-from sqlengine.system.words import counted
+from sqlengine.system.words import count
 
-# So many outcomes are shown one by one.
-FEW = 20
 F = TypeVar("F", bound=Callable[..., object])
 
 
@@ -42,12 +41,8 @@ def connection_options(command: F) -> F:
 
 def server_options(command: F) -> F:
     """--server, --token-file and --output, as all commands that talk to a server have them."""
-    text = "'json' is the server's answer, for programs."
-    command = connection_options(command)
-    kinds = click.Choice(["table", "json"])
-    return click.option("--output", type=kinds, default="table", show_default=True, help=text)(
-        command
-    )
+    text = "'json' is the server's answer, for programs; errors are JSON, too."
+    return output_option(["table", "json"], text)(connection_options(command))
 
 
 def show(body: Json, output: str, draw: Callable[[Json], None]) -> None:
@@ -106,9 +101,7 @@ def submit(
     team/night/a.sql is team.night.a. Jobs with errors are refused, each with its place; the others
     take effect together."""
     query: Json = {"savepoint": path_for_server(savepoint)}
-    ctx.exit(
-        _send(default_client(server, token_file), job_texts(files, name, define), query, output)
-    )
+    ctx.exit(_send(connect(server, token_file), job_texts(files, name, define), query, output))
 
 
 def _send(client: Client, texts: Texts, query: Json, output: str) -> int:
@@ -121,7 +114,7 @@ def _send(client: Client, texts: Texts, query: Json, output: str) -> int:
             if output == "json":
                 body: Json = {"name": job, "status": "refused", "version": 0, "error": error.body}
                 click.echo(json.dumps(body, ensure_ascii=False))
-            click.echo(render(error, text), err=True)
+            show_error(error if path is None else error.in_file(path), text)
             return 1
         return 0
     if query.get("savepoint"):
@@ -134,104 +127,6 @@ def _send(client: Client, texts: Texts, query: Json, output: str) -> int:
         body = client.post("/api/v1/jobs", sent, **query)
     show(body, output, lambda b: draw_outcomes(b, texts))
     return int(any(o["status"] == "refused" for o in items_of(body, "jobs")))
-
-
-def items_of(body: Json, key: str) -> list[Json]:
-    items = body[key]
-    assert isinstance(items, list)
-    return items
-
-
-def draw_outcomes(body: Json, texts: Texts) -> None:
-    """Each of a few; of many those that were refused, and how many came to what."""
-    outcomes = items_of(body, "jobs")
-    _tell_topics_once(outcomes)
-    for outcome in outcomes:
-        if len(outcomes) <= FEW or outcome["status"] == "refused":
-            draw_outcome(outcome, *texts[str(outcome["name"])])
-    if len(outcomes) > FEW:
-        click.echo(f"{count(len(outcomes), 'job')}: {_tally(outcomes, 'status')}")
-        _draw_warnings(outcomes)
-
-
-def _tell_topics_once(outcomes: Sequence[Json]) -> None:
-    """Leaves a topic that several jobs name with the first of them."""
-    known: set[str] = set()
-    for outcome in outcomes:
-        topics = (
-            {str(t["text"]): t for t in items_of(outcome, "topics")} if "topics" in outcome else {}
-        )
-        outcome["topics"] = [t for text, t in topics.items() if text not in known]
-        known |= topics.keys()
-
-
-def _draw_warnings(outcomes: Sequence[Json]) -> None:
-    """Each warning once, with the jobs that it is about."""
-    jobs: dict[str, list[str]] = {}
-    for outcome in outcomes:
-        for warning in _warnings_of(outcome):
-            jobs.setdefault(warning, []).append(str(outcome["name"]))
-    for warning, names in jobs.items():
-        click.echo(f"warning: {counted(names)}: {warning}", err=True)
-
-
-def _warnings_of(outcome: Json) -> list[str]:
-    warnings = outcome.get("warnings")
-    return [str(w) for w in warnings] if isinstance(warnings, list) else []
-
-
-def _tally(items: Sequence[Json], key: str, between: str = ", ") -> str:
-    """1,410 running, 4 stopped."""
-    return between.join(
-        f"{n:,} {word}" for word, n in Counter(str(i[key]) for i in items).most_common()
-    )
-
-
-def draw_outcome(body: Json, file: str | None = None, text: str | None = None) -> None:
-    click.echo(
-        f"{body['name']}: {body['status']}"
-        + (f", version {body['version']}" if body["version"] else "")
-    )
-    error = body.get("error")
-    if isinstance(error, dict):
-        click.echo(render(Refused(error).in_file(file), text), err=True)
-    if body.get("savepoint"):
-        click.echo(f"  savepoint {body['savepoint']}")
-    topics = body.get("topics", [])
-    for topic in topics if isinstance(topics, list) else []:
-        similar = f"; did you mean '{topic['similar']}'?" if topic.get("similar") else ""
-        done = "created" if topic["created"] else "would create"
-        click.echo(f"  {done} {topic['text']}{similar}")
-    for warning in _warnings_of(body):
-        click.echo(f"  warning: {warning}", err=True)
-    state = body.get("state", [])
-    for item in state if isinstance(state, list) else []:
-        click.echo(
-            f"  state of {item['operator']}: {item['outcome']}"
-            + (f" ({r})" if (r := item.get("reason")) else "")
-        )
-    sinks = body.get("sinks", [])
-    for sink in sinks if isinstance(sinks, list) else []:
-        click.echo(
-            f"  writes to {sink['table']} ({sink['connector']}): {sink['guarantee']},"
-            f" changelogMode={sink['changelog_mode']}"
-        )
-    if "dependents" in body:
-        _draw_dependents(items_of(body, "dependents"))
-
-
-def _draw_dependents(outcomes: Sequence[Json]) -> None:
-    """The jobs that use what a job defines differently now: each of a few, of many those whose
-    state is not kept, and how many fare alike."""
-    fates: list[Json] = []
-    for outcome in outcomes:
-        states = Counter(str(i["outcome"]) for i in items_of({"state": [], **outcome}, "state"))
-        fate = ", ".join([str(outcome["status"]), *(f"state {word}" for word in states)])
-        fates.append({"fate": fate})
-        if len(outcomes) <= FEW or not states.keys() <= {"kept"}:
-            click.echo(f"  {outcome['name']}: {fate}")
-    if len(outcomes) > FEW:
-        click.echo(f"  {count(len(outcomes), 'job')} that use it: {_tally(fates, 'fate', '; ')}")
 
 
 @click.command(short_help="Say what submit would do, without doing it.")
@@ -253,9 +148,7 @@ def validate(
 ) -> None:
     """Say what submit would do, and what becomes of the jobs' state, without doing it."""
     query: Json = {"dry_run": "true", "savepoint": path_for_server(savepoint)}
-    ctx.exit(
-        _send(default_client(server, token_file), job_texts(files, name, define), query, output)
-    )
+    ctx.exit(_send(connect(server, token_file), job_texts(files, name, define), query, output))
 
 
 @click.command(short_help="Show the plan of a file or of a job.")
@@ -271,7 +164,7 @@ def explain(
         click.echo(_explain_file(target, define, output))
         return
     url = f"{job_url(target)}/explain"
-    client = default_client(server, token_file)
+    client = connect(server, token_file)
     if output == "json":
         click.echo(json.dumps(client.get(url, format="json"), ensure_ascii=False))
     else:
@@ -322,7 +215,7 @@ def jobs(
 ) -> None:
     """List all jobs, and the files of the watched folder that were not taken; or show one job with
     the tables that it reads, what it waits for, and its text."""
-    client = default_client(server, token_file)
+    client = connect(server, token_file)
     if name is not None:
         show(client.get(job_url(name)), output, _draw_job)
         return
@@ -337,39 +230,19 @@ def _draw_jobs(body: Json) -> None:
     items = items_of(body, "jobs")
     where = ("graph",) if any(j["graph"] != MAIN for j in items) else ()
     columns = ("name", "state", "version", "origin", *where, "rows")
-    items = [{**j, "origin": origin_of(j)} for j in items]
+    items = [
+        {**j, "origin": origin_of(j, str(j["name"])), "rows": number(j["rows"])} for j in items
+    ]
     rows = [
         (*(j[c] for c in columns), moment(j["changed_ms"]), reason_of(j) or wait_in_list(j))
         for j in items
     ]
     if rows:
         draw_table((*columns, "changed", "reason"), rows)
-        click.echo(f"{count(len(items), 'job')}: {_tally(items, 'state')}", err=True)
+        click.echo(f"{count(len(items), 'job')}: {tally(items, 'state')}", err=True)
     else:
         click.echo("no jobs", err=True)
-    draw_refused_files(items_of(body, "refused_files"))
-    for file in items_of(body, "overridden_files"):
-        click.echo(f"{file['file']}: {file['message']}", err=True)
-
-
-def reason_of(job: Json) -> str:
-    """Why the job is in its state; how often it failed in a row, and when it starts again."""
-    reason = str(job["reason"] or job.get("hint") or "")
-    restarts, at = job.get("restarts", 0), job.get("next_ms")
-    if isinstance(at, int) and restarts:
-        return f"failure {restarts}, again at {moment(at)[11:]}: {reason}"
-    goes_on = "'sql start' goes on where it was" if job.get("position") else ""
-    return "; ".join(filter(None, (reason, goes_on)))
-
-
-def origin_of(body: Json) -> str:
-    """The way by which a version came, with the name of its file; of one that is planned again for
-    the new definitions of other jobs, these too."""
-    file, follows = body.get("file"), body.get("follows")
-    came = f"{body['origin']} {Path(str(file)).name}" if file else str(body["origin"])
-    if not isinstance(follows, list) or not follows:
-        return came
-    return f"{came}, follows {', '.join(follows)}"
+    draw_files(body)
 
 
 def _draw_job(body: Json) -> None:
@@ -382,17 +255,38 @@ def _draw_job(body: Json) -> None:
     click.echo(body["sql"])
 
 
-def moment(value: object) -> str:
-    assert isinstance(value, int)
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(value / 1000))
-
-
 @click.command()
-@click.argument("name")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @server_options
-def remove(name: str, server: str | None, token_file: str | None, output: str) -> None:
-    """Remove a job and its state; its history stays."""
-    show(default_client(server, token_file).delete(job_url(name)), output, draw_outcome)
+@click.pass_context
+def remove(
+    ctx: click.Context,
+    names: Sequence[str],
+    server: str | None,
+    token_file: str | None,
+    output: str,
+) -> None:
+    """Remove jobs and their state; their history stays."""
+    client = connect(server, token_file)
+    if len(names) == 1:
+        show(client.delete(job_url(names[0])), output, draw_outcome)
+        return
+    outcomes = []
+    with at_work("removing") as waiting:
+        for done, name in enumerate(dict.fromkeys(names), 1):
+            waiting.what = f"removing job {done:,} of {len(names):,}"
+            outcomes.append(_removed(client, name))
+    show({"jobs": outcomes}, output, lambda b: draw_outcomes(b, {}))
+    ctx.exit(int(any(o["status"] == "refused" for o in outcomes)))
+
+
+def _removed(client: Client, name: str) -> Json:
+    try:
+        return client.delete(job_url(name))
+    except Unreachable:
+        raise
+    except SqlError as error:
+        return {"name": name, "status": "refused", "version": 0, "error": error_json(error)}
 
 
 @click.command()
@@ -400,14 +294,16 @@ def remove(name: str, server: str | None, token_file: str | None, output: str) -
 @server_options
 def history(name: str, server: str | None, token_file: str | None, output: str) -> None:
     """List all versions of a job."""
-    show(default_client(server, token_file).get(f"{job_url(name)}/history"), output, _draw_history)
+    body = connect(server, token_file).get(f"{job_url(name)}/history")
+    show(body, output, lambda b: _draw_history(b, name))
 
 
-def _draw_history(body: Json) -> None:
+def _draw_history(body: Json, name: str) -> None:
     versions = items_of(body, "versions")
     first = {str(v["sql"]): v["version"] for v in reversed(versions)}
     rows = [
-        (v["version"], moment(v["created_ms"]), origin_of(v), _text_of(v, first)) for v in versions
+        (v["version"], moment(v["created_ms"]), origin_of(v, name), _text_of(v, first))
+        for v in versions
     ]
     draw_table(("version", "created", "origin", "text"), rows)
 
@@ -437,5 +333,5 @@ def rollback(
 ) -> None:
     """Submit an old version of a job again, as a new version."""
     url = f"{job_url(name)}/rollback"
-    body = default_client(server, token_file).post(url, b"", version=version)
+    body = connect(server, token_file).post(url, b"", version=version)
     show(body, output, draw_outcome)

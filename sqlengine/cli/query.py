@@ -9,12 +9,16 @@ from contextlib import closing, suppress
 import click
 
 from parser.errors import SqlError, render
-from sqlengine.cli.jobs import connection_options, items_of, moment
-from sqlengine.cli.rows import PRINTERS, ResultRow, RowPrinter
-from sqlengine.cli.tables import count, draw_table
+from sqlengine.cli.descriptions import moment
+from sqlengine.cli.jobs import connection_options
+from sqlengine.cli.outcomes import items_of
+from sqlengine.cli.tables import draw_table, number
 from sqlengine.cli.texts import read_text
 from sqlengine.cli.values import DURATION
-from sqlengine.client import Client, Json, Refused, default_client, quote
+from sqlengine.cli.waiting import connect
+from sqlengine.client import Client, Json, Refused, quote
+from sqlengine.session.printers import PRINTERS, ResultRow, RowPrinter
+from sqlengine.system.words import count
 
 QUERIES = "/api/v1/queries"
 POLL_S = 0.1
@@ -50,7 +54,7 @@ def query(
     A query reads topics from their beginning to their present end. It runs beside the jobs and ends
     with this command; nothing is kept of it. SET and CREATE TEMPORARY may precede it, separated by
     semicolons."""
-    client = default_client(server, token_file)
+    client = connect(server, token_file)
     if listed:
         _list(client)
     elif statement is None:
@@ -130,7 +134,13 @@ def print_result(pages: Iterator[Json], printer: RowPrinter) -> None:
 def _list(client: Client) -> None:
     items = items_of(client.get(QUERIES), "queries")
     rows = [
-        (i["query"], i["client"], moment(i["started_ms"]), i["rows_read"], _short(str(i["sql"])))
+        (
+            i["query"],
+            i["client"],
+            moment(i["started_ms"]),
+            number(i["rows_read"]),
+            _short(str(i["sql"])),
+        )
         for i in items
     ]
     if rows:

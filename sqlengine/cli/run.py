@@ -13,14 +13,14 @@ import click
 from parser.errors import SqlError
 from parser.script import substitute
 from sqlengine.cli.jobs import define_option
-from sqlengine.cli.tables import count
 from sqlengine.cli.texts import definitions, read_text
+from sqlengine.system.words import count
 
 if TYPE_CHECKING:
-    from sqlengine.session.output import EventOutput, JsonOutput, TableOutput
+    from sqlengine.session.output import EventOutput, PrinterOutput
     from sqlengine.session.session import Session
 
-    Shown: TypeAlias = TableOutput | JsonOutput | EventOutput
+    Shown: TypeAlias = PrinterOutput | EventOutput
 # A text with its file; None for standard input and the command line.
 Text: TypeAlias = tuple[str | None, str]
 
@@ -99,11 +99,15 @@ def _run_texts(
     from sqlengine.jobs.planning import with_entry_points
     from sqlengine.jobs.unknown_options import UnknownOptions
     from sqlengine.session.environment import open_runner, script_library
-    from sqlengine.session.output import EventOutput, JsonOutput, TableOutput
+    from sqlengine.session.output import EventOutput, PrinterOutput
+    from sqlengine.session.printers import PRINTERS
     from sqlengine.session.session import Session
 
-    kinds = {"table": TableOutput, "json": JsonOutput, "events": EventOutput}
-    shown: Shown = kinds[output]()
+    shown: Shown
+    if output == "events":
+        shown = EventOutput()
+    else:
+        shown = PrinterOutput(PRINTERS[output](None), messages=output == "table")
     set_aside = RowsSetAside()
     with tempfile.TemporaryDirectory(prefix="sqlengine-") as scratch, ExitStack() as stack:
         folder = Path(data or scratch).absolute()
@@ -121,7 +125,7 @@ def _run_texts(
         except KeyboardInterrupt as stopped:
             shown.flush()
             _tell_interruption(stopped)
-        shown.flush()
+        shown.end()
         if set_aside.rows:
             rows = count(set_aside.rows, "row")
             click.echo(f"{rows} in error set aside; the first: {set_aside.first}", err=True)

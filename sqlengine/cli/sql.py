@@ -5,12 +5,14 @@ Exit codes: 0 done, 1 SQL or job error, 2 usage, 3 server unreachable."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
+from typing import Final
 
 import click
 
-from parser.errors import SqlError, render
+from parser.errors import SqlError
 
 # Command -> its module in `sqlengine.cli`, in the order of the help. The function has the name of
 # the command, with an underscore for a hyphen.
@@ -40,6 +42,20 @@ MODULES = {
 }
 
 
+# What other tools call these commands.
+_MEANT: Final = {
+    **dict.fromkeys(("list", "ls", "status", "ps"), "jobs"),
+    **dict.fromkeys(("delete", "rm", "drop", "cancel"), "remove"),
+    **dict.fromkeys(("add", "deploy", "apply"), "submit"),
+    **dict.fromkeys(("check", "lint"), "validate"),
+    **dict.fromkeys(("server", "up"), "serve"),
+    **dict.fromkeys(("consume", "follow"), "tail"),
+    "produce": "topic write",
+    "select": "query",
+    "repl": "shell",
+}
+
+
 class LazyGroup(click.Group):
     """Loads the module of a command when it is used. Shows a SqlError as people want to see it, and
     exits with its code."""
@@ -55,16 +71,31 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Finds the command; names one that is probably meant by what is none."""
+        name = args[0]
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = _MEANT.get(name) or next(iter(get_close_matches(name, MODULES, 1)), None)
+            if near is None:
+                raise
+            told = f"{error.message} Did you mean '{near}'?"
+            raise click.UsageError(told, ctx) from None
+
     def invoke(self, ctx: click.Context) -> object:
+        from sqlengine.cli.messages import show_error
         from sqlengine.client import Unreachable
 
         try:
             return super().invoke(ctx)
         except Unreachable as error:
-            click.echo(render(error), err=True)
+            show_error(error)
             ctx.exit(3)
         except SqlError as error:
-            click.echo(render(error, _text_of(error)), err=True)
+            show_error(error, _text_of(error))
             ctx.exit(1)
         except BrokenPipeError:
             ctx.exit(0)

@@ -6,17 +6,19 @@ from collections.abc import Iterable
 
 import click
 
+from sqlengine.cli.descriptions import moment
 from sqlengine.cli.jobs import (
-    draw_outcome,
-    items_of,
-    moment,
     path_for_server,
     savepoint_option,
     server_options,
     show,
 )
-from sqlengine.cli.tables import count, draw_table
-from sqlengine.client import Json, default_client, job_url, quote
+from sqlengine.cli.messages import show_error
+from sqlengine.cli.outcomes import draw_outcome, items_of
+from sqlengine.cli.tables import draw_table, number
+from sqlengine.cli.waiting import connect
+from sqlengine.client import Json, Refused, job_url, quote
+from sqlengine.system.words import count
 
 SAVEPOINTS = "/api/v1/savepoints"
 
@@ -46,7 +48,7 @@ def start(
 
     It goes on where it was, with its state, unless --savepoint or --from says otherwise."""
     query: Json = {"savepoint": path_for_server(savepoint), "from": begin}
-    body = default_client(server, token_file).post(f"{job_url(name)}/start", b"", **query)
+    body = connect(server, token_file).post(f"{job_url(name)}/start", b"", **query)
     show(body, output, draw_outcome)
 
 
@@ -84,7 +86,7 @@ def stop(
         "drain": "true" if drain else None,
         "folder": path_for_server(savepoint or None),
     }
-    body = default_client(server, token_file).post(f"{job_url(name)}/stop", b"", **query)
+    body = connect(server, token_file).post(f"{job_url(name)}/stop", b"", **query)
     show(body, output, draw_outcome)
 
 
@@ -94,7 +96,7 @@ def stop(
 def isolate(name: str, server: str | None, token_file: str | None, output: str) -> None:
     """Take a job, with its state, out of the graph that it shares with others: neither holds the
     other up any more. It stays there until it is merged."""
-    body = default_client(server, token_file).post(f"{job_url(name)}/isolate", b"")
+    body = connect(server, token_file).post(f"{job_url(name)}/isolate", b"")
     show(body, output, draw_outcome)
 
 
@@ -104,7 +106,7 @@ def isolate(name: str, server: str | None, token_file: str | None, output: str) 
 def merge(name: str, server: str | None, token_file: str | None, output: str) -> None:
     """Take a job, with its state, into the graph that it shares with others: at once, or as soon as
     it has read as far as they have (merging)."""
-    body = default_client(server, token_file).post(f"{job_url(name)}/merge", b"")
+    body = connect(server, token_file).post(f"{job_url(name)}/merge", b"")
     show(body, output, draw_outcome)
 
 
@@ -124,7 +126,7 @@ def create(
 ) -> None:
     """Write a savepoint of a job, which runs on."""
     query: Json = {"folder": path_for_server(folder)}
-    body = default_client(server, token_file).post(f"{job_url(job)}/savepoints", b"", **query)
+    body = connect(server, token_file).post(f"{job_url(job)}/savepoints", b"", **query)
     show(body, output, draw_outcome)
 
 
@@ -136,14 +138,21 @@ def list_savepoints(
 ) -> None:
     """List savepoints, oldest first."""
     query: Json = {"folder": path_for_server(folder)}
-    show(default_client(server, token_file).get(SAVEPOINTS, **query), output, _draw_all)
+    show(connect(server, token_file).get(SAVEPOINTS, **query), output, _draw_all)
 
 
 def _draw_all(body: Json) -> None:
     savepoints = items_of(body, "savepoints")
     good = [s for s in savepoints if "error" not in s]
     rows = [
-        (s["job"], s["version"], moment(s["created_ms"]), s["rows"], s["bytes"], s["path"])
+        (
+            s["job"],
+            s["version"],
+            moment(s["created_ms"]),
+            number(s["rows"]),
+            number(s["bytes"]),
+            s["path"],
+        )
         for s in good
     ]
     if rows:
@@ -165,12 +174,13 @@ def _url(path: str) -> tuple[str, Json]:
 def show_savepoint(path: str, server: str | None, token_file: str | None, output: str) -> None:
     """Show what is in a savepoint, by its path or name."""
     url, query = _url(path)
-    show(default_client(server, token_file).get(url, **query), output, _draw_one)
+    show(connect(server, token_file).get(url, **query), output, _draw_one)
 
 
 def _draw_one(body: Json) -> None:
-    for key in ("path", "job", "version", "created_ms", "epoch", "format", "layout", "fingerprint"):
-        click.echo(f"{key:11} {moment(body[key]) if key == 'created_ms' else body[key]}")
+    body["created"] = moment(body["created_ms"])
+    for key in ("path", "job", "version", "created", "epoch", "format", "layout", "fingerprint"):
+        click.echo(f"{key:11} {body[key]}")
     if body["drained"]:
         click.echo(
             "drained     all windows fired before it: the time of a job that starts from it"
@@ -178,7 +188,7 @@ def _draw_one(body: Json) -> None:
         )
     operations = items_of(body, "operations")
     tables = [
-        (o["name"], t["name"], t["rows"], t["bytes"])
+        (o["name"], t["name"], number(t["rows"]), number(t["bytes"]))
         for o in operations
         for t in items_of(o, "tables")
     ]
@@ -201,7 +211,7 @@ def _positions(source: Json) -> Iterable[tuple[str, object]]:
 def delete_savepoint(path: str, server: str | None, token_file: str | None, output: str) -> None:
     """Delete a savepoint, by its path or name."""
     url, query = _url(path)
-    body = default_client(server, token_file).delete(url, **query)
+    body = connect(server, token_file).delete(url, **query)
     show(body, output, lambda b: click.echo(f"{b['path']} deleted"))
 
 
@@ -227,7 +237,7 @@ def state(
     output: str,
 ) -> None:
     """Show what a job keeps: rows, keys and bytes by operator, or the rows of one."""
-    client = default_client(server, token_file)
+    client = connect(server, token_file)
     if operator is None:
         show(client.get(f"{job_url(job)}/state"), output, _draw_state)
     else:
@@ -236,7 +246,7 @@ def state(
 
 def _draw_state(body: Json) -> None:
     rows = [
-        (o["operation"], o["rows"], o["keys"], o["bytes"], o["name"])
+        (o["operation"], number(o["rows"]), number(o["keys"]), number(o["bytes"]), o["name"])
         for o in items_of(body, "operations")
     ]
     if rows:
@@ -247,23 +257,31 @@ def _draw_state(body: Json) -> None:
 
 def _draw_rows(body: Json) -> None:
     for table in items_of(body, "tables"):
-        columns, rows = table["columns"], table["rows"]
+        columns, rows, total = table["columns"], table["rows"], table["total"]
         assert isinstance(columns, list)
         assert isinstance(rows, list)
-        click.echo(f"{table['name']}: {len(rows):,} of {table['total']:,} rows", err=True)
+        assert isinstance(total, int)
+        click.echo(f"{table['name']}: {len(rows):,} of {count(total, 'row')}", err=True)
         draw_table(columns, [["NULL" if cell is None else cell for cell in row] for row in rows])
 
 
 @click.command(short_help="Carry out STOP JOB, SHOW JOBS or ALTER TABLE.")
 @click.argument("statement")
 @server_options
-def execute(statement: str, server: str | None, token_file: str | None, output: str) -> None:
+@click.pass_context
+def execute(
+    ctx: click.Context, statement: str, server: str | None, token_file: str | None, output: str
+) -> None:
     """Have the server carry out a statement about jobs: STOP JOB 'name' [WITH SAVEPOINT [WITH
     DRAIN]], SHOW JOBS, and ALTER TABLE or ALTER VIEW of what a job defines: the job gets a new
     version.
 
     SET 'state.savepoints.dir' = '…' before it says where the savepoint goes."""
-    body = default_client(server, token_file).post("/api/v1/statements", statement.encode())
+    try:
+        body = connect(server, token_file).post("/api/v1/statements", statement.encode())
+    except Refused as error:
+        show_error(error, statement)
+        ctx.exit(1)
     show(body, output, _draw_results)
 
 

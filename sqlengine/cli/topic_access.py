@@ -11,7 +11,8 @@ from typing import Protocol, TypeVar
 import click
 
 from sqlengine.cli.jobs import server_options
-from sqlengine.client import Client, Json, Refused, default_client, quote
+from sqlengine.cli.waiting import connect
+from sqlengine.client import Client, Json, Refused, quote
 
 F = TypeVar("F", bound=Callable[..., object])
 TOPICS = "/api/v1/topics"
@@ -112,7 +113,7 @@ def open_topics(
     `make`: the folder may be a new one. Raises DataFolderLocked while a server uses the folder.
     """
     if data is None:
-        yield RemoteTopics(default_client(server, token_file))
+        yield RemoteTopics(connect(server, token_file))
         return
     if server is not None:
         raise click.UsageError("--data opens a folder, --server a server: give one of them")

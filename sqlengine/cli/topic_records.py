@@ -12,9 +12,9 @@ import click
 from parser.errors import SqlError
 from sqlengine.cli.jobs import show
 from sqlengine.cli.portions import finishing, portions
-from sqlengine.cli.tables import count
 from sqlengine.cli.topic_access import Topics, open_topics, topic_options
 from sqlengine.client import Json
+from sqlengine.system.words import count
 
 OFFSETS = "A number, 'earliest', 'latest', or a time such as 2026-01-31T12:00 (UTC)."
 
@@ -50,7 +50,7 @@ def read(
                 left -= 1
 
 
-@click.command()
+@click.command(short_help="Follow a topic: print its records as they come.")
 @click.argument("name")
 @click.option(
     "--shard", default=0, show_default=True, type=click.IntRange(0), help="The shard to follow."

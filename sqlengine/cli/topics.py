@@ -10,11 +10,13 @@ import click
 
 from sqlengine.cli.groups import groups, progress_table
 from sqlengine.cli.jobs import show
-from sqlengine.cli.tables import at_work, count, draw_table
+from sqlengine.cli.tables import draw_table
 from sqlengine.cli.topic_access import open_topics, topic_options
 from sqlengine.cli.topic_records import read, write
 from sqlengine.cli.values import DURATION, SIZE, UNSET
+from sqlengine.cli.waiting import at_work
 from sqlengine.client import Json
+from sqlengine.system.words import count
 
 F = TypeVar("F", bound=Callable[..., object])
 _LIMITS = {

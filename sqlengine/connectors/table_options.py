@@ -11,7 +11,7 @@ from planner.catalog import Table
 from planner.settings import IDLE_OPTION, MAX_FUTURE_OPTION, UNKNOWN_OPTIONS
 from sqlengine.connectors.base import Connector, Option
 from sqlengine.connectors.column_paths import part_names
-from sqlengine.formats.options import choice, duration, parse_options, probably_meant
+from sqlengine.formats.options import choice, duration, known_options, parse_options, probably_meant
 from sqlengine.formats.registry import format_of
 
 _COMMON = {
@@ -73,7 +73,7 @@ def _unknown(name: str, table: Table, known: list[str]) -> OptionError:
     return OptionError(
         f"unknown option '{name}' of table '{table.display}'",
         hint=probably_meant(name, known)
-        or f"known options: {', '.join(sorted(known))}; in a script made for Flink,"
+        or f"{known_options(name, known)}; in a script made for Flink,"
         f" SET '{UNKNOWN_OPTIONS}' = 'ignore' before it",
         subject=name,
     )

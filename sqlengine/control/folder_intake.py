@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -33,6 +33,7 @@ from sqlengine.engine.requests import Outcome, Request
 from sqlengine.jobs.job import JobState, Origin
 from sqlengine.jobs.planning import JobText
 from sqlengine.system.threads import THREADS, Repeated
+from sqlengine.system.words import count, counted, grouped
 
 # A change of at most so many jobs is logged job by job.
 MAX_LOGGED = 20
@@ -175,10 +176,10 @@ class FolderIntake:
         self._record(texts, {*removed, *change.renamed})
         for name in [*removed, *change.renamed, *texts]:
             self._refused.pop(name, None)
-        for outcome in outcomes.values():
-            self._report(outcome, change, texts.get(outcome.name))
+        self._keep_refusals(outcomes.values(), change, texts)
+        _log_outcomes(outcomes.values(), each=len(change.upserts) <= MAX_LOGGED)
         running = sum(j.state is JobState.RUNNING for j in self._engine.jobs())
-        log.info("%d jobs run", running)
+        log.info("%s running", count(running, "job"))
 
     def _submit(
         self, texts: Mapping[str, JobText], removed: frozenset[str], renamed: Mapping[str, str]
@@ -203,26 +204,23 @@ class FolderIntake:
         self, files: Mapping[str, OverriddenFile], stay: frozenset[str] | set[str]
     ) -> None:
         """Logs files that do not count, and jobs that stay although their files are gone."""
-        for file in files.values():
-            log.info("%s: %s; it counts again when it changes", file.file, file)
-        for job in map(self._engine.job, sorted(stay)):
-            came = f"version {job.version} came from {job.origin.value}"
-            told = "job %s stays although its file is gone: %s ('sql remove %s' removes it)"
-            log.warning(told, job.name, came, job.name)
+        for message, paths in grouped((str(f), f.file) for f in files.values()).items():
+            log.info("%s: %s; counts again when it changes", counted(paths, "file"), message)
+        jobs = map(self._engine.job, sorted(stay))
+        for origin, names in grouped((job.origin, job.name) for job in jobs).items():
+            told = "%s: stays without the file, as changed by %s ('sql remove' removes it)"
+            log.warning(told, counted(names), origin.value)
 
-    def _report(self, outcome: Outcome, change: FolderChange, text: JobText | None) -> None:
-        """Logs an outcome, and keeps a refusal for `problems`."""
-        if outcome.error is not None:
-            log.error("%s: %s", outcome.name, outcome.error)
-            if outcome.status == "refused":
-                path = self._path(change, outcome.name)
-                self._refused[outcome.name] = _Refusal(path, outcome.error, text)
-        elif outcome.status != "unchanged" and len(change.upserts) <= MAX_LOGGED:
-            log.info("%s: %s", outcome.name, outcome.status)
-        if outcome.dependents:
-            found = Counter(d.status for d in outcome.dependents)
-            told = ", ".join(f"{n} {status}" for status, n in found.items())
-            log.info("%s: of the jobs that use what it defines: %s", outcome.name, told)
+    def _keep_refusals(
+        self, outcomes: Iterable[Outcome], change: FolderChange, texts: Mapping[str, JobText]
+    ) -> None:
+        """Keeps refusals for `problems`."""
+        for outcome in outcomes:
+            if outcome.error is not None and outcome.status == "refused":
+                refusal = _Refusal(
+                    self._path(change, outcome.name), outcome.error, texts.get(outcome.name)
+                )
+                self._refused[outcome.name] = refusal
 
     # ---- refused files that may be good by now ---------------------------------------------------
 
@@ -266,12 +264,45 @@ class FolderIntake:
         again = {n: r.text for n, r in self._waiting().items() if r.text is not None}
         if not again:
             return
-        for name, outcome in self._engine.change(Request(Origin.FOLDER, again)).items():
+        outcomes = self._engine.change(Request(Origin.FOLDER, again))
+        news: list[Outcome] = []
+        for name, outcome in outcomes.items():
             before = self._refused.pop(name)
             if outcome.status == "refused" and outcome.error is not None:
                 self._refused[name] = replace(before, error=outcome.error)
-                if str(outcome.error) != str(before.error):
-                    log.error("%s: %s", name, outcome.error)
-            else:
-                log.info("%s: %s, after it was refused before", name, outcome.status)
+                news += [outcome] * (str(outcome.error) != str(before.error))
+        _log_errors(news)
+        taken = [(o.status, n) for n, o in outcomes.items() if n not in self._refused]
+        for status, names in grouped(taken).items():
+            log.info("%s: %s, refused before", _called(names), status)
         self._record(again)
+
+
+def _log_outcomes(outcomes: Collection[Outcome], *, each: bool) -> None:
+    """Logs what came of jobs: errors, with `each` all that changed, and the jobs that use what
+    changed."""
+    _log_errors(outcomes)
+    for outcome in outcomes:
+        if each and outcome.error is None and outcome.status != "unchanged":
+            log.info("%s: %s", outcome.name, outcome.status)
+        if outcome.dependents:
+            found = Counter(d.status for d in outcome.dependents)
+            told = ", ".join(f"{n} {status}" for status, n in found.items())
+            log.info("%s: of the jobs that use what it defines: %s", outcome.name, told)
+
+
+def _log_errors(outcomes: Iterable[Outcome]) -> None:
+    """Logs errors: one that several jobs have once, with the place where it came first."""
+    errors = {o.name: (o.status, o.error) for o in outcomes if o.error is not None}
+    said = (((status, error.reason), name) for name, (status, error) in errors.items())
+    for (status, reason), names in grouped(said).items():
+        _, first = errors[names[0]]
+        if len(names) == 1:
+            log.error("%s: %s", names[0], first)
+        else:
+            place = f"; the first is at {first.position}" if first.position else ""
+            log.error("%s %s: %s%s", counted(names), status, reason, place)
+
+
+def _called(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else counted(names)

@@ -326,7 +326,9 @@ class Engine:
     def history(self, name: str) -> list[JobVersion]:
         """Returns all versions of a job, also a removed one, oldest first."""
         if name not in self.log.versions:
-            raise JobError(f"job '{name}' does not exist and never did")
+            raise JobError(
+                f"job '{name}' does not exist and never did", hint="'sql jobs' lists all"
+            )
         return [v for _, v in sorted(self.log.versions[name].items())]
 
     def explain(self, name: str) -> str:

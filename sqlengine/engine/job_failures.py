@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from parser.errors import ExecutionError
@@ -13,9 +13,10 @@ from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.job_lifecycle import JobLifecycle
 from sqlengine.executors.failures import OperatorFailed, StepEnded
 from sqlengine.executors.steps.guard import StepGuard
-from sqlengine.jobs.job import JobState
+from sqlengine.jobs.job import Job, JobState
 from sqlengine.registry import Registry
 from sqlengine.system.memory import give_back
+from sqlengine.system.words import counted, grouped
 
 log = logging.getLogger("sqlengine")
 
@@ -86,31 +87,41 @@ class JobFailures:
 
     def settle(self) -> None:
         """Fails the jobs that graphs have reported, before anything else is changed."""
+        failed: list[tuple[str, Job]] = []
         while self._reported:
             names, reason, lasting = self._reported.popleft()
             try:
-                self._fail(names, reason, lasting)
+                failed += [(reason, job) for job in self._fail(names, reason, lasting)]
             except Exception:
-                log.exception("jobs %s could not leave their graph", sorted(names))
+                log.exception("%s could not leave their graph", counted(sorted(names)))
+        self._log_failed(failed)
 
-    def _fail(self, names: frozenset[str], reason: str, lasting: bool) -> None:
+    def _log_failed(self, failed: Sequence[tuple[str, Job]]) -> None:
+        """Logs each reason once, with the jobs that failed for it."""
+        jobs = {job.name: job for _, job in failed}
+        alike = grouped(
+            ((reason, job.state is JobState.RESTARTING), job.name) for reason, job in failed
+        )
+        for (reason, again), names in alike.items():
+            soonest = max(0, min(jobs[n].next_ms for n in names) - self._registry.clock()) / 1000
+            then = f"; started again in {soonest:.1f} s" if again else ""
+            log.error("%s failed: %s%s", counted(names), reason, then)
+
+    def _fail(self, names: frozenset[str], reason: str, lasting: bool) -> Sequence[Job]:
+        """Takes jobs that failed out of their graph. Returns those that there are."""
         kept = self._reopen_without(names, reason)
         # A job that is being removed has left its graph by now, and the removal comes next.
         present = (names & self._registry.log.jobs.keys()) - self._registry.steps.jobs_leaving()
         self._lifecycle.keep({n: key for n, key in kept.items() if self._stopping[n]})
         if not present:
-            return
-        shown = ", ".join(sorted(present)[:5]) + (", …" if len(present) > 5 else "")
+            return []
         try:
-            failed = self._lifecycle.fail(present, reason, lasting=lasting, kept=kept)
+            return self._lifecycle.fail(present, reason, lasting=lasting, kept=kept)
         except Exception:
-            log.exception("job %s could not be stopped, it will be tried again", shown)
+            shown = counted(sorted(present))
+            log.exception("%s could not be stopped, it will be tried again", shown)
             self.forget(present)
-            return
-        again = [j.next_ms for j in failed if j.state is JobState.RESTARTING]
-        seconds = max(0, min(again, default=0) - self._registry.clock()) / 1000
-        then = f"; started again in {seconds:.1f} s" if again else ""
-        log.error("job %s failed: %s%s", shown, reason, then)
+            return []
 
     def _reopen_without(self, names: frozenset[str], reason: str) -> dict[str, str]:
         """Recovers the graphs that these jobs have broken. Returns the keys of what they keep."""

@@ -23,6 +23,7 @@ from sqlengine.jobs.isolation_settings import group_of
 from sqlengine.jobs.job import BEGINS, MAIN, Cause, Job, JobState, with_state
 from sqlengine.jobs.restart_strategy import Attempts, strategy_in
 from sqlengine.registry import Registry
+from sqlengine.system.words import counted
 
 log = logging.getLogger("sqlengine")
 
@@ -141,29 +142,26 @@ class JobLifecycle:
             next_ms=0 if again is None else again,
         )
 
-    def restart(self, jobs: Sequence[Job]) -> bool:
-        """Starts failed jobs again that left their graph together. Returns False if that failed,
-        which counts as a failure of theirs."""
+    def restart(self, jobs: Sequence[Job]) -> SqlError | None:
+        """Starts failed jobs again that left their graph together. Returns why that failed, which
+        counts as a failure of theirs."""
         self._pending.finish()
-        names = ", ".join(job.name for job in jobs[:5]) + (", …" if len(jobs) > 5 else "")
         try:
             if jobs[0].kept:
                 self.resume(jobs, apart=True)
             else:
                 self._start_anew(jobs[0], None)
         except SqlError as error:
-            log.warning("%s cannot be started again now: %s", names, error)
             after = {j.name: self._failed(j, str(error)) for j in jobs}
             self._registry.log.write(after, self._registry.clock())
-            return False
-        log.info("%s: started again", names)
-        return True
+            return error
+        return None
 
     def resume(self, jobs: Sequence[Job], *, apart: bool) -> None:
         """Starts jobs where they were, `apart` from others at first. Logs what they have lost."""
         lost = self._keeping.resume(jobs, apart=apart)
         if lost is not None:
-            log.warning("%s: %s", jobs[0].name, lost)
+            log.warning("%s: %s", counted([job.name for job in jobs]), lost)
             for job in jobs:
                 self._registry.set_cause(self._registry.job(job.name), Cause.NONE, lost)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import islice
 
 from planner.logical import Sink
 from sqlengine.engine.graph_manager import GraphManager
@@ -16,7 +17,7 @@ from sqlengine.jobs.deliveries import Delivery, deliveries_of
 from sqlengine.jobs.job import Job, Origin
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.registry import Registry
-from sqlengine.system.words import counted
+from sqlengine.system.words import counted, grouped
 
 # So many jobs of a change are logged one by one.
 _LOGGED = 20
@@ -114,10 +115,12 @@ def log_other_origins(work: Work, known: Mapping[str, Job]) -> None:
     """Logs the jobs that came by another way than the one that has changed them now."""
     origin = work.request.origin
     others = [n for n in (*work.asked, *work.removes) if n in known and known[n].origin != origin]
-    for name in others[:_LOGGED]:
-        log.info("job %s: %s", name, _overriding(work.outcomes[name], known[name], origin))
-    if len(others) > _LOGGED:
-        log.info("and %d more jobs, which %s changed too", len(others) - _LOGGED, origin.value)
+    said = grouped((_overriding(work.outcomes[n], known[n], origin), n) for n in others)
+    for what, names in islice(said.items(), _LOGGED):
+        log.info("%s: %s", counted(names), what)
+    if len(said) > _LOGGED:
+        more = sum(len(names) for names in islice(said.values(), _LOGGED, None))
+        log.info("and %d more jobs, which %s changed too", more, origin.value)
 
 
 def _overriding(outcome: Outcome, before: Job, origin: Origin) -> str:

@@ -15,7 +15,7 @@ from sqlengine.graphs.takeover import StateReport
 from sqlengine.jobs.deliveries import Delivery
 from sqlengine.jobs.job import BEGINS, Job, Origin
 from sqlengine.jobs.planning import JobText, PlannedJob
-from sqlengine.system.words import listed
+from sqlengine.system.words import grouped, listed
 
 
 @dataclass(frozen=True)
@@ -95,9 +95,10 @@ def check_in_use(
 def in_use(objects: Collection[str], errors: Mapping[str, SqlError], hint: str) -> JobError:
     """Returns the refusal of a definition that jobs use (`errors`: why each would not run on)."""
     name, names = min(objects, default="a definition"), sorted(errors)
-    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    reasons = "; ".join(f"{job}: {errors[job]}" for job in names[:5])
-    return JobError(f"'{name.rsplit('.', 1)[-1]}' is used by {shown}", detail=reasons, hint=hint)
+    alike = list(grouped((errors[job].reason, job) for job in names).values())
+    reasons = "; ".join(f"{listed(jobs)}: {errors[jobs[0]]}" for jobs in alike[:5])
+    user = f"'{name.rsplit('.', 1)[-1]}' is used by {listed(names)}"
+    return JobError(user, detail=reasons, hint=hint)
 
 
 def changed_objects(old: Catalog, plan: PlannedJob) -> set[str]:

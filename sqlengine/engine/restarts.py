@@ -13,6 +13,7 @@ from sqlengine.engine.job_lifecycle import JobLifecycle
 from sqlengine.jobs.job import Job, JobState
 from sqlengine.registry import Registry
 from sqlengine.system.threads import Repeated, Threads
+from sqlengine.system.words import counted, grouped
 
 EVERY_S: Final = 0.25
 log = logging.getLogger("sqlengine")
@@ -64,7 +65,14 @@ class Restarts:
         together: dict[str, list[Job]] = {}
         for job in self._due():
             together.setdefault(job.kept or f"alone {job.name}", []).append(job)
+        outcomes: list[tuple[str | None, str]] = []
         for jobs in together.values():
             self._before(frozenset(job.name for job in jobs))
-            if self._jobs.restart(jobs):
-                self.made.update(job.name for job in jobs)
+            error = self._jobs.restart(jobs)
+            outcomes += [(None if error is None else str(error), job.name) for job in jobs]
+            self.made.update(job.name for job in jobs if error is None)
+        for reason, names in grouped(outcomes).items():
+            if reason is None:
+                log.info("%s: started again", counted(names))
+            else:
+                log.warning("%s cannot be started again now: %s", counted(names), reason)

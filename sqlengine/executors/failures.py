@@ -21,7 +21,7 @@ class JobsFailed(ExecutionError):
     lasting: ClassVar[bool] = False
 
     @property
-    def reason(self) -> str:
+    def with_remedy(self) -> str:
         """The reason for people; of a lasting failure with what ends it, since waiting does not."""
         return f"{self}; {self.hint}" if self.lasting and self.hint else str(self)
 

@@ -12,6 +12,9 @@ from planner.settings import FOR_EVER_MS
 from sqlengine.batch import RowKind
 from sqlengine.formats.base import Option
 
+# Hints name all of so many options, else a few.
+_MANY, _FEW = 8, 5
+
 
 def boolean(text: str) -> bool:
     lowered = text.strip().lower()
@@ -140,6 +143,16 @@ def probably_meant(name: str, known: Collection[str]) -> str | None:
     return near
 
 
+def known_options(name: str, known: Collection[str]) -> str:
+    """A hint with the options that there are; of many the few that are most like `name`, and the
+    page that lists all."""
+    if len(known) <= _MANY:
+        return f"known options: {', '.join(sorted(known)) or 'none'}"
+    likeness = {k: difflib.SequenceMatcher(None, name, k).ratio() for k in sorted(known)}
+    nearest = sorted(sorted(known), key=lambda k: -likeness[k])[:_FEW]
+    return f"known options: {', '.join(nearest)}, …; docs/connectors.md lists all {len(known)}"
+
+
 def parse_options(
     given: Mapping[str, str], declared: Mapping[str, Option], owner: str
 ) -> dict[str, object]:
@@ -150,9 +163,7 @@ def parse_options(
     whose they are."""
     for name in given:
         if name not in declared:
-            hint = did_you_mean(name, declared) or "known options: " + (
-                ", ".join(sorted(declared)) or "none"
-            )
+            hint = did_you_mean(name, declared) or known_options(name, declared)
             raise OptionError(f"unknown option '{name}' of {owner}", hint=hint, subject=name)
     return {
         name: _value(name, option, given.get(name, option.default), owner)

@@ -1,18 +1,16 @@
-"""Outputs of `sql run`: tables for people, rows as JSON, and events for tests."""
+"""Outputs of `sql run`: what a printer shows, and events for tests."""
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TextIO
-
-from rich.console import Console
 
 from parser.errors import SqlError, render
 from parser.types import Schema
 from sqlengine.batch import Batch
 from sqlengine.formats.results import event, rows_of, schema_event
-from sqlengine.session.live_table import LiveTable
+from sqlengine.session.printers import ResultColumn, RowPrinter
+from sqlengine.system.words import count, listed
 
 
 class EventOutput:
@@ -34,6 +32,8 @@ class EventOutput:
 
     def flush(self) -> None: ...
 
+    def end(self) -> None: ...
+
     def error(self, stmt: int, error: SqlError) -> None:
         self._line(event(stmt, "error", message=str(error), title=error.title, hint=error.hint))
 
@@ -42,105 +42,65 @@ class EventOutput:
         self._out.flush()
 
 
-class JsonOutput:
-    """Writes each row as a JSON object by column name, with its kind under `op` if it is not +I.
+class PrinterOutput:
+    """Prints rows while they come; messages and errors go to standard error. An error that comes
+    again elsewhere is counted, and told at the end.
 
     `text`: of the statements that run, for errors."""
 
-    def __init__(self, out: TextIO | None = None) -> None:
+    def __init__(self, printer: RowPrinter, *, messages: bool) -> None:
         self.text = ""
-        self._names: tuple[str, ...] = ()
-        self._out = out or sys.stdout
-
-    def schema(self, stmt: int, schema: Schema) -> None:
-        self._names = schema.names
-
-    def rows(self, stmt: int, batch: Batch) -> None:
-        for op, row in rows_of(batch):
-            body: dict[str, object] = dict(zip(self._names, row, strict=True))
-            if op != "+I":
-                body = {"op": op, **body}
-            self._out.write(json.dumps(body, ensure_ascii=False) + "\n")
-        self._out.flush()
-
-    def done(self, stmt: int, message: str) -> None: ...
-
-    def flush(self) -> None: ...
-
-    def error(self, stmt: int, error: SqlError) -> None:
-        print(render(error, self.text), file=sys.stderr)
-
-
-def _shown(value: object) -> str:
-    """Returns a value as Flink's client shows it."""
-    if value is None:
-        return "NULL"
-    return str(value).upper() if isinstance(value, bool) else str(value)
-
-
-class TableOutput:
-    """Draws tables for people while their rows come; messages and errors go to standard error.
-
-    `text`: of the statements that run, for errors."""
-
-    def __init__(self, console: Console | None = None) -> None:
-        self.text = ""
-        self._console = console or Console()
-        self._names: tuple[str, ...] | None = None
-        self._table: LiveTable | None = None
-        self._changes = self._printed = False
-        self._count = 0
+        self._printer = printer
+        self._messages = messages
+        self._columns: list[ResultColumn] | None = None
+        self._began = False
+        # Errors that were shown, and the places where they came again.
+        self._again: dict[tuple[str, ...], list[str]] = {}
 
     def schema(self, stmt: int, schema: Schema) -> None:
         self.flush()
-        self._names, self._count = schema.names, 0
-        self._changes = self._printed = False
+        self._columns = [(c.name, str(c.type)) for c in schema]
 
     def rows(self, stmt: int, batch: Batch) -> None:
-        assert self._names is not None
-        rows = [(op, [_shown(v) for v in row]) for op, row in rows_of(batch)]
-        if not rows:
-            return
-        if self._table is None and len(self._names) == 1 and any("\n" in r[0] for _, r in rows):
-            self._texts([row[0] for _, row in rows])
-            return
-        if not self._changes and any(op != "+I" for op, _ in rows):
-            self._end()  # the rows from here on say what they do to those above
-            self._changes = True
-        if self._table is None:
-            names = ("op", *self._names) if self._changes else self._names
-            self._table = LiveTable(self._console, names)
-        self._count += len(rows)
-        self._table.rows([[op, *row] if self._changes else row for op, row in rows])
+        rows = list(rows_of(batch))
+        if rows:
+            self._begin()
+            self._printer.rows(rows)
 
     def done(self, stmt: int, message: str) -> None:
         self.flush()
-        if message != "OK":
+        if self._messages and message != "OK":
             print(message, file=sys.stderr)
 
     def error(self, stmt: int, error: SqlError) -> None:
-        if self._table is None:
-            self._names = None  # no rows came: there is nothing to draw
+        if not self._began:
+            self._columns = None  # no rows came: there is nothing to draw
         self.flush()
-        print(render(error, self.text), file=sys.stderr)
+        again = self._again.get(said := (error.title, error.reason, error.hint or ""))
+        if again is None:
+            self._again[said] = []
+            print(render(error, self.text), file=sys.stderr)
+        else:
+            again.append(str(error.position or f"statement {stmt + 1}"))
+
+    def end(self) -> None:
+        """Ends the last result, and tells how often errors came that were shown once."""
+        self.flush()
+        for (title, reason, _), places in self._again.items():
+            if places:
+                statements = count(len(places), "more statement")
+                told = f"{statements} with '{title}: {reason}', at {listed(places)}"
+                print(told, file=sys.stderr)
 
     def flush(self) -> None:
-        """Ends the table that is drawn; one without rows is drawn now."""
-        if self._names is not None and self._table is None and not self._printed:
-            self._table = LiveTable(self._console, self._names)
-        if self._table is not None:
-            self._end()
-            rows = "row" if self._count == 1 else "rows"
-            self._console.print(f"{self._count} {rows}", highlight=False)
-        self._names = None
+        """Ends the result that is printed; one without rows is printed now."""
+        if self._columns is not None:
+            self._begin()
+            self._printer.end()
+        self._columns, self._began = None, False
 
-    def _texts(self, texts: list[str]) -> None:
-        """Prints values of several lines, such as a plan, as they are."""
-        self._printed = True
-        for text in texts:
-            self._console.print(text, markup=False, highlight=False, soft_wrap=True)
-
-    def _end(self) -> None:
-        if self._table is not None:
-            self._table.end()
-        self._table = None
+    def _begin(self) -> None:
+        if not self._began:
+            assert self._columns is not None
+            self._printer.begin(self._columns, changes=False)
+        self._began = True

@@ -162,7 +162,7 @@ def read(disk: Disk, folder: Path) -> Savepoint:
     except OSError as error:
         raise JobError(
             f"savepoint '{folder}' does not exist",
-            detail=str(error),
+            detail=None if isinstance(error, FileNotFoundError) else error.strerror,
             hint="'sql savepoint list' shows those there are",
         ) from None
     if _is_broken(data):

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TypeVar
+
+K = TypeVar("K", bound=Hashable)
+
+
+def count(number: int, noun: str) -> str:
+    """Returns a number with its noun: 1 job, 1,414 jobs."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def listed(names: Sequence[str], few: int = 5) -> str:
@@ -16,3 +24,12 @@ def counted(names: Sequence[str], noun: str = "job") -> str:
     if len(names) == 1:
         return f"{noun} {names[0]}"
     return f"{len(names):,} {noun}s ({listed(names)})"
+
+
+def grouped(said: Iterable[tuple[K, str]]) -> dict[K, list[str]]:
+    """Returns the names of which the same is said, by that, in the order in which it comes: so that
+    it is told once."""
+    names: dict[K, list[str]] = {}
+    for what, name in said:
+        names.setdefault(what, []).append(name)
+    return names

@@ -17,7 +17,7 @@ import pytest
 
 from sqlengine import connect
 from sqlengine.cli import cli
-from sqlengine.cli.jobs import draw_outcome
+from sqlengine.cli.outcomes import draw_outcome
 from sqlengine.client import Client, Json
 from tests.cli.conftest import Sql
 from tests.service.harness import User, rule

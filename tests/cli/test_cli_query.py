@@ -10,7 +10,8 @@ import sys
 
 import pytest
 
-from sqlengine.cli.rows import CsvRows, JsonRows, ResultRow, RowPrinter, TableRows
+from sqlengine.session.live_table import Screen
+from sqlengine.session.printers import CsvRows, JsonRows, ResultRow, RowPrinter, TableRows
 from tests.cli.conftest import Sql
 from tests.service.harness import User
 from tests.support import ROOT, eventually
@@ -32,7 +33,7 @@ def asked(served: Sql, user: User) -> Sql:
 def test_rows_in_three_forms(asked: Sql) -> None:
     done = asked("query", "SELECT * FROM asked")
     assert done.stdout == 'id  word\n1   a "b"\n2   NULL\n'
-    assert done.stderr.startswith("1 row in error set aside; the first: malformed JSON")
+    assert done.stderr.startswith("2 rows\n1 row in error set aside; the first: malformed JSON")
     done = asked("query", "SELECT * FROM asked", "--output", "csv")
     assert done.stdout == 'id,word\n1,"a ""b"""\n2,\n'
     done = asked("query", "-", "--output", "json", stdin="SELECT id AS n FROM asked LIMIT 1")
@@ -101,10 +102,17 @@ def test_changes_are_shown_with_their_kinds(
 
 def test_a_terminal_sees_lines_and_the_number_of_rows(capsys: pytest.CaptureFixture[str]) -> None:
     out = io.StringIO()
-    rows = TableRows(out, lines=True)
+    rows = TableRows(out, screen=Screen(80))
     rows.begin([("n", "INT"), ("名", "STRING")], changes=False)
     rows.rows([("+I", [1, "日本"])])
     rows.rows([("+I", [12345, "a"])])
     rows.end()
-    assert out.getvalue() == " n │ 名\n───┼──────\n 1 │ 日本\n 12345 │ a\n"
+    assert out.getvalue().splitlines() == [
+        "┏━━━┳━━━━━━┓",
+        "┃ n ┃ 名   ┃",
+        "┡━━━╇━━━━━━┩",
+        "│ 1 │ 日本 │",
+        "│ 12345 │ a    │",
+        "└───────┴──────┘",
+    ]
     assert capsys.readouterr().err == "2 rows\n"

@@ -218,14 +218,14 @@ def test_a_terminal_has_lines_completion_ctrl_c_and_history(tmp_path: Path) -> N
         shell.type("SELECT\rn FROM endl\t")
         shell.until("ess")
         shell.type(" WHERE n > 0;\r")
-        shell.until(r"\n 3\n")
+        shell.until(r"│ 3 +│")
         shell.type("\x03")
         shell.until("interrupted")
         shell.until("sql>")
         shell.type("SELECT x\x03")
         shell.until("sql>")
         shell.type("SELECT 41 + 1 AS answer;\r")
-        assert "answer" in shell.until(r"\n 42\n")
+        assert "answer" in shell.until(r"│ 42 +│")
         shell.until("sql>")
         shell.type("\x04")
     history = (tmp_path / "sqlengine" / "history").read_text()
@@ -233,7 +233,7 @@ def test_a_terminal_has_lines_completion_ctrl_c_and_history(tmp_path: Path) -> N
     with terminal(tmp_path) as shell:
         shell.until("sql>")
         shell.type("\x1b[A\r")
-        shell.until(r"\n 42\n")
+        shell.until(r"│ 42 +│")
         shell.type("\\q\r")
 
 
@@ -248,7 +248,7 @@ def test_ctrl_c_on_a_terminal_ends_a_query_of_a_server(server: User, tmp_path: P
         shell.type("\\follow\rSELECT id FROM typed2;\r")
         shell.until("is on")
         server.write("typed2", {"id": 77})
-        shell.until(r"\n 77\n")
+        shell.until(r"│ 77 +│")
         assert len(_queries(server)) == 1
         shell.type("\x03")
         shell.until("interrupted")

@@ -53,7 +53,7 @@ def test_values_look_as_in_flink(sql: Sql) -> None:
     done = sql("run", "-e", "SELECT 1 = 1 AS a, CAST(NULL AS BOOLEAN) AS b")
     assert "TRUE" in done.stdout
     assert "NULL" in done.stdout
-    assert done.stdout.endswith("\n1 row\n")
+    assert done.stderr == "1 row\n"
 
 
 def test_a_query_is_no_job(sql: Sql, tmp_path: Path) -> None:

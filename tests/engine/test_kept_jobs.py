@@ -14,7 +14,9 @@ import pytest
 from parser.errors import SqlError
 from sqlengine.config import Config
 from sqlengine.engine import Engine
-from sqlengine.jobs.job import JobState
+from sqlengine.engine.requests import Request
+from sqlengine.jobs.job import JobState, Origin
+from sqlengine.jobs.planning import JobText
 from tests.engine.by_hand import die
 from tests.support import eventually
 
@@ -320,3 +322,23 @@ def test_a_failed_job_that_is_submitted_again_goes_on(tmp_path: Path, database: 
         engine.stop_job("rule")
         assert engine.submit("rule", RULE).status == "unchanged"
         assert engine.job("rule").state is JobState.STOPPED
+
+
+def test_one_reason_of_several_jobs_is_logged_once(
+    tmp_path: Path, database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    names = [f"r{n}" for n in range(7)]
+    with caplog.at_level("INFO", "sqlengine"), running(tmp_path, SOON) as engine:
+        tables(engine, database)
+        texts = {n: JobText(n, RULE.replace("'r'", f"'{n}'")) for n in names}
+        engine.change(Request(Origin.SDK, texts))
+        database.refuse()
+        write(engine, 1)
+        eventually(
+            lambda: "7 jobs (r0, r1, r2, r3, r4 and 2 more) failed" in caplog.text, "the log"
+        )
+        database.mend()
+        eventually(lambda: all(database.rows(n) == [1] for n in names), "the rows of all")
+    failed = [m for m in caplog.messages if "the table is closed" in m]
+    assert all(m.startswith("7 jobs (r0, ") for m in failed), failed
+    assert "7 jobs (r0, r1, r2, r3, r4 and 2 more): started again" in caplog.messages

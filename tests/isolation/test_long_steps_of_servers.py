@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlengine.cli.jobs import items_of
+from sqlengine.cli.outcomes import items_of
 from sqlengine.client import Json
 from tests.isolation.test_long_steps import JOIN, TABLES
 from tests.service.harness import Process, User

@@ -11,9 +11,9 @@ import click
 
 from parser.errors import SqlError
 from sqlengine.cli.query import fetch, print_result
-from sqlengine.cli.rows import RowPrinter
 from sqlengine.cli.shell.completion import Names
 from sqlengine.client import Client, Json, Refused, quote
+from sqlengine.session.printers import RowPrinter
 
 SESSIONS = "/api/v1/sessions"
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import click
 
 from sqlengine.cli.jobs import connection_options
-from sqlengine.cli.rows import PRINTERS
 from sqlengine.cli.shell.backends import local_backend, server_backend
 from sqlengine.cli.shell.interpreter import COMMANDS, Interpreter
 from sqlengine.cli.shell.reading import piped_entries, typed_entries
-from sqlengine.client import default_client
+from sqlengine.cli.waiting import connect
+from sqlengine.session.printers import PRINTERS
 
 
 @click.command(short_help="Type statements, here or on a server.")
@@ -42,7 +42,7 @@ def shell(
     typed = sys.stdin.isatty() and sys.stdout.isatty()
     with ExitStack() as stack:
         if server is not None:
-            opened = server_backend(default_client(server, token_file))
+            opened = server_backend(connect(server, token_file))
         else:
             scratch = data or stack.enter_context(tempfile.TemporaryDirectory(prefix="sqlengine-"))
             opened = local_backend(Path(scratch).absolute())

@@ -14,10 +14,10 @@ import click
 
 from parser.errors import ServiceError, SqlError, render
 from parser.script import split
-from sqlengine.cli.rows import PRINTERS
 from sqlengine.cli.shell.backends import Backend
 from sqlengine.cli.shell.completion import Names
 from sqlengine.cli.texts import read_text
+from sqlengine.session.printers import PRINTERS
 
 
 class Interpreter:

@@ -12,9 +12,9 @@ from parser.statements import Query, Show, StopJob
 from parser.types import Schema
 from planner.catalog import Function, Table, View
 from sqlengine.batch import Batch
-from sqlengine.cli.rows import RowPrinter, TableRows
 from sqlengine.cli.shell.completion import Names
 from sqlengine.formats.results import rows_of
+from sqlengine.session.printers import RowPrinter, TableRows
 from sqlengine.session.session import Session
 from udf.reference import function_names
 

@@ -6,17 +6,15 @@ import csv
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO, Final, Protocol, TypeAlias
-from unicodedata import combining, east_asian_width
+from typing import IO, Protocol, TypeAlias
 
-from sqlengine.cli.tables import count
+from sqlengine.session.live_table import LiveTable, Screen, screen_of
+from sqlengine.system.words import count
 
 # The kind of a row (+I) and its values, as JSON has them.
 ResultRow: TypeAlias = tuple[str, Sequence[object]]
 # A column's name and its type.
 ResultColumn: TypeAlias = tuple[str, str]
-
-_WIDEST: Final = 60
 
 
 class RowPrinter(Protocol):
@@ -77,55 +75,53 @@ class CsvRows:
 
 
 class TableRows:
-    """Draws a table row by row: with lines on a terminal, plain columns for pipes. The columns are
-    as wide as the first rows need; what is longer later moves its line, nothing is cut off."""
+    """Draws a table row by row (see `LiveTable`), and tells the number of rows on standard error.
 
-    def __init__(self, out: IO[str] | None = None, *, lines: bool | None = None) -> None:
+    Where rows are updated or deleted that no column `op` was announced for, another table with it
+    begins. `screen`: what to draw for (default: what `out` is)."""
+
+    def __init__(self, out: IO[str] | None = None, *, screen: Screen | None = None) -> None:
         self._out = out or sys.stdout
-        self._lines = self._out.isatty() if lines is None else lines
+        self._screen = screen_of(self._out) if screen is None else screen
         self._names: list[str] = []
-        self._widths: list[int] = []
-        self._changes = False
+        self._table: LiveTable | None = None
+        self._changes = self._text = False
         self._count = 0
 
     def begin(self, columns: Sequence[ResultColumn], *, changes: bool) -> None:
-        names = [name for name, _ in columns]
-        self._names = ["op", *names] if changes else names
-        self._changes, self._count, self._widths = changes, 0, []
+        self._names = [name for name, _ in columns]
+        self._changes, self._count, self._table, self._text = changes, 0, None, False
 
     def rows(self, rows: Sequence[ResultRow]) -> None:
         cells = [[_cell(v) for v in values] for _, values in rows]
-        if self._changes:
-            cells = [[op, *row] for (op, _), row in zip(rows, cells, strict=True)]
-        self._count += len(rows)
-        if len(self._names) == 1 and any("\n" in row[0] for row in cells):
+        alone = self._table is None and len(self._names) == 1
+        self._text = self._text or (alone and any("\n" in row[0] for row in cells))
+        if self._text:
             self._out.writelines(row[0] + "\n" for row in cells)  # a plan, a CREATE TABLE
-            self._widths = self._widths or [0]
+            self._out.flush()
         elif cells:
-            self._draw([[c.replace("\n", "\\n") for c in row] for row in cells])
-        self._out.flush()
+            self._draw([op for op, _ in rows], cells)
+            self._count += len(rows)
 
     def end(self) -> None:
-        if not self._widths:
-            self._draw([])
-        self._out.flush()
-        if self._lines:
-            print(count(self._count, "row"), file=sys.stderr)
+        if self._text:
+            return
+        (self._table or self._begun()).end()
+        print(count(self._count, "row"), file=sys.stderr)
 
-    def _draw(self, cells: Sequence[Sequence[str]]) -> None:
-        if not self._widths:
-            columns = zip(self._names, *cells, strict=True)
-            self._widths = [min(_WIDEST, max(map(_width, column))) for column in columns]
-            self._line(self._names)
-            if self._lines:
-                self._out.write("┼".join("─" * (w + 2) for w in self._widths) + "\n")
-        for row in cells:
-            self._line(row)
+    def _draw(self, ops: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+        if not self._changes and any(op != "+I" for op in ops):
+            if self._table is not None:
+                self._table.end()
+            self._table, self._changes = None, True
+        if self._changes:
+            cells = [[op, *row] for op, row in zip(ops, cells, strict=True)]
+        self._table = self._table or self._begun()
+        self._table.rows(cells)
 
-    def _line(self, cells: Sequence[str]) -> None:
-        padded = [c + " " * (w - _width(c)) for c, w in zip(cells, self._widths, strict=True)]
-        text = " " + " │ ".join(padded) if self._lines else "  ".join(padded)
-        self._out.write(text.rstrip() + "\n")
+    def _begun(self) -> LiveTable:
+        names = ["op", *self._names] if self._changes else self._names
+        return LiveTable(self._out, names, self._screen)
 
 
 PRINTERS: Mapping[str, Callable[[IO[str] | None], RowPrinter]] = {
@@ -148,10 +144,3 @@ def _cell(value: object) -> str:
 
 def _csv_cell(value: object) -> str:
     return "" if value is None else _cell(value)
-
-
-def _width(text: str) -> int:
-    """Returns the columns that a text takes on a terminal."""
-    if text.isascii():
-        return len(text)
-    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
