@@ -4,12 +4,15 @@ the reader."""
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.connectors.interleaved import Calls
 from tests.connectors.rotations import COMPRESSIONS, Log, Reader, followed
 from tests.connectors.tables import Clock
 
@@ -19,7 +22,7 @@ _MOVES = [
     "write", "write", "write", "poll", "poll", "kill", "checkpoint", "rotate", "move", "reopen",
     "one by one",
 ]  # fmt: skip
-_EVENTS = [*_MOVES, "compress 1", "compress 2", "copy and truncate"]
+_EVENTS = [*_MOVES, "compress 1", "compress 2", "copy", "copy and truncate"]
 
 
 class _Life:
@@ -59,6 +62,7 @@ class _Life:
         else:
             log.reopen()
             log.copy()
+        if event == "copy and truncate":
             if self.up and self.chance.random() < 0.5:
                 self.reader.poll_all()
             log.truncate()
@@ -98,6 +102,144 @@ def test_every_line_comes_once(
     for event in happening:
         life.happens(event)
     assert sorted(life.ends()) == sorted(life.log.written)
+
+
+def _do(log: Log, script: str) -> None:
+    """Does what the words say, one after the other."""
+    for word in script.split():
+        if word == "write":
+            log.write(2)
+            continue
+        if not log.path.exists():
+            log.reopen()
+        if word == "compress":
+            log.compress(1)
+        else:
+            getattr(log, word)()
+
+
+_SINCE = ["", "rotate", "write copy", "move write", "write copy truncate write"]
+_MEANWHILE = [
+    ("rotate", "write"), ("write rotate", "rotate write"), ("copy", "truncate write"),
+    ("write copy", "truncate"), ("move write", "reopen"), ("compress", "write"),
+]  # fmt: skip
+
+
+def _reads_while(folder: Path, killed: bool, since: str, meanwhile: Mapping[int, str]) -> int:
+    """A look at a log and a read, or a recovery. Between its calls something happens to the files.
+    Returns the number of calls, and asserts that every line comes once."""
+    log = Log(folder / "app.log")
+    log.write(3)
+    reader = Reader(lambda: followed(log.path))
+    reader.poll_all()
+    reader.checkpoint()
+    log.write()
+    reader.poll_all()
+    if killed:
+        reader.kill()
+    _do(log, since)
+    if killed and not log.path.exists():
+        log.reopen()
+    calls = Calls({number: partial(_do, log, script) for number, script in meanwhile.items()})
+    with calls.counted():
+        if killed:
+            reader.recover()
+        reader.poll()
+        reader.poll()
+    log.reopen()
+    log.write()
+    reader.poll_all()
+    assert sorted(reader.lines) == sorted(log.written), (since, meanwhile)
+    reader.kill()
+    log.close()
+    return calls.count
+
+
+def _walk(folder: Path, killed: bool, chance: random.Random, points: int | None) -> None:
+    """Reads with rotations before every call (`points` None), or before some."""
+    for i, since in enumerate(_SINCE):
+        for j, (first, second) in enumerate(_MEANWHILE):
+            place = folder / f"{i}-{j}"
+            (place / "none").mkdir(parents=True)
+            count = _reads_while(place / "none", killed, since, {})
+            whole = [{n: f"{first} {second}"} for n in range(count + 1)]
+            pairs = [{n: first, m: second} for n in range(count) for m in range(n + 1, count + 1)]
+            for k, meanwhile in enumerate(
+                [*whole, *chance.sample(pairs, count)]
+                if points is None
+                else [*chance.sample(whole, points), *chance.sample(pairs, points)]
+            ):
+                (place / str(k)).mkdir()
+                _reads_while(place / str(k), killed, since, meanwhile)
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["up", "recovering"])
+def test_rotations_between_two_calls_lose_and_repeat_nothing(tmp_path: Path, killed: bool) -> None:
+    _walk(tmp_path, killed, random.Random(1), 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("killed", [False, True], ids=["up", "recovering"])
+def test_rotations_before_every_call_lose_and_repeat_nothing(tmp_path: Path, killed: bool) -> None:
+    _walk(tmp_path, killed, random.Random(2), None)
+
+
+def test_a_file_that_is_emptied_while_it_is_read_again_is_found_in_its_copy(
+    tmp_path: Path,
+) -> None:
+    for number in range(1, 60):
+        (tmp_path / str(number)).mkdir()
+        meanwhile = {number // 2: "copy", number: "truncate"}
+        _reads_while(tmp_path / str(number), True, "", meanwhile)
+
+
+def test_a_copy_without_an_emptied_file_is_not_read(tmp_path: Path) -> None:
+    log = Log(tmp_path / "app.log")
+    log.write(3)
+    reader = Reader(lambda: followed(log.path))
+    reader.poll_all()
+    reader.checkpoint()
+    for killed in (False, True, True):
+        if killed:
+            reader.kill()
+        log.copy()  # and whoever copied it died
+        log.write()
+        log.copy()
+        log.truncate()
+        log.write(2)
+        if killed:
+            reader.recover()
+        reader.poll_all()
+        assert reader.lines == log.written
+        reader.checkpoint()
+    reader.kill()
+    log.close()
+
+
+def test_a_link_to_the_present_file_is_followed(tmp_path: Path) -> None:
+    """As in Kubernetes: `current.log` is a link to `0.log`, which is rotated."""
+    folder = tmp_path / "pod"
+    folder.mkdir()
+    log = Log(folder / "0.log")
+    log.write(2)
+    (tmp_path / "current.log").symlink_to(log.path)
+    reader = Reader(lambda: followed(tmp_path / "current.log"))
+    reader.poll_all()
+    reader.checkpoint()
+    for killed in (False, True):
+        if killed:
+            reader.kill()
+        log.write()
+        log.path.rename(folder / f"0.log.2026010{1 + killed}-000000")
+        log.reopen()
+        log.write(2)
+        if killed:
+            reader.recover()
+        reader.poll_all()
+        assert reader.lines == log.written
+        reader.checkpoint()
+    reader.kill()
+    log.close()
 
 
 @pytest.mark.parametrize("ending", [*COMPRESSIONS])

@@ -46,7 +46,8 @@ class Files:
         *,
         rotates: bool = False,
     ) -> None:
-        if not (root.exists() or (rotates and was_rotated(root))):
+        # Twice: it may be made anew between the two looks.
+        if not (root.exists() or (rotates and (was_rotated(root) or root.exists()))):
             raise ExecutionError(
                 f"there is no file or folder '{root}' for table '{table.display}'",
                 hint=None if root.is_absolute() else f"it was looked for in '{Path.cwd()}'",

@@ -18,6 +18,7 @@ from sqlengine.connectors.filesystem.files import Files, changed
 from sqlengine.connectors.filesystem.generations import Check, Generation
 from sqlengine.connectors.filesystem.opened import ARCHIVES, OpenFile
 from sqlengine.connectors.filesystem.rotated_log import RotatedLog
+from sqlengine.connectors.filesystem.search import LOOKS
 from sqlengine.connectors.filesystem.siblings import logs_of
 from sqlengine.connectors.filesystem.source import LineFiles
 
@@ -139,11 +140,8 @@ class FollowedSource(LineFiles):
             one.adopt(shard, start).expected = Check(start, end - start, digest)
 
     def _range(self, one: RotatedLog, generation: Generation, offset: int, until: int) -> Chunk:
-        file = one.find(generation)
+        data = self._found(one, generation, offset, until)
         generation.expected = None
-        if file is None:
-            raise changed(generation.shard, _NOWHERE)
-        data = file.read(offset, until - offset)
         if len(data) < until - offset:
             detail = f"it ends at byte {offset + len(data)}, byte {until} was there before"
             raise changed(generation.shard, detail)
@@ -151,6 +149,20 @@ class FollowedSource(LineFiles):
             generation.take(offset, data)
         framed = self._framing.split(data, complete=True)
         return self._chunk(generation.shard, offset, framed, Check.of(offset, data).digest)
+
+    @staticmethod
+    def _found(one: RotatedLog, generation: Generation, offset: int, until: int) -> bytes:
+        """Reads what was read before; looks for the file again if it is emptied meanwhile."""
+        data = b""
+        for _ in range(LOOKS):
+            file = one.find(generation)
+            if file is None:
+                raise changed(generation.shard, _NOWHERE)
+            data = file.read(offset, until - offset)
+            if generation.is_intact():
+                break
+            generation.close()
+        return data
 
     def _next(
         self, one: RotatedLog, generation: Generation, offset: int, max_rows: int

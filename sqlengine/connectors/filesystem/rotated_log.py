@@ -6,22 +6,20 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final, TypeAlias
+from typing import Final
 
-from parser.errors import ExecutionError
 from sqlengine.connectors.filesystem.generations import (
     Generation,
     identified,
     is_copy,
     known,
 )
-from sqlengine.connectors.filesystem.opened import OpenFile, open_file
+from sqlengine.connectors.filesystem.opened import OpenFile
+from sqlengine.connectors.filesystem.search import LOOKS, Renamed, Search, Used, open_sibling
 from sqlengine.connectors.filesystem.siblings import Sibling, listing, rotated
 
 log = logging.getLogger("sqlengine")
 
-# Looks at a folder in which files are being renamed.
-_LOOKS: Final = 100
 # So many of the newest files of a log stay open: who writes may not know yet that it was rotated.
 _OPEN: Final = 2
 
@@ -29,13 +27,6 @@ LOST: Final = (
     "table %s: what followed byte %d of '%s', if anything did, was rotated away or truncated before"
     " it was read, and is in no file or archive beside it; the next file is read from its beginning"
 )
-
-# Which generation a file is, by path.
-_Used: TypeAlias = dict[str, Generation]
-
-
-class _Renamed(Exception):
-    """A file has another name than a moment ago: look again."""
 
 
 class RotatedLog:
@@ -106,7 +97,7 @@ class RotatedLog:
         try:
             used = self._find(siblings)
             self._discover(siblings, used)
-        except _Renamed:
+        except Renamed:
             self._stale = True
             return
         self._looked, self._stale = state, False
@@ -123,10 +114,10 @@ class RotatedLog:
             and (generation.expected is None or generation.expected.holds(generation.file))
         ):
             generation.close()
-        for _ in range(_LOOKS):
+        for _ in range(LOOKS):
             if generation.file is not None:
                 break
-            with suppress(_Renamed):
+            with suppress(Renamed):
                 self._find(listing(self.path))
                 break
         return generation.file
@@ -143,92 +134,16 @@ class RotatedLog:
         state = (status.st_dev, status.st_ino)
         return (*state, status.st_size, status.st_ctime_ns) if self._waiting else state
 
-    def _find(self, siblings: Sequence[Sibling]) -> _Used:
-        """Opens the files of generations, by inode, else by what is in them."""
+    def _find(self, siblings: Sequence[Sibling]) -> Used:
+        """Opens the files of generations; returns where they are."""
         for generation in self.generations:
             if generation.file is not None and not generation.is_intact():
                 generation.close()
-        used: _Used = {}
-        for generation in self.generations:
-            self._find_by_inode(generation, siblings, used)
-        at_path = [s for s in siblings if s.path == self.path]
-        places = [*rotated(self.path, siblings), *at_path]
-        for generation in self.generations:
-            for sibling in self._between(generation, places, used):
-                if generation.file is None:
-                    self._try(generation, sibling, used)
-            generation.gone = generation.file is None
-        return used
-
-    def _between(
-        self, generation: Generation, places: Sequence[Sibling], used: _Used
-    ) -> list[Sibling]:
-        """Returns the files, the oldest first, that are newer than those known to be older, and
-        older than those known to be newer."""
-        if generation.file is not None:
-            return []
-        own = self.generations.index(generation)
-        known = {
-            i: self.generations.index(used[s.path]) for i, s in enumerate(places) if s.path in used
-        }
-        first = max((i + 1 for i, number in known.items() if number < own), default=0)
-        end = min((i for i, number in known.items() if number > own), default=len(places))
-        return [s for s in places[first:end] if s.path not in used]
-
-    def _find_by_inode(
-        self, generation: Generation, siblings: Sequence[Sibling], used: _Used
-    ) -> None:
-        inode = generation.inode if generation.file is None else generation.file.inode
-        for sibling in siblings:
-            if sibling.inode == inode and generation.file is not None:
-                used[sibling.path] = generation
-            elif sibling.inode == inode and not sibling.archive:  # which may have it anew
-                self._try(generation, sibling, used)
-
-    def _try(self, generation: Generation, sibling: Sibling, used: _Used) -> None:
-        """Makes the file that of the generation, if it is."""
-        if not generation.checks and sibling.path != self.path:
-            return  # of an older version, which knew files by their path
-        file = self._open(sibling)
-        if file is None:
-            return
-        if self._is_file_of(generation, file):
-            generation.file, used[sibling.path] = file, generation
-            generation.inode = file.inode
-        else:
-            file.close()
-
-    def _is_past(self, generation: Generation) -> bool:
-        """True if a newer file was begun to be read, which is after the end of this one."""
-        if generation.shut or generation not in self.generations:
-            return generation.shut
-        later = self.generations[self.generations.index(generation) + 1 :]
-        return any(g.offset for g in later)
-
-    def _is_file_of(self, generation: Generation, file: OpenFile) -> bool:
-        if file.final and self._is_past(generation):
-            # Enough to know an archive again; all of it would have to be decompressed to know more.
-            return generation.begins(file)
-        at_end = generation.offset
-        return generation.is_in(file) and (not at_end or bool(file.read(at_end - 1, 1)))
-
-    def _open(self, sibling: Sibling) -> OpenFile | None:
-        try:
-            file = open_file(sibling.path)
-        except OSError as error:
-            if sibling.path == self.path:
-                message = f"file '{self.path}' cannot be read: {error.strerror}"
-                raise ExecutionError(message) from error
-            return None
-        if file is None or file.inode != sibling.inode:
-            if file is not None:
-                file.close()
-            raise _Renamed
-        return file
+        return Search(self.path, self.generations, siblings).run()
 
     # ---- new files -------------------------------------------------------------------------------
 
-    def _discover(self, siblings: Sequence[Sibling], used: _Used) -> None:
+    def _discover(self, siblings: Sequence[Sibling], used: Used) -> None:
         """Takes up files that are newer than those that are known."""
         current = [s for s in siblings if s.path == self.path]
         # The present file first: a copy of it may be being made.
@@ -243,8 +158,8 @@ class RotatedLog:
                     new = self._identify(sibling, [*present, *older])
                     older += [] if new is None else [new]
             if (present or older) and self._changed_since(siblings):
-                raise _Renamed  # what the file at the path was a moment ago may be beside it now
-        except _Renamed:
+                raise Renamed  # what the file at the path was a moment ago may be beside it now
+        except Renamed:
             for generation in (*present, *older):
                 generation.close()
             raise
@@ -259,7 +174,7 @@ class RotatedLog:
         )
         return before != now
 
-    def _newer(self, siblings: Sequence[Sibling], used: _Used) -> list[Sibling]:
+    def _newer(self, siblings: Sequence[Sibling], used: Used) -> list[Sibling]:
         """Returns the rotated files that are newer than the last one that was read."""
         members = rotated(self.path, siblings)
         if any(s.path == self.path and s.path in used for s in siblings):
@@ -277,7 +192,7 @@ class RotatedLog:
         long as there is no whole line."""
         if self._is_elsewhere(sibling.inode):
             return None
-        file = self._open(sibling)
+        file = open_sibling(self.path, sibling)
         if file is None:
             return None
         others = [*self.generations, *new]
