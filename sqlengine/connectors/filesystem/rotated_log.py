@@ -118,8 +118,11 @@ class RotatedLog:
             if generation.file is not None:
                 break
             with suppress(Renamed):
-                self._find(listing(self.path))
-                break
+                siblings = listing(self.path)
+                self._find(siblings)
+                # A copy may have been made, or written to its end, since they were listed.
+                if set(siblings) == set(listing(self.path)):
+                    break
         return generation.file
 
     def _state(self) -> tuple[int, ...] | None:
