@@ -285,7 +285,7 @@ class DistributedGraph:
         passed = sorted(version for version in known if version <= stored)
         self._migration_by_version |= dict.fromkeys(passed, "")
         obsolete = passed[:-1]  # without the last one a reader would not notice a gap
-        self._left_out.forget(stored, self.now())
+        self._left_out.forget(stored, dict(self.runner.jobs), self.now())
         if obsolete:
             self.control.forget(obsolete, self.now())
             for version in obsolete:

@@ -5,6 +5,7 @@ the checkpoints of all subtasks are without it, recoveries leave it out."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -56,11 +57,24 @@ class LeftOut:
             if ended.gone is None and version > ended.entry.version:
                 self._ended[job] = replace(ended, gone=version)
 
-    def forget(self, stored: int, now_ms: int) -> None:
+    def forget(self, stored: int, present: Mapping[str, int], now_ms: int) -> None:
         """Deletes what no recovery needs: `stored` is the least version of the graph in the
-        checkpoints of all subtasks."""
-        old = [j for j, e in list(self._ended.items()) if e.gone is not None and e.gone <= stored]
+        checkpoints of all subtasks, `present` the versions of the jobs in the graph."""
+        old = [
+            job
+            for job, ended in list(self._ended.items())
+            if _first_without(ended, present.get(job)) <= stored
+        ]
         if old:
             self._control.forget_ends(old, now_ms)
             for job in old:
                 del self._ended[job]
+
+
+def _first_without(ended: _Ended, present: int | None) -> float:
+    """Returns the version of the graph from which on it is without the job version."""
+    if ended.gone is not None:
+        return ended.gone
+    # A request may come while the switch is made with which the job leaves: the next one.
+    left = present != ended.entry.job_version
+    return ended.entry.version + 1 if left else math.inf

@@ -41,7 +41,7 @@ def test_users_see_instances_and_the_parts_that_move(tmp_path: Path) -> None:
         table = sql("instances").splitlines()
         assert (
             table[0].split()
-            == "graph instance state pid parts rows/s lag memory since restarts".split()
+            == "graph instance state pid parts rows/s lag (records) memory since restarts".split()
         )
         assert [line.split()[:3] for line in table[1:]] == [
             ["shared", "1", "running"],
