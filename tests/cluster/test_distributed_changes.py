@@ -78,9 +78,10 @@ def test_who_is_dead_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_switch_that_its_leader_did_not_live_to_make_counts(tmp_path: Path) -> None:
-    with leading(tmp_path) as harness:
+    with leading(tmp_path, "one") as harness:
         harness.engine.submit("all", ALL)
         harness.engine.stop_job("all")
+        harness.stop("one")
         reports = [entry for _, entry in harness.graph.control.read() if isinstance(entry, Switch)]
         again = Switch(3, reports[0].jobs, {}, reports[0].starts)
         harness.graph.control.append(again, 0)
