@@ -173,6 +173,8 @@ def _walk(folder: Path, killed: bool, chance: random.Random, points: int | None)
                 _reads_while(place / str(k), killed, since, meanwhile)
 
 
+# Slow, since it traces all calls of its thread: that is for a process without much else.
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", [False, True], ids=["up", "recovering"])
 def test_rotations_between_two_calls_lose_and_repeat_nothing(tmp_path: Path, killed: bool) -> None:
     _walk(tmp_path, killed, random.Random(1), 1)
@@ -184,6 +186,7 @@ def test_rotations_before_every_call_lose_and_repeat_nothing(tmp_path: Path, kil
     _walk(tmp_path, killed, random.Random(2), None)
 
 
+@pytest.mark.slow
 def test_a_file_that_is_emptied_while_it_is_read_again_is_found_in_its_copy(
     tmp_path: Path,
 ) -> None:
