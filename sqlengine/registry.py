@@ -53,7 +53,7 @@ class Registry:
         self._plans: dict[tuple[str, int], PlannedJob] = {}
         step_output = config.step_output_limit or usable_bytes() // 8
         self.memory = MemoryLimits(config.memory_limit, step_output)
-        self.steps = steps or Steps(config.step_timeout_s)
+        self.steps = steps or Steps(config.step_timeout_s, machine.threads.now)
         # Job versions that ask to fail at a row in error.
         self._failing: set[tuple[str, int]] = set()
 

@@ -25,6 +25,7 @@ from sqlengine.executors.steps.limits import Steps
 from sqlengine.queries.service import QueryService
 from sqlengine.system.addresses import host_and_port
 from sqlengine.system.memory import give_back, keep_for_reuse
+from sqlengine.system.threads import THREADS
 
 log = logging.getLogger("sqlengine")
 # Seconds that the process has to stop.
@@ -40,7 +41,7 @@ class Service:
         removals of jobs. `steps`: made by who wants to end the steps of the recovery."""
         check_address(config)
         self.config = config
-        steps = steps or Steps(config.step_timeout_s)
+        steps = steps or Steps(config.step_timeout_s, THREADS.now)
         self._gate = Gate(steps, config.token)
         self._http = HttpServer(self._gate, config.host, config.port)
         self._http.start()
@@ -109,7 +110,7 @@ def serve(config: Config) -> None:
     keep_for_reuse()
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, end)
-    steps = Steps(config.step_timeout_s)
+    steps = Steps(config.step_timeout_s, THREADS.now)
     # This thread has to be free for signals, and the other one lives as long as the server:
     # processes that it starts die with it.
     with ThreadPoolExecutor(1, thread_name_prefix="service") as owner:

@@ -98,8 +98,8 @@ class Instance:
             self._on_failure,
             self._executor.submit,
             self._registry.memory,
+            self._registry.steps,
             snapshots.get,
-            steps=self._registry.steps,
         )
         self._plan_cache: dict[str, tuple[int, PlannedJob]] = {}
         self._failures: dict[frozenset[str], float] = {}  # when each was reported last
@@ -108,7 +108,8 @@ class Instance:
         self._last_report: _Reported | None = None
         self._reported_at = 0.0
         self._load = LoadReports(
-            lambda name: (self._plan_cache[name][0], self._plan_cache[name][1].settings)
+            lambda name: (self._plan_cache[name][0], self._plan_cache[name][1].settings),
+            machine.threads.now,
         )
         self._pauses = PauseHandler(place.name, snapshots, self._publish)
         self._follower = ControlLogFollower(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from time import perf_counter
 
 from sqlengine.cluster.subtask import Subtask
 from sqlengine.graphs.load_monitor import IsolationTrigger, LoadMonitor
@@ -20,7 +19,7 @@ class LoadReports:
     def __init__(
         self,
         settings: Callable[[str], tuple[int, Mapping[str, str]]],
-        clock: Callable[[], float] = perf_counter,
+        clock: Callable[[], float],
     ) -> None:
         self._settings = settings
         self._clock = clock

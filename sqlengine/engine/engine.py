@@ -124,10 +124,10 @@ class Engine:
             self._failures.report,
             self._thread.submit,
             self._registry.memory,
+            self._steps,
             store.get,
             store.replace,
             self._callables,
-            self._steps,
         )
         self.instances = InstanceGroups(self.broker, config, machine)
         self.graphs = GraphManager(host, self._registry.plans_of, self.instances)
@@ -142,7 +142,9 @@ class Engine:
         self._lifecycle = self._changes.lifecycle
         self._failures.open(self.graphs, self._lifecycle)
         self._restarts = Restarts(self._registry, self._lifecycle, self._failures.forget)
-        self._isolation = Isolation(self._registry, self.graphs, self._migrations, self._lifecycle)
+        self._isolation = Isolation(
+            self._registry, self.graphs, self._migrations, self._lifecycle, machine.threads.now
+        )
         self.dead_letters = DeadLetterQueue(self.broker)
         self._replays = Replays(self._registry, self.graphs, self.dead_letters)
         POOL.join(self, self._failures.report_function)

@@ -7,7 +7,6 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from time import perf_counter
 from typing import Final
 
 from parser.errors import SqlError
@@ -53,7 +52,7 @@ class Isolation:
         graphs: GraphManager,
         migrations: Migrations,
         jobs: JobLifecycle,
-        clock: Callable[[], float] = perf_counter,
+        clock: Callable[[], float],
     ) -> None:
         self._registry = registry
         self._graphs = graphs

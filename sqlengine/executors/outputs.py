@@ -6,7 +6,7 @@ import logging
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from time import perf_counter
+from time import monotonic
 from typing import TypeVar
 
 from parser.errors import SqlError, TryAgain
@@ -56,7 +56,7 @@ class Outputs:
     the epoch is complete; their rows are kept until the jobs leave with them. `blocked`: sinks
     without space, which take the epoch later, and perhaps those after it. `shuffle` takes rows to
     other subtasks, `result` those of statements that write to no table. `tell` hears what is being
-    committed."""
+    committed; commits are timed by `now` (s)."""
 
     def __init__(
         self,
@@ -74,6 +74,7 @@ class Outputs:
         self.refused: dict[str, SqlError] = {}
         self.blocked: dict[str, TryAgain] = {}
         self.tell: Callable[[str], None] = lambda activity: None
+        self.now: Callable[[], float] = monotonic
         self._clock = environment.clock
         self._result = result
         self._sinks: Chunked[PhysicalSink] = Chunked()
@@ -305,11 +306,11 @@ class Outputs:
     def _timed_commit(self, name: str, epoch: int) -> int:
         """Commits one epoch of a sink, and remembers if that was slow; returns its rows."""
         self.tell(f"commit to {self._display(name)}")
-        start = perf_counter()
+        start = self.now()
         try:
             return self._uncommitted[name].commit(epoch)
         finally:
-            end = perf_counter()
+            end = self.now()
             if end - start >= _SLOW_S:
                 self.progress.commits.append(SlowCommit(name, end, end - start))
 

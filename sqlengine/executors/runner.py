@@ -71,7 +71,7 @@ class GraphRunner:
             options.result,
             None if subtask is None else subtask.shuffle.sink,
         )
-        self.outputs.tell = self.guard.tell
+        self.outputs.tell, self.outputs.now = self.guard.tell, self.guard.now
         self.progress = self.outputs.progress
         self.pipeline = Pipeline(executor, self.inputs, self.outputs, subtask)
         self.epochs = EpochWriter(name, storage.log, environment.clock, options.firing_cost)

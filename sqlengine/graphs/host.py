@@ -42,10 +42,10 @@ class GraphHost:
     on_failure: FailureHandler
     later: Callable[..., object]
     memory: MemoryLimits
+    steps: Steps
     stored_snapshot: Callable[[str], JobSnapshot | None] = lambda _: None
     store_snapshot: Callable[[str, JobSnapshot], None] = lambda *_: None
     callables: Callables = field(default_factory=lambda: NO_CALLABLES)
-    steps: Steps = field(default_factory=Steps)
 
 
 class NotAligned(ServiceError):

@@ -32,7 +32,6 @@ from sqlengine.graphs.loop import GraphLoop
 from sqlengine.graphs.rebuild import Rebuilder
 from sqlengine.graphs.takeover import Takeover, take_over
 from sqlengine.jobs.planning import PlannedJob
-from sqlengine.machine import THIS
 from sqlengine.snapshots.checkpoints import CheckpointMetadata, Checkpoints
 from sqlengine.snapshots.job_snapshot import JobSnapshot, bind, obstacles, restore_file_versions
 from sqlengine.snapshots.rescaling import exchange_times
@@ -155,8 +154,7 @@ class RunningGraph:
             lambda owner: host.fails_on_error(owner, self.runner.jobs.get(owner, 0)),
             config.rows_per_read,
             MemoryGuard(self.name, host.memory),
-            # Simulated lives are the same in every process, however long their steps take.
-            paced=host.machine is THIS,
+            paced=True,
         )
         return GraphRunner(self.name, self.executor, environment, storage, options, subtask)
 

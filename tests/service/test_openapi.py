@@ -65,7 +65,7 @@ def test_the_page_is_as_the_description() -> None:
 def test_a_server_that_starts_answers_as_described(tmp_path: Path) -> None:
     engine = Engine(Config(data=tmp_path, auto_create=AutoCreate(True, True)))
     engine.submit("tables", TABLES)
-    gate = Gate(Steps(None), None)
+    gate = Gate(Steps(None, float), None)
     gate.attach(engine)
     for path, status in (("/api/v1/jobs", 200), ("/healthz", 200), ("/readyz", 503)):
         answer = Client(gate).get(path)

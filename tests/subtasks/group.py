@@ -22,6 +22,7 @@ from sqlengine.config import Config
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.epochs import LoggedChange
 from sqlengine.executors.memory_limits import MemoryLimits
+from sqlengine.executors.steps.limits import Steps
 from sqlengine.graphs.host import GraphHost
 from sqlengine.graphs.running import RunningGraph, open_graph
 from sqlengine.jobs.planning import JobText, PlannedJob, plan_job
@@ -107,6 +108,7 @@ class Group:
             on_failure,
             lambda work, *rest: work(*rest),
             MemoryLimits(),
+            Steps(None, lambda: self.now / 1000),
             self.snapshots.get,
         )
 

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from time import perf_counter
+from time import monotonic
 from typing import Final
 
 from planner.graph.physical import PhysicalNode
@@ -86,7 +86,7 @@ class StepGuard:
     running version of each job, `graph_version` that of the graph, `measure` why its memory ends a
     step. `seconds`: time of each operator by node, with that of handing its rows on, without that
     of the nodes behind it. `activity`: what the step does while no operator runs. `failure`: why
-    the step was ended. `abandoned`: nobody waits for it any more.
+    the step was ended. `abandoned`: nobody waits for it any more. `now`: the monotonic clock, in s.
 
     `interrupts` are permitted while the thread runs code of an operator, which may be interrupted
     anywhere: the memory of the graph is thrown away then. Nothing else may be, above all no
@@ -96,7 +96,7 @@ class StepGuard:
         self,
         graph: str = "",
         limits: StepLimits | None = None,
-        clock: Callable[[], float] = perf_counter,
+        now: Callable[[], float] = monotonic,
     ) -> None:
         self.graph = graph
         self.activity = ""
@@ -107,7 +107,7 @@ class StepGuard:
         self.graph_version: Callable[[], int] = int
         self.measure: Callable[[StepView], Exception | None] | None = None
         self._limits = limits
-        self._clock = clock
+        self.now = now
         self._number = 0
         self._began: float | None = None
         self._node: PhysicalNode | None = None
@@ -147,7 +147,7 @@ class StepGuard:
             self.interrupts.begin()
             self._number += 1
             self._rows = self._measured_rows = 0
-            self._began = self._since = self._clock()
+            self._began = self._since = self.now()
             self._due = self._began + _LOOK_S
         self._spent.clear()
         self._nodes.clear()
@@ -169,7 +169,7 @@ class StepGuard:
 
     def charge(self, jobs: frozenset[str]) -> None:
         """Says whose own expressions a set of rules computes from now on; none: those of all."""
-        now = self._clock()
+        now = self.now()
         if self._own:
             spent = now - self._own_since
             self._own_spent[self._own] = self._own_spent.get(self._own, 0.0) + spent
@@ -191,7 +191,7 @@ class StepGuard:
         self.interrupts.permit()
 
     def _charge(self) -> None:
-        now, node = self._clock(), self._node
+        now, node = self.now(), self._node
         if node is not None:
             seconds = now - self._since
             self.seconds[node.id] += seconds
@@ -213,18 +213,18 @@ class StepGuard:
         """Raises StepInterrupted if the step must end. Cheap: reads the clock."""
         if self.interrupts.asked:
             raise StepInterrupted
-        now = self._clock()
+        now = self.now()
         if now >= self._due:
             self._due = now + _LOOK_S
             self._end_with(self.failure or self.due_failure())
 
     def _measure(self, measure: Callable[[StepView], Exception | None]) -> None:
         """Measures the memory of the step; for a tenth of its time at most."""
-        now, view = self._clock(), self.view()
+        now, view = self.now(), self.view()
         if view is not None and now >= self._measure_due:
             self._measured_rows = self._rows
             failure = measure(view)
-            ended = self._clock()
+            ended = self.now()
             self._measure_due = ended + 10 * (ended - now)
             self._end_with(failure)
 
@@ -235,7 +235,7 @@ class StepGuard:
 
     def due_failure(self) -> Exception | None:
         """Why the running step must end: its time, or a request; None if it may go on."""
-        limits, view, now = self._limits, self.view(), self._clock()
+        limits, view, now = self._limits, self.view(), self.now()
         if limits is None or view is None:
             return None
         ended, shortest = limits.ended(view), limits.shortest()
@@ -295,7 +295,7 @@ class StepGuard:
             began, node, number = self._began, self._node, self._number
         if began is None:
             return None
-        seconds = self._clock() - began
+        seconds = self.now() - began
         jobs = frozenset[str]() if node is None else self._own or node.jobs
         activity = self.activity if node is None else describe(node)
         return StepView(self.graph, number, seconds, activity, jobs, self._rows)

@@ -89,10 +89,11 @@ class Steps:
     """The steps of all graphs of one engine, and their limits. Any thread.
 
     `default`: seconds that the operators of a job may take in one step, for jobs that set no
-    timeout; None for any time."""
+    timeout; None for any time. `now`: the clock of the machine that runs the graphs."""
 
-    def __init__(self, default: float | None = None) -> None:
+    def __init__(self, default: float | None, now: Callable[[], float]) -> None:
         self.default = default
+        self._now = now
         self.stopping = False
         self._timeouts: dict[tuple[str, int], float | None] = {}
         self._shortest = default
@@ -120,7 +121,7 @@ class Steps:
     def guard(self, graph: str) -> StepGuard:
         """A guard for a graph that is opened; it takes the place of the one before."""
         limits = StepLimits(self.timeout_of, lambda: self._shortest, self.ended)
-        self._guards[graph] = guard = StepGuard(graph, limits)
+        self._guards[graph] = guard = StepGuard(graph, limits, self._now)
         return guard
 
     def close(self, guard: StepGuard) -> None:
