@@ -112,7 +112,7 @@ class Engine:
         self._thread = machine.threads.serial_executor("changes")
         self._registry = Registry(self.broker, config, machine, steps)
         self._steps = self._registry.steps
-        self._failures = JobFailures(self._registry, self._thread.submit)
+        self._failures = JobFailures(self._registry, self._thread.submit, machine.threads)
         store = MigrationStore(self.broker, machine.clock, sync=config.fsync == "interval")
         host = GraphHost(
             config,

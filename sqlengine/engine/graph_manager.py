@@ -72,6 +72,8 @@ class GraphManager:
         self._distributable: dict[tuple[str, int], bool] = {}
         self.by_name: dict[str, ManagedGraph] = {}
         self._closed = GraphTotals()
+        # Closed to be recovered, which did not work yet.
+        self._unopened: set[str] = set()
 
     def recover(self, names: Iterable[str]) -> None:
         """Opens the graphs that ran before a restart: those that jobs name, and those that have a
@@ -314,19 +316,30 @@ class GraphManager:
 
     def reopen(self, graph: ManagedGraph, without: Faults, *, keeps: bool = False) -> None:
         """Recovers a failed graph from its last checkpoint, without the jobs at fault: with `keeps`
-        these are taken out just before the epoch in which they failed, with what they have."""
+        these are taken out just before the epoch in which they failed, with what they have. If it
+        raises, it may be called again for the same graph."""
         failed_epoch = graph.runner.epoch if keeps and not graph.distributed else 0
+        if graph.name not in self._unopened:
+            self._close_for_recovery(graph)
+        try:
+            self.by_name[graph.name] = self._open(
+                graph.name,
+                distributed=graph.distributed,
+                without=without,
+                failed_epoch=failed_epoch,
+            )
+        except Exception as error:
+            graph.loop.problem = f"it cannot be recovered: {error}"
+            raise
+        self._unopened.remove(graph.name)
+        self._run(self.by_name[graph.name])
+
+    def _close_for_recovery(self, graph: ManagedGraph) -> None:
         self._keep_counts(graph)
         self._closed = self._closed.plus_closed(graph)
+        self._unopened.add(graph.name)
         self._instances.end(graph.name)
         graph.close()
-        self.by_name[graph.name] = self._open(
-            graph.name,
-            distributed=graph.distributed,
-            without=without,
-            failed_epoch=failed_epoch,
-        )
-        self._run(self.by_name[graph.name])
 
     def _has_read_past(self, graph: ManagedGraph, plan: PlannedJob) -> bool:
         """True if the graph reads a source of the plan and has passed the offset at which a new job
@@ -400,11 +413,12 @@ class GraphManager:
 
     def close(self) -> None:
         """Closes all graphs; raises the first error once that is done."""
-        for graph in self.by_name.values():
+        opened = [g for name, g in self.by_name.items() if name not in self._unopened]
+        for graph in opened:
             if graph.distributed:  # its parts tell what they counted only while they run
                 self._keep_counts(graph)
         with ExitStack() as stack:
-            for graph in self.by_name.values():
+            for graph in opened:
                 stack.callback(graph.close)
             stack.callback(self._instances.stop)
 
@@ -417,7 +431,8 @@ class GraphManager:
     def counts(self) -> dict[str, JobCounts]:
         """Returns what each job did, over all graphs that it was in, in this process and in those
         before. Any thread."""
-        retired, graphs = self._retired_counts, dict(self.by_name)
+        retired = self._retired_counts
+        graphs = {n: g for n, g in dict(self.by_name).items() if n not in self._unopened}
         running = [retired.raised(name, graph.counts()) for name, graph in graphs.items()]
         return add_counts([*running, retired.outside(graphs)])
 

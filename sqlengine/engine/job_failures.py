@@ -7,8 +7,9 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import Final, NamedTuple
 
-from parser.errors import ExecutionError
+from parser.errors import ExecutionError, SqlError
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.job_lifecycle import JobLifecycle
 from sqlengine.executors.failures import OperatorFailed, StepEnded
@@ -16,9 +17,23 @@ from sqlengine.executors.steps.guard import StepGuard
 from sqlengine.jobs.job import Job, JobState
 from sqlengine.registry import Registry
 from sqlengine.system.memory import give_back
+from sqlengine.system.threads import Threads, Timer
 from sqlengine.system.words import counted, grouped
 
 log = logging.getLogger("sqlengine")
+# Seconds until a graph that cannot be recovered is tried again, at first and at most.
+_RETRY_S: Final = 0.5
+_RETRY_MOST_S: Final = 30.0
+
+
+class _Failure(NamedTuple):
+    """A failure that a graph has reported. `wait_s`: until it is tried again, where its graph
+    cannot be recovered."""
+
+    jobs: frozenset[str]
+    reason: str
+    lasting: bool
+    wait_s: float = _RETRY_S
 
 
 class JobFailures:
@@ -27,13 +42,15 @@ class JobFailures:
     `report`, `give_up` and `report_function` may be called by any thread, everything else by the
     one that makes changes, to which `later` hands work. `closed`: nothing is reported any more."""
 
-    def __init__(self, registry: Registry, later: Callable[..., object]) -> None:
+    def __init__(self, registry: Registry, later: Callable[..., object], threads: Threads) -> None:
         self.closed = threading.Event()
         self._registry = registry
         self._later = later
+        self._threads = threads
+        self._timer: Timer | None = None
         # Reported, and not started again since: what they report now is known.
         self._failing: set[str] = set()
-        self._reported: deque[tuple[frozenset[str], str, bool]] = deque()
+        self._reported: deque[_Failure] = deque()
         self._stopping: Counter[str] = Counter()
 
     @contextmanager
@@ -66,10 +83,13 @@ class JobFailures:
         new = jobs if self._are_broken(jobs) else jobs - self._failing
         if new and not self.closed.is_set():
             self._failing |= new
-            self._reported.append((new, reason, lasting))
-            # Closed in this moment, the engine sees it again after its next start.
-            with suppress(RuntimeError):
-                self._later(self.settle)
+            self._reported.append(_Failure(new, reason, lasting))
+            self._settle_later()
+
+    def _settle_later(self) -> None:
+        # Closed in this moment, the engine sees it again after its next start.
+        with suppress(RuntimeError):
+            self._later(self.settle)
 
     def _are_broken(self, jobs: frozenset[str]) -> bool:
         graphs = list(self._graphs.by_name.values())
@@ -88,13 +108,31 @@ class JobFailures:
     def settle(self) -> None:
         """Fails the jobs that graphs have reported, before anything else is changed."""
         failed: list[tuple[str, Job]] = []
+        unsettled: list[_Failure] = []
         while self._reported:
-            names, reason, lasting = self._reported.popleft()
+            failure = self._reported.popleft()
             try:
-                failed += [(reason, job) for job in self._fail(names, reason, lasting)]
-            except Exception:
-                log.exception("%s could not leave their graph", counted(sorted(names)))
+                jobs = self._fail(failure.jobs, failure.reason, failure.lasting)
+                failed += [(failure.reason, job) for job in jobs]
+            except Exception as error:  # noqa: BLE001  the graph cannot be recovered now
+                unsettled.append(self._retry(failure, error))
+        # Kept: their graphs stand still, and are recovered before anything else is changed.
+        self._reported.extend(unsettled)
         self._log_failed(failed)
+
+    def _retry(self, failure: _Failure, error: Exception) -> _Failure:
+        """Has the failure settled again after a while, and returns it with the wait after that."""
+        log.error(
+            "%s: the graph cannot be recovered without what failed, it is tried again in %g s: %s",
+            counted(sorted(failure.jobs)),
+            failure.wait_s,
+            error,
+            exc_info=None if isinstance(error, SqlError) else error,
+        )
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._threads.later(failure.wait_s, self._settle_later)
+        return failure._replace(wait_s=min(2 * failure.wait_s, _RETRY_MOST_S))
 
     def _log_failed(self, failed: Sequence[tuple[str, Job]]) -> None:
         """Logs each reason once, with the jobs that failed for it."""

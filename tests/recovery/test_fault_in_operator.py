@@ -10,6 +10,7 @@ import pytest
 
 from sqlengine.batch import Batch
 from sqlengine.engine import Engine
+from sqlengine.executors.failures import GraphBroken
 from sqlengine.jobs.job import JobState
 from sqlengine.operators.base import Output, Stream
 from sqlengine.operators.project import ProjectOperator
@@ -193,4 +194,30 @@ def test_they_go_on_after_a_recovery_that_met_the_fault(
     # Of h0 the rows came before the server died, and once more, as was said: the epoch was complete.
     assert _by_host(engine) == [2, 4, 4]
     assert of_job(engine, "good") == [4, 2]
+    engine.close()
+
+
+@pytest.mark.usefixtures("fault")
+def test_a_graph_that_cannot_be_recovered_at_once_is_tried_again(tmp_path: Path) -> None:
+    engine = _start(tmp_path)
+    engine.start()
+    append(engine, 0, 999, 1000)
+    _wait_for(engine, "good", 1)
+    store, away = tmp_path / "data" / "graphs" / "main", tmp_path / "away"
+    store.rename(away)
+    store.write_text("no store of checkpoints can be opened here")
+    append(engine, 1001, 1004, 2001)
+    assert eventually(lambda: "cannot be recovered" in str(engine.graphs.problem))
+    with pytest.raises(GraphBroken):
+        engine.submit("later", WINDOW.format(name="later"))
+    store.unlink()
+    away.rename(store)
+    _wait_for(engine, "good", 2)
+    assert of_job(engine, "good") == [2, 3]
+    assert eventually(lambda: engine.job("bad").state is JobState.RESTARTING)
+    # What it reports from now on is heard.
+    engine.submit("bad", BY_HOST.format(name="bad").replace("COUNT", "SUM(id) + COUNT"))
+    assert engine.job("bad").state is JobState.RUNNING
+    append(engine, 2500, 3001, 3500, 4001)
+    assert eventually(lambda: engine.job("bad").state is JobState.RESTARTING)
     engine.close()
