@@ -13,6 +13,7 @@ from sqlengine.broker.base import Broker
 from sqlengine.catalog.changes import full_name, without
 from sqlengine.config import Config
 from sqlengine.executors.memory_limits import LIMIT, MemoryLimits, memory_limit
+from sqlengine.executors.steps.by_version import ByVersion
 from sqlengine.executors.steps.guard import STEP_TIMEOUT
 from sqlengine.executors.steps.limits import Steps, step_timeout
 from sqlengine.formats.options import did_you_mean
@@ -55,7 +56,7 @@ class Registry:
         self.memory = MemoryLimits(config.memory_limit, step_output)
         self.steps = steps or Steps(config.step_timeout_s, machine.threads.now)
         # Job versions that ask to fail at a row in error.
-        self._failing: set[tuple[str, int]] = set()
+        self._failing: ByVersion[bool] = ByVersion()
 
     def jobs(self) -> list[Job]:
         """Returns all jobs by name."""
@@ -215,8 +216,9 @@ class Registry:
 
         By version, since a recovery may replay one when the job already has another.
         """
+        self._retain_policies(plan.name, {version, *self.steps.versions(plan.name)})
         if plan.settings.get("job.on-error") == "fail":
-            self._failing.add((plan.name, version))
+            self._failing.set(plan.name, version, True)
         if LIMIT in plan.settings:
             self.memory.set_limit(plan.name, version, memory_limit(plan.settings))
         if STEP_TIMEOUT in plan.settings:
@@ -224,7 +226,12 @@ class Registry:
 
     def fails_on_error(self, job: str, version: int) -> bool:
         """True if a row in error fails the job; otherwise it becomes a dead letter."""
-        return (job, version) in self._failing
+        return self._failing.get(job, version, False)
+
+    def _retain_policies(self, job: str, versions: Collection[int]) -> None:
+        """Forgets what is registered of the job's other versions, none of which runs."""
+        for policies in (self._failing, self.memory, self.steps):
+            policies.retain(job, versions)
 
     def complete_change(self, change: PendingChange, plans: Mapping[str, PlannedJob]) -> None:
         """Logs that a change has taken effect, and updates the catalog."""
@@ -238,6 +245,8 @@ class Registry:
         for name in change.dormant:
             self._redefine(self.job(name))
         self.log.complete(jobs, change.removes, self.clock())
+        for name in change.removes:
+            self._retain_policies(name, self.steps.versions(name))
 
     def _redefine(self, job: Job) -> None:
         """Updates what a job that does not run defines over definitions that have changed."""

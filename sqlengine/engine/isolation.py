@@ -66,7 +66,7 @@ class Isolation:
         # Job -> when a migration in or out of parts is tried again, and the pause after that (s).
         self._retries: dict[str, tuple[float, float]] = {}
         self._batch_size = _MAX_BATCH
-        self._scheduler = CatchUpScheduler()
+        self._scheduler = CatchUpScheduler(clock)
         self._repeated: Repeated | None = None
         self._running: Future[None] | None = None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -12,6 +12,7 @@ from planner.graph.merge import Graph
 from planner.graph.takeover import name_of
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.failures import JobsFailed
+from sqlengine.executors.steps.by_version import ByVersion
 from sqlengine.formats.options import size
 
 LIMIT: Final = "memory.limit"
@@ -126,15 +127,19 @@ class MemoryLimits:
         self.total = total
         self.step_output = step_output
         self.used: dict[str, int] = {}
-        self._jobs: dict[tuple[str, int], int] = {}
+        self._jobs: ByVersion[int | None] = ByVersion()
 
     def set_limit(self, job: str, version: int, limit: int) -> None:
         """Sets the limit of a job's version in bytes."""
-        self._jobs[job, version] = limit
+        self._jobs.set(job, version, limit)
 
     def limit_of(self, job: str, version: int) -> int | None:
         """The limit of a job's version in bytes; None if it has none."""
-        return self._jobs.get((job, version))
+        return self._jobs.get(job, version, None)
+
+    def retain(self, job: str, versions: Collection[int]) -> None:
+        """Forgets the limits of the job's other versions."""
+        self._jobs.retain(job, versions)
 
     @property
     def any(self) -> bool:

@@ -7,8 +7,9 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import TypeVar, cast
 
 from parser.errors import ServiceError
@@ -33,21 +34,44 @@ IDLE_S = 0.005
 FULL_DISK_PAUSE_S = 0.5
 # The longest rest of a graph that catches up: calls of other threads wait for its end.
 _MAX_REST_S = 0.1
+# A graph that catches up lets others run beside it after so many seconds in one step.
+_LONG_TURN_S = 1.0
 
 
 class CatchUpScheduler:
     """Limits the graphs that catch up with others: one of them runs at a time, and then rests for
-    as long as it ran, so that the shared graph keeps its pace."""
+    as long as it ran, so that the shared graph keeps its pace. A step that takes long holds nobody
+    up. `now`: the monotonic clock, in s."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float]) -> None:
         self._lock = threading.RLock()
+        self._now = now
+        self._began = 0.0
 
     def run(self, step: Callable[[], bool]) -> tuple[bool, float]:
-        """Runs a step once no other graph does; returns its result, and how long to rest (s)."""
-        with self._lock:
-            began = time.perf_counter()
+        """Runs a step, unless another graph has its turn: waits a moment for that. Returns False if
+        the step had nothing to do, and how long to rest (s)."""
+        with self._turn() as has_turn:
+            if not has_turn:
+                return True, 0.0  # calls of other threads come first, then it tries again
+            began = self._now()
             busy = step()
-            return busy, min(time.perf_counter() - began, _MAX_REST_S) if busy else 0.0
+            return busy, min(self._now() - began, _MAX_REST_S) if busy else 0.0
+
+    @contextmanager
+    def _turn(self) -> Iterator[bool]:
+        """Yields False if another graph has its turn, unless that takes long."""
+        locked = self._lock.acquire(timeout=0.0 if self._is_long() else _MAX_REST_S)
+        try:
+            if locked:
+                self._began = self._now()
+            yield locked or self._is_long()
+        finally:
+            if locked:
+                self._lock.release()
+
+    def _is_long(self) -> bool:
+        return self._now() - self._began >= _LONG_TURN_S
 
 
 class GraphLoop:

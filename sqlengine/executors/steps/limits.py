@@ -12,6 +12,7 @@ from typing import Final
 from parser.errors import OptionError, PlanError
 from planner.settings import duration_ms
 from sqlengine.executors.failures import StepEnded
+from sqlengine.executors.steps.by_version import ByVersion
 from sqlengine.executors.steps.guard import STEP_TIMEOUT, StepGuard, StepLimits, StepView
 from sqlengine.system.threads import Repeated, Threads
 
@@ -95,8 +96,9 @@ class Steps:
         self.default = default
         self._now = now
         self.stopping = False
-        self._timeouts: dict[tuple[str, int], float | None] = {}
-        self._shortest = default
+        self._timeouts: ByVersion[float | None] = ByVersion()
+        # None: to be found among the timeouts again.
+        self._shortest: tuple[float | None] | None = None
         self._guards: dict[str, StepGuard] = {}
         self._leaving: Counter[str] = Counter()
         self._replaced: Counter[str] = Counter()
@@ -108,19 +110,36 @@ class Steps:
 
     def set_timeout(self, job: str, version: int, seconds: float | None) -> None:
         """Sets the timeout of a job's version."""
-        self._timeouts[job, version] = seconds
-        if seconds is not None:
-            self._shortest = min(seconds, self._shortest or seconds)
+        self._timeouts.set(job, version, seconds)
+        self._shortest = None
 
     def timeout_of(self, job: str, version: int) -> float | None:
         """The timeout of a job's version in seconds; None if it has none."""
-        return self._timeouts.get((job, version), self.default)
+        return self._timeouts.get(job, version, self.default)
+
+    def shortest(self) -> float | None:
+        """The shortest timeout of any job in seconds; None if none has any."""
+        known = self._shortest
+        if known is None:
+            timeouts = (*self._timeouts.values(), self.default)
+            self._shortest = known = (min((t for t in timeouts if t is not None), default=None),)
+        return known[0]
+
+    def retain(self, job: str, versions: Collection[int]) -> None:
+        """Forgets the timeouts of the job's other versions."""
+        self._timeouts.retain(job, versions)
+        self._shortest = None
+
+    def versions(self, job: str) -> set[int]:
+        """The versions of a job that run in graphs, or that are being recovered."""
+        running = (guard.versions().get(job) for guard in self.guards())
+        return {version for version in running if version is not None}
 
     # ---- guards ----------------------------------------------------------------------------------
 
     def guard(self, graph: str) -> StepGuard:
         """A guard for a graph that is opened; it takes the place of the one before."""
-        limits = StepLimits(self.timeout_of, lambda: self._shortest, self.ended)
+        limits = StepLimits(self.timeout_of, self.shortest, self.ended)
         self._guards[graph] = guard = StepGuard(graph, limits, self._now)
         return guard
 
@@ -128,6 +147,10 @@ class Steps:
         """Forgets the guard of a graph that is closed."""
         if self._guards.get(guard.graph) is guard:
             del self._guards[guard.graph]
+
+    def forget(self, graph: str) -> None:
+        """Forgets how often a graph was slow, which is closed and never opened again."""
+        self._watched.pop(graph, None)
 
     def guards(self) -> list[StepGuard]:
         """The guards of all graphs that are open or are being recovered."""
