@@ -315,6 +315,12 @@ class Connector(ABC):
         Called if `overwrite` is supported."""
         raise NotImplementedError(f"connector '{self.name}' cannot overwrite")
 
+    def rejects(self, table: Table, rows: Batch) -> Mapping[int, str]:
+        """Returns the rows that the table cannot take, whatever its state, with the reasons: they
+        become dead letters. The same rows are told in each repetition of an epoch, also where the
+        table cannot be opened then."""
+        return {}
+
     def missing_topic(
         self, table: Table, environment: Environment, *, writes: bool
     ) -> NewTopic | None:

@@ -22,6 +22,7 @@ from sqlengine.executors.nondeterministic_calls import NondeterministicCallLog
 from sqlengine.executors.progress import Progress, SlowCommit
 from sqlengine.executors.sinks.opener import SinkOpener, sink_name, with_sink_name
 from sqlengine.executors.sinks.pending_commits import PendingCommit, RecoveredCommit
+from sqlengine.executors.sinks.rejected_rows import without_rejected
 from sqlengine.executors.sinks.row_errors import RowErrors
 from sqlengine.executors.wire import encode_batch
 from sqlengine.operators.base import Output
@@ -198,6 +199,9 @@ class Outputs:
         sink = self.running.get(name)
         if sink is None:
             return
+        if name in self._sinks:
+            batch, letters = without_rejected(self._sinks[name], batch)
+            self.handle_errors(letters)
         # A sink with buffered epochs holds the rows of the oldest one: newer rows wait in
         # `_batches`, as do those for a sink that has failed.
         if name not in self._buffered and name not in self.refused:
@@ -323,7 +327,9 @@ class Outputs:
         """Lets rolling sinks publish files that are due; with `end` all, as no rows follow.
         TryAgain if one has no space."""
         full: TryAgain | None = None
-        for name in [n for n in self._rolling if n not in self.refused]:
+        # Behind older output, which a job brought, nothing is published.
+        held = {sink_name(name) for name in self._uncommitted if name != sink_name(name)}
+        for name in [n for n in self._rolling if n not in self.refused and n not in held]:
             try:
                 self._rolling[name].roll(end=end)
             except TryAgain as error:

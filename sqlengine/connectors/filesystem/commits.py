@@ -49,7 +49,7 @@ class PartitionCommits:
     def commit(self, folder: str) -> None:
         """Writes the file. OSError as the disk raises it."""
         file = self._disk.open(
-            self._root / folder / self._policy.file, make=True, empty=True, mode=0o644
+            self._root / folder / self._policy.file, make=True, empty=True, mode=0o666
         )
         self._disk.close(file)
         del self._since[folder]

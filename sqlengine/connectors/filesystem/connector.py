@@ -31,13 +31,20 @@ from planner.capabilities import (
 )
 from planner.catalog import PARTITION, Table
 from planner.settings import RELOAD_OPTION
+from sqlengine.batch import Batch
 from sqlengine.connectors.base import Connector, Environment, Option, Sink, Source
 from sqlengine.connectors.filesystem.commits import CommitPolicy, PartitionCommits
 from sqlengine.connectors.filesystem.files import Files, files_below
 from sqlengine.connectors.filesystem.followed import FollowedSource
 from sqlengine.connectors.filesystem.overwrite import OverwritingFileSink, complete
 from sqlengine.connectors.filesystem.partitioned_sink import FolderSink, PartitionedFileSink
-from sqlengine.connectors.filesystem.partitions import check_partitions, folder_of, listed
+from sqlengine.connectors.filesystem.partitions import (
+    MAX_NAME,
+    check_partitions,
+    folder_of,
+    listed,
+    rows_without_folder,
+)
 from sqlengine.connectors.filesystem.reloaded import ReloadedSource
 from sqlengine.connectors.filesystem.rolling import Policy, RollingFileSink
 from sqlengine.connectors.filesystem.sink import FileSink, check_folder
@@ -69,8 +76,14 @@ def _success_file(text: str) -> str:
     return choice("success-file")(text)
 
 
+def _folder_name(text: str) -> str:
+    if not text or "/" in text or any(c < " " for c in text) or len(text.encode()) > MAX_NAME // 2:
+        raise ValueError("expected a part of a folder's name, without / and control characters")
+    return text
+
+
 def _hidden_name(text: str) -> str:
-    if "/" in text or text[:1] not in ("_", "."):
+    if "/" in text or "\0" in text or text[:1] not in ("_", ".") or text in (".", ".."):
         raise ValueError("expected a name that begins with _ or ., which readers leave out")
     return text
 
@@ -101,6 +114,7 @@ class FilesystemConnector(Connector):
             choice("PERIODIC"), doc="read again after a time"
         ),
         "partition.default-name": Option(
+            _folder_name,
             default="__DEFAULT_PARTITION__",
             doc="names the folder of a partition whose value is NULL or empty",
         ),
@@ -223,6 +237,10 @@ class FilesystemConnector(Connector):
             _Writing(table, environment).sink,
             commits.file if commits else None,
         )
+
+    def rejects(self, table: Table, rows: Batch) -> Mapping[int, str]:
+        """See `Connector`. A partition needs a folder, whose name is bounded."""
+        return rows_without_folder(table, rows)
 
     def partitions(self, table: Table, values: Mapping[str, str]) -> list[str]:
         """See `Connector`."""

@@ -91,7 +91,7 @@ class Rows:
 
     def _opened(self, ready: Path) -> FileWriter:
         if self._writer is None:
-            self._file = self._disk.open(ready, make=True, empty=True, mode=0o644)
+            self._file = self._disk.open(ready, make=True, empty=True, mode=0o666)
             self._writer, self._at = self._format.writer(self._schema, self._options), 0
         return self._writer
 

@@ -12,6 +12,7 @@ from sqlengine.system.disk import Disk
 
 _HEADER: Final = b"sqlengine file sink journal 1\n"
 _MAX_JOURNAL = 1 << 16
+_MAX_DIGITS: Final = 20
 
 
 class Journal:
@@ -22,7 +23,7 @@ class Journal:
         self._path = path
         self._fsync = fsync
         self._disk = disk
-        self._file = disk.open(path, make=True, mode=0o644)
+        self._file = disk.open(path, make=True, mode=0o666)
         if not disk.lock(self._file):
             disk.close(self._file)
             raise ServiceError(f"another process writes to '{path.parent}' as the same writer")
@@ -81,7 +82,7 @@ class Journal:
         """Replaces the journal by one with its last entry, which alone counts. The new file is
         locked before it takes the name of the old one."""
         fresh = self._path.with_suffix(".new")
-        file = self._disk.open(fresh, make=True, empty=True, mode=0o644)
+        file = self._disk.open(fresh, make=True, empty=True, mode=0o666)
         self._disk.lock(file)
         data = _HEADER + (_entry((self.epoch, *self.numbers)) if self.epoch is not None else b"")
         write_all(self._disk, file, data, 0)
@@ -105,7 +106,9 @@ def _entry(numbers: tuple[int, ...]) -> bytes:
 def _parse(line: bytes, count: int) -> tuple[int, ...] | None:
     """The epoch and `count` numbers of an entry; None for one that is not whole."""
     *parts, _ = line.decode("ascii", "replace").split(" ")
-    if not line.endswith(b"\n") or len(parts) != count + 1 or not all(p.isdigit() for p in parts):
+    if not line.endswith(b"\n") or len(parts) != count + 1:
+        return None
+    if not all(p.isdigit() and len(p) <= _MAX_DIGITS for p in parts):
         return None
     entry = tuple(map(int, parts))
     return entry if _entry(entry) == line else None

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from parser.errors import ExecutionError
 from planner.catalog import Table
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Sink
@@ -113,7 +114,7 @@ def complete(folder: Path) -> None:
 
 
 def _carry_out(folder: Path, entry: Path) -> None:
-    exchange = msgspec.json.decode(entry.read_bytes(), type=_Exchange)
+    exchange = _read(entry)
     staging = folder / exchange.staging
     for name in exchange.comes:
         if (staging / name).exists():
@@ -124,6 +125,26 @@ def _carry_out(folder: Path, entry: Path) -> None:
         _remove((folder / name).with_name(f".{Path(name).stem}.journal"))
     shutil.rmtree(staging, ignore_errors=True)
     entry.unlink(missing_ok=True)
+
+
+def _read(entry: Path) -> _Exchange:
+    """Reads a list. ExecutionError for one that nobody here has written: what it names goes."""
+    try:
+        exchange = msgspec.json.decode(entry.read_bytes(), type=_Exchange)
+    except msgspec.MsgspecError as error:
+        raise _no_list(entry, str(error)) from None
+    for name in (exchange.staging, *exchange.comes, *exchange.goes):
+        if name.startswith("/") or not {"", ".", ".."}.isdisjoint(name.split("/")):
+            raise _no_list(entry, f"it names '{name}'")
+    return exchange
+
+
+def _no_list(entry: Path, detail: str) -> ExecutionError:
+    return ExecutionError(
+        f"'{entry}' is no list of files of INSERT OVERWRITE",
+        detail=detail,
+        hint="remove it, if no statement has left it there",
+    )
 
 
 def _remove(path: Path) -> None:

@@ -26,7 +26,7 @@ from sqlengine.expressions import compile_expression, truth
 from sqlengine.system.disk import MACHINE, Disk
 
 # What the name of a folder cannot hold, as in Flink and Hive.
-_ESCAPED: Final = frozenset(map(chr, range(1, 32))) | frozenset("\"#%'*/:=?\\\x7f{[]^")
+_ESCAPED: Final = frozenset(map(chr, range(32))) | frozenset("\"#%'*/:=?\\\x7f{[]^")
 _TYPES: Final = frozenset(
     (
         Root.CHAR,
@@ -41,6 +41,8 @@ _TYPES: Final = frozenset(
 ) | frozenset((Root.DOUBLE, Root.DECIMAL, Root.DATE, Root.TIME, Root.TIMESTAMP, Root.TIMESTAMP_LTZ))
 _MINUTE: Final = re.compile(r"\d{4}-\d\d-\d\d.\d\d:\d\d", re.ASCII)
 Texts: TypeAlias = tuple[str | None, ...]
+# Bytes of a name in a folder, in all common file systems.
+MAX_NAME: Final = 255
 
 
 def check_partitions(table: Table) -> None:
@@ -51,6 +53,10 @@ def check_partitions(table: Table) -> None:
             raise UnsupportedError(
                 f"partition column '{column.name}' is {column.type.plain}, which no name can hold"
             )
+        if len(_escaped(column.name).encode()) > MAX_NAME // 2:
+            raise UnsupportedError(
+                f"the name of partition column '{column.name}' is too long for that of a folder"
+            )
     if table.partition_keys and not table.physical.columns:
         raise UnsupportedError(
             f"all columns of table '{table.display}' are partition columns", hint="leave one out"
@@ -60,9 +66,36 @@ def check_partitions(table: Table) -> None:
 def folder_of(keys: Sequence[str], values: Texts, default: str) -> str:
     """The path of a partition below the table's folder; NULL and the empty text are named
     `default`."""
-    return "/".join(
-        f"{_escaped(k)}={_escaped(v) if v else default}" for k, v in zip(keys, values, strict=True)
-    )
+    return "/".join(_name(k, v, default) for k, v in zip(keys, values, strict=True))
+
+
+def _name(key: str, value: str | None, default: str) -> str:
+    return f"{_escaped(key)}={_escaped(value) if value else default}"
+
+
+def rows_without_folder(table: Table, batch: Batch) -> dict[int, str]:
+    """Returns the rows whose partition no folder can be named after, with the reason: the escaped
+    name is longer than a name can be."""
+    found: dict[int, str] = {}
+    for column in table.schema.select(table.partition_keys):
+        values = batch.column(column.name)
+        if not column.type.is_string or not _may_be_long(column.name, values):
+            continue
+        for row, text in enumerate(values.to_pylist()):
+            size = len(_name(column.name, text, "").encode())
+            if size > MAX_NAME:
+                found.setdefault(
+                    row,
+                    f"partition column '{column.name}' gives a folder a name of {size} bytes, and"
+                    f" it may have {MAX_NAME}",
+                )
+    return found
+
+
+def _may_be_long(name: str, values: pa.Array) -> bool:
+    """False if no value can be too long, even if each of its bytes is escaped."""
+    longest = pc.max(pc.binary_length(values)).as_py() or 0
+    return (len(name.encode()) + longest) * 3 + 1 > MAX_NAME
 
 
 def partitions(
@@ -76,10 +109,9 @@ def partitions(
             yield folder, values
             continue
         names = disk.names(folder) if disk.is_folder(folder) else []
-        below = [folder / n for n in sorted(names, reverse=True) if n[0] not in "._"]
-        for path in filter(disk.is_folder, below):
+        for path in (folder / n for n in sorted(names, reverse=True)):
             key, sign, text = path.name.partition("=")
-            if sign and unquote(key) == keys[len(values)]:
+            if sign and unquote(key) == keys[len(values)] and disk.is_folder(path):
                 waiting.append((path, (*values, None if text == default else unquote(text))))
 
 

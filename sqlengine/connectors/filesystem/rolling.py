@@ -71,26 +71,52 @@ class RollingFileSink(Sink):
         )
         self._pending: list[bytes] = []
         self._count = 0
-        self._journal = Journal(folder / f".{self._name}.journal", 2, fsync=fsync, disk=disk)
+        self._times: Times | None = None
+        self._file: int | None = None
+        self._opened()
+        self.release()
+
+    def _opened(self) -> int:
+        """The open log, which is opened again after `release`."""
+        if self._file is not None:
+            return self._file
+        path = self._folder / f".{self._name}.journal"
+        self._journal = Journal(path, 2, fsync=self._fsync, disk=self._disk)
         try:
             self._number, self._length = self._journal.numbers
-            self._times: Times | None = None
-            self._recover()
+            for number in self._hidden():
+                self._show(number)
+            file = self._disk.open(self._log(self._number), make=True, mode=0o666)
         except BaseException:
             self._journal.close()
             raise
+        try:
+            self._recover(file)
+        except BaseException:
+            self._disk.close(file)
+            self._journal.close()
+            raise
+        self._file = file
+        return file
 
-    def _recover(self) -> None:
-        """Completes what a crash has interrupted, and takes up the log where the journal says."""
-        for number in self._hidden():
-            self._show(number)
-        self._file = self._disk.open(self._log(self._number), make=True, mode=0o644)
-        cut_back(self._disk, self._file, self._log(self._number), self._length)
+    def release(self) -> None:
+        """Closes its files until they are needed; rows that were written and not committed stay."""
+        self._content.close()
+        if self._file is not None:
+            self._disk.close(self._file)
+            if not self._length:  # while it is locked
+                self._disk.remove(self._log(self._number))
+            self._journal.close()
+            self._file = None
+
+    def _recover(self, file: int) -> None:
+        """Takes up the log where the journal says."""
+        cut_back(self._disk, file, self._log(self._number), self._length)
         self._begin(self._disk.read(self._log(self._number), self._length))
-        if self._length:
+        if self._length and self._times is None:
             self._times = Times(self._clock(), self._clock())
         if self._fsync:
-            self._disk.sync(self._file)
+            self._disk.sync(file)
             self._journal.sync()
             self._disk.sync_folder(self._folder)
 
@@ -101,7 +127,11 @@ class RollingFileSink(Sink):
             n.removeprefix(start) for n in self._disk.names(self._folder) if n.startswith(start)
         )
         parts = (n.partition(".") for n in names)
-        numbers = {int(number) for number, _, ending in parts if ending in ("log", "ready")}
+        numbers = {
+            int(number)
+            for number, _, ending in parts
+            if ending in ("log", "ready") and number.isdecimal()
+        }
         return sorted(n for n in numbers if n < self._number)
 
     def _begin(self, log: bytes) -> None:
@@ -139,38 +169,42 @@ class RollingFileSink(Sink):
         return written
 
     def _append(self, epoch: int, data: bytes) -> None:
+        file = self._opened()
         try:
-            write_all(self._disk, self._file, data, self._length)
+            write_all(self._disk, file, data, self._length)
             if self._fsync:
-                self._disk.sync(self._file)
+                self._disk.sync(file)
             self._journal.add(epoch, self._number, self._length + len(data))
         except OSError:
-            self._disk.truncate(self._file, self._length)
+            self._disk.truncate(file, self._length)
             raise
         self._length += len(data)
         self._content.add(data)
 
     def roll(self, *, end: bool = False) -> None:
         """See `Sink`."""
-        if self._times is None:
-            return
-        now, policy = self._clock(), self._policy
-        full = self._content.size(self._length) >= policy.size
-        old = (
-            now - self._times.first >= policy.rollover_ms
-            or now - self._times.last >= policy.inactivity_ms
-        )
-        if full or old or end:
+        if self.is_due(end=end):
             with self._space():
-                self._complete()
+                self._complete(self._opened())
 
-    def _complete(self) -> None:
+    def is_due(self, *, end: bool) -> bool:
+        """True if a file is complete now; with `end` if there is one."""
+        now, policy, times = self._clock(), self._policy, self._times
+        if times is None or end:
+            return times is not None
+        return (
+            self._content.size(self._length) >= policy.size
+            or now - times.first >= policy.rollover_ms
+            or now - times.last >= policy.inactivity_ms
+        )
+
+    def _complete(self, file: int) -> None:
         """The file shows, and another one begins."""
         if not self._content.finish(sync=self._fsync):
             self._begin(self._disk.read(self._log(self._number), self._length))
             if not self._content.finish(sync=self._fsync):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        fresh = self._disk.open(self._log(self._number + 1), make=True, empty=True, mode=0o644)
+        fresh = self._disk.open(self._log(self._number + 1), make=True, empty=True, mode=0o666)
         try:
             if self._fsync:
                 # The names of what is complete, and of the next log.
@@ -180,7 +214,7 @@ class RollingFileSink(Sink):
         except OSError:
             self._disk.close(fresh)
             raise
-        self._disk.close(self._file)
+        self._disk.close(file)
         self._file, self._number, self._length, self._times = fresh, self._number + 1, 0, None
         self._show(self._number - 1)
         self._begin(b"")
@@ -215,8 +249,4 @@ class RollingFileSink(Sink):
             with suppress(SqlError):  # without space it waits for whoever opens the folder next
                 self.roll(end=True)
         finally:
-            self._content.close()
-            self._disk.close(self._file)
-            if not self._length:
-                self._disk.remove(self._log(self._number))
-            self._journal.close()
+            self.release()

@@ -27,7 +27,8 @@ from sqlengine.system.disk import MACHINE, Disk, make_folders
 
 
 class FileSink(Sink):
-    """Writes the file of one writer in `folder`."""
+    """Writes the file of one writer in `folder`. It is open from the first commit on: rows that
+    were owed under the same name, when their job comes back, are committed before."""
 
     def __init__(
         self, table: Table, folder: Path, writer: str, *, fsync: bool, disk: Disk = MACHINE
@@ -35,6 +36,7 @@ class FileSink(Sink):
         check_folder(table, folder, disk)
         make_folders(disk, folder, lasting=fsync)
         self._disk = disk
+        self._folder = folder
         self._names = table.physical.names
         self._framing = framing_of(table)
         self._encoder = encoder_for(table)
@@ -43,28 +45,47 @@ class FileSink(Sink):
         self._rows = 0
         name = file_name(table, writer)
         self._path = folder / f"{name}.{table.options['format']}"
-        self._journal = Journal(folder / f".{name}.journal", 1, fsync=fsync, disk=disk)
+        self._journal_path = folder / f".{name}.journal"
+        self._file: int | None = None
+        self._opened()
+        self.release()
+
+    def _opened(self) -> int:
+        """The open file, which is opened again after `release`."""
+        if self._file is not None:
+            return self._file
+        self._journal = Journal(self._journal_path, 1, fsync=self._fsync, disk=self._disk)
         try:
-            self._file = disk.open(self._path, make=True, mode=0o644)
-            self._length = self._recover()
-            if fsync:
-                self._sync(folder)
+            file = self._disk.open(self._path, make=True, mode=0o666)
         except BaseException:
             self._journal.close()
             raise
+        try:
+            self._recover(file)
+        except BaseException:
+            self._disk.close(file)
+            self._journal.close()
+            raise
+        self._file = file
+        return file
 
-    def _recover(self) -> int:
-        """Cuts off what was written for an epoch that was not committed."""
-        (length,) = self._journal.numbers
-        cut_back(self._disk, self._file, self._path, length)
-        return length
+    def _recover(self, file: int) -> None:
+        """Cuts off what was written for an epoch that was not committed. Syncs file and journal:
+        the process before may have died between a write and its sync, and readers rely on what they
+        find now."""
+        (self._length,) = self._journal.numbers
+        cut_back(self._disk, file, self._path, self._length)
+        if self._fsync:
+            self._disk.sync(file)
+            self._journal.sync()
+            self._disk.sync_folder(self._folder)
 
-    def _sync(self, folder: Path) -> None:
-        """Syncs the file and its journal: the process before may have died between a write and its
-        sync, and readers rely on what they find now."""
-        self._disk.sync(self._file)
-        self._journal.sync()
-        self._disk.sync_folder(folder)
+    def release(self) -> None:
+        """Closes its files until they are needed; rows that were written and not committed stay."""
+        if self._file is not None:
+            self._disk.close(self._file)
+            self._journal.close()
+            self._file = None
 
     def last_epoch(self) -> int | None:
         return self._journal.epoch
@@ -84,26 +105,32 @@ class FileSink(Sink):
         if not self._rows:
             return 0
         data = b"".join(self._pending)
-        if not self._disk.is_named(self._file):
+        try:
+            file = self._opened()
+        except OSError as error:
+            raise not_written(f"'{self._path}'", error) from None
+        self._append(file, epoch, data)
+        written, self._pending, self._rows = self._rows, [], 0
+        return written
+
+    def _append(self, file: int, epoch: int, data: bytes) -> None:
+        if not self._disk.is_named(file):
             raise ExecutionError(
                 f"the output file '{self._path}' was deleted while it was written to",
                 hint="start the job again: it begins a new file",
             )
         try:
-            write_all(self._disk, self._file, data, self._length)
+            write_all(self._disk, file, data, self._length)
             if self._fsync:
-                self._disk.sync(self._file)
+                self._disk.sync(file)
             self._journal.add(epoch, self._length + len(data))
         except OSError as error:
-            self._disk.truncate(self._file, self._length)
+            self._disk.truncate(file, self._length)
             raise not_written(f"'{self._path}'", error) from None
         self._length += len(data)
-        written, self._pending, self._rows = self._rows, [], 0
-        return written
 
     def close(self) -> None:
-        self._disk.close(self._file)
-        self._journal.close()
+        self.release()
 
 
 def check_folder(table: Table, folder: Path, disk: Disk = MACHINE) -> None:
