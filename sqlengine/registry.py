@@ -341,10 +341,17 @@ class Registry:
     def plan_of(self, job: Job) -> PlannedJob:
         """Plans the present version of a job with the definitions that it was submitted with.
         Raises the SqlError of one that cannot be planned any more."""
-        plan = self.plans_of({job.name: job.version})[job.name]
-        if isinstance(plan, SqlError):
-            raise plan
-        return plan
+        return self.required_plans({job.name: job.version})[job.name]
+
+    def required_plans(self, jobs: Mapping[str, int]) -> dict[str, PlannedJob]:
+        """Plans some versions of jobs as `plans_of` does. Raises the SqlError of one that cannot be
+        planned any more."""
+        plans = {}
+        for name, plan in self.plans_of(jobs).items():
+            if isinstance(plan, SqlError):
+                raise plan
+            plans[name] = plan
+        return plans
 
     def _needs(self, name: str, version: int) -> dict[str, int]:
         """Returns the job versions that define what this one uses, and transitively what those use:

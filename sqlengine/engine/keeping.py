@@ -128,7 +128,7 @@ class Keeping:
                 hint=f"'sql start {jobs[0].name} --from configured' begins as a new job does",
             )
         versions = {job.name: job.version for job in jobs}
-        plans = self._plans(versions)
+        plans = self._registry.required_plans(versions)
         adjusted, lost = self._without_lost_records(replace(snapshot, jobs=versions), plans)
         others = [j for j in self._registry.jobs() if j.kept == key and j.name not in versions]
         if adjusted != snapshot or others:
@@ -142,14 +142,6 @@ class Keeping:
         if others and snapshot.pending_commits:
             self._keep_without_output(others, snapshot)
         return lost
-
-    def _plans(self, versions: Mapping[str, int]) -> dict[str, PlannedJob]:
-        plans = {}
-        for name, plan in self._registry.plans_of(versions).items():
-            if isinstance(plan, SqlError):
-                raise plan
-            plans[name] = plan
-        return plans
 
     def _attach(
         self,

@@ -201,7 +201,11 @@ class Migrations:
         graphs = dict.fromkeys(versions, target.name)
         change = PendingChange(versions, graphs, handover=handover, cause=cause, reason=reason)
         request = MigrationRequest(
-            self._plans(versions), versions, handover, self._store, lambda: self._begin(change)
+            self._registry.required_plans(versions),
+            versions,
+            handover,
+            self._store,
+            lambda: self._begin(change),
         )
         try:
             self._migrate(request, source, target, patience_s)
@@ -240,14 +244,6 @@ class Migrations:
     def _begin(self, change: PendingChange) -> None:
         self._registry.log.begin(change, (), self._registry.clock())
 
-    def _plans(self, versions: Mapping[str, int]) -> dict[str, PlannedJob]:
-        plans = {}
-        for name, plan in self._registry.plans_of(versions).items():
-            if isinstance(plan, SqlError):
-                raise plan
-            plans[name] = plan
-        return plans
-
     def _roll_back(self, change: PendingChange) -> None:
         """Gives up a migration whose jobs have not left their graph."""
         self._registry.log.drop_pending(self._registry.clock())
@@ -264,7 +260,7 @@ class Migrations:
         job_snapshot, jobs = self._store.get(change.handover), list(change.jobs)
         if job_snapshot is None:
             raise ServiceError(f"what job '{jobs[0]}' had is gone: handover '{change.handover}'")
-        plans = self._plans(change.jobs)
+        plans = self._registry.required_plans(change.jobs)
         try:
             target = self._graphs.get_or_create(name)
             if not isinstance(target, RunningGraph):

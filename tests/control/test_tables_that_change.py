@@ -42,12 +42,34 @@ def end(engine: Engine, folder: Path, how: str) -> Engine:
     return open_engine(folder)
 
 
+def with_tables(folder: Path) -> Engine:
+    """An engine with a text that defines the tables."""
+    engine = open_engine(folder)
+    engine.submit("tables", tables())
+    return engine
+
+
+def with_two_texts(folder: Path, *times: int) -> Engine:
+    """One text defines the tables, the job in the other has read these times."""
+    engine = with_tables(folder)
+    engine.submit("window", WINDOW)
+    append(engine, *times)
+    step(engine)
+    return engine
+
+
+def with_one_text(folder: Path, *times: int) -> Engine:
+    """The job that has read these times defines the tables itself."""
+    engine = open_engine(folder)
+    engine.submit("window", tables() + WINDOW)
+    append(engine, *times)
+    step(engine)
+    return engine
+
+
 @pytest.mark.parametrize("how", ["on", "dies", "closes"])
 def test_a_column_that_the_job_does_not_read(tmp_path: Path, how: str) -> None:
-    engine = open_engine(tmp_path)
-    engine.submit("window", tables() + WINDOW)
-    append(engine, 100, 200, 1100)
-    step(engine)
+    engine = with_one_text(tmp_path, 100, 200, 1100)
     append(engine, 1200, 1300)  # not read yet when the table changes
     done = engine.submit("window", tables(COLUMN) + WINDOW)
     assert [(s.outcome, s.reason) for s in done.state] == [
@@ -98,10 +120,7 @@ def test_a_silent_shard_is_bounded_while_windows_wait_for_it(
 
 
 def test_the_watermark_goes_on_where_only_its_bounds_change(tmp_path: Path) -> None:
-    engine = open_engine(tmp_path)
-    engine.submit("window", tables() + WINDOW)
-    append(engine, 100, 1300)
-    step(engine)
+    engine = with_one_text(tmp_path, 100, 1300)
     assert rows(engine) == [[1, 100]]
     engine.submit("window", tables(options=WAITS_NO_LONGER) + WINDOW)
     append(engine, 200, 2100)  # 200 is late, as it was before
@@ -145,10 +164,7 @@ def test_another_topic_is_read_from_where_a_new_job_begins(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("how", ["on", "dies", "closes"])
 def test_a_sink_is_opened_again_between_two_epochs(tmp_path: Path, how: str) -> None:
-    engine = open_engine(tmp_path)
-    engine.submit("window", tables() + WINDOW)
-    append(engine, 100, 1100)
-    step(engine)
+    engine = with_one_text(tmp_path, 100, 1100)
     out = ", 'json.encode.ignore-null-fields' = 'true'"
     assert engine.submit("window", tables(out=out) + WINDOW).state[0].outcome == "kept"
     append(engine, 2100)
@@ -183,11 +199,7 @@ def define(engine: Engine, text: str) -> dict[str, tuple[str, int]]:
 
 @pytest.mark.parametrize("how", ["on", "dies", "closes"])
 def test_a_column_while_jobs_use_the_table(tmp_path: Path, how: str) -> None:
-    engine = open_engine(tmp_path)
-    engine.submit("tables", tables())
-    engine.submit("window", WINDOW)
-    append(engine, 100, 200, 1100)
-    step(engine)
+    engine = with_two_texts(tmp_path, 100, 200, 1100)
     append(engine, 1200, 1300)
     assert define(engine, tables(COLUMN)) == {"window": ("replanned", 2)}
     version = engine.history("window")[-1]
@@ -205,11 +217,7 @@ def test_a_column_while_jobs_use_the_table(tmp_path: Path, how: str) -> None:
 
 
 def test_options_of_the_sink_change_under_its_writers(tmp_path: Path) -> None:
-    engine = open_engine(tmp_path)
-    engine.submit("tables", tables())
-    engine.submit("window", WINDOW)
-    append(engine, 100, 1100)
-    step(engine)
+    engine = with_two_texts(tmp_path, 100, 1100)
     out = tables(out=", 'json.encode.ignore-null-fields' = 'true'")
     assert define(engine, out) == {"window": ("replanned", 2)}
     append(engine, 2100)
@@ -219,8 +227,7 @@ def test_options_of_the_sink_change_under_its_writers(tmp_path: Path) -> None:
 
 
 def test_what_changes_no_plan_changes_no_job(tmp_path: Path) -> None:
-    engine = open_engine(tmp_path)
-    engine.submit("tables", tables())
+    engine = with_tables(tmp_path)
     engine.submit("views", "CREATE VIEW seen AS SELECT id FROM events WHERE id > 1")
     engine.submit("window", WINDOW)
     reader = "INSERT INTO outs SELECT id, id FROM seen"
@@ -242,8 +249,7 @@ def test_what_changes_no_plan_changes_no_job(tmp_path: Path) -> None:
 
 
 def test_views_over_the_table_change_with_it(tmp_path: Path) -> None:
-    engine = open_engine(tmp_path)
-    engine.submit("tables", tables())
+    engine = with_tables(tmp_path)
     engine.submit("views", "CREATE VIEW seen AS SELECT * FROM events")
     engine.submit("reader", "INSERT INTO outs SELECT id, ms FROM seen")
     done = define(engine, tables(COLUMN))
@@ -256,8 +262,7 @@ def test_views_over_the_table_change_with_it(tmp_path: Path) -> None:
 
 
 def test_a_job_that_cannot_follow_refuses_the_definition(tmp_path: Path) -> None:
-    engine = open_engine(tmp_path)
-    engine.submit("tables", tables())
+    engine = with_tables(tmp_path)
     engine.submit("ids", "INSERT INTO outs SELECT id, ms FROM events", file="rules/ids.sql")
     engine.submit("hosts", "INSERT INTO outs\nSELECT id, CHAR_LENGTH(host) FROM events")
     engine.submit("window", WINDOW)
@@ -278,8 +283,7 @@ def test_a_job_that_cannot_follow_refuses_the_definition(tmp_path: Path) -> None
 
 
 def test_the_table_and_its_jobs_change_in_one_request(tmp_path: Path) -> None:
-    engine = open_engine(tmp_path)
-    engine.submit("tables", tables())
+    engine = with_tables(tmp_path)
     engine.submit("all", "INSERT INTO outs SELECT ms, id FROM events")
     engine.submit("hosts", "INSERT INTO outs SELECT id, CHAR_LENGTH(host) FROM events")
     texts = {
@@ -302,8 +306,7 @@ def test_the_table_and_its_jobs_change_in_one_request(tmp_path: Path) -> None:
 
 
 def test_a_job_whose_new_text_is_refused_goes_on_over_the_new_table(tmp_path: Path) -> None:
-    engine = open_engine(tmp_path)
-    engine.submit("tables", tables())
+    engine = with_tables(tmp_path)
     engine.submit("all", "INSERT INTO outs SELECT ms, id FROM events")
     texts = {"tables": tables(COLUMN), "all": "INSERT INTO outs SELECT amoun, id FROM events"}
     done = engine.change(Request(Origin.SDK, {n: JobText(n, t) for n, t in texts.items()}))
@@ -319,11 +322,7 @@ LATER = TABLES.replace("WATERMARK FOR ts AS ts)", "WATERMARK FOR ts AS ts - INTE
 
 
 def test_state_is_not_lost_unasked(tmp_path: Path) -> None:
-    engine = open_engine(tmp_path)
-    engine.submit("tables", tables())
-    engine.submit("window", WINDOW)
-    append(engine, 100)
-    step(engine)
+    engine = with_two_texts(tmp_path, 100)
     later = LATER.format(more="", options="", out="")
     with pytest.raises(JobError) as error:
         engine.submit("tables", later)
@@ -352,11 +351,7 @@ def test_state_is_not_lost_unasked(tmp_path: Path) -> None:
 def test_a_stopped_job_goes_on_where_it_was_and_follows_when_it_starts_anew(
     tmp_path: Path,
 ) -> None:
-    engine = open_engine(tmp_path)
-    engine.submit("tables", tables())
-    engine.submit("window", WINDOW)
-    append(engine, 100)
-    step(engine)
+    engine = with_two_texts(tmp_path, 100)
     engine.stop_job("window")
     assert define(engine, tables(COLUMN)) == {"window": ("unchanged", 1)}
     append(engine, 200)
@@ -384,8 +379,7 @@ def test_a_stopped_job_goes_on_where_it_was_and_follows_when_it_starts_anew(
 
 
 def test_a_stopped_job_that_could_not_follow_refuses_the_definition(tmp_path: Path) -> None:
-    engine = open_engine(tmp_path)
-    engine.submit("tables", tables())
+    engine = with_tables(tmp_path)
     engine.submit("hosts", "INSERT INTO outs SELECT id, CHAR_LENGTH(host) FROM events")
     engine.stop_job("hosts")
     with pytest.raises(JobError, match="'events' is used by hosts"):
@@ -394,11 +388,7 @@ def test_a_stopped_job_that_could_not_follow_refuses_the_definition(tmp_path: Pa
 
 
 def test_rolling_the_definition_back_does_the_same_backwards(tmp_path: Path) -> None:
-    engine = open_engine(tmp_path)
-    engine.submit("tables", tables())
-    engine.submit("window", WINDOW)
-    append(engine, 100)
-    step(engine)
+    engine = with_two_texts(tmp_path, 100)
     engine.submit("tables", tables(COLUMN))
     engine.submit("amounts", "INSERT INTO outs SELECT amount, id FROM events WHERE amount > 1")
     with pytest.raises(JobError, match="'events' is used by amounts"):
@@ -428,11 +418,7 @@ def test_two_jobs_that_define_the_same_table_change_together(tmp_path: Path) -> 
 
 
 def test_alter_table_in_the_text_that_defines_it(tmp_path: Path) -> None:
-    engine = open_engine(tmp_path)
-    engine.submit("tables", tables())
-    engine.submit("window", WINDOW)
-    append(engine, 100)
-    step(engine)
+    engine = with_two_texts(tmp_path, 100)
     altered = tables() + "ALTER TABLE events ADD amount INT;"
     assert define(engine, altered) == {"window": ("replanned", 2)}
     engine.submit("amounts", "INSERT INTO outs SELECT amount, id FROM events WHERE amount > 1")
@@ -472,8 +458,7 @@ def test_alter_as_a_statement_is_a_version_of_the_job_that_defines(tmp_path: Pat
 def test_alter_that_is_refused_changes_nothing(
     tmp_path: Path, statement: str, message: str
 ) -> None:
-    engine = open_engine(tmp_path)
-    engine.submit("tables", tables())
+    engine = with_tables(tmp_path)
     engine.submit("hosts", "INSERT INTO outs SELECT id, 0 FROM events WHERE host = 'h1'")
     with pytest.raises(SqlError, match=message):
         execute(engine, statement)

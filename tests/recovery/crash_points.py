@@ -100,3 +100,20 @@ def check_deaths(
                 (at, after, n, expected[n], found[n]) for n in expected if found[n] != expected[n]
             ]
     assert not failures, f"{len(failures)}: " + "\n".join(map(str, failures))
+
+
+def check_every_death(
+    folder: Path, live: Callable[[Path, CrashAtWrite], Outputs], points: Callable[[int], range]
+) -> Outputs:
+    """Checks that lives which die at `points`, of all writes, come to the outputs of one that does
+    not die; returns these."""
+    quiet = CrashAtWrite()
+    expected = live(folder / "quiet", quiet)
+    assert all(expected.values())
+    check_deaths(
+        folder,
+        lambda place, at, after: live(place, CrashAtWrite(at, after)),
+        expected,
+        points(quiet.writes),
+    )
+    return expected

@@ -4,7 +4,6 @@ opens the folder again and goes on gets what an undisturbed life gives, row by r
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from sqlengine.engine.requests import Request
 from sqlengine.jobs.job import Origin
 from sqlengine.jobs.planning import JobText
 from tests.engine.by_hand import step
-from tests.recovery.crash_points import CrashAtWrite, Life, Outputs, check_deaths
+from tests.recovery.crash_points import CrashAtWrite, Life, Outputs, check_every_death
 
 EVENTS = """
 CREATE TABLE events (id BIGINT, ts TIMESTAMP(3), host STRING, WATERMARK FOR ts AS ts - INTERVAL '1' SECOND)
@@ -121,23 +120,11 @@ def outputs(folder: Path, engine: Engine) -> Outputs:
     return found
 
 
-def check(tmp_path: Path, points: Callable[[int], range]) -> None:
-    quiet = CrashAtWrite()
-    expected = live(tmp_path / "quiet", quiet)
-    assert all(expected.values())
-    check_deaths(
-        tmp_path,
-        lambda folder, at, after: live(folder, CrashAtWrite(at, after)),
-        expected,
-        points(quiet.writes),
-    )
-
-
 def test_a_death_at_every_eleventh_write_changes_nothing(tmp_path: Path) -> None:
-    check(tmp_path, lambda writes: range(1, writes + 1, 11))
+    check_every_death(tmp_path, live, lambda writes: range(1, writes + 1, 11))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("eighth", range(8))
 def test_a_death_at_any_write_changes_nothing(tmp_path: Path, eighth: int) -> None:
-    check(tmp_path, lambda writes: range(1 + eighth, writes + 1, 8))
+    check_every_death(tmp_path, live, lambda writes: range(1 + eighth, writes + 1, 8))

@@ -4,14 +4,13 @@ or out of order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from sqlengine.engine import Engine
-from tests.recovery.crash_points import CrashAtWrite, Life, Outputs, check_deaths
+from tests.recovery.crash_points import CrashAtWrite, Life, Outputs, check_every_death
 from tests.recovery.test_crash_points import act, open_engine, outputs
 
 TABLES = """
@@ -69,24 +68,12 @@ def live(folder: Path, chosen: CrashAtWrite) -> Outputs:
     return Life(lambda: open_engine(folder), operations, found).live(chosen)
 
 
-def check(tmp_path: Path, points: Callable[[int], range]) -> None:
-    quiet = CrashAtWrite()
-    expected = live(tmp_path / "quiet", quiet)
-    assert all(expected.values())
-    assert expected["window"] == ["3 running"]
-    check_deaths(
-        tmp_path,
-        lambda folder, at, after: live(folder, CrashAtWrite(at, after)),
-        expected,
-        points(quiet.writes),
-    )
-
-
 def test_a_death_at_every_nineteenth_write_changes_nothing(tmp_path: Path) -> None:
-    check(tmp_path, lambda writes: range(1, writes + 1, 19))
+    quiet = check_every_death(tmp_path, live, lambda writes: range(1, writes + 1, 19))
+    assert quiet["window"] == ["3 running"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("eighth", range(8))
 def test_a_death_at_any_write_changes_nothing(tmp_path: Path, eighth: int) -> None:
-    check(tmp_path, lambda writes: range(1 + eighth, writes + 1, 8))
+    check_every_death(tmp_path, live, lambda writes: range(1 + eighth, writes + 1, 8))
