@@ -120,42 +120,49 @@ class Client:
         )
 
     def _send(self, method: str, path: str, body: bytes, kind: str, query: Json) -> bytes:
-        parameters = {k.replace("_", "-"): v for k, v in query.items() if v is not None}
-        query_text = "?" + urllib.parse.urlencode(parameters) if parameters else ""
-        url = self.server + path + query_text
-        headers = {"Content-Type": kind, "X-Origin": self.origin}
-        if self.token:
-            headers["Authorization"] = f"Bearer {self.token}"
         try:
-            request = urllib.request.Request(url, data=body or None, method=method, headers=headers)
+            request = self._request(method, path, body, kind, query)
             held = method == "GET" and not query.keys().isdisjoint(("wait", "page"))
             with (
                 nullcontext() if held else self.waiting(),
-                _opener(url).open(request, timeout=PATIENCE_S) as response,
+                _opener(request.full_url).open(request, timeout=PATIENCE_S) as response,
             ):
                 data: bytes = response.read()
                 return data
         except urllib.error.HTTPError as error:
             raise Refused(_problem(error)) from None
         except (urllib.error.URLError, ConnectionError, TimeoutError) as error:
-            reason = getattr(error, "reason", error)
-            if isinstance(reason, TimeoutError):
-                raise Unreachable(
-                    f"{self.server} has not answered for {PATIENCE_S} s",
-                    hint="it may still be at work: 'sql jobs' shows what came of it",
-                ) from None
-            unknown = isinstance(reason, socket.gaierror)
-            raise Unreachable(
-                f"no server answers at {self.server}",
-                detail=getattr(reason, "strerror", None) or str(reason),
-                hint="is the name right? --server, or SQLENGINE_SERVER, names the server"
-                if unknown
-                else "start one with 'sql serve', or name another with --server",
-            ) from None
+            raise self._unreachable(getattr(error, "reason", error)) from None
         except http.client.HTTPException as error:
             raise self._foreign(repr(error)) from None
         except ValueError as error:  # a host that cannot be one, such as a label of 64 letters
             raise not_an_address(self.server, str(error)) from None
+
+    def _request(
+        self, method: str, path: str, body: bytes, kind: str, query: Json
+    ) -> urllib.request.Request:
+        parameters = {k.replace("_", "-"): v for k, v in query.items() if v is not None}
+        query_text = "?" + urllib.parse.urlencode(parameters) if parameters else ""
+        url = self.server + path + query_text
+        headers = {"Content-Type": kind, "X-Origin": self.origin}
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        return urllib.request.Request(url, data=body or None, method=method, headers=headers)
+
+    def _unreachable(self, reason: object) -> Unreachable:
+        if isinstance(reason, TimeoutError):
+            return Unreachable(
+                f"{self.server} has not answered for {PATIENCE_S} s",
+                hint="it may still be at work: 'sql jobs' shows what came of it",
+            )
+        unknown = isinstance(reason, socket.gaierror)
+        return Unreachable(
+            f"no server answers at {self.server}",
+            detail=getattr(reason, "strerror", None) or str(reason),
+            hint="is the name right? --server, or SQLENGINE_SERVER, names the server"
+            if unknown
+            else "start one with 'sql serve', or name another with --server",
+        )
 
 
 def _opener(url: str) -> urllib.request.OpenerDirector:

@@ -75,8 +75,7 @@ def _add_collection(blueprint: Blueprint, engine: Engine, folder: WatchedFolder)
         """Lists jobs by name without their texts, all or ?limit= of those behind job ?after=, and
         the files of the watched folder that were not taken, or whose jobs another way has changed
         since."""
-        counts, hints, (jobs, left) = engine.counts(), engine.hints(), _page_of(engine.jobs())
-        progress = engine.progress.all(jobs)
+        jobs, left = _page_of(engine.jobs())
         again = folder.tried_again()
         refused = [
             {"file": str(p), "error": describe_refusal(e), "tried_again": p in again}
@@ -84,16 +83,7 @@ def _add_collection(blueprint: Blueprint, engine: Engine, folder: WatchedFolder)
         ]
         return jsonify(
             {
-                "jobs": [
-                    job_json(
-                        j,
-                        engine.log.version(j.name, j.version),
-                        counts.get(j.name, NOTHING),
-                        hints.get(j.name),
-                    )
-                    | progress_json(progress.get(j.name, NO_PROGRESS), details=False)
-                    for j in jobs
-                ],
+                "jobs": _jobs_json(engine, jobs),
                 "refused_files": refused,
                 "overridden_files": [file.as_json() for file in folder.overridden()],
                 "next": jobs[-1].name if left else None,
@@ -107,6 +97,20 @@ def _add_collection(blueprint: Blueprint, engine: Engine, folder: WatchedFolder)
         texts = _texts(engine.config.uploads)
         outcomes = engine.change(_request(texts))
         return _answer({name: outcomes[name] for name in texts}, many=len(texts) != 1)
+
+
+def _jobs_json(engine: Engine, jobs: Sequence[Job]) -> list[dict[str, object]]:
+    counts, hints, progress = engine.counts(), engine.hints(), engine.progress.all(jobs)
+    return [
+        job_json(
+            job,
+            engine.log.version(job.name, job.version),
+            counts.get(job.name, NOTHING),
+            hints.get(job.name),
+        )
+        | progress_json(progress.get(job.name, NO_PROGRESS), details=False)
+        for job in jobs
+    ]
 
 
 def _page_of(jobs: Sequence[Job]) -> tuple[Sequence[Job], bool]:

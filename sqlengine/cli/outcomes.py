@@ -107,25 +107,18 @@ def draw_outcome(body: Json, file: str | None = None, text: str | None = None) -
         click.echo(render(Refused(error).in_file(file), text), err=True)
     if body.get("savepoint"):
         click.echo(f"  savepoint {body['savepoint']}")
-    topics = body.get("topics", [])
-    for topic in topics if isinstance(topics, list) else []:
+    for topic in items_of(body, "topics"):
         similar = f"; did you mean '{topic['similar']}'?" if topic.get("similar") else ""
         done = "created" if topic["created"] else "would create"
         click.echo(f"  {done} {topic['text']}{similar}")
     for warning in _warnings_of(body):
         click.echo(f"  warning: {warning}", err=True)
-    state = body.get("state", [])
-    for item in state if isinstance(state, list) else []:
-        click.echo(
-            f"  state of {item['operator']}: {item['outcome']}"
-            + (f" ({r})" if (r := item.get("reason")) else "")
-        )
-    sinks = body.get("sinks", [])
-    for sink in sinks if isinstance(sinks, list) else []:
-        click.echo(
-            f"  writes to {sink['table']} ({sink['connector']}): {sink['guarantee']},"
-            f" changelogMode={sink['changelog_mode']}"
-        )
+    for item in items_of(body, "state"):
+        reason = f" ({item['reason']})" if item.get("reason") else ""
+        click.echo(f"  state of {item['operator']}: {item['outcome']}{reason}")
+    for sink in items_of(body, "sinks"):
+        writes = f"{sink['guarantee']}, changelogMode={sink['changelog_mode']}"
+        click.echo(f"  writes to {sink['table']} ({sink['connector']}): {writes}")
     if "dependents" in body:
         _draw_dependents(items_of(body, "dependents"))
 

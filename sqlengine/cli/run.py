@@ -17,8 +17,9 @@ from sqlengine.cli.texts import definitions, read_text
 from sqlengine.system.words import count
 
 if TYPE_CHECKING:
+    from sqlengine.functions.library import Library
     from sqlengine.session.output import EventOutput, PrinterOutput
-    from sqlengine.session.session import Session
+    from sqlengine.session.session import Runner, Session
 
     Shown: TypeAlias = PrinterOutput | EventOutput
 # A text with its file; None for standard input and the command line.
@@ -94,32 +95,15 @@ def _texts(file: str | None, statements: Sequence[str], define: Sequence[str]) -
 def _run_texts(
     texts: Sequence[Text], batch_size: int, where: str, output: str, data: str | None
 ) -> bool:
-    from planner.catalog import Catalog
     from sqlengine.executors.sinks.rows_set_aside import RowsSetAside
-    from sqlengine.jobs.planning import with_entry_points
-    from sqlengine.jobs.unknown_options import UnknownOptions
     from sqlengine.session.environment import open_runner, script_library
-    from sqlengine.session.output import EventOutput, PrinterOutput
-    from sqlengine.session.printers import PRINTERS
-    from sqlengine.session.session import Session
 
-    shown: Shown
-    if output == "events":
-        shown = EventOutput()
-    else:
-        shown = PrinterOutput(PRINTERS[output](None), messages=output == "table")
-    set_aside = RowsSetAside()
+    shown, set_aside = _output(output), RowsSetAside()
     with tempfile.TemporaryDirectory(prefix="sqlengine-") as scratch, ExitStack() as stack:
         folder = Path(data or scratch).absolute()
         runner = stack.enter_context(open_runner(folder, batch_size, where, set_aside))
         library = stack.enter_context(script_library(folder, texts[0][0]))
-        session = Session(
-            runner,
-            shown,
-            with_entry_points(Catalog(), library),
-            library=library,
-            options=UnknownOptions(lambda note: click.echo(f"warning: {note}", err=True)),
-        )
+        session = _session(runner, shown, library)
         try:
             _run_all(session, shown, texts)
         except KeyboardInterrupt as stopped:
@@ -130,6 +114,30 @@ def _run_texts(
             rows = count(set_aside.rows, "row")
             click.echo(f"{rows} in error set aside; the first: {set_aside.first}", err=True)
         return session.good
+
+
+def _output(name: str) -> Shown:
+    from sqlengine.session.output import EventOutput, PrinterOutput
+    from sqlengine.session.printers import PRINTERS
+
+    if name == "events":
+        return EventOutput()
+    return PrinterOutput(PRINTERS[name](None), messages=name == "table")
+
+
+def _session(runner: Runner, shown: Shown, library: Library) -> Session:
+    from planner.catalog import Catalog
+    from sqlengine.jobs.planning import with_entry_points
+    from sqlengine.jobs.unknown_options import UnknownOptions
+    from sqlengine.session.session import Session
+
+    return Session(
+        runner,
+        shown,
+        with_entry_points(Catalog(), library),
+        library=library,
+        options=UnknownOptions(lambda note: click.echo(f"warning: {note}", err=True)),
+    )
 
 
 def _run_all(session: Session, shown: Shown, texts: Sequence[Text]) -> None:

@@ -129,19 +129,7 @@ class EmbeddedRunner:
     def run(
         self, sinks: Sequence[Sink], settings: Mapping[str, str], emit: Callable[[Batch], None]
     ) -> int:
-        fails = settings.get("job.on-error", "fail") != "dead-letter"
-        runner = GraphRunner(
-            SCRIPT,
-            EmbeddedExecutor(self.factory, self.guard),
-            replace(self.environment, writer=f"{self.environment.writer}-{next(self._runs)}"),
-            GraphStorage(dead_letters=self.dead_letters),
-            options=RunnerOptions(
-                lambda owner: fails,
-                self.rows_per_read,
-                script_guard(SCRIPT, settings),
-                ResultSink(emit),
-            ),
-        )
+        runner = self._open(settings, emit)
         try:
             graph = merge(Graph(), {SCRIPT: sinks})
             change = runner.prepare(graph, {SCRIPT: 1})
@@ -160,6 +148,21 @@ class EmbeddedRunner:
             raise Interrupted(runner.progress.rows_in) from None
         finally:
             runner.close()
+
+    def _open(self, settings: Mapping[str, str], emit: Callable[[Batch], None]) -> GraphRunner:
+        fails = settings.get("job.on-error", "fail") != "dead-letter"
+        return GraphRunner(
+            SCRIPT,
+            EmbeddedExecutor(self.factory, self.guard),
+            replace(self.environment, writer=f"{self.environment.writer}-{next(self._runs)}"),
+            GraphStorage(dead_letters=self.dead_letters),
+            options=RunnerOptions(
+                lambda owner: fails,
+                self.rows_per_read,
+                script_guard(SCRIPT, settings),
+                ResultSink(emit),
+            ),
+        )
 
 
 @dataclass

@@ -11,7 +11,10 @@ from parser.script import split
 from sqlengine.cli.shell.completion import Names, candidates
 
 if TYPE_CHECKING:
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.completion import Completer
     from prompt_toolkit.history import History
+    from prompt_toolkit.key_binding import KeyBindings
 
 PROMPT = "sql> "
 MORE = "...> "
@@ -61,12 +64,37 @@ def _history() -> History:
 def typed_entries(names: Callable[[], Names], commands: Sequence[str]) -> Iterator[str]:
     """Yields what is typed at a prompt with history and completion, until Ctrl-D. Ctrl-C drops what
     is typed."""
+    session = _prompt(names, commands)
+    while True:
+        try:
+            yield session.prompt()
+        except KeyboardInterrupt:
+            continue
+        except EOFError:
+            return
+
+
+def _prompt(names: Callable[[], Names], commands: Sequence[str]) -> PromptSession[str]:
     from prompt_toolkit import PromptSession
-    from prompt_toolkit.completion import CompleteEvent, Completer, Completion
-    from prompt_toolkit.document import Document
-    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
     from prompt_toolkit.lexers import PygmentsLexer
     from pygments.lexers.sql import SqlLexer
+
+    return PromptSession(
+        PROMPT,
+        multiline=True,
+        prompt_continuation=MORE,
+        completer=_completer(names, commands),
+        complete_while_typing=False,
+        complete_in_thread=True,
+        history=_history(),
+        key_bindings=_keys(),
+        lexer=PygmentsLexer(SqlLexer),
+    )
+
+
+def _completer(names: Callable[[], Names], commands: Sequence[str]) -> Completer:
+    from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+    from prompt_toolkit.document import Document
 
     class Words(Completer):
         def get_completions(
@@ -74,6 +102,12 @@ def typed_entries(names: Callable[[], Names], commands: Sequence[str]) -> Iterat
         ) -> Iterator[Completion]:
             for found in candidates(document.text_before_cursor, names(), commands):
                 yield Completion(found.text, -found.length, display_meta=found.kind)
+
+    return Words()
+
+
+def _keys() -> KeyBindings:
+    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
     keys = KeyBindings()
 
@@ -88,21 +122,4 @@ def typed_entries(names: Callable[[], Names], commands: Sequence[str]) -> Iterat
         else:
             buffer.insert_text("\n")
 
-    session: PromptSession[str] = PromptSession(
-        PROMPT,
-        multiline=True,
-        prompt_continuation=MORE,
-        completer=Words(),
-        complete_while_typing=False,
-        complete_in_thread=True,
-        history=_history(),
-        key_bindings=keys,
-        lexer=PygmentsLexer(SqlLexer),
-    )
-    while True:
-        try:
-            yield session.prompt()
-        except KeyboardInterrupt:
-            continue
-        except EOFError:
-            return
+    return keys
