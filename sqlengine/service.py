@@ -25,6 +25,7 @@ from sqlengine.executors.steps.limits import Steps
 from sqlengine.queries.service import QueryService
 from sqlengine.system.addresses import host_and_port
 from sqlengine.system.memory import give_back, keep_for_reuse
+from sqlengine.system.process import begin_log, raise_file_limit
 from sqlengine.system.threads import THREADS
 
 log = logging.getLogger("sqlengine")
@@ -99,7 +100,8 @@ def check_address(config: Config) -> None:
 def serve(config: Config) -> None:
     """Runs the server until SIGTERM or SIGINT, then stops it cleanly: at any time, also while it
     starts. After `STOP_S` seconds the process ends as it is."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    begin_log("%(asctime)s %(levelname)s %(name)s %(message)s")
+    raise_file_limit()
     stopping, awake = threading.Event(), threading.Event()
 
     def end(number: int, frame: FrameType | None) -> None:

@@ -95,7 +95,7 @@ class TopicOptions(TypedDict, total=False):
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
     """The present state of a topic. `begin` and `end` are offsets by shard; `bytes` is its size on
-    disk."""
+    disk. `damage`: why it can be neither read nor written; its offsets are not known then."""
 
     name: str
     shards: int
@@ -108,6 +108,7 @@ class TopicInfo:
     delete_retention_ms: int | None = None
     max_bytes: int | None = None
     compression: Compression = "none"
+    damage: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +139,13 @@ def is_system(name: str) -> bool:
 
 
 def check_topic_name(name: str) -> None:
-    """Raises BrokerError unless `name` has 1 to 200 of the characters A-Z a-z 0-9 . _ -"""
-    if not _TOPIC_NAME.fullmatch(name):
+    """Raises BrokerError unless `name` has 1 to 200 of the characters A-Z a-z 0-9 . _ -, and is
+    neither '.' nor '..', which are folders in the paths of URLs."""
+    if not _TOPIC_NAME.fullmatch(name) or name in (".", ".."):
         raise BrokerError(
             f"{name!r} is not a topic name",
-            detail="a name has 1 to 200 letters, digits, dots, underscores and hyphens",
+            detail="a name has 1 to 200 letters, digits, dots, underscores and hyphens, and is"
+            " neither '.' nor '..'",
         )
 
 

@@ -96,7 +96,7 @@ class EmbeddedBroker(OpenTopics):
         try:
             with raising_broker_full(f"data folder '{folder}'"):
                 prepare_folder(self._folder, disk)
-            self._topics = open_topics(self._parent, self._trash, self._options)
+            self._topics, self._damaged = open_topics(self._parent, self._trash, self._options)
             self._offsets = self._open_offsets()
             self._coordinator = self._open_groups()
         except BaseException:
@@ -112,9 +112,11 @@ class EmbeddedBroker(OpenTopics):
             self.append(OFFSETS, 0, values, keys=keys, timestamp_ms=self._clock())
 
         offsets = GroupOffsets(self._log(OFFSETS, 0), append, lambda: self.compact(OFFSETS))
-        for topic in offsets.topics() - set(self._topics):
+        for topic in offsets.topics() - self.topic_names():
             offsets.remove_topic(topic)
-        offsets.cut_back(lambda topic, shard: self._log(topic, shard).end)
+        offsets.cut_back(
+            lambda topic, shard: self._log(topic, shard).end if topic in self._topics else None
+        )
         return offsets
 
     def _open_groups(self) -> Coordinator:
@@ -158,6 +160,8 @@ class EmbeddedBroker(OpenTopics):
         definition = Definition(name, shards, compacted, **options)
         check_definition(definition)
         with self._definitions:
+            if name in self._damaged:
+                raise self._damaged[name].error
             if name not in self._topics:
                 try:
                     self._topics[name] = create_topic(
@@ -203,9 +207,9 @@ class EmbeddedBroker(OpenTopics):
 
     def delete_topic(self, name: str) -> None:
         with self._definitions:
-            topic = self._topic(name)
-            del self._topics[name]
-            remove_topic(topic, self._trash)
+            topic = self._damaged.pop(name, None) or self._topic(name)
+            self._topics.pop(name, None)
+            remove_topic(topic, self._trash, self._options.disk)
             self._offsets.remove_topic(name)
             self._coordinator.remove_topic(name)
 

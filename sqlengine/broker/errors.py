@@ -178,6 +178,20 @@ def corrupt_segment(path: Path, position: int, offset: int, what: str) -> Corrup
     )
 
 
+def records_missing(path: Path, position: int, first: int, behind: int) -> CorruptSegment:
+    return CorruptSegment(
+        f"segment {str(path)!r} is corrupt at byte {position}, offset {first}",
+        detail=(
+            f"records {first:,} to {behind - 1:,} were there when the log was closed, and are"
+            " damaged or missing"
+        ),
+        hint=(
+            "restore the file from a copy; or, to give up these records, delete 'end.mark' beside"
+            " it, and start again"
+        ),
+    )
+
+
 def unknown_format(path: Path, found: object, known: int) -> UnknownFormat:
     return UnknownFormat(
         f"{str(path)!r} has format {found}, this version reads format {known}",

@@ -49,8 +49,9 @@ class GroupOffsets:
                     self._compact()
                 self._compacted_size = self._log.size
 
-    def cut_back(self, end_of: Callable[[str, int], int]) -> None:
-        """Lowers offsets beyond the end of their shard, whose records a power failure has lost.
+    def cut_back(self, end_of: Callable[[str, int], int | None]) -> None:
+        """Lowers offsets beyond the end of their shard, whose records a power failure has lost;
+        leaves those of a shard whose end is not known (None).
 
         The group continues with the records that replace them. Without disk space the offsets stay
         until the next start.
@@ -59,7 +60,7 @@ class GroupOffsets:
             known = list(self._known.items())
         for (group, topic, shard), offset in known:
             end = end_of(topic, shard)
-            if offset > end:
+            if end is not None and offset > end:
                 log.warning(
                     "group %s goes on at offset %d of %s/%d, not %d: the rest is lost",
                     group,

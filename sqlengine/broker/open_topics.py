@@ -9,7 +9,7 @@ from sqlengine.broker.errors import BrokerError, topic_not_found
 from sqlengine.broker.storage import compaction
 from sqlengine.broker.storage.reading import Batches, ReadBounds
 from sqlengine.broker.storage.shard import ShardLog
-from sqlengine.broker.topics import Topic
+from sqlengine.broker.topics import DamagedTopic, Topic
 
 
 class OpenTopics:
@@ -17,15 +17,17 @@ class OpenTopics:
 
     def __init__(self) -> None:
         self._topics: dict[str, Topic] = {}
+        self._damaged: dict[str, DamagedTopic] = {}
         self._definitions = threading.RLock()  # held while topics are created, altered, deleted
 
     def topics(self) -> list[TopicInfo]:
         with self._definitions:
-            return [self._topics[name].info() for name in sorted(self._topics)]
+            known: dict[str, Topic | DamagedTopic] = {**self._topics, **self._damaged}
+            return [known[name].info() for name in sorted(known)]
 
     def topic_names(self) -> frozenset[str]:
         """Returns the names of all topics, which costs less than `topics`."""
-        return frozenset(self._topics.copy())
+        return frozenset((*self._topics.copy(), *self._damaged.copy()))
 
     def topic(self, name: str) -> TopicInfo:
         return self._topic(name).info()
@@ -36,6 +38,8 @@ class OpenTopics:
     def _topic(self, name: str) -> Topic:
         topic = self._topics.get(name)
         if topic is None:
+            if name in self._damaged:
+                raise self._damaged[name].error
             raise topic_not_found(name, list(self._topics))
         return topic
 

@@ -247,6 +247,7 @@ def topic_json(info: TopicInfo) -> Json:
         "delete_retention_ms": info.delete_retention_ms,
         "max_bytes": info.max_bytes,
         "compression": info.compression,
+        "damage": info.damage,
     }
 
 

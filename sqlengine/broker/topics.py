@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -12,6 +14,7 @@ import msgspec
 from sqlengine.broker.base import LookupResult, TopicInfo
 from sqlengine.broker.errors import (
     BrokerError,
+    BrokerFull,
     CorruptSegment,
     raising_broker_full,
     unknown_format,
@@ -22,8 +25,11 @@ from sqlengine.broker.storage.lookup import KeyIndex
 from sqlengine.broker.storage.shard import ShardLog
 from sqlengine.system.disk import Disk, make_folders
 
+log = logging.getLogger("sqlengine")
+
 FORMAT = 1
-_SUFFIX = ".topic"  # so that topics may be called '.' and '..'
+SYSTEM = "_"  # topics of the engine begin with it
+_SUFFIX = ".topic"
 _DEFINITION = "topic.json"
 _MIN_SEGMENT_BYTES = 64 << 10
 MAX_SHARDS = 1024
@@ -198,8 +204,30 @@ def create_topic(parent: Path, trash: Path, definition: Definition, options: Opt
     return Topic(folder, definition, options)
 
 
-def open_topics(parent: Path, trash: Path, options: Options) -> dict[str, Topic]:
-    """Opens all topics below `parent`. Raises CorruptSegment, UnknownFormat and BrokerFull."""
+@dataclass(frozen=True)
+class DamagedTopic:
+    """A topic in `folder` that cannot be opened. `error`: what is raised for whoever uses it;
+    `definition`: None where that is damaged, too."""
+
+    name: str
+    folder: Path
+    error: BrokerError
+    definition: Definition | None = None
+
+    def info(self) -> TopicInfo:
+        known = self.definition or Definition(self.name, 0)
+        return TopicInfo(
+            self.name, known.shards, (), (), 0, known.compacted, damage=str(self.error)
+        )
+
+
+def open_topics(
+    parent: Path, trash: Path, options: Options
+) -> tuple[dict[str, Topic], dict[str, DamagedTopic]]:
+    """Opens all topics below `parent`; returns those that are sound, and those that are not.
+
+    A damaged topic of the system raises its error (CorruptSegment, UnknownFormat, BrokerError):
+    without it nothing else can run. Raises BrokerFull."""
     disk = options.disk
     _empty_trash(trash, disk)
     with raising_broker_full(f"data folder '{parent.parent}'"):
@@ -210,20 +238,40 @@ def open_topics(parent: Path, trash: Path, options: Options) -> dict[str, Topic]
             # The previous process may have died between creating a topic and its sync.
             disk.sync_folder(parent)
     topics: dict[str, Topic] = {}
+    damaged: dict[str, DamagedTopic] = {}
     for folder in [parent / name for name in disk.names(parent) if name.endswith(_SUFFIX)]:
-        definition = _read_definition(folder / _DEFINITION, disk)
-        topics[definition.name] = Topic(folder, definition, options)
-    return topics
+        opened = _open_topic(folder, options)
+        if isinstance(opened, Topic):
+            topics[opened.definition.name] = opened
+        elif opened.name.startswith(SYSTEM) or isinstance(opened.error, BrokerFull):
+            raise opened.error
+        else:
+            log.error("topic %r is left out: %s", opened.name, opened.error)
+            damaged[opened.name] = opened
+    return topics, damaged
 
 
-def remove_topic(topic: Topic, trash: Path) -> None:
+def _open_topic(folder: Path, options: Options) -> Topic | DamagedTopic:
+    name, definition = folder.name.removesuffix(_SUFFIX), None
+    try:
+        definition = _read_definition(folder / _DEFINITION, options.disk)
+        return Topic(folder, definition, options)
+    except BrokerError as error:
+        return DamagedTopic(name, folder, error, definition)
+    except OSError as error:
+        why = BrokerError(f"topic {name!r} cannot be opened", detail=str(error))
+        return DamagedTopic(name, folder, why, definition)
+
+
+def remove_topic(topic: Topic | DamagedTopic, trash: Path, disk: Disk) -> None:
     """Removes the topic's folder; after a crash meanwhile it is either in place or in the trash."""
-    topic.close()
-    disk = topic.disk
+    if isinstance(topic, Topic):
+        topic.close()
     target = _unused(trash, disk)
     disk.rename(topic.folder, target)
     disk.sync_folder(topic.folder.parent)
-    _remove_places(topic.definition, disk)
+    if topic.definition is not None:
+        _remove_places(topic.definition, disk)
     disk.remove_folder(target)
 
 
@@ -259,7 +307,14 @@ def _write_definition(path: Path, definition: Definition, options: Options) -> N
 
 
 def _read_definition(path: Path, disk: Disk) -> Definition:
-    content = disk.read(path)
+    try:
+        content = disk.read(path)
+    except FileNotFoundError as error:
+        raise CorruptSegment(
+            f"the definition {str(path)!r} is missing",
+            detail="the folder of a topic holds it beside the records",
+            hint="restore the file from a copy, or move the folder away",
+        ) from error
     try:
         version = msgspec.json.decode(content, type=dict[str, object]).get("format")
         if version != FORMAT:

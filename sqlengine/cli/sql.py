@@ -13,6 +13,7 @@ from typing import Final
 import click
 
 from parser.errors import SqlError
+from sqlengine.system.terminal import visible_output
 
 # Command -> its module in `sqlengine.cli`, in the order of the help. The function has the name of
 # the command, with an underscore for a hyphen.
@@ -132,4 +133,5 @@ def cli() -> None:
 
 def main(args: Sequence[str] | None = None) -> None:
     """Console script."""
-    cli.main(args=list(args) if args is not None else None, prog_name="sql")
+    with visible_output():
+        cli.main(args=list(args) if args is not None else None, prog_name="sql")

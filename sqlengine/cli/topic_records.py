@@ -14,6 +14,7 @@ from sqlengine.cli.jobs import show
 from sqlengine.cli.portions import finishing, portions
 from sqlengine.cli.topic_access import Topics, open_topics, topic_options
 from sqlengine.client import Json
+from sqlengine.system.terminal import obeying
 from sqlengine.system.words import count
 
 OFFSETS = "A number, 'earliest', 'latest', or a time such as 2026-01-31T12:00 (UTC)."
@@ -104,7 +105,8 @@ def _print(record: Json, shard: int, output: str) -> None:
         click.echo(json.dumps({"shard": shard, **record}, ensure_ascii=False))
     else:
         value = record.get("value", record.get("value_base64"))
-        click.echo("" if value is None else str(value))
+        # With `color` a pipe gets what it holds: else click would drop escape sequences there.
+        click.echo("" if value is None else str(value), color=True)
 
 
 @click.command("write")
@@ -144,7 +146,7 @@ def write(
             if interrupted():
                 break
             if sys.stderr.isatty():
-                click.echo(f"\r{written:,} records", err=True, nl=False)
+                click.echo(f"\r{written:,} records", obeying(sys.stderr), nl=False)
     show(
         {"topic": name, "records": written},
         output,

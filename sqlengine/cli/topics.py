@@ -141,6 +141,7 @@ def _draw(body: Json) -> None:
     rows = []
     for t in topics:
         kind = ["system"] * t["name"].startswith("_") + [_options(t)] * bool(_options(t))
+        kind += [f"damaged: {t['damage']}"] if t.get("damage") else []
         rows.append(
             (t["name"], t["shards"], f"{t['records']:,}", f"{t['bytes']:,}", ", ".join(kind))
         )

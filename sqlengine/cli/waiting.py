@@ -14,6 +14,7 @@ from itertools import cycle
 from typing import Final
 
 from sqlengine.client import Client, default_client
+from sqlengine.system.terminal import obeying, visible
 
 # Whoever waits for less sees nothing.
 PATIENCE_S: Final = 0.5
@@ -44,12 +45,17 @@ class Waiting:
             return
         for sign in cycle("|/-\\"):
             shown = f"{sign} {self.what}: {time.monotonic() - began:.0f} s"
-            sys.stderr.write(_WIPE + shown[: shutil.get_terminal_size().columns - 1])
-            sys.stderr.flush()
+            line = visible(shown)[: shutil.get_terminal_size().columns - 1]
+            _write(_WIPE + line)
             if self._over.wait(_EVERY_S):
                 break
-        sys.stderr.write(_WIPE)
-        sys.stderr.flush()
+        _write(_WIPE)
+
+
+def _write(text: str) -> None:
+    terminal = obeying(sys.stderr)
+    terminal.write(text)
+    terminal.flush()
 
 
 _shown: list[Waiting] = []

@@ -23,6 +23,7 @@ from sqlengine.machine import THIS
 from sqlengine.state.stores import RocksStores
 from sqlengine.system.memory import give_back, keep_for_reuse
 from sqlengine.system.parent import die_with_parent
+from sqlengine.system.process import begin_log, raise_file_limit
 from sqlengine.system.spawning import Work
 
 log = logging.getLogger("sqlengine")
@@ -45,7 +46,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, end)
     # Ctrl-C goes to the whole process group: the server stops its instances in good order itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    logging.basicConfig(level=logging.INFO, format=FORMAT)
+    begin_log(FORMAT)
+    raise_file_limit()
     sys.setswitchinterval(0.0001)
     keep_for_reuse()
     try:

@@ -6,7 +6,9 @@ import os
 import shutil
 from collections.abc import Iterable, Sequence
 from typing import IO, Final, NamedTuple
-from unicodedata import category, combining, east_asian_width
+from unicodedata import combining, east_asian_width
+
+from sqlengine.system.terminal import obeying, visible
 
 Cells = Sequence[str]
 
@@ -53,9 +55,10 @@ class LiveTable:
         *,
         widest: int | None = _WIDEST,
     ) -> None:
-        self._out = out
-        self._names = names
+        self._names = [visible(name) for name in names]
         self._screen = screen_of(out) if screen is None else screen
+        # Cells of a drawn table are visible by themselves, and its head is bold.
+        self._out = out if self._screen.width is None else obeying(out)
         self._widest = widest
         self._widths: list[int] = []
 
@@ -133,11 +136,9 @@ def _padded(cells: Cells, widths: Sequence[int]) -> list[str]:
 
 
 def _visible(cell: str) -> str:
-    """Returns a value without what would move the cursor or colour a terminal."""
+    """Returns a value with what would move the cursor or colour a terminal spelt out."""
     cell = cell.expandtabs(4)
-    if cell.isprintable():
-        return cell
-    return "".join(c for c in cell if c == "\n" or category(c) != "Cc")
+    return cell if cell.isprintable() else visible(cell)
 
 
 def _folded(cell: str, width: int) -> list[str]:

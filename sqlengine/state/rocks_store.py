@@ -38,7 +38,10 @@ class RocksStore(BlobStore):
             self._db.close()
 
     def _get(self, key: bytes) -> bytes | None:
-        data: bytes | None = self._db.get(key)
+        try:
+            data: bytes | None = self._db.get(key)
+        except Exception as error:  # the library has no exception class for damage
+            raise _unreadable(self._folder, error) from error
         return data
 
     def _write(self, puts: Mapping[bytes, bytes], deletes: Collection[bytes]) -> None:
@@ -82,8 +85,17 @@ def _open(folder: Path) -> Rdict:
     try:
         return Rdict(str(folder), options)
     except Exception as error:  # as above
-        raise ServiceError(
-            f"checkpoint store '{folder}' cannot be opened",
-            detail=str(error),
-            hint="another server may be using the folder",
-        ) from error
+        raise _unreadable(folder, error) from error
+
+
+def _unreadable(folder: Path, error: Exception) -> ServiceError:
+    """Returns the error for a store that cannot be opened or read: it is damaged, or in use."""
+    detail = " ".join(str(error).split())
+    what, hint = "cannot be opened", "another server may be using the folder"
+    if detail.startswith("Corruption"):
+        what = "is damaged"
+        hint = (
+            "restore the data folder from a backup; or move this folder away: the jobs of its graph"
+            " then start without their state"
+        )
+    return ServiceError(f"checkpoint store '{folder}' {what}", detail=detail, hint=hint)

@@ -11,6 +11,7 @@ import os
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -81,6 +82,9 @@ class Disk(Protocol):
 
     def random(self, size: int) -> bytes:
         """Returns unique random bytes, for names and marks."""
+
+    def boot_id(self) -> str:
+        """Returns a word that is another after each start of the machine, or loss of its power."""
 
 
 class MachineDisk:
@@ -154,6 +158,17 @@ class MachineDisk:
 
     def remove_folder(self, path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
+
+    def boot_id(self) -> str:
+        return _boot_id()
+
+
+@cache
+def _boot_id() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:  # not Linux: no mark is older than the process
+        return os.urandom(16).hex()
 
 
 MACHINE = MachineDisk()

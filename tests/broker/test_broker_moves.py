@@ -148,8 +148,10 @@ def test_moves_that_are_rejected(folder: Path, tmp_path: Path) -> None:
     fill(broker, 3, 6)
     broker.close()
     shutil.move(tmp_path / "other", tmp_path / "unplugged")
+    broker = EmbeddedBroker(folder)
     with pytest.raises(BrokerError, match="of a topic is not there") as error:
-        EmbeddedBroker(folder)
+        broker.read("t", 0, 0)
+    broker.close()
     assert "mount its disk" in str(error.value.hint)
     shutil.move(tmp_path / "unplugged", tmp_path / "other")
     broker = EmbeddedBroker(folder)

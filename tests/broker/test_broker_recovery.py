@@ -12,6 +12,7 @@ import pytest
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import CorruptSegment, UnknownFormat
 from sqlengine.broker.storage import small_batches
+from sqlengine.broker.storage.end_mark import NAME
 from tests.support import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +37,13 @@ def write_log(folder: Path) -> tuple[Path, list[int]]:
         broker.append("t", 0, values, keys=keys, timestamp_ms=epoch, writer="w", epoch=epoch)
         ends.append(path.stat().st_size)
     broker.close()
+    died(path.parent)
     return path, ends
+
+
+def died(shard: Path) -> None:
+    """As if the process had not closed the log: there is no mark of a clean stop."""
+    (shard / NAME).unlink(missing_ok=True)
 
 
 def assert_holds(folder: Path, batches: int) -> None:
@@ -50,9 +57,10 @@ def assert_holds(folder: Path, batches: int) -> None:
     assert records is not None
     assert records.values.to_pylist() == [*expected, b"next"]
     assert broker.topic("t").bytes == sum(
-        path.stat().st_size for path in folder.glob("topics/t.topic/0/*")
+        path.stat().st_size for path in folder.glob("topics/t.topic/0/*.seg")
     )
     broker.close()
+    died(folder / "topics" / "t.topic" / "0")
 
 
 @pytest.mark.parametrize("rest", [b"", b"\0" * 100, b"\xff" * 9], ids=["cut", "zeros", "ones"])
@@ -76,8 +84,10 @@ def test_a_flipped_bit_cuts_the_last_batch_and_is_an_error_anywhere_else(folder:
             assert_holds(folder, len(BATCHES) - 1)
             continue
         batch_start = max([0] + [end for end in ends if end <= position])
+        broker = EmbeddedBroker(folder)
         with pytest.raises((CorruptSegment, UnknownFormat)) as error:
-            EmbeddedBroker(folder)
+            broker.read("t", 0, 0)
+        broker.close()
         assert str(path) in str(error.value)
         assert f"byte {batch_start}" in str(error.value) or isinstance(error.value, UnknownFormat)
         assert path.read_bytes() == damaged
@@ -121,6 +131,7 @@ def test_a_batch_within_a_torn_payload_is_no_batch(folder: Path) -> None:
     broker.close()
     (other,) = (folder / "topics" / "u.topic" / "0").glob("*.seg")
     os.truncate(other, other.stat().st_size - 8)
+    died(other.parent)
     broker = EmbeddedBroker(folder)
     assert broker.end_offset("u", 0) == 0
     broker.close()
@@ -131,13 +142,21 @@ def test_another_format_is_refused_with_the_remedy(folder: Path) -> None:
     content = path.read_bytes()
     path.write_bytes(content[:8] + b"\x07" + content[9:])
     with pytest.raises(UnknownFormat, match="has format 7, this version reads format 2") as error:
-        EmbeddedBroker(folder)
+        read_first(folder)
     assert error.value.hint
     path.write_bytes(content)
     definition = folder / "topics" / "t.topic" / "topic.json"
     definition.write_bytes(definition.read_bytes().replace(b'"format":1', b'"format":3'))
     with pytest.raises(UnknownFormat, match="has format 3"):
-        EmbeddedBroker(folder)
+        read_first(folder)
+
+
+def read_first(folder: Path) -> None:
+    broker = EmbeddedBroker(folder)
+    try:
+        broker.read("t", 0, 0)
+    finally:
+        broker.close()
 
 
 def test_leftovers_of_a_crash_are_removed(folder: Path) -> None:

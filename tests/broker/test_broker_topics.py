@@ -222,13 +222,13 @@ def test_numbers_that_fit_nowhere_are_refused(any_broker: Broker) -> None:
     assert (any_broker.end_offset("t", 0), any_broker.groups()) == (0, [])
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a/b", "a\n", "ä", "x" * 201])
+@pytest.mark.parametrize("name", ["", "a b", "a/b", "a\n", "ä", "x" * 201, ".", ".."])
 def test_bad_names_are_refused(broker: EmbeddedBroker, name: str) -> None:
     with pytest.raises(BrokerError, match="is not a topic name"):
         broker.create_topic(name)
 
 
-@pytest.mark.parametrize("name", [".", "..", "_epochs", "A-1.z", "x" * 200])
+@pytest.mark.parametrize("name", ["...", "_epochs", "A-1.z", "x" * 200])
 def test_good_names_are_topics_and_come_back(folder: Path, name: str) -> None:
     broker = EmbeddedBroker(folder)
     broker.create_topic(name, 3, retention_ms=5, retention_bytes=6)

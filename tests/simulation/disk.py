@@ -26,6 +26,7 @@ class SimulatedDisk:
         self.root = Folder()
         self._names = Names()
         self.dead = False
+        self._boots = 0
         self.full: Callable[[str], bool] = lambda path: False
         self._world = world
         self._owner = owner
@@ -50,6 +51,7 @@ class SimulatedDisk:
 
     def lose_power(self, *, wild: bool) -> None:
         """Any part of what was not synced is lost, too."""
+        self._boots += 1
         self.end_process()
         self._names.lose(self._world.chance)
         self._settle(self.root, wild)
@@ -76,6 +78,9 @@ class SimulatedDisk:
                 write(file.durable, *change)
             file.unsynced.clear()
         file.data = bytearray(file.durable)
+
+    def boot_id(self) -> str:
+        return f"boot-{self._boots}"
 
     # ---- what the process does -------------------------------------------------------------------
 

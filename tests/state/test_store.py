@@ -195,3 +195,26 @@ def test_writing_is_beside_the_stream_and_its_errors_come_back() -> None:
     assert checkpointer.counters[CHECKPOINTS] == 1
     assert checkpointer.counters[CHECKPOINT_ROWS] == 3 + 3  # key 1 is named among the removed
     assert checkpointer.counters[CHECKPOINT_PAUSE_US] > 0
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "gone", "manifest"])
+def test_a_damaged_store_is_named_with_the_remedy(tmp_path: Path, damage: str) -> None:
+    folder, table = tmp_path / "graph", counts()
+    store = RocksStore(folder)
+    count(table, list(range(1_000)))
+    Checkpointer(store).begin({"epoch": 1}, {"counts": table})
+    store.close()
+    RocksStore(folder).close()  # from its log to a file
+    (file,) = folder.glob("*.sst")
+    content = file.read_bytes()
+    if damage == "manifest":
+        next(folder.glob("MANIFEST-*")).write_bytes(b"garbage")
+    elif damage == "gone":
+        file.unlink()
+    else:
+        file.write_bytes(
+            content[:50] if damage == "cut" else content[:100] + b"xxxx" + content[104:]
+        )
+    with pytest.raises(ServiceError, match="is damaged") as error:
+        RocksStore(folder).load()
+    assert "restore the data folder from a backup" in str(error.value.hint)

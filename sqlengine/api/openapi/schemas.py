@@ -34,6 +34,7 @@ _TOPIC: Final = {
     "delete_retention_ms": or_null(WHOLE),
     "max_bytes": or_null(WHOLE),
     "compression": TEXT,
+    "damage": or_null(TEXT),
 }
 _GROUP_SHARD: Final = record(
     {

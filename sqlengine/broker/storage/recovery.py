@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import mmap
 
+from sqlengine.broker.errors import records_missing
 from sqlengine.broker.storage.codec import header_at, is_intact, writer_of
 from sqlengine.broker.storage.segment import Index, Segment, Tail
 
 _MARK_AT = 4
 
 
-def recover(segment: Segment) -> dict[str, int]:
+def recover(segment: Segment, expected: int = 0) -> dict[str, int]:
     """Reads the whole segment, cuts off a torn or damaged end, and returns the last epoch per
     writer.
 
-    Raises CorruptSegment if an intact batch follows the damage: then it is not a torn end, but
-    affects acknowledged records.
+    Raises CorruptSegment if an intact batch follows the damage, or the log ends before `expected`:
+    then it is not a torn end, but affects acknowledged records.
     """
     mapped = segment.map_file()
     view, size = memoryview(mapped), len(mapped)
@@ -26,6 +27,8 @@ def recover(segment: Segment) -> dict[str, int]:
         if header.writer_size:
             writers[writer_of(view, position, header)] = header.epoch
         end, offset, latest = position + header.length, header.next, max(latest, header.timestamp)
+    if offset < expected:
+        raise records_missing(segment.path, end, offset, expected)
     # Only the last segment may end in the middle of a batch: older ones were complete when their
     # successor was created.
     if end < size:

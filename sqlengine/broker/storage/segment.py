@@ -16,6 +16,7 @@ import pyarrow as pa
 from sqlengine.broker.errors import CorruptSegment, corrupt_segment
 from sqlengine.broker.storage.codec import Header, header_at, is_intact
 from sqlengine.broker.storage.head import Head, State, new_head, read_head
+from sqlengine.broker.storage.open_files import OPEN_FILES
 from sqlengine.system.disk import Disk
 
 INDEX_BYTES = 64 << 10
@@ -99,8 +100,7 @@ class Segment:
         segment = cls(path, head, disk)
         segment.index = Index()
         try:
-            segment._fd = disk.open(path, make=True, empty=True)
-            _write_all(disk, segment._fd, [content], 0)
+            _write_all(disk, segment._create_file(), [content], 0)
         except OSError:
             segment.remove()
             raise
@@ -129,6 +129,7 @@ class Segment:
             self.cut(position)
             raise
         self.dirty = not durable
+        self._give_way()
         return size
 
     def advance(self, base: int, size: int, next_offset: int, timestamp: int) -> None:
@@ -158,14 +159,10 @@ class Segment:
         )
         view = memoryview(self.buffer())[: self.tail.size]
         try:
-            fresh._fd = self._disk.open(fresh.path, make=True, empty=True)
+            file = fresh._create_file()
             for position in range(0, len(view), _COPY_BYTES):
-                _write_all(
-                    self._disk,
-                    fresh._fd,
-                    [bytes(view[position : position + _COPY_BYTES])],
-                    position,
-                )
+                part = bytes(view[position : position + _COPY_BYTES])
+                _write_all(self._disk, file, [part], position)
             fresh.publish(path, durable=True)
         except OSError:
             fresh.remove()
@@ -185,12 +182,18 @@ class Segment:
             except OSError:
                 self.dirty = True
                 raise
+            self._give_way()
 
     def close(self) -> None:
         """Closes the file for writing; it is opened again when needed."""
         if self._fd is not None:
+            OPEN_FILES.closed(self)
             self._disk.close(self._fd)
             self._fd = None
+
+    def _give_way(self) -> None:
+        if OPEN_FILES.crowded:
+            self.close()
 
     def remove(self) -> None:
         """Removes the file; buffers that readers hold stay valid."""
@@ -200,6 +203,12 @@ class Segment:
     def _file(self) -> int:
         if self._fd is None:
             self._fd = self._disk.open(self.path)
+            OPEN_FILES.opened(self)
+        return self._fd
+
+    def _create_file(self) -> int:
+        self._fd = self._disk.open(self.path, make=True, empty=True)
+        OPEN_FILES.opened(self)
         return self._fd
 
     def map_file(self) -> mmap.mmap | bytes:
@@ -207,10 +216,18 @@ class Segment:
 
     def buffer(self) -> pa.Buffer:
         """Maps the file up to `tail` at least. What was read from it stays valid after the file's
-        removal."""
-        mapped = self._mapped
-        if mapped is None or mapped.size < self.tail.size:
+        removal.
+
+        Raises CorruptSegment for a file that somebody has cut: touching what a mapped file does not
+        have any more would kill the process."""
+        tail, mapped = self.tail, self._mapped
+        size = self._disk.size(self.path)
+        if size < tail.size:
+            what = f"it was cut to {size:,} bytes, {tail.size:,} were written"
+            raise self.damaged(size, self.base, what)
+        if mapped is None or mapped.size < tail.size:
             mapped = self._mapped = pa.py_buffer(self.map_file())
+            OPEN_FILES.mapped(self)
         return mapped
 
     def unmap(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from bisect import bisect_left, bisect_right
 from collections import Counter, deque
@@ -18,6 +19,7 @@ from sqlengine.broker.errors import (
 )
 from sqlengine.broker.storage.chain import Options, open_chain
 from sqlengine.broker.storage.codec import NO_EPOCH, Payload, seal
+from sqlengine.broker.storage.end_mark import read_end_mark, write_end_mark
 from sqlengine.broker.storage.head import FORMAT, State, file_generation, file_name
 from sqlengine.broker.storage.reading import (
     Batches,
@@ -29,6 +31,8 @@ from sqlengine.broker.storage.reading import (
 from sqlengine.broker.storage.recovery import recover
 from sqlengine.broker.storage.segment import Segment
 from sqlengine.broker.storage.small_batches import read_small_batches
+
+log = logging.getLogger("sqlengine")
 
 T = TypeVar("T")
 _MOST_AT_ONCE = 256  # a pwritev call takes 1024 parts, and a batch has two
@@ -69,7 +73,18 @@ class ShardLog:
         self._sync_lock = threading.Lock()
         self._closed = False
         self._segments = open_chain(folders, options)
-        self._writers = recover(self._segments[-1])
+        self._mark = mark = read_end_mark(folders, options.disk)
+        self._writers = recover(
+            self._segments[-1], mark.offset if mark.must_hold(options.disk) else 0
+        )
+        if self.end < mark.offset:
+            log.error(
+                "records %s to %s of %s are lost: the machine was started again before they were on"
+                " its disk ('sql serve --fsync' says what is)",
+                f"{self.end:,}",
+                f"{mark.offset - 1:,}",
+                self.where,
+            )
         if self._segments[-1].version < FORMAT:
             self._roll(self._segments[-1])
         if options.synced:
@@ -374,6 +389,9 @@ class ShardLog:
 
     def close(self) -> None:
         with self._append_lock, self._sync_lock:
+            if not self._closed and self.end != self._mark.offset:
+                synced = not any(segment.dirty for segment in self._segments)
+                write_end_mark(self.folder, self.end, self.options.disk, synced=synced)
             self._closed = True
             for segment in self._segments:
                 segment.close()

@@ -1,0 +1,32 @@
+"""Sets up a long-lived process before it does anything else: its log and its limits."""
+
+from __future__ import annotations
+
+import logging
+import resource
+from contextlib import suppress
+
+from sqlengine.system.terminal import visible
+
+
+class _VisibleFormatter(logging.Formatter):
+    """Spells controls out: messages hold names and records, and logs are read on terminals."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(super().format(record))
+
+
+def begin_log(layout: str) -> None:
+    """Sends messages of level INFO and above to standard error, in the layout of `logging`."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_VisibleFormatter(layout))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+
+
+def raise_file_limit() -> None:
+    """Lets this process open as many files as it is permitted to: the default of most systems,
+    1,024, is meant for programs that use `select`."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with suppress(OSError, ValueError):  # it goes on with fewer
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
