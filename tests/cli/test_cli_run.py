@@ -381,7 +381,7 @@ def test_a_table_that_is_wider_than_the_screen() -> None:
         "│      │ xxxxxxxxxxxxxxxxxxx │",
         "│      │ xx                  │",
         "│ 日本 │ two                 │",
-        "│      │ lines   and         │",
+        "│      │ lines   and \\x07    │",
         "└──────┴─────────────────────┘",
     ]
 
