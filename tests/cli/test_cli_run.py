@@ -400,12 +400,12 @@ def test_a_terminal_without_lines_and_colours(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    assert drawn("utf-8").splitlines()[1] == "\x1b[1m┃ n         ┃\x1b[0m"
+    assert drawn("utf-8").splitlines()[1] == "\x1b[1m┃ n             ┃\x1b[0m"
     monkeypatch.setenv("NO_COLOR", "1")
     assert drawn("ascii").splitlines() == [
-        "+-----------+",
-        "| n         |",
-        "+-----------+",
-        "| a [31mred |",
-        "+-----------+",
+        "+---------------+",
+        "| n             |",
+        "+---------------+",
+        "| a \\x1b[31mred |",
+        "+---------------+",
     ]
