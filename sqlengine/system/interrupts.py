@@ -55,7 +55,10 @@ class Interrupts:
         """Takes back an interrupt that was not raised yet. Where that is too late it is raised
         here."""
         with self._lock:  # `ask` has done what it began
-            _raise_in(self._thread, None)
+            # Not in vain: CPython 3.11 and 3.12 would look for it at every call and turn of a loop
+            # from here on, until another thread wants to run; 3.11 hangs under a profiler.
+            if self.asked:
+                _raise_in(self._thread, None)
 
     def ask(self) -> None:
         """Interrupts the thread: at the next instruction of its Python code if it permits that.
