@@ -11,8 +11,11 @@ SPARK := $(VENV)/.spark-done
 UV := $(shell command -v uv 2>/dev/null)
 PYTEST := $(BIN)/python -m pytest
 SOURCES := $(wildcard parser udf rules planner sqlengine demo examples server.py hatch_build.py)
-# A process for each core, a file of tests in one of them: what a file prepares is prepared once.
-SIDE_BY_SIDE := -n logical --maxprocesses=4 --dist loadfile
+# Tests start hundreds of interpreters: compiled modules are kept, where the environment says no, too.
+export PYTHONDONTWRITEBYTECODE :=
+# A process for each core, a file of tests in one of them: what a file prepares is prepared once. A process
+# that dies ends the run, which names its test: with another in its place xdist may wait for ever.
+SIDE_BY_SIDE := -n logical --maxprocesses=4 --dist loadfile --max-worker-restart=0
 # pytest exits 5 when it finds no test of a kind: nothing failed then.
 NO_TESTS_OK := || [ $$? -eq 5 ]
 

@@ -172,10 +172,13 @@ def explain(
 
 
 def _explain_file(path: str, define: Sequence[str], output: str) -> str:
-    from planner.catalog import Catalog
-    from sqlengine.jobs.explanation import explain_sinks, explain_sinks_json
-    from sqlengine.jobs.planning import JobText, plan_job, with_entry_points
-    from sqlengine.session.environment import script_library
+    from sqlengine.system.memory import importing
+
+    with importing():
+        from planner.catalog import Catalog
+        from sqlengine.jobs.explanation import explain_sinks, explain_sinks_json
+        from sqlengine.jobs.planning import JobText, plan_job, with_entry_points
+        from sqlengine.session.environment import script_library
 
     ((name, (_, text)),) = job_texts([path], "explained", define).items()
     file = None if path == "-" else path

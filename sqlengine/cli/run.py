@@ -95,8 +95,12 @@ def _texts(file: str | None, statements: Sequence[str], define: Sequence[str]) -
 def _run_texts(
     texts: Sequence[Text], batch_size: int, where: str, output: str, data: str | None
 ) -> bool:
-    from sqlengine.executors.sinks.rows_set_aside import RowsSetAside
-    from sqlengine.session.environment import open_runner, script_library
+    from sqlengine.system.memory import importing
+
+    with importing():
+        from sqlengine.executors.sinks.rows_set_aside import RowsSetAside
+        from sqlengine.session.environment import open_runner, script_library
+        from sqlengine.session.session import Session  # noqa: F401  with all that it imports
 
     shown, set_aside = _output(output), RowsSetAside()
     with tempfile.TemporaryDirectory(prefix="sqlengine-") as scratch, ExitStack() as stack:

@@ -206,9 +206,8 @@ def serve(
     isolation: bool,
 ) -> None:
     """Run the server: REST, watched folder, command topic, embedded broker."""
-    from sqlengine.system.memory import forget_pandas, importing
+    from sqlengine.system.memory import importing
 
-    forget_pandas()  # before the service's imports, which convert values
     with importing():
         from sqlengine.service import serve as run_server
 

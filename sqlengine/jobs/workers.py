@@ -91,8 +91,8 @@ def _plan(work: _Work) -> _Done:
 def _in_child(work: _Work) -> _Done:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)}
     program = (
-        "from sqlengine.system.memory import forget_pandas, importing\n"
-        f"forget_pandas()\nwith importing():\n    from {__name__} import main\nmain()"
+        "from sqlengine.system.memory import importing\n"
+        f"with importing():\n    from {__name__} import main\nmain()"
     )
     command = [sys.executable, "-P", "-c", program]
     done = subprocess.run(

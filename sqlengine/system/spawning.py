@@ -63,8 +63,8 @@ def spawn(work: Work) -> Process:
     killed when the thread that called this ends."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)}
     program = (
-        "from sqlengine.system.memory import forget_pandas, importing\n"
-        "forget_pandas()\nwith importing():\n    from sqlengine.cluster.process import main\nmain()"
+        "from sqlengine.system.memory import importing\n"
+        "with importing():\n    from sqlengine.cluster.process import main\nmain()"
     )
     process = subprocess.Popen(
         [sys.executable, "-P", "-c", program],

@@ -97,10 +97,13 @@ def server_backend(client: Client) -> Iterator[Backend]:
 @contextmanager
 def local_backend(folder: Path) -> Iterator[Backend]:
     """Opens an engine in this process, with the topics of a folder."""
-    from planner.catalog import Catalog
-    from sqlengine.cli.shell.local import LocalBackend, LocalSession, PrinterOutput
-    from sqlengine.jobs.planning import with_entry_points
-    from sqlengine.session.environment import open_runner, script_library
+    from sqlengine.system.memory import importing
+
+    with importing():
+        from planner.catalog import Catalog
+        from sqlengine.cli.shell.local import LocalBackend, LocalSession, PrinterOutput
+        from sqlengine.jobs.planning import with_entry_points
+        from sqlengine.session.environment import open_runner, script_library
 
     with ExitStack() as stack:
         runner = stack.enter_context(open_runner(folder))
