@@ -130,10 +130,16 @@ class EngineCollector:
         waiting = GaugeMetricFamily(
             "sqlengine_waiting", "Windows or rows that wait for time", labels=["job", "unit"]
         )
+        lost = CounterMetricFamily(
+            "sqlengine_lost_files", "Files of a log whose ends were gone unread", labels=labels
+        )
         for job, progress in self._engine.progress.all(self._engine.jobs()).items():
             for table in progress.tables:
                 if table.behind is not None:
                     behind.add_metric([job, table.table, table.unit], table.behind)
+                gone = self._rising.onwards(f"lost {job} {table.table}", table.lost_files)
+                if gone:
+                    lost.add_metric([job, table.table], gone)
                 if table.watermark is not None and table.lag_ms is not None:
                     watermark.add_metric([job, table.table], table.watermark.ms / 1000)
                     lag.add_metric([job, table.table], table.lag_ms / 1000)
@@ -143,7 +149,7 @@ class EngineCollector:
                 waits[wait.unit] += wait.number
             for unit, number in waits.items():
                 waiting.add_metric([job, unit], number)
-        yield from (behind, watermark, lag, idle, waiting)
+        yield from (behind, watermark, lag, idle, waiting, lost)
 
     def _operators(self, totals: GraphTotals) -> Iterator[Metric]:
         counters = Counter(expressions.counters)

@@ -32,6 +32,7 @@ def _table_json(table: TableProgress, *, details: bool) -> dict[str, object]:
         "lag_ms": table.lag_ms,
         "late_rows": table.late_rows,
         "idle_shards": table.idle_shards,
+        "lost_files": table.lost_files,
         "ended": table.ended,
     }
     return body | {"shards": [_shard_json(s) for s in table.shards]} if details else body

@@ -35,6 +35,11 @@ def draw_progress(job: Json) -> None:
     if tables:
         click.echo()
         draw_table(COLUMNS, [_cells(table) for table in tables])
+    for table in tables:
+        lost = table["lost_files"]
+        if isinstance(lost, int) and lost:
+            files = count(lost, "file")
+            click.echo(f"\ntable {table['table']}: {files} ended unread, the log says where")
     shards = [row for table in tables for row in _shards(table)]
     if shards:
         click.echo()

@@ -158,6 +158,11 @@ class Source(ABC):
         None."""
         return None
 
+    def lost(self) -> int:
+        """Returns how many shards ended before they were read to their ends, as far as is known,
+        since the source was opened. Any thread."""
+        return 0
+
     def first(self, shard: str) -> int | None:
         """Returns the offset of the first record that is still there (capability `expires`); None
         where the source does not know it."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import os
 import shutil
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,26 +43,39 @@ def followed(path: Path, clock: Clock | None = None, **options: str) -> Source:
 
 
 class Log:
-    """A log, its writer, and what rotates it as logrotate does. `written`: all lines."""
+    """A log, its writer, and what rotates it as logrotate does. `written`: all lines; `below`: the
+    folder for older files, below that of the log."""
 
-    def __init__(self, path: Path, header: str = "") -> None:
+    def __init__(self, path: Path, header: str = "", *, below: str = "") -> None:
         self.path = path
         self.written: list[bytes] = []
-        self._header = header
+        self.header = header
+        self._count = 0
+        self._older = path.parent / below
+        self._older.mkdir(exist_ok=True)
         self._file = self._open()
 
     def _open(self) -> IO[bytes]:
         file = self.path.open("ab", buffering=0)
-        if self._header and not file.tell():
-            file.write(f"{self._header}\n".encode())
+        self._begin(file)
         return file
 
+    def _begin(self, file: IO[bytes]) -> None:
+        if self.header and not file.seek(0, os.SEEK_END):
+            file.write(f"{self.header}\n".encode())
+            now = time.time_ns()
+            os.utime(file.fileno(), ns=(now, now))
+
     def write(self, count: int = 1) -> None:
-        """Appends lines to the file that the writer has open."""
+        """Appends lines to the file that the writer has open; a header first, if it is empty."""
+        self._begin(self._file)
         for _ in range(count):
-            line = b"line %d" % len(self.written)
+            line = b"line %d" % self._count
+            self._count += 1
             self.written.append(line)
             self._file.write(line + b"\n")
+            now = time.time_ns()  # as exactly as new kernels have it
+            os.utime(self._file.fileno(), ns=(now, now))
 
     def reopen(self) -> None:
         """The writer takes the file that is at the path now."""
@@ -69,7 +84,7 @@ class Log:
 
     def numbered(self, number: int) -> Path:
         """The file `number` rotations ago: under its name, or that of its archive."""
-        plain = self.path.with_name(f"{self.path.name}.{number}")
+        plain = self._older / f"{self.path.name}.{number}"
         names = [plain.with_name(plain.name + ending) for ending in COMPRESSIONS]
         return next((name for name in names if name.exists()), plain)
 
@@ -79,7 +94,7 @@ class Log:
         for number in reversed(numbers):
             old = self.numbered(number)
             ending = old.name.removeprefix(f"{self.path.name}.{number}")
-            old.rename(self.path.with_name(f"{self.path.name}.{number + 1}{ending}"))
+            old.rename(self._older / f"{self.path.name}.{number + 1}{ending}")
 
     def move(self) -> None:
         """`mv app.log app.log.1`; the writer goes on with what it has open."""
@@ -95,6 +110,8 @@ class Log:
         """`cp app.log app.log.1`."""
         self.shift()
         shutil.copyfile(self.path, self.numbered(1))
+        now = time.time_ns()
+        os.utime(self.numbered(1), ns=(now, now))
 
     def truncate(self) -> None:
         """`: > app.log`; the writer appends to it."""
@@ -128,13 +145,13 @@ class Reader:
         self._opens = opens
         self.source = opens()
         self.positions: dict[str, int] = {}
-        self._epochs: list[_Epoch] = []
+        self.epochs: list[_Epoch] = []
         self._lines: list[bytes] = []
         self._kept: tuple[dict[str, int], dict[str, str]] = ({}, {})
 
     @property
     def lines(self) -> list[bytes]:
-        return self._lines + [x for e in self._epochs for r in e.ranges for x in r[3]]
+        return self._lines + [x for e in self.epochs for r in e.ranges for x in r[3]]
 
     def poll(self, max_rows: int = 1000) -> bool:
         """Runs an epoch; False if nothing has happened."""
@@ -166,11 +183,11 @@ class Reader:
         for shard in epoch.closed:
             self.positions.pop(shard)
         self.source.forget(epoch.closed)
-        self._epochs.append(epoch)
+        self.epochs.append(epoch)
 
     def checkpoint(self) -> None:
         """Epochs so far are not repeated any more."""
-        self._lines, self._epochs = self.lines, []
+        self._lines, self.epochs = self.lines, []
         self._kept = (dict(self.positions), dict(self.source.marks()))
 
     def kill(self, *, marks: bool = True) -> None:
@@ -185,7 +202,7 @@ class Reader:
         positions, marks = self._kept
         self.source.resume(positions, marks)
         self.positions = dict(positions)
-        epochs, self._epochs = self._epochs, []
+        epochs, self.epochs = self.epochs, []
         for epoch in epochs:
             for shard in epoch.opened:
                 self.source.resume({shard: 0}, {})

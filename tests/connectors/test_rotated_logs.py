@@ -13,95 +13,37 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.connectors.interleaved import Calls
+from tests.connectors.rotated_lives import EVENTS, Habits, live, live_at_random
 from tests.connectors.rotations import COMPRESSIONS, Log, Reader, followed
 from tests.connectors.tables import Clock
 
-# Of files that all begin with one header copies and archives can be confused as long as nothing but
-# the header was read of them; moved ones cannot.
-_MOVES = [
-    "write", "write", "write", "poll", "poll", "kill", "checkpoint", "rotate", "move", "reopen",
-    "one by one",
-]  # fmt: skip
-_EVENTS = [*_MOVES, "compress 1", "compress 2", "copy", "copy and truncate"]
+_LIVES = 3000
 
 
-class _Life:
-    """A writer, a reader, and what happens to both."""
-
-    def __init__(self, folder: Path, header: str, chance: random.Random) -> None:
-        self.chance, self.header = chance, header
-        self.log = Log(folder / "app.log", header)
-        self.log.write()
-        self.reader = Reader(lambda: followed(self.log.path))
-        self.reader.poll_all()
-        self.reader.checkpoint()
-        self.up = True
-
-    def happens(self, event: str) -> None:
-        """One of `_EVENTS`."""
-        log, (kind, _, number) = self.log, event.partition(" ")
-        if event == "write":
-            log.write(self.chance.randint(1, 4))
-        elif kind == "compress":
-            log.compress(int(number), self.chance.choice([*COMPRESSIONS]))
-        elif event == "reopen":
-            log.reopen()
-        elif kind in ("rotate", "move", "copy"):
-            self._rotates(event)
-        else:
-            self._reads(event)
-
-    def _rotates(self, event: str) -> None:
-        log = self.log
-        if not log.path.exists():
-            return
-        if event == "rotate":
-            log.rotate()
-        elif event == "move":
-            log.move()
-        else:
-            log.reopen()
-            log.copy()
-        if event == "copy and truncate":
-            if self.up and self.chance.random() < 0.5:
-                self.reader.poll_all()
-            log.truncate()
-
-    def _reads(self, event: str) -> None:
-        reader = self.reader
-        if event == "kill":
-            reader.kill() if self.up else reader.recover()
-            self.up = not self.up
-        elif self.up:
-            reader.poll_all(1) if event == "one by one" else reader.poll(self.chance.choice([1, 9]))
-            if event == "checkpoint":
-                reader.checkpoint()
-
-    def ends(self) -> list[bytes]:
-        """Returns all that was read."""
-        self.log.reopen()
-        if not self.up:
-            self.reader.recover()
-        self.reader.poll_all(self.chance.choice([1, 100]))
-        self.log.close()
-        self.reader.kill()
-        return [line for line in self.reader.lines if line != self.header.encode()]
-
-
-@pytest.mark.parametrize(
-    ("header", "events"), [("", _EVENTS), ("id,name", _MOVES)], ids=["lines", "header"]
-)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_every_line_comes_once(
-    tmp_path_factory: pytest.TempPathFactory, header: str, events: list[str], data: st.DataObject
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    seed = data.draw(st.integers(0, 1000))
-    happening = data.draw(st.lists(st.sampled_from(events), max_size=25))
-    life = _Life(tmp_path_factory.mktemp("log"), header, random.Random(seed))
-    for event in happening:
-        life.happens(event)
-    assert sorted(life.ends()) == sorted(life.log.written)
+    chance = random.Random(data.draw(st.integers(0, 1000)))
+    happening = data.draw(st.lists(st.sampled_from(EVENTS), max_size=25))
+    live(tmp_path_factory.mktemp("log"), Habits.drawn(chance), happening, chance)
+
+
+@pytest.mark.slow
+def test_every_line_comes_once_in_many_lives(tmp_path: Path) -> None:
+    for seed in range(_LIVES):
+        live_at_random(tmp_path / str(seed), seed)
+
+
+def _begun(folder: Path, header: str = "") -> tuple[Log, Reader]:
+    """A log of three lines, and its reader at a checkpoint."""
+    log = Log(folder / "app.log", header)
+    log.write(3)
+    reader = Reader(lambda: followed(log.path))
+    reader.poll_all()
+    reader.checkpoint()
+    return log, reader
 
 
 def _do(log: Log, script: str) -> None:
@@ -128,11 +70,7 @@ _MEANWHILE = [
 def _reads_while(folder: Path, killed: bool, since: str, meanwhile: Mapping[int, str]) -> int:
     """A look at a log and a read, or a recovery. Between its calls something happens to the files.
     Returns the number of calls, and asserts that every line comes once."""
-    log = Log(folder / "app.log")
-    log.write(3)
-    reader = Reader(lambda: followed(log.path))
-    reader.poll_all()
-    reader.checkpoint()
+    log, reader = _begun(folder)
     log.write()
     reader.poll_all()
     if killed:
@@ -197,11 +135,7 @@ def test_a_file_that_is_emptied_while_it_is_read_again_is_found_in_its_copy(
 
 
 def test_a_copy_without_an_emptied_file_is_not_read(tmp_path: Path) -> None:
-    log = Log(tmp_path / "app.log")
-    log.write(3)
-    reader = Reader(lambda: followed(log.path))
-    reader.poll_all()
-    reader.checkpoint()
+    log, reader = _begun(tmp_path)
     for killed in (False, True, True):
         if killed:
             reader.kill()
@@ -272,11 +206,7 @@ def test_rotations_while_nobody_reads_are_read_in_order(tmp_path: Path, ending: 
 
 
 def test_a_truncated_file_is_known_when_it_is_longer_again(tmp_path: Path) -> None:
-    log = Log(tmp_path / "app.log")
-    log.write(3)
-    reader = Reader(lambda: followed(log.path))
-    reader.poll_all()
-    reader.checkpoint()
+    log, reader = _begun(tmp_path)
     for up in (True, False):
         log.write(2)
         if not up:
@@ -295,11 +225,7 @@ def test_a_truncated_file_is_known_when_it_is_longer_again(tmp_path: Path) -> No
 def test_a_rest_that_is_nowhere_is_told_and_the_job_goes_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    log = Log(tmp_path / "app.log")
-    log.write(3)
-    reader = Reader(lambda: followed(log.path))
-    reader.poll_all()
-    reader.checkpoint()
+    log, reader = _begun(tmp_path)
     reader.kill()
     log.write(2)
     log.move()
@@ -312,6 +238,7 @@ def test_a_rest_that_is_nowhere_is_told_and_the_job_goes_on(
     (message,) = [r.getMessage() for r in caplog.records]
     assert f"what followed byte 21 of '{log.path}'" in message
     assert list(reader.positions.values()) == [28], "the position of the lost file is dropped"
+    assert reader.source.lost() == 1
     reader.kill()
     log.close()
 
@@ -382,3 +309,53 @@ def test_archives_in_a_watched_folder_are_no_data(tmp_path: Path) -> None:
     reader.kill()
     log.close()
     other.close()
+
+
+def _only_header(folder: Path) -> tuple[Log, Reader]:
+    """A log of which nothing but a header is there, and was read, beside one of before."""
+    log = Log(folder / "app.log", "id,name")
+    log.write()
+    log.rotate()
+    log.compress(1)
+    log.written.clear()
+    reader = Reader(lambda: followed(log.path))
+    reader.poll_all()
+    reader.checkpoint()
+    return log, reader
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["up", "recovering"])
+@pytest.mark.parametrize("rotation", ["copy truncate", "copy truncate compress", "rotate compress"])
+def test_files_with_nothing_but_a_header_are_told_apart(
+    tmp_path: Path, killed: bool, rotation: str
+) -> None:
+    log, reader = _only_header(tmp_path)
+    if killed:
+        reader.kill()
+    for _ in range(2):
+        _do(log, f"write {rotation} write")
+    if killed:
+        reader.recover()
+    reader.poll_all()
+    assert sorted(line for line in reader.lines if line != b"id,name") == sorted(log.written)
+    assert reader.source.lost() == 0
+    reader.kill()
+    log.close()
+
+
+def test_rows_that_were_seen_and_are_in_no_copy_are_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log, reader = _begun(tmp_path, "id,name")
+    log.copy()
+    log.write(50)  # which the copy has not
+    reader.poll(1)
+    log.truncate()
+    log.write(2)
+    reader.poll_all()
+    assert reader.lines[-2:] == log.written[-2:]
+    assert len(reader.lines) == len({*reader.lines}) + 1, "the header, and no row, comes twice"
+    assert reader.source.lost() == 1
+    assert "was rotated away or truncated before it was read" in caplog.text
+    reader.kill()
+    log.close()

@@ -15,7 +15,7 @@ from planner.catalog import MetadataColumn, Table
 from sqlengine.batch import log_of
 from sqlengine.connectors.base import Chunk
 from sqlengine.connectors.filesystem.files import Files, changed
-from sqlengine.connectors.filesystem.generations import Check, Generation
+from sqlengine.connectors.filesystem.generations import Generation
 from sqlengine.connectors.filesystem.opened import ARCHIVES, OpenFile
 from sqlengine.connectors.filesystem.rotated_log import RotatedLog
 from sqlengine.connectors.filesystem.search import LOOKS
@@ -51,11 +51,15 @@ class FollowedSource(LineFiles):
                 one = self._log(log_of(shard))
                 if shard != one.path or offset:
                     one.adopt(shard, offset, marks.get(shard))
+                elif shard in marks:
+                    one.since = int(marks[shard], 16)
 
     def marks(self) -> dict[str, str]:
         """See `Source`."""
         with self._lock:
-            return {g.shard: g.mark for one in self._logs.values() for g in one.generations}
+            begun = {g.shard: g.mark for one in self._logs.values() for g in one.generations}
+            waiting = [one for one in self._logs.values() if not one.generations]
+            return begun | {o.path: f"{o.since:x}" for o in waiting if o.since is not None}
 
     def shards(self) -> list[str]:
         """See `Source`."""
@@ -137,7 +141,7 @@ class FollowedSource(LineFiles):
         """See `Source`."""
         with self._lock:
             one = self._log(log_of(shard))
-            one.adopt(shard, start).expected = Check(start, end - start, digest)
+            one.adopt(shard, start).expect(start, end - start, digest)
 
     def _range(self, one: RotatedLog, generation: Generation, offset: int, until: int) -> Chunk:
         data = self._found(one, generation, offset, until)
@@ -148,7 +152,7 @@ class FollowedSource(LineFiles):
         if offset == generation.offset:
             generation.take(offset, data)
         framed = self._framing.split(data, complete=True)
-        return self._chunk(generation.shard, offset, framed, Check.of(offset, data).digest)
+        return self._chunk(generation.shard, offset, framed, generation.digest(offset, data))
 
     @staticmethod
     def _found(one: RotatedLog, generation: Generation, offset: int, until: int) -> bytes:
@@ -181,7 +185,7 @@ class FollowedSource(LineFiles):
                 part = framed.first(max_rows)
                 if offset == generation.offset:
                     generation.take(offset, data[: part.size])
-                digest = Check.of(offset, data[: part.size]).digest
+                digest = generation.digest(offset, data[: part.size])
                 return self._chunk(generation.shard, offset, part, digest)
             if at_end:
                 generation.drained = True
@@ -201,6 +205,10 @@ class FollowedSource(LineFiles):
         generation.close()
         one.look_again()
         return False
+
+    def lost(self) -> int:
+        """See `Source`."""
+        return sum(one.lost for one in list(self._logs.values()))
 
     def end(self, shard: str) -> int | None:
         with self._lock:

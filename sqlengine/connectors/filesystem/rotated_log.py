@@ -48,9 +48,12 @@ class RotatedLog:
         self.generations: list[Generation] = []
         self._table = table
         self._takes_older = takes_older
+        self.since: int | None = None
         self._looked: tuple[int, ...] | None = ()
         self._stale = False
         self._waiting = False
+        self._forgotten = 0
+        self.lost = 0
 
     def adopt(self, shard: str, offset: int, mark: str | None = None) -> Generation:
         """Takes up a file that was read before, to `offset`."""
@@ -58,6 +61,7 @@ class RotatedLog:
             if generation.shard == shard:
                 return generation
         generation = known(shard, offset)
+        generation.after = max((g.modified for g in self.generations), default=self._forgotten)
         if mark is not None:
             generation.recall(mark)
         self.generations.append(generation)
@@ -67,6 +71,7 @@ class RotatedLog:
         """Drops a file that will not be read again."""
         for generation in [g for g in self.generations if g.shard == shard]:
             generation.close()
+            self._forgotten = max(self._forgotten, generation.modified)
             self.generations.remove(generation)
 
     def is_in_turn(self, generation: Generation) -> bool:
@@ -101,6 +106,7 @@ class RotatedLog:
             self._stale = True
             return
         self._looked, self._stale = state, False
+        self._tell_cut()
         self._shut()
 
     def look_again(self) -> None:
@@ -183,12 +189,23 @@ class RotatedLog:
         if any(s.path == self.path and s.path in used for s in siblings):
             return []
         if not self.generations:
-            return [s for s in members if self._takes_older and not s.archive]
+            return self._since_begun(members, siblings)
         found = [i for i, s in enumerate(members) if s.path in used]
         if found:
             return members[found[-1] + 1 :]
         last = self.generations[-1].modified
         return [s for s in members if last and s.modified > last]
+
+    def _since_begun(
+        self, members: Sequence[Sibling], siblings: Sequence[Sibling]
+    ) -> list[Sibling]:
+        """Returns the rotated files that are read although no file of the log was yet."""
+        if self.since is not None:
+            return [s for s in members if s.modified > self.since]
+        self.since = max(
+            (s.modified for s in siblings if s in members or s.path == self.path), default=0
+        )
+        return [s for s in members if self._takes_older and not s.archive]
 
     def _identify(self, sibling: Sibling, new: Sequence[Generation]) -> Generation | None:
         """Returns the new file as one of the log; None for a copy, a file of another log, and as
@@ -200,7 +217,7 @@ class RotatedLog:
             return None
         others = [*self.generations, *new]
         copied = sibling.path != self.path and any(
-            g.begins(file) and g.file is not None and is_copy(file, g.file) for g in others
+            g.has_copy(file) or (g.file is not None and is_copy(file, g.file)) for g in others
         )
         generation = None if copied else identified(self.path, file, {g.shard for g in others})
         if generation is None:
@@ -214,8 +231,19 @@ class RotatedLog:
             if not generation.gone or generation.told or any(g.offset for g in later):
                 continue
             if later or new:
-                generation.told = True
-                log.warning(LOST, self._table, generation.offset, self.path)
+                self._tell(generation, generation.offset)
+
+    def _tell(self, generation: Generation, end: int) -> None:
+        generation.told = True
+        self.lost += 1
+        log.warning(LOST, self._table, end, self.path)
+
+    def _tell_cut(self) -> None:
+        """Tells of files that were seen to be longer than the copies that are left of them."""
+        for generation in self.generations:
+            size = None if generation.file is None else generation.file.size()
+            if size is not None and size < generation.size and not generation.told:
+                self._tell(generation, size)
 
     def _shut(self) -> None:
         """Closes files that nobody writes to any more."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from parser.errors import ExecutionError
-from sqlengine.connectors.filesystem.generations import Generation, is_copy
+from sqlengine.connectors.filesystem.generations import COPY, HEAD, Generation, is_copy
 from sqlengine.connectors.filesystem.opened import OpenFile, open_file
-from sqlengine.connectors.filesystem.siblings import Sibling, rotated
+from sqlengine.connectors.filesystem.siblings import Sibling, copies, listing, rotated
 
 # Looks at a folder in which files are being renamed.
 LOOKS: Final = 100
@@ -51,11 +51,13 @@ class Search:
 
     def run(self) -> Used:
         """Opens the files of generations, by inode, else by what is in them."""
-        for generation in self._generations:
+        for generation in reversed(self._generations):
             self._by_inode(generation)
         at_path = [s for s in self._siblings if s.path == self._path]
         places = [*rotated(self._path, self._siblings), *at_path]
         for generation in self._generations:
+            if generation.has_only_first_line:
+                self._check_truncated(generation, places)
             self._by_content(generation, places)
             generation.gone = generation.file is None
         return self._used
@@ -63,10 +65,57 @@ class Search:
     def _by_inode(self, generation: Generation) -> None:
         inode = generation.inode if generation.file is None else generation.file.inode
         for sibling in self._siblings:
+            if sibling.path in self._used:
+                continue
             if sibling.inode == inode and generation.file is not None:
                 self._used[sibling.path] = generation
-            elif sibling.inode == inode and not sibling.archive:  # which may have it anew
+            elif sibling.inode == inode and not (
+                sibling.archive and self._is_anew(generation, sibling)
+            ):
                 self._try(generation, sibling)
+
+    @staticmethod
+    def _is_anew(generation: Generation, archive: Sibling) -> bool:
+        """True if an archive may have got the inode of a removed file with the same first line."""
+        since = generation.modified or archive.modified
+        return generation.has_only_first_line and archive.modified > since
+
+    def _check_truncated(self, generation: Generation, places: Sequence[Sibling]) -> None:
+        """Takes a copy or an archive for the file of which nothing but a first line was seen, where
+        that file has another beginning now: it was emptied, or its inode is used again."""
+        own = [i for i, s in enumerate(places) if self._used.get(s.path) is generation]
+        file = generation.file
+        if not own or file is None or file.modified() == generation.modified:
+            return
+        if not generation.modified and all(g.file is None for g in self._older(generation)):
+            return  # nothing tells copies of it from files of before
+        before = self._between(generation, places[: own[0]])
+        copied = [data for s in before if (data := self._copied(generation, s)) is not None]
+        head = file.read(0, COPY)
+        if not all(map(head.startswith, copied)):
+            generation.close()
+            del self._used[places[own[0]].path]
+            return
+        if copies(self._path, listing(self._path)) != copies(self._path, self._siblings):
+            raise Renamed  # one may have been made before the file was read
+        if head.startswith(generation.head):
+            generation.head = head[:HEAD]
+
+    def _older(self, generation: Generation) -> Sequence[Generation]:
+        return self._generations[: self._generations.index(generation)]
+
+    def _copied(self, generation: Generation, sibling: Sibling) -> bytes | None:
+        """Returns the first bytes of what may be a copy or an archive of a file; None if it
+        cannot be."""
+        file = open_sibling(self._path, sibling)
+        if file is None:
+            return None
+        is_it = generation.may_be(file, sibling.modified) and generation.is_in_copy(file)
+        for older in self._older(generation):
+            is_it = is_it and (older.file is None or not is_copy(file, older.file))
+        data = file.read(0, COPY) if is_it else None
+        file.close()
+        return data
 
     def _by_content(self, generation: Generation, places: Sequence[Sibling]) -> None:
         candidates = self._between(generation, places)
@@ -119,10 +168,9 @@ class Search:
             return False
         former = generation.file
         more = former is None or (self._has_rows(generation) and is_copy(former, file))
-        if more and self._is_file_of(generation, file):
+        if more and self._is_file_of(generation, file, sibling.modified):
             generation.close()
-            generation.file, self._used[sibling.path] = file, generation
-            generation.inode = file.inode
+            self._take(generation, file, sibling)
             return True
         file.close()
         return False
@@ -133,12 +181,19 @@ class Search:
         length = generation.checks[0].length if generation.checks else 0
         return generation.file is not None and bool(generation.file.read(length, 1))
 
-    def _is_file_of(self, generation: Generation, file: OpenFile) -> bool:
+    def _take(self, generation: Generation, file: OpenFile, sibling: Sibling) -> None:
+        generation.take_file(file)
+        self._used[sibling.path] = generation
+
+    def _is_file_of(self, generation: Generation, file: OpenFile, modified: int) -> bool:
+        if not generation.checks or file.inode == generation.inode:
+            return generation.is_in(file)
+        if not generation.may_be(file, modified):
+            return False
         if file.final and self._is_past(generation):
             # Enough to know an archive again; all of it would have to be decompressed to know more.
             return generation.begins(file)
-        at_end = generation.offset
-        return generation.is_in(file) and (not at_end or bool(file.read(at_end - 1, 1)))
+        return generation.is_in_copy(file)
 
     def _is_past(self, generation: Generation) -> bool:
         """True if a newer file was begun to be read, which is after the end of this one."""

@@ -60,6 +60,11 @@ def _without_part(name: str) -> list[str]:
     return [name[:i] for i in places if re.fullmatch(_PART, name[i:])]
 
 
+def copies(path: str, siblings: Sequence[Sibling]) -> set[Sibling]:
+    """Returns the older files of a log, and what has its name with something behind it."""
+    return {s for s in rotated(path, siblings) if s.path != path}
+
+
 def listing(path: str) -> list[Sibling]:
     """Returns the files in the folder of the log, and of the file that it is a link to. While files
     are being renamed it is read again."""

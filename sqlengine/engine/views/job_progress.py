@@ -36,7 +36,8 @@ class TableProgress:
 
     `unit` of `behind`: 'records' or 'bytes'. `lag_ms`: of the watermark behind the clock.
     `late_rows`: dropped by the job's operations over the table, since its graph was opened;
-    `ended`: all input is read, or the watermark is at its end."""
+    `ended`: all input is read, or the watermark is at its end; `lost_files`: of followed logs,
+    whose ends were gone before they were read, since the graph was opened."""
 
     table: str
     unit: str
@@ -45,6 +46,7 @@ class TableProgress:
     late_rows: int
     ended: bool
     shards: tuple[ShardProgress, ...]
+    lost_files: int = 0
 
     @property
     def behind(self) -> int | None:

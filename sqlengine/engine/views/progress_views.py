@@ -207,6 +207,7 @@ class _GraphView:
                 ShardProgress(shard, offset, end, source.shard_time(shard), source.idle(shard))
                 for shard, (offset, end) in self._read(source).items()
             ),
+            source.running.source.lost(),
         )
 
     def _read(self, source: _Source) -> dict[str, tuple[int, int | None]]:
