@@ -158,12 +158,11 @@ def lazy_function(
     *names: str,
     signature: Signature,
     total: Total = Total.NEVER,
-    strict: bool = False,
     rejects_null: bool = False,
 ) -> Callable[[Kernel], Kernel]:
-    """Declares a function whose kernel gets vectors with their errors; `total`, `strict` and
-    `rejects_null` are its `Traits`."""
-    traits = Traits(total, strict, strict or rejects_null)
+    """Declares a function whose kernel gets vectors with their errors; `total` and `rejects_null`
+    are its `Traits`."""
+    traits = Traits(total, rejects_null=rejects_null)
 
     def register(kernel: Kernel) -> Kernel:
         _register(names, signature, kernel, traits, deterministic=True, lazy=True)

@@ -27,7 +27,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from parser.errors import Position, ServiceError, TryAgain
+from parser.errors import ServiceError, TryAgain
 
 NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -49,14 +49,11 @@ class TopicNotFound(BrokerError):
         self,
         message: str,
         *,
-        detail: str | None = None,
         hint: str | None = None,
-        position: Position | None = None,
-        subject: str | None = None,
         similar: tuple[str, Collection[str]] | None = None,
     ) -> None:
         self._similar = similar
-        super().__init__(message, detail=detail, hint=hint, position=position, subject=subject)
+        super().__init__(message, hint=hint)
 
     @property
     def hint(self) -> str | None:

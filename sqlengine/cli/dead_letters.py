@@ -10,7 +10,7 @@ import click
 
 from parser.errors import Position, SqlError, render
 from sqlengine.cli.descriptions import moment
-from sqlengine.cli.jobs import server_options, show
+from sqlengine.cli.options import server_options, show
 from sqlengine.cli.waiting import connect
 from sqlengine.client import Client, Json, job_url
 from sqlengine.system.words import count

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from sqlengine.cli.jobs import show
+from sqlengine.cli.options import show
 from sqlengine.cli.tables import draw_table
 from sqlengine.cli.topic_access import open_topics, topic_options
 from sqlengine.client import Json

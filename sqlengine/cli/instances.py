@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from sqlengine.cli.descriptions import moment
-from sqlengine.cli.jobs import server_options, show
+from sqlengine.cli.options import server_options, show
 from sqlengine.cli.outcomes import items_of
 from sqlengine.cli.tables import draw_table
 from sqlengine.cli.waiting import connect

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import click
 
@@ -18,7 +17,15 @@ from sqlengine.cli.job_progress import (
     draw_tables_of_jobs,
     wait_in_list,
 )
-from sqlengine.cli.messages import error_json, output_option, show_error
+from sqlengine.cli.messages import error_json, show_error
+from sqlengine.cli.options import (
+    define_option,
+    files_argument,
+    path_for_server,
+    savepoint_option,
+    server_options,
+    show,
+)
 from sqlengine.cli.outcomes import draw_files, draw_outcome, draw_outcomes, items_of, tally
 from sqlengine.cli.tables import draw_table, number
 from sqlengine.cli.texts import Texts, job_texts
@@ -26,56 +33,6 @@ from sqlengine.cli.waiting import at_work, connect
 from sqlengine.client import Client, Json, Refused, Unreachable, job_url
 from sqlengine.jobs.job import MAIN, JobState
 from sqlengine.system.words import count
-
-F = TypeVar("F", bound=Callable[..., object])
-
-
-def connection_options(command: F) -> F:
-    """--server and --token-file."""
-    url = "HOST:PORT or URL of the server (default: SQLENGINE_SERVER, else 127.0.0.1:8083)."
-    command = click.option("--server", help=url)(command)
-    return click.option("--token-file", help="File with the server's token (or SQLENGINE_TOKEN).")(
-        command
-    )
-
-
-def server_options(command: F) -> F:
-    """--server, --token-file and --output, as all commands that talk to a server have them."""
-    text = "'json' is the server's answer, for programs; errors are JSON, too."
-    return output_option(["table", "json"], text)(connection_options(command))
-
-
-def show(body: Json, output: str, draw: Callable[[Json], None]) -> None:
-    """The server's answer as JSON, or drawn."""
-    if output == "json":
-        click.echo(json.dumps(body, ensure_ascii=False))
-    else:
-        draw(body)
-
-
-def files_argument(command: F) -> F:
-    """FILES, for commands that take scripts."""
-    path = click.Path(exists=True, allow_dash=True)
-    return click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER...", type=path)(
-        command
-    )
-
-
-def savepoint_option(command: F) -> F:
-    """--savepoint, for commands that start a job."""
-    text = "Start from this savepoint: its path, or its name ('sql savepoint list')."
-    return click.option("--savepoint", metavar="PATH", help=text)(command)
-
-
-def path_for_server(path: str | None) -> str | None:
-    """A path as the server understands it, which runs in another folder; a name is one there."""
-    return str(Path(path).absolute()) if path and "/" in path and "://" not in path else path
-
-
-def define_option(command: F) -> F:
-    """-D NAME=VALUE."""
-    text = "Replaces ${NAME} in the text; may be repeated."
-    return click.option("-D", "define", multiple=True, metavar="NAME=VALUE", help=text)(command)
 
 
 @click.command(short_help="Add or replace jobs on the server.")

@@ -10,7 +10,7 @@ import click
 
 from parser.errors import SqlError, render
 from sqlengine.cli.descriptions import moment
-from sqlengine.cli.jobs import connection_options
+from sqlengine.cli.options import connection_options, rows_option
 from sqlengine.cli.outcomes import items_of
 from sqlengine.cli.tables import draw_table, number
 from sqlengine.cli.texts import read_text
@@ -29,13 +29,7 @@ POLL_S = 0.1
 @click.option("--follow", is_flag=True, help="Go on with rows that come later, until Ctrl-C.")
 @click.option("--timeout", type=DURATION, help="End the query after this time, such as 30s.")
 @click.option("--list", "listed", is_flag=True, help="Show the queries that run.")
-@click.option(
-    "--output",
-    type=click.Choice(list(PRINTERS)),
-    default="table",
-    show_default=True,
-    help="'json' is an object a row.",
-)
+@rows_option("'json' is an object a row.")
 @connection_options
 @click.pass_context
 def query(

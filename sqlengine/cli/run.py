@@ -12,7 +12,7 @@ import click
 
 from parser.errors import SqlError
 from parser.script import substitute
-from sqlengine.cli.jobs import define_option
+from sqlengine.cli.options import define_option
 from sqlengine.cli.texts import definitions, read_text
 from sqlengine.system.words import count
 

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 import click
 
 from sqlengine.cli.descriptions import moment
-from sqlengine.cli.jobs import (
+from sqlengine.cli.messages import show_error
+from sqlengine.cli.options import (
     path_for_server,
     savepoint_option,
     server_options,
     show,
 )
-from sqlengine.cli.messages import show_error
 from sqlengine.cli.outcomes import draw_outcome, items_of
 from sqlengine.cli.tables import draw_table, number
 from sqlengine.cli.waiting import connect

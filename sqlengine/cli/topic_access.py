@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 import click
 
-from sqlengine.cli.jobs import server_options
+from sqlengine.cli.options import server_options
 from sqlengine.cli.waiting import connect
 from sqlengine.client import Client, Json, Refused, quote
 

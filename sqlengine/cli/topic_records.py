@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import click
 
 from parser.errors import SqlError
-from sqlengine.cli.jobs import show
+from sqlengine.cli.options import show
 from sqlengine.cli.portions import finishing, portions
 from sqlengine.cli.topic_access import Topics, open_topics, topic_options
 from sqlengine.client import Json

@@ -9,7 +9,7 @@ from typing import TypeVar
 import click
 
 from sqlengine.cli.groups import groups, progress_table
-from sqlengine.cli.jobs import show
+from sqlengine.cli.options import show
 from sqlengine.cli.tables import draw_table
 from sqlengine.cli.topic_access import open_topics, topic_options
 from sqlengine.cli.topic_records import read, write

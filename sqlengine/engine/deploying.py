@@ -234,7 +234,7 @@ class Deployment:
         """Sets the topics that each job would create; refuses jobs whose options are wrong."""
         for name, plan in list(work.ready.items()):
             try:
-                work.topics[name] = self._graphs.missing_topics(plan)
+                work.topics[name] = self._graphs.tables.missing_topics(plan)
             except SqlError as error:
                 work.refuse(name, error)
         written = {t.name for topics in work.topics.values() for t in topics if t.written}

@@ -253,7 +253,7 @@ class Engine:
     def stop_job(self, name: str) -> Outcome:
         """Stops a job: it leaves its graph, and stays in the registry with its text."""
         with self._steps.leaving((name,)), self._failures.stopping(name):
-            return self._serially(lambda: self._lifecycle.stop(self.job(name), JobState.STOPPED))
+            return self._serially(lambda: self._lifecycle.stop(self.job(name)))
 
     def save_job(self, name: str, folder: str | None = None, *, stop: bool = False) -> Outcome:
         """Writes a savepoint of a running job, below `folder` or where the settings say; with

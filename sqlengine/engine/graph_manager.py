@@ -8,7 +8,7 @@ a graph of its own, and so do isolated jobs and isolation groups.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Final
 
@@ -16,19 +16,16 @@ import msgspec
 
 from parser.errors import JobError, SqlError
 from planner.graph.distribution import why_not_distributed
-from planner.logical import LogicalPlan, Scan, Sink
-from sqlengine.broker.auto_create import NewTopic
+from planner.logical import Sink
 from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.cluster.instance_groups import InstanceGroups
 from sqlengine.cluster.subtask_log import subtask_count
-from sqlengine.connectors.base import Environment, Source
 from sqlengine.connectors.registry import (
     declared_capabilities,
-    missing_topic,
-    open_scan,
     open_source,
 )
-from sqlengine.engine.savepoint_sources import lookup_positions, why_unreadable
+from sqlengine.engine.savepoint_sources import lookup_positions
+from sqlengine.engine.table_access import TableAccess, scans
 from sqlengine.engine.views.retired_counts import RetiredCounts
 from sqlengine.executors.epochs import EPOCHS, TopicEpochLog
 from sqlengine.executors.job_counts import JobCounts, add_counts
@@ -60,11 +57,12 @@ class GraphManager:
     """Opens, places jobs in, and closes the graphs of one engine.
 
     `by_name` always has MAIN. Only the thread that makes changes adds or removes graphs; others
-    read a copy.
+    read a copy. `tables` opens tables beside the graphs.
     """
 
     def __init__(self, host: GraphHost, plan_of: PlanOf, instances: InstanceGroups) -> None:
         self._host = host
+        self.tables = TableAccess(host)
         self._plan_of = plan_of
         self._instances = instances
         self._started = False
@@ -279,7 +277,7 @@ class GraphManager:
             TopicEpochLog(broker, name)  # makes the topic
             store = stores.open(name)
             try:
-                lookups = lookup_positions(restoration, self._environment(name))
+                lookups = lookup_positions(restoration, self.tables.environment(name))
                 position = restoration.position(
                     name, job, version, broker.end_offset(EPOCHS, 0), lookups
                 )
@@ -290,29 +288,6 @@ class GraphManager:
         except SqlError:
             stores.remove(name)
             raise
-
-    def why_unreadable(self, scan: Scan, positions: Mapping[str, int]) -> str | None:
-        """Returns the reason why a table cannot be read from these positions (of a savepoint) on;
-        None if it can."""
-        return why_unreadable(scan, positions, self._environment("savepoint"))
-
-    def open_source(self, scan: Scan) -> Source:
-        """Opens the table of a scan, to ask where it can be read."""
-        return open_scan(scan, self._environment("positions"))
-
-    def _environment(self, name: str) -> Environment:
-        host = self._host
-        return Environment(
-            host.broker, host.machine.clock, name, auto_create=host.config.auto_create
-        )
-
-    def missing_topics(self, plan: PlannedJob) -> tuple[NewTopic, ...]:
-        """Returns the topics that opening the tables of a plan would create, each once."""
-        environment = self._environment("missing")
-        tables = [(scan.table, False) for sink in plan.sinks for scan in scans(sink)]
-        tables += [(s.table, True) for s in plan.sinks if s.table is not None]
-        missing = (missing_topic(table, environment, writes=w) for table, w in tables)
-        return tuple({new.name: new for new in missing if new is not None}.values())
 
     def reopen(self, graph: ManagedGraph, without: Faults, *, keeps: bool = False) -> None:
         """Recovers a failed graph from its last checkpoint, without the jobs at fault: with `keeps`
@@ -346,7 +321,7 @@ class GraphManager:
         would begin."""
         by_digest = {scan.digest: scan for sink in plan.sinks for scan in scans(sink)}
         for scan in (s for digest, s in by_digest.items() if digest in graph.runner.inputs.running):
-            source = open_source(scan.table, self._environment(graph.name))
+            source = open_source(scan.table, self.tables.environment(graph.name))
             try:
                 if graph.has_passed_start(scan, source):
                     return True
@@ -470,13 +445,3 @@ class GraphManager:
     @property
     def alive(self) -> bool:
         return all(g.loop.running for g in list(self.by_name.values()))
-
-
-def scans(plan: Sink) -> Iterator[Scan]:
-    """Yields the scans below a sink."""
-    waiting: list[LogicalPlan] = [plan]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, Scan):
-            yield node
-        waiting += node.inputs

@@ -50,19 +50,19 @@ class JobLifecycle:
         self._drains = drains
         self._pending = pending
 
-    def stop(self, job: Job, state: JobState, reason: str | None = None) -> Outcome:
-        """Removes a job from its graph. The job stays, stopped or failed, and so do its text, its
-        position and its state. Nothing runs of a job that only defines: it is unchanged."""
+    def stop(self, job: Job) -> Outcome:
+        """Removes a job from its graph. The job stays, and so do its text, its position and its
+        state. Nothing runs of a job that only defines: it is unchanged."""
         if job.state is JobState.DEFINED:
             return Outcome(job.name, "unchanged", job.version)
         self._pending.finish()
         graph = self._graphs.of(job.name)
         if job.name in graph.runner.jobs:
-            stopped = with_state(job, state, self._registry.clock(), reason)
+            stopped = with_state(job, JobState.STOPPED, self._registry.clock(), None)
             self.leave(graph, [replace(stopped, restarts=0, failures=())])
         else:
-            self._registry.set_state(job, state, reason, MAIN)
-        return Outcome(job.name, state.value, job.version)
+            self._registry.set_state(job, JobState.STOPPED, None, MAIN)
+        return Outcome(job.name, JobState.STOPPED.value, job.version)
 
     def leave(self, graph: ManagedGraph, jobs: Sequence[Job]) -> None:
         """Removes jobs from their graph, with what they keep."""

@@ -23,8 +23,9 @@ from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.cluster.pause_coordinator import QUIESCE_TIMEOUT_S
 from sqlengine.connectors.base import Source
 from sqlengine.engine.cluster_migration import MigrationRequest, detach_from_parts
-from sqlengine.engine.graph_manager import GraphManager, scans
+from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.migration import prepared
+from sqlengine.engine.table_access import scans
 from sqlengine.executors.recovery import recovering
 from sqlengine.graphs.host import NotAligned
 from sqlengine.graphs.managed import ManagedGraph
@@ -210,7 +211,7 @@ class Keeping:
             position = sources.get(digest)
             if position is None or position.ended or digest in snapshot.file_versions:
                 continue
-            with closing(self._graphs.open_source(scan)) as source:
+            with closing(self._graphs.tables.open_source(scan)) as source:
                 sources[digest], gone = _readable(source, position, scan.table.display)
             sentences += gone
         return replace(snapshot, sources=sources), "; ".join(sentences) or None
@@ -262,7 +263,7 @@ def start_positions(
     table that does not know them."""
     starts: dict[str, dict[str, int]] = {}
     for scan in _scans_of({plan.name: plan}):
-        with closing(graphs.open_source(scan)) as source:
+        with closing(graphs.tables.open_source(scan)) as source:
             if begin is None or source.full_cache is not None:
                 continue
             places = {shard: source.at(shard, begin) for shard in source.shards()}

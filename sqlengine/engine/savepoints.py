@@ -146,7 +146,7 @@ class Savepoints:
                 or node.id in restored.ended
             ):
                 continue
-            reason = self._graphs.why_unreadable(node.plan, restored.positions[node.id])
+            reason = self._graphs.tables.why_unreadable(node.plan, restored.positions[node.id])
             if reason is not None:
                 raise JobError(
                     f"table '{node.plan.table.display}' cannot be read on from savepoint"

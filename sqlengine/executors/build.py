@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from parser.errors import UnsupportedError
@@ -103,13 +102,11 @@ P = TypeVar("P", bound=LogicalPlan)
 
 
 class OperatorFactory:
-    """Builds operators. `options` are those of rule sets; `folder` caches compiled patterns;
-    `any_times`: times in records may be of any standard, where a table names none."""
+    """Builds operators. `options` are those of rule sets; `any_times`: times in records may be
+    of any standard, where a table names none."""
 
-    def __init__(
-        self, options: Options | None = None, folder: Path | None = None, *, any_times: bool = False
-    ) -> None:
-        self._options = options or Options(folder=folder)
+    def __init__(self, options: Options | None = None, *, any_times: bool = False) -> None:
+        self._options = options or Options()
         self._any_times = any_times
 
     def reusable(self, old: PhysicalNode, new: PhysicalNode) -> bool:

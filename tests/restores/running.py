@@ -15,7 +15,7 @@ from parser.statements import Statement as Parsed
 from parser.types import Schema
 from planner.logical import Sink
 from sqlengine.batch import Batch
-from sqlengine.engine.graph_manager import scans
+from sqlengine.engine.table_access import scans
 from sqlengine.session.environment import open_runner
 from sqlengine.session.session import EmbeddedRunner, Runner, Session
 from tests.pages import Report

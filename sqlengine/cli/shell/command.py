@@ -10,23 +10,16 @@ from pathlib import Path
 
 import click
 
-from sqlengine.cli.jobs import connection_options
+from sqlengine.cli.options import connection_options, rows_option
 from sqlengine.cli.shell.backends import local_backend, server_backend
 from sqlengine.cli.shell.interpreter import COMMANDS, Interpreter
 from sqlengine.cli.shell.reading import piped_entries, typed_entries
 from sqlengine.cli.waiting import connect
-from sqlengine.session.printers import PRINTERS
 
 
 @click.command(short_help="Type statements, here or on a server.")
 @click.option("--data", help="Data folder for topics, without a server (default: a temporary one).")
-@click.option(
-    "--output",
-    type=click.Choice(list(PRINTERS)),
-    default="table",
-    show_default=True,
-    help="How rows are printed; \\format changes it.",
-)
+@rows_option("How rows are printed; \\format changes it.")
 @connection_options
 @click.pass_context
 def shell(

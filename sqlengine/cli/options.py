@@ -1,0 +1,70 @@
+"""Options that several commands have, and how they show what the server answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from sqlengine.cli.messages import output_option
+from sqlengine.client import Json
+from sqlengine.session.printers import PRINTERS
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def connection_options(command: F) -> F:
+    """--server and --token-file."""
+    url = "HOST:PORT or URL of the server (default: SQLENGINE_SERVER, else 127.0.0.1:8083)."
+    command = click.option("--server", help=url)(command)
+    return click.option("--token-file", help="File with the server's token (or SQLENGINE_TOKEN).")(
+        command
+    )
+
+
+def server_options(command: F) -> F:
+    """--server, --token-file and --output, as all commands that talk to a server have them."""
+    text = "'json' is the server's answer, for programs; errors are JSON, too."
+    return output_option(["table", "json"], text)(connection_options(command))
+
+
+def show(body: Json, output: str, draw: Callable[[Json], None]) -> None:
+    """The server's answer as JSON, or drawn."""
+    if output == "json":
+        click.echo(json.dumps(body, ensure_ascii=False))
+    else:
+        draw(body)
+
+
+def files_argument(command: F) -> F:
+    """FILES, for commands that take scripts."""
+    path = click.Path(exists=True, allow_dash=True)
+    return click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER...", type=path)(
+        command
+    )
+
+
+def savepoint_option(command: F) -> F:
+    """--savepoint, for commands that start a job."""
+    text = "Start from this savepoint: its path, or its name ('sql savepoint list')."
+    return click.option("--savepoint", metavar="PATH", help=text)(command)
+
+
+def path_for_server(path: str | None) -> str | None:
+    """A path as the server understands it, which runs in another folder; a name is one there."""
+    return str(Path(path).absolute()) if path and "/" in path and "://" not in path else path
+
+
+def define_option(command: F) -> F:
+    """-D NAME=VALUE."""
+    text = "Replaces ${NAME} in the text; may be repeated."
+    return click.option("-D", "define", multiple=True, metavar="NAME=VALUE", help=text)(command)
+
+
+def rows_option(text: str) -> Callable[[F], F]:
+    """--output, for commands that print the rows of statements."""
+    forms = click.Choice(list(PRINTERS))
+    return click.option("--output", type=forms, default="table", show_default=True, help=text)
