@@ -359,3 +359,47 @@ def test_rows_that_were_seen_and_are_in_no_copy_are_told(
     assert "was rotated away or truncated before it was read" in caplog.text
     reader.kill()
     log.close()
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["up", "recovering"])
+def test_a_link_that_is_switched_to_another_file_is_followed(tmp_path: Path, killed: bool) -> None:
+    log, current = Log(tmp_path / "0.log"), tmp_path / "current.log"
+    log.write(2)
+    current.symlink_to(log.path)
+    reader = Reader(lambda: followed(current))
+    reader.poll_all()
+    reader.checkpoint()
+    if killed:
+        reader.kill()
+    log.write()
+    (tmp_path / "1.log").write_bytes(b"of the next file\n")
+    current.unlink()
+    current.symlink_to(tmp_path / "1.log")
+    if killed:
+        reader.recover()
+    reader.poll_all()
+    assert reader.lines == [*log.written, b"of the next file"]
+    reader.kill()
+    log.close()
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["up", "recovering"])
+def test_files_in_another_folder_are_read_while_they_are_open(tmp_path: Path, killed: bool) -> None:
+    log = Log(tmp_path / "app.log", below="old")
+    log.write(2)
+    reader = Reader(lambda: followed(log.path))
+    reader.poll_all()
+    reader.checkpoint()
+    if killed:
+        reader.kill()
+    log.write()
+    log.rotate()
+    log.write(2)
+    if killed:
+        reader.recover()
+    reader.poll_all()
+    unread = log.written[2:3] if killed else []
+    assert reader.lines == [line for line in log.written if line not in unread]
+    assert reader.source.lost() == len(unread)
+    reader.kill()
+    log.close()
