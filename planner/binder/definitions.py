@@ -26,7 +26,8 @@ from planner.binder.derived import expanded
 from planner.binder.expressions.calls import function_call
 from planner.binder.expressions.scalars import bind_scalar
 from planner.binder.queries import ordering
-from planner.binder.queries.relations import bind_query, renamed
+from planner.binder.queries.column_names import renamed
+from planner.binder.queries.relations import bind_query
 from planner.binder.scope import Context, Field, Place, Scope, did_you_mean
 from planner.catalog import Function, MetadataColumn, Table, View, Watermark
 from planner.logical import LogicalPlan, Project

@@ -190,7 +190,7 @@ def test_committed_lines_stay(seed: int) -> None:
     disk.lose_power(wild=True)
     target = sink()
     assert target.last_epoch() == 1
-    fate.at = 4  # the sync behind lines, sync, journal
+    fate.at = 7  # the sync behind lines, sync, journal, after three of opening the file
     _dies(disk, lambda: write(target, 2, [2]))
     assert sink().last_epoch() == 2
     disk.lose_power(wild=True)

@@ -9,10 +9,9 @@ from sqlglot import exp
 
 from parser.dialect import position_of
 from parser.errors import PlanError, UnknownObject
-from parser.types import Column, DataType, Schema
+from parser.types import Column, Schema
 from planner.binder import pool, refusals
-from planner.binder.expressions.casts import implicit_cast
-from planner.binder.expressions.scalars import as_column, as_condition, bind_scalar
+from planner.binder.expressions.scalars import as_condition, bind_scalar
 from planner.binder.queries import interval_joins as intervals
 from planner.binder.queries import (
     join_hints,
@@ -27,6 +26,8 @@ from planner.binder.queries.changelog_functions import (
     bind_changelog_function,
     is_changelog_function,
 )
+from planner.binder.queries.column_names import alias_columns, renamed, wrong_count
+from planner.binder.queries.constant_rows import bind_values
 from planner.binder.queries.sources import query_of_table, resalted
 from planner.binder.queries.table_hints import with_hints
 from planner.binder.scope import (
@@ -47,7 +48,6 @@ from planner.binder.windows.patterns import bind_match
 from planner.catalog import Table, View
 from planner.logical import Filter, LogicalPlan, Project, SetOperation, Union, Values
 from planner.scalar import ColumnRef, Scalar
-from udf.casts.coercion import common_type
 
 # Stands for the missing FROM of a SELECT that is one row of constants.
 _NOTHING = Values(((),), Schema(()))
@@ -79,7 +79,7 @@ def _bound(node: exp.Expression, context: Context) -> Query:
         case exp.Select():
             return _select(node, context)
         case exp.Values():
-            return _values(node, context)
+            return bind_values(node, context)
         case exp.Union():
             query = _union(node, context)
             return _distinct(query, context) if node.args.get("distinct") else query
@@ -97,7 +97,7 @@ def _common_tables(node: exp.Expression, context: Context) -> Context:
     for cte in with_.expressions:
         if with_.args.get("recursive"):
             refusals.check_recursion(cte)
-        query = renamed(bind_query(cte.this, context.within()), _alias_columns(cte), cte)
+        query = renamed(bind_query(cte.this, context.within()), alias_columns(cte), cte)
         twice = next((n for i, n in enumerate(query.names) if n in query.names[:i]), None)
         if twice is not None:
             hint = (
@@ -108,32 +108,6 @@ def _common_tables(node: exp.Expression, context: Context) -> Context:
             raise PlanError(message, hint=hint, position=position_of(cte))
         context = context.with_ctes({cte.alias: query})
     return context
-
-
-def _alias_columns(node: exp.Expression) -> list[str]:
-    alias = node.args.get("alias")
-    return (
-        [c.name for c in alias.args.get("columns") or ()]
-        if isinstance(alias, exp.TableAlias)
-        else []
-    )
-
-
-def renamed(query: Query, names: Sequence[str], node: exp.Expression) -> Query:
-    """The query with `names` for its columns (none: as it is)."""
-    if not names:
-        return query
-    if len(names) != len(query.names):
-        raise _wrong_count(names, query.names, node)
-    return replace(query, names=tuple(names))
-
-
-def _wrong_count(names: Sequence[str], columns: Sequence[str], node: exp.Expression) -> PlanError:
-    return PlanError(
-        f"{len(names)} column names are given for {len(columns)} columns",
-        detail=f"the columns are {', '.join(columns)}",
-        position=position_of(node),
-    )
 
 
 def _union(node: exp.Union, context: Context) -> Query:
@@ -168,34 +142,6 @@ def _set_operation(node: exp.SetOperation, context: Context) -> Query:
 
 def _distinct(query: Query, context: Context) -> Query:
     return replace(query, plan=tvf_aggregates.distinct(query.plan, context.batch))
-
-
-def _values(node: exp.Values, context: Context) -> Query:
-    place = Place(context, Scope(), "VALUES")
-    rows = [
-        [as_column(bind_scalar(e, place), e) for e in row.expressions] for row in node.expressions
-    ]
-    widths = {len(r) for r in rows}
-    if len(widths) > 1:
-        raise PlanError(
-            "the rows of VALUES have different numbers of columns", position=position_of(node)
-        )
-    names = tuple(f"EXPR${i}" for i in range(widths.pop()))
-    kinds = [_values_type([r[i] for r in rows], i, node) for i in range(len(names))]
-    cast = tuple(
-        tuple(implicit_cast(v, t, node) for v, t in zip(r, kinds, strict=True)) for r in rows
-    )
-    schema = Schema(tuple(Column(n, t) for n, t in zip(names, kinds, strict=True)))
-    return Query(Values(cast, schema, context.salt(e for r in cast for e in r)), names)
-
-
-def _values_type(values: Sequence[Scalar], index: int, node: exp.Expression) -> DataType:
-    common = common_type([v.type for v in values])
-    if common is None:
-        given = ", ".join(dict.fromkeys(str(v.type.plain) for v in values))
-        message = f"column {index + 1} of VALUES has types that do not go together"
-        raise PlanError(message, detail=f"the types are {given}", position=position_of(node))
-    return common
 
 
 def _select(node: exp.Select, context: Context) -> Query:
@@ -351,7 +297,7 @@ def _relation(node: exp.Expression, context: Context) -> tuple[LogicalPlan, Scop
     """Binds a relation of FROM. Returns its plan and the columns that it brings into scope."""
     match = node.args.get("match")
     if match is None:
-        return _source(node, context, _alias_columns(node))
+        return _source(node, context, alias_columns(node))
     plan, scope = _source(node, context, ())
     fields = scope.named
     if tuple(f.column.name for f in fields) != plan.schema.names:
@@ -362,7 +308,7 @@ def _relation(node: exp.Expression, context: Context) -> tuple[LogicalPlan, Scop
             ),
         )
     query = Query(plan, tuple(f.name for f in fields))
-    query = renamed(bind_match(match, query, context), _alias_columns(node), node)
+    query = renamed(bind_match(match, query, context), alias_columns(node), node)
     return query.plan, query.scope((node.alias,) if node.alias else ())
 
 
@@ -409,9 +355,9 @@ def _parenthesised(node: exp.Subquery, context: Context) -> tuple[LogicalPlan, S
     if not node.alias:
         return plan, scope
     fields = scope.named
-    names = _alias_columns(node) or [f.name for f in fields]
+    names = alias_columns(node) or [f.name for f in fields]
     if len(names) != len(fields):
-        raise _wrong_count(names, [f.name for f in fields], node)
+        raise wrong_count(names, [f.name for f in fields], node)
     return plan, Scope(
         tuple(Field((node.alias,), n, f.column) for n, f in zip(names, fields, strict=True))
     )
