@@ -81,9 +81,15 @@ def _scalar_size(scalar: pa.Scalar, *, counts: bool) -> int:
 def _total(values: pa.Array) -> int:
     if not len(values):
         return 0
-    if pa.types.is_string(values.type) or pa.types.is_binary(values.type):
+    kind = values.type
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
         ends = np.frombuffer(values.buffers()[1], np.int32)
         return int(ends[values.offset + len(values)] - ends[values.offset])
+    if pa.types.is_list(kind) or pa.types.is_map(kind):
+        ends = ends_of(values)
+        start, count = int(ends[0]), int(ends[-1] - ends[0])
+        inside = [values.values] if pa.types.is_list(kind) else [values.keys, values.items]
+        return ELEMENT * count + sum(_total(v.slice(start, count)) for v in inside)
     return int(values.nbytes)
 
 

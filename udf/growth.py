@@ -20,7 +20,11 @@ def _joined(rows: int, *values: Values) -> IntArray:
 
 
 def _joined_or_null(rows: int, *values: Values) -> IntArray:
-    found = _joined(rows, *values)
+    return _none_where_null(_joined(rows, *values), *values)
+
+
+def _none_where_null(found: IntArray, *values: Values) -> IntArray:
+    """The lengths, 0 where one of the values is NULL."""
     for v in values:
         if isinstance(v, pa.Scalar):
             found *= int(v.is_valid)
@@ -33,9 +37,13 @@ def _sum(rows: int, *sizes: Size) -> int:
     return sum(s.total for s in sizes)
 
 
-# The arguments put together: NULL where one is NULL, or whatever is NULL.
+# The arguments put together: NULL where one is NULL.
 JOINED: Final = Growth(_sum, _joined_or_null)
-COLLECTED: Final = Growth(_sum, _joined)
+# Each argument is an element.
+COLLECTED: Final = Growth(
+    lambda rows, *sizes: _sum(rows, *sizes) + ELEMENT * len(sizes) * rows,
+    lambda rows, *values: _joined(rows, *values) + ELEMENT * len(values),
+)
 
 
 def _separated(rows: int, separator: Values, *values: Values) -> IntArray:
@@ -45,13 +53,6 @@ def _separated(rows: int, separator: Values, *values: Values) -> IntArray:
 # Arguments with a separator, which is the first of them, in between.
 SEPARATED: Final = Growth(
     lambda rows, separator, *sizes: _sum(rows, *sizes) + len(sizes) * separator.total, _separated
-)
-
-
-# The first two arguments put together; the others are places.
-OVERLAID: Final = Growth(
-    lambda rows, value, put, *_: value.total + put.total,
-    lambda rows, value, put, *_: _joined_or_null(rows, value, put),
 )
 
 
@@ -67,7 +68,11 @@ def _padded(rows: int, value: Values, length: Values, padding: Values) -> IntArr
     missing = np.maximum(numbers(length, rows) - numbers(pc.utf8_length(value), rows), 0)
     whole, rest = np.divmod(missing, np.maximum(numbers(pc.utf8_length(padding), rows), 1))
     # A part of the padding: a character has four bytes at most.
-    return np.where(each > 0, have + whole * each + np.minimum(4 * rest, each), 0)
+    filled = have + whole * each + np.minimum(4 * rest, each)
+    cut = np.minimum(have, 4 * numbers(length, rows))
+    found: IntArray = np.where(missing > 0, filled, cut)
+    found[each == 0] = 0
+    return found
 
 
 PADDED: Final = Growth(
@@ -112,14 +117,15 @@ def replaced_by(exact: Callable[..., IntArray]) -> Growth:
 
 
 def _split(rows: int, value: Values, delimiter: Values) -> IntArray:
-    return lengths(value, rows) + ELEMENT * (_often(rows, value, delimiter) + 1)
+    count = _often(rows, value, delimiter)
+    return lengths(value, rows) + ELEMENT * (count + 1) - count * lengths(delimiter, rows)
 
 
 # Parts of a text; an element each.
 SPLIT: Final = Growth(
-    lambda rows, value, *_: (ELEMENT + 1) * value.total + ELEMENT * rows,
+    lambda rows, value, *_: (ELEMENT + 1) * value.total + 2 * ELEMENT * rows,
     _split,
-    lambda rows, value, *_: (ELEMENT + 1) * lengths(value, rows) + ELEMENT,
+    lambda rows, value, *_: (ELEMENT + 1) * lengths(value, rows) + 2 * ELEMENT,
 )
 
 
@@ -130,10 +136,16 @@ def _elements(rows: int, value: Values) -> IntArray:
 def _array_joined(
     rows: int, value: Values, delimiter: Values, missing: Values | None = None
 ) -> IntArray:
-    count = _elements(rows, value)
-    texts = lengths(value, rows) - ELEMENT * count
-    instead = 0 if missing is None else _nulls(rows, value) * lengths(missing, rows)
-    return texts + count * lengths(delimiter, rows) + instead
+    count, nulls = _elements(rows, value), _nulls(rows, value)
+    found = lengths(value, rows) - ELEMENT * count
+    if missing is None:
+        count -= nulls
+        given: tuple[Values, ...] = (value, delimiter)
+    else:
+        found += nulls * lengths(missing, rows)
+        given = (value, delimiter, missing)
+    found += np.maximum(count - 1, 0) * lengths(delimiter, rows)
+    return _none_where_null(found, *given)
 
 
 def _nulls(rows: int, value: Values) -> IntArray:

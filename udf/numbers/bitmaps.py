@@ -208,11 +208,13 @@ def _read_containers(data: bytes) -> Iterator[int]:
     heads = [struct.unpack_from("<HH", data, at + 4 * i) for i in range(count)]
     # Bitmaps with runs write offsets only from four containers on; they are skipped either way.
     at += 4 * count + (4 * count if not runs or count >= _OFFSETS_FROM else 0)
-    if sum(size + 1 for _, size in heads) * _WRITTEN > present().value_size:
-        raise RowError("the bitmap has too many numbers ('value-size')")
+    left = present().value_size // _WRITTEN
     for i, (key, size) in enumerate(heads):
         is_run = bool(runs and runs[i // 8] >> i % 8 & 1)
         low, at = _read_container(data, at, size + 1, is_run)
+        left -= len(low)
+        if left < 0:
+            raise RowError("the bitmap has too many numbers ('value-size')")
         yield from (key << 16 | n for n in low)
 
 
@@ -222,7 +224,7 @@ def _read_container(data: bytes, at: int, size: int, is_run: bool) -> tuple[list
         (count,) = struct.unpack_from("<H", data, at)
         pairs = struct.unpack_from(f"<{2 * count}H", data, at + 2)
         # A run is its first value and how many more follow.
-        if sum(pairs[1::2]) + count != size:
+        if sum(pairs[1::2]) + count > 65536:
             raise IndexError
         numbers = [
             n

@@ -14,7 +14,6 @@ from parser.types import BOOLEAN, INT, MAX_LENGTH, STRING, DataType, Root
 from udf.arrays.arrays import is_ascii, is_constant, map_text, per_distinct, row_by_row, valid
 from udf.casts.coercion import merged_type
 from udf.casts.parsing import BLANK
-from udf.growth import OVERLAID
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import (
     Custom,
@@ -101,9 +100,7 @@ def _overlay_result(types: Types, literals: Literals) -> DataType:
 
 
 @function(
-    "OVERLAY",
-    signature=takes(text, text, bigint, bigint, optional=1, result=_overlay_result),
-    growth=OVERLAID,
+    "OVERLAY", signature=takes(text, text, bigint, bigint, optional=1, result=_overlay_result)
 )
 def overlay(ctx: KernelContext, value: Values, replacement: Values, *place: Values) -> Values:
     """OVERLAY(text PLACING replacement FROM start [FOR length]): `length` characters (as many as
