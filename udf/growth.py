@@ -1,4 +1,4 @@
-"""How long the results of functions are that may be much longer than their arguments."""
+"""The lengths of results of functions that may be much longer than their arguments."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ PADDED: Final = Growth(
 
 
 def _often(rows: int, value: Values, search: Values) -> IntArray:
-    """How often `search` is in the value; an empty one is around all characters."""
+    """The number of times that `search` is in the value; an empty one is around all characters."""
     if isinstance(search, pa.Scalar) and search.is_valid and search.as_py():
         return numbers(pc.count_substring(value, pattern=search.as_py()), rows)
     texts, sought = (
@@ -149,7 +149,7 @@ def _array_joined(
 
 
 def _nulls(rows: int, value: Values) -> IntArray:
-    """How many elements are NULL."""
+    """The number of elements that are NULL."""
     arrays = pa.repeat(value, rows) if isinstance(value, pa.Scalar) else value
     before = np.concatenate([[0], np.cumsum(np.asarray(arrays.values.is_null(), np.int64))])
     ends = ends_of(arrays)

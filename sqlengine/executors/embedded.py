@@ -419,6 +419,6 @@ class EmbeddedExecutor:
 
 
 def _weight(batch: Batch) -> int:
-    """How many rows of usual length a batch is."""
+    """Returns the number of rows of usual length that a batch is like."""
     size: int = sum(c.nbytes for c in batch.columns) >> _ROW_BITS
     return max(batch.num_rows, size)
