@@ -105,7 +105,8 @@ class Capabilities:
     be PARTITIONED BY columns that are not in the records; `keeps_rows`: rows are kept as they
     are, so metadata may have any key, and tables partitions; `on_broker`: tables are topics of
     the server's broker, so offsets count records, and space and loss of power are the broker's
-    concern."""
+    concern; `blocks`: a call may wait for a host or a disk, so that a server makes it beside its
+    graphs, with a deadline."""
 
     source: SourceCapabilities | None = None
     sink: SinkCapabilities | None = None
@@ -113,6 +114,7 @@ class Capabilities:
     partitioning: bool = False
     keeps_rows: bool = False
     on_broker: bool = False
+    blocks: bool = True
 
     def with_changelog(
         self, *, source: ChangelogMode | None = None, sink: ChangelogMode | None = None

@@ -56,7 +56,8 @@ class Config:
         `memory_limit`: bytes of state of all jobs together (None: any). `step_output_limit`: bytes
         that a job without a limit may put out in one step (None: an eighth of the memory).
         `step_timeout_s`: seconds that the operators of a job may take in one step (None: any).
-        `rows_per_read`: rows that a source reads at once.
+        `rows_per_read`: rows that a source reads at once. `connector_timeout_s`: seconds that a
+        call of a connector may take that waits for a host or a disk.
     Placement:
         `instances`: processes that run jobs in parts (0: all jobs run in this one). `parts`: their
         number, fixed when the graph is made (None: one for each instance, two at least).
@@ -85,6 +86,7 @@ class Config:
     memory_limit: int | None = None
     step_output_limit: int | None = None
     step_timeout_s: float | None = 60.0
+    connector_timeout_s: float = 30.0
     isolation: bool = True
     checkpoints: Checkpoints = "rocksdb"
     checkpoint_rows: int = 100_000

@@ -16,6 +16,7 @@ from sqlengine.api.problems import describe
 from sqlengine.api.server import HttpServer
 from sqlengine.api.starting import Gate
 from sqlengine.config import LOOPBACK, Config
+from sqlengine.connectors.boundary.openings import Openings
 from sqlengine.control.commands import CommandIntake
 from sqlengine.control.folder_intake import FolderIntake
 from sqlengine.engine import Engine
@@ -37,9 +38,11 @@ class Service:
     """Owns everything that runs in a server process. `start` returns when it is ready; `stop` may
     be called twice."""
 
-    def __init__(self, config: Config, steps: Steps | None = None) -> None:
+    def __init__(
+        self, config: Config, steps: Steps | None = None, openings: Openings | None = None
+    ) -> None:
         """Recovers the jobs; until `start` has returned, the server says how far it is, and takes
-        removals of jobs. `steps`: made by who wants to end the steps of the recovery."""
+        removals of jobs. `steps`, `openings`: made by who wants to end what the recovery does."""
         check_address(config)
         self.config = config
         steps = steps or Steps(config.step_timeout_s, THREADS.now)
@@ -48,7 +51,9 @@ class Service:
         self._http.start()
         log.info("listening on http://%s", host_and_port(config.host, self.port))
         try:
-            self.engine = Engine(config, steps=steps, on_jobs_known=self._gate.attach)
+            self.engine = Engine(
+                config, steps=steps, openings=openings, on_jobs_known=self._gate.attach
+            )
         except BaseException:
             self._http.stop()
             raise
@@ -113,15 +118,17 @@ def serve(config: Config) -> None:
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, end)
     steps = Steps(config.step_timeout_s, THREADS.now)
+    openings = Openings(THREADS.lanes(), config.connector_timeout_s)
     # This thread has to be free for signals, and the other one lives as long as the server:
     # processes that it starts die with it.
     with ThreadPoolExecutor(1, thread_name_prefix="service") as owner:
-        opening = owner.submit(_open, config, steps)
+        opening = owner.submit(_open, config, steps, openings)
         opening.add_done_callback(lambda _: awake.set())
         awake.wait()
         if stopping.is_set() and not opening.done():
             _exit_later()
             steps.stop()
+            openings.stop()
         try:
             service = opening.result()
         except StepEnded:
@@ -135,8 +142,8 @@ def serve(config: Config) -> None:
         log.info("stopped")
 
 
-def _open(config: Config, steps: Steps) -> Service:
-    service = Service(config, steps)
+def _open(config: Config, steps: Steps, openings: Openings) -> Service:
+    service = Service(config, steps, openings)
     try:
         service.start()
     except BaseException:

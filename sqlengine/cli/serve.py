@@ -149,6 +149,13 @@ from sqlengine.system.durability import Checkpoints, Delivery, Fsync
     help="Time that a job's operators may take in one step, or none: then the job fails.",
 )
 @click.option(
+    "--connector-timeout",
+    type=DURATION,
+    default="30s",
+    show_default=True,
+    help="Time that a table's host or disk has to answer: then the jobs that use it fail.",
+)
+@click.option(
     "--queries",
     type=click.IntRange(0),
     default=QueryLimits.at_once,
@@ -200,6 +207,7 @@ def serve(
     settings: tuple[str, ...],
     memory_limit: int | None,
     step_timeout: int | None,
+    connector_timeout: int | None,
     queries: int,
     query_timeout: int | None,
     query_rows: int,
@@ -235,6 +243,7 @@ def serve(
         savepoints=savepoints,
         memory_limit=memory_limit or None,
         step_timeout_s=step_timeout / 1000 if step_timeout else None,
+        connector_timeout_s=connector_timeout / 1000 if connector_timeout else inf,
         isolation=isolation,
         queries=QueryLimits(
             at_once=queries,

@@ -33,6 +33,7 @@ from sqlengine.cluster.step_watch import EndedJobs, StepWatch
 from sqlengine.cluster.subtask import Subtask, open_subtask
 from sqlengine.cluster.subtask_log import subtask_log_topic
 from sqlengine.config import Config
+from sqlengine.connectors.boundary.openings import Openings
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.failures import StepFailed
 from sqlengine.executors.steps.guard import StepGuard
@@ -88,6 +89,7 @@ class Instance:
         self._report_topic = ReportTopic(broker, place.graph)
         self._executor = machine.threads.serial_executor("changes")
         snapshots = MigrationStore(broker, machine.clock, sync=config.fsync == "interval")
+        self._openings = Openings(machine.threads.lanes(), config.connector_timeout_s)
         self._host = GraphHost(
             config,
             machine,
@@ -100,6 +102,7 @@ class Instance:
             self._registry.memory,
             self._registry.steps,
             snapshots.get,
+            openings=self._openings,
         )
         self._plan_cache: dict[str, tuple[int, PlannedJob]] = {}
         self._failures: dict[frozenset[str], float] = {}  # when each was reported last
@@ -192,6 +195,7 @@ class Instance:
         self._follower.abandon_pending()
         for index in list(self._owned.owned):
             self._owned.close(index, "the instance stops")
+        self._openings.stop()
         self._executor.shutdown(wait=True)
         self._watch.stop()
         self._registry.steps.close_watch()

@@ -31,6 +31,7 @@ from sqlengine.batch import Batch as Batch
 from sqlengine.batch import RowKind as RowKind
 from sqlengine.broker.auto_create import AutoCreate, NewTopic
 from sqlengine.broker.base import Broker
+from sqlengine.connectors.boundary.openings import Openings
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.formats.base import Option as Option
 from sqlengine.system.disk import MACHINE, Disk
@@ -45,8 +46,7 @@ class Chunk:
     made by the connector itself, such as datagen's, by column name). `kinds`: a RowKind per row,
     None where the connector gives none. `metadata` holds columns by metadata key ('timestamp',
     'offset', …). `digest`: of what was read, where a repetition has to make sure that it reads the
-    same. `lengths`: the bytes of each record, where only the first ones of some are in
-    `records`."""
+    same."""
 
     shard: str
     start: int
@@ -58,7 +58,6 @@ class Chunk:
     metadata: Mapping[str, pa.Array] = field(default_factory=dict)
     kinds: npt.NDArray[np.int8] | None = None
     digest: str = ""
-    lengths: npt.NDArray[np.int64] | None = None
 
 
 class FullCache(ABC):
@@ -94,8 +93,10 @@ class Source(ABC):
     """Reads the records of a table, shard by shard.
 
     Offsets are integers that only grow within a shard; what they count is the connector's business
-    (records, bytes). Methods are called from the graph's thread and must not block. Those with a
-    body belong to a declared capability (`planner.capabilities`)."""
+    (records, bytes). Methods are called one at a time: from the graph's thread, which they must not
+    block, or from others where the connector declares that they may (`blocks`). What they raise
+    fails the jobs that read the table. Those with a body belong to a declared capability
+    (`planner.capabilities`)."""
 
     # How lookup joins see new versions of the table; None for a table that is read once.
     full_cache: FullCache | None = None
@@ -187,7 +188,7 @@ class Source(ABC):
 class Sink(ABC):
     """Writes the rows of a table; one sink per table and graph.
 
-    The graph's id is the `writer` it was opened with. Graph thread only. Exactly once means:
+    The graph's id is the `writer` it was opened with. Called as sources are. Exactly once means:
     `write` any number of times, then `commit(epoch)`; all rows since the last commit become visible
     together, once, even if the same epoch is committed again after a crash. `last_epoch` is what
     the table knows of that. Methods with a body belong to a declared capability
@@ -215,6 +216,11 @@ class Sink(ABC):
         """Makes complete files visible (capability `rolling`). Called between two epochs, often;
         with `end` all files, since no more rows come. Raises as `commit` does."""
 
+    def roll_is_due(self) -> bool:
+        """Returns False while `roll` would do nothing (capability `rolling`). Asked often, and
+        touches nothing outside."""
+        return True
+
     def publish_overwrite(self) -> None:  # noqa: B027
         """Replaces the table's rows by those that were committed (capability `overwrite`). Called
         once, when the statement has succeeded."""
@@ -224,8 +230,13 @@ class Sink(ABC):
 
 
 class Busy(TryAgain):
-    """Raised while another process holds what a sink writes to; the same commit works once it is
-    free."""
+    """Raised while another process holds what a sink writes to, or it does not answer; the same
+    commit works once it is free."""
+
+
+class Unanswered(Busy):
+    """Raised while a call of a sink has not come back: what it writes may yet appear, so nobody
+    else may write for it."""
 
 
 # What an embedding program takes rows with, by name.
@@ -242,7 +253,8 @@ class Environment:
     not keep any; `disk`: where files are written; `share`: the shards that are read here, where a
     graph runs in parts; `once`: rows must be visible once, also where a crash repeats their epoch;
     `callables`: the functions of an embedding program that take rows, by name; `auto_create`: for
-    tables whose topic is missing."""
+    tables whose topic is missing; `openings`: where tables are opened, and asked, that may keep
+    others waiting."""
 
     broker: Broker | None
     clock: Callable[[], int]
@@ -254,6 +266,7 @@ class Environment:
     assignment: SubtaskAssignment = WHOLE
     once: bool = True
     auto_create: AutoCreate = field(default_factory=AutoCreate)
+    openings: Openings = field(default_factory=Openings)
 
 
 # Opening a table creates nothing meanwhile, in this thread: a change is rehearsed.

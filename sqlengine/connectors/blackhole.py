@@ -16,7 +16,8 @@ class BlackholeConnector(Connector):
 
     name: ClassVar[str] = "blackhole"
     capabilities: ClassVar[Capabilities] = Capabilities(
-        sink=SinkCapabilities(changelog=UPSERT, condition="no row is kept", parallel=True)
+        sink=SinkCapabilities(changelog=UPSERT, condition="no row is kept", parallel=True),
+        blocks=False,
     )
 
     def sink(self, table: Table, environment: Environment) -> Sink:

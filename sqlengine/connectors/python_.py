@@ -5,7 +5,7 @@
 
 'function' names a function that is declared with `@sqlengine.sink`; it runs in the process of its
 module. 'callable' names one that the program which embeds the engine has given it; it is called in
-the graph's thread with a pyarrow.RecordBatch, whose first column `op` says '+I', '-U', '+U' or
+a thread of its table with a pyarrow.RecordBatch, whose first column `op` says '+I', '-U', '+U' or
 '-D'. Rows of an epoch come together, at least once: again after a crash."""
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def _to_function(table: Table) -> Deliver:
 
 
 def _to_callable(table: Table, name: str, target: Callable[[pa.RecordBatch], object]) -> Deliver:
-    """Returns the call of an embedding program's callable, in the graph's thread."""
+    """Returns the call of an embedding program's callable."""
     schema = pa.schema(
         [pa.field(_OP, pa.string()), *(pa.field(c.name, c.type.arrow) for c in table.physical)]
     )

@@ -6,6 +6,7 @@ Each connector is found by its entry point in the group 'sqlengine.connectors'."
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from parser.errors import OptionError, PlanError, UnsupportedError
@@ -17,6 +18,7 @@ from planner.logical import Scan
 from sqlengine.broker.auto_create import NewTopic
 from sqlengine.broker.errors import NO_SPACE, cannot_write
 from sqlengine.connectors.base import Connector, Environment, Sink, Source
+from sqlengine.connectors.boundary.opening import opened_sink, opened_source
 from sqlengine.connectors.table_options import parsed_options, unknown_of
 from sqlengine.formats.options import did_you_mean
 from sqlengine.formats.registry import VALUE, changelog_mode_of, format_of
@@ -152,6 +154,11 @@ def without_unknown(table: Table) -> Table:
 
 
 def open_source(table: Table, environment: Environment) -> Source:
+    """Opens the whole table for reading, as `open_scan` does."""
+    return open_scan(Scan(table), environment)
+
+
+def _open_source(table: Table, environment: Environment) -> Source:
     """Opens the table for reading, after `validate`. UnsupportedError if it can only be written."""
     validate(table)
     connector = connector_of(table)
@@ -165,14 +172,21 @@ def open_source(table: Table, environment: Environment) -> Source:
         raise _cannot_open(table, "read", error) from None
 
 
-def open_scan(scan: Scan, environment: Environment) -> Source:
-    """Opens the source of a scan: its partitions only, or as a cache that is reloaded."""
+def open_scan(scan: Scan, environment: Environment, *, patient: bool = False) -> Source:
+    """Opens the source of a scan behind the boundary: its partitions only, or as a cache that is
+    reloaded. SqlError, whatever the connector raises; StillOpening after a moment unless
+    `patient`."""
     connector = connector_of(scan.table)
+    work = partial(_open_scan, scan, connector, environment)
+    return opened_source(scan, connector, environment, work, patient=patient)
+
+
+def _open_scan(scan: Scan, connector: Connector, environment: Environment) -> Source:
     source = connector.capabilities.source
     if scan.reloaded and source is not None and source.lookup is Lookup.RELOADED:
         validate(scan.table)
         return connector.lookup_source(scan.table, environment)
-    opened = open_source(scan.table, environment)
+    opened = _open_source(scan.table, environment)
     if scan.where is not None:
         opened.apply_partitions(scan.where)
     return opened
@@ -183,11 +197,21 @@ def missing_topic(table: Table, environment: Environment, *, writes: bool) -> Ne
     return connector_of(table).missing_topic(table, environment, writes=writes)
 
 
-def open_sink(table: Table, environment: Environment, *, overwrite: bool = False) -> Sink:
-    """Opens the table for writing, after `validate`; `overwrite`: what is written replaces what is
-    there. UnsupportedError if it can only be read, BrokerFull where there is no space for it."""
-    validate(table)
+def open_sink(
+    table: Table, environment: Environment, *, overwrite: bool = False, patient: bool = False
+) -> Sink:
+    """Opens the table for writing behind the boundary; `overwrite`: what is written replaces what
+    is there. SqlError, whatever the connector raises: UnsupportedError if it can only be read,
+    BrokerFull where there is no space for it; StillOpening after a moment unless `patient`."""
     connector = connector_of(table)
+    work = partial(_open_sink, table, connector, environment, overwrite=overwrite)
+    return opened_sink(table, connector, environment, work, overwrite=overwrite, patient=patient)
+
+
+def _open_sink(
+    table: Table, connector: Connector, environment: Environment, *, overwrite: bool
+) -> Sink:
+    validate(table)
     sink = connector.capabilities.sink
     if sink is None:
         raise cannot_be_written(table)

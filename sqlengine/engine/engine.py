@@ -16,6 +16,7 @@ import logging
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, TypeVar
 
 from parser.errors import JobError, Position, SqlError
@@ -24,6 +25,7 @@ from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.cluster.instance_groups import InstanceGroups
 from sqlengine.config import Config
 from sqlengine.connectors.base import NO_CALLABLES, Callables
+from sqlengine.connectors.boundary.openings import Openings, StillOpening
 from sqlengine.engine.checkpoint_stores import open_stores
 from sqlengine.engine.dead_letters import DeadLetter, DeadLetterQueue
 from sqlengine.engine.graph_manager import GraphManager
@@ -80,13 +82,16 @@ class Engine:
         *,
         callables: Callables = NO_CALLABLES,
         steps: Steps | None = None,
+        openings: Openings | None = None,
         on_jobs_known: Callable[[Engine], None] = lambda engine: None,
     ) -> None:
         """`callables`: functions that take the rows of tables with 'connector' = 'python', by the
         names in their option 'callable'. `steps`: made by who wants to see and to end steps of the
-        recovery, too. `on_jobs_known` is called before it, when `jobs` can be listed."""
+        recovery, too; `openings` likewise for tables. `on_jobs_known` is called before it, when
+        `jobs` can be listed."""
         self.config = config
         self._callables = callables
+        self._openings = openings or Openings(machine.threads.lanes(), config.connector_timeout_s)
         self.broker = EmbeddedBroker(
             config.data,
             fsync=config.fsync,
@@ -128,6 +133,7 @@ class Engine:
             store.get,
             store.replace,
             self._callables,
+            self._openings,
         )
         self.instances = InstanceGroups(self.broker, config, machine)
         self.graphs = GraphManager(host, self._registry.plans_of, self.instances)
@@ -179,6 +185,7 @@ class Engine:
         self._failures.closed.set()
         self._isolation.stop()
         self._restarts.stop()
+        self._openings.stop()
         # A running step may end, but not for long: the next start repeats what is cut short.
         ending = self._threads.later(_STOP_GRACE_S, self._steps.stop)
         try:
@@ -226,13 +233,23 @@ class Engine:
         """Makes a change of many jobs. Refused ones leave no trace; the others take effect
         together."""
         with self._steps.leaving(self._changes.removable(request)):
-            outcomes = self._serially(lambda: self._changes.change(request))
+            outcomes = self._changed(request)
         if len(outcomes) > INLINE:
             # Thousands of rules, which the collector would traverse again and again (0.1 s).
             gc.collect()
             gc.freeze()
         self._failures.forget(() if request.dry_run else outcomes)
         return outcomes
+
+    def _changed(self, request: Request) -> dict[str, Outcome]:
+        """Makes the change, and makes it again for jobs whose tables take long to open."""
+        outcomes = self._serially(lambda: self._changes.change(request))
+        while True:
+            slow = {n: e for n, o in outcomes.items() if isinstance(e := o.error, StillOpening)}
+            if not slow or not all(e.wait(self._openings.timeout_s) for e in slow.values()):
+                return outcomes
+            again = request.only(slow)
+            outcomes |= self._serially(partial(self._changes.change, again))
 
     def validate(
         self,
@@ -431,8 +448,16 @@ class Engine:
         )
 
     def _serially(self, work: Callable[[], T]) -> T:
-        """Runs `work` in the thread that makes changes, and waits for its result."""
+        """Runs `work` in the thread that makes changes, and waits for its result. Other changes go
+        on while a table is opened that takes long."""
+        while True:
+            try:
+                return self._once(work)
+            except StillOpening as error:
+                if not error.wait(self._openings.timeout_s):
+                    raise
 
+    def _once(self, work: Callable[[], T]) -> T:
         def work_and_tidy() -> T:
             try:
                 self._failures.settle()

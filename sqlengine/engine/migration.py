@@ -196,6 +196,9 @@ class Migrations:
                 f"job '{first}' cannot go to graph '{target.name}'",
                 detail="it does not run elsewhere",
             )
+        unanswered = source.runner.outputs.unanswered([job.name for job in jobs])
+        if unanswered is not None:
+            raise unanswered
         handover = self._own_graph_name(jobs[0])
         versions = {job.name: job.version for job in jobs}
         graphs = dict.fromkeys(versions, target.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from parser.errors import JobError, SqlError
@@ -33,6 +33,16 @@ class Request:
     renames: Mapping[str, str] = field(default_factory=dict)
     dry_run: bool = False
     savepoints: Mapping[str, str] = field(default_factory=dict)
+
+    def only(self, names: Collection[str]) -> Request:
+        """Returns the part of the request that names these texts."""
+        return replace(
+            self,
+            upserts={n: text for n, text in self.upserts.items() if n in names},
+            removes=frozenset(),
+            renames={old: new for old, new in self.renames.items() if new in names},
+            savepoints={n: path for n, path in self.savepoints.items() if n in names},
+        )
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,11 @@ class TableAccess:
         """Returns what connectors need, for a reader or writer of this name."""
         host = self._host
         return Environment(
-            host.broker, host.machine.clock, name, auto_create=host.config.auto_create
+            host.broker,
+            host.machine.clock,
+            name,
+            auto_create=host.config.auto_create,
+            openings=host.openings,
         )
 
     def missing_topics(self, plan: PlannedJob) -> tuple[NewTopic, ...]:

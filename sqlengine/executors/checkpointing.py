@@ -33,20 +33,24 @@ class CheckpointTrigger:
 
     def due(self) -> bool:
         """True if enough state has changed, or enough time has passed, since the last checkpoint.
-        Never while a sink has not taken all rows: they must be repeated after a crash."""
+        Never while a sink has not taken all rows, which must be repeated after a crash, nor while a
+        source owes an answer."""
         now, checkpoints = self._clock(), self._storage.checkpoints
         if checkpoints is None or self._pipeline.outputs.owes_rows:
             return False
-        return checkpoints.due(self._epochs.last, self._pipeline.executor.tables, now)
+        due = checkpoints.due(self._epochs.last, self._pipeline.executor.tables, now)
+        return due and not self._pipeline.inputs.late
 
     def take(self, *, wait: bool) -> None:
         """Copies what has changed and writes it in the background; with `wait` returns when it is
-        in the store. Raises TryAgain while a sink has no space for an epoch before it."""
+        in the store. Raises TryAgain while a sink has no space for an epoch before it, or a source
+        owes an answer."""
         checkpoints, pipeline = self._storage.checkpoints, self._pipeline
         if checkpoints is None:
             return
         # No epoch before a checkpoint is repeated, so the output of all of them must be out.
         pipeline.outputs.commit(self._epochs.last)
+        pipeline.inputs.require_answers()
         write = checkpoints.finish if wait else checkpoints.begin
         write(self._metadata(), pipeline.executor.tables, self._clock())
         for source in pipeline.inputs.running.values():

@@ -10,7 +10,8 @@ from parser.errors import SqlError
 from planner.graph.distribution import INCOMING
 from planner.graph.physical import PhysicalPlan
 from planner.logical import LookupJoin, Scan, ShuffleScan, Values
-from sqlengine.connectors.base import Chunk, Environment, Source
+from sqlengine.connectors.base import Busy, Chunk, Environment, Source
+from sqlengine.connectors.boundary.source import WalledSource
 from sqlengine.connectors.registry import declared_capabilities, open_scan
 from sqlengine.executors.epochs import OffsetRange
 from sqlengine.executors.failures import UnavailableSource
@@ -18,6 +19,8 @@ from sqlengine.executors.sources import Positions, RunningSource
 from sqlengine.executors.steps.pace import ReadingPace
 
 NO_MARKS: Mapping[str, Mapping[str, str]] = {}
+# Seconds that a checkpoint which somebody waits for waits for an answer of a source.
+_ANSWER_S = 1.0
 # Rows by source, and the shards that have appeared, by source.
 Polled = tuple[list[tuple[str, Chunk]], list[tuple[str, str]]]
 
@@ -43,6 +46,32 @@ class Inputs:
         self._recovering = False
         self._read_first: set[str] = set()
 
+    # ---- late answers ---------------------------------------------------------------------------
+
+    @property
+    def late(self) -> list[str]:
+        """The sources that owe an answer to a poll."""
+        return [n for n, s in self.running.items() if n not in self.failed and s.late]
+
+    def wait_for_late(self, seconds: float) -> bool:
+        """Waits for sources that owe an answer, at most so long; returns False if none does."""
+        late = [s for n in self.late if isinstance(s := self.running[n].source, WalledSource)]
+        for source in late:
+            source.wait(seconds)
+        return bool(late)
+
+    def require_answers(self) -> None:
+        """Raises Busy while a source owes an answer: what it knows belongs to no position. One
+        that has come meanwhile is dropped, and read again."""
+        for name in self.late:
+            source = self.running[name].source
+            if isinstance(source, WalledSource):
+                source.wait(_ANSWER_S)
+                source.drop_answer()
+                if source.late:
+                    table = self.running[name].scan.table.display
+                    raise Busy(f"table '{table}' has not answered yet")
+
     # ---- changes of the plan ---------------------------------------------------------------------
 
     @contextmanager
@@ -65,7 +94,7 @@ class Inputs:
             assert self._shuffle is not None, "the plan of a subtask runs in a subtask"
             return self._shuffle
         try:
-            return open_scan(scan, self._environment)
+            return open_scan(scan, self._environment, patient=self._recovering)
         except SqlError as error:
             if not self._recovering:
                 raise
@@ -95,14 +124,24 @@ class Inputs:
         """Sets sources to where they began, in a recovery. One that the log does not know, because
         its job is planned differently now, begins as that of a new job does."""
         for name, source in sources.items():
-            if name in starts:
-                source.source.resume(starts[name], marks.get(name, {}))
-                source.positions = dict(starts[name])
-                continue
             try:
-                source.begin()
+                if name in starts:
+                    # Before anything may fail: what it has read is known.
+                    source.positions = dict(starts[name])
+                    source.source.resume(starts[name], marks.get(name, {}))
+                else:
+                    source.begin()
             except SqlError as error:
                 self.failed[name] = error
+
+    def open_again(self, name: str, shard: str) -> None:
+        """Begins a shard that had appeared in an epoch which a recovery repeats."""
+        running = self.running[name]
+        running.positions[shard] = 0
+        try:
+            running.source.resume({shard: 0}, {})
+        except SqlError as error:
+            self.failed[name] = error
 
     # ---- polling ---------------------------------------------------------------------------------
 
@@ -124,7 +163,7 @@ class Inputs:
             # Other sources wait: a row must not be looked up in a table that is read half-way.
             if polled[0]:
                 return polled
-            self._read_first -= first
+            self._read_first -= first.difference(self.late)
             if self._read_first:
                 return [], []
         return self._poll((n for n in self.running if n not in except_for), max_rows)
@@ -146,16 +185,14 @@ class Inputs:
                 continue
             source = self.running[name]
             try:
-                shards = source.new_shards() if name not in self.bounds else []
-                # In the record as `opened`, too: a recovery must begin these shards at 0 again.
-                source.positions |= dict.fromkeys(shards, 0)
                 rows = self.pace.rows(name, max_rows)
-                new = [(name, chunk) for chunk in source.poll(rows, self.bounds.get(name))]
+                shards, new = source.poll(rows, self.bounds.get(name))
             except SqlError as error:
                 self.failed[name] = error
                 continue
+            # In the record as `opened`, too: a recovery must begin these shards at 0 again.
             opened += [(name, shard) for shard in shards]
-            chunks += new
+            chunks += [(name, chunk) for chunk in new]
         return chunks, opened
 
     def closed(self, chunks: Iterable[tuple[str, Chunk]]) -> tuple[tuple[str, str], ...]:
@@ -260,7 +297,8 @@ def _end(running: RunningSource, shard: str) -> int:
     scan = running.scan
     on_broker = isinstance(scan, ShuffleScan) or declared_capabilities(scan.table).on_broker
     if on_broker and not isinstance(running.source, UnavailableSource):
-        return running.source.end(shard) or 0
+        end = running.source.end(shard)
+        return sys.maxsize if end is None else end
     return sys.maxsize
 
 

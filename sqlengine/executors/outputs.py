@@ -14,7 +14,7 @@ from planner.graph.chunked import Chunked
 from planner.graph.distribution import OUTGOING
 from planner.graph.physical import PhysicalPlan, PhysicalSink
 from sqlengine.batch import Batch
-from sqlengine.connectors.base import Busy, Environment, Sink
+from sqlengine.connectors.base import Busy, Environment, Sink, Unanswered
 from sqlengine.connectors.registry import capabilities_of
 from sqlengine.executors.epochs import Replay
 from sqlengine.executors.failures import SinkFailed, UnavailableSink
@@ -325,7 +325,7 @@ class Outputs:
 
     def roll(self, *, end: bool = False) -> None:
         """Lets rolling sinks publish files that are due; with `end` all, as no rows follow.
-        TryAgain if one has no space."""
+        TryAgain if one has no space, or with `end` is busy: else it publishes them later."""
         full: TryAgain | None = None
         # Behind older output, which a job brought, nothing is published.
         held = {sink_name(name) for name in self._uncommitted if name != sink_name(name)}
@@ -333,11 +333,14 @@ class Outputs:
             try:
                 self._rolling[name].roll(end=end)
             except TryAgain as error:
-                full = self.blocked[name] = error
+                self.blocked[name] = error
+                if end or not isinstance(error, Busy):
+                    full = error
             except SqlError as error:
                 self.refused[name] = error
             else:
-                self.blocked.pop(name, None)
+                if name not in self._buffered:
+                    self.blocked.pop(name, None)
         if full is not None:
             raise full
 
@@ -380,6 +383,17 @@ class Outputs:
     def overflows(self) -> bool:
         """True if so many rows wait for their jobs to leave that no more may be read."""
         return bool(self.refused) and self._rows_waiting(self.refused) >= _WAITING_ROWS
+
+    def unanswered(self, jobs: Collection[str]) -> TryAgain | None:
+        """Returns the error of a table that these jobs write to and that has not answered. Any
+        thread."""
+        plan = self._sinks
+        mine = (
+            e
+            for n, e in self.sinks_without_space().items()
+            if n in plan and plan[n].jobs & set(jobs)
+        )
+        return next((error for error in mine if isinstance(error, Unanswered)), None)
 
     def sinks_without_space(self) -> dict[str, TryAgain]:
         """Blocked sinks of the plan, also for output that a job brought. Any thread."""

@@ -140,8 +140,7 @@ def _repeat_rows(runner: GraphRunner, record: EpochRecord) -> None:
     ended = tuple(n for n in record.ended if n in inputs.running or n in inputs.unstarted)
     closed = tuple(c for c in record.closed if c[0] in inputs.running)
     for name, shard in opened:
-        inputs.running[name].source.resume({shard: 0}, {})
-        inputs.running[name].positions[shard] = 0
+        inputs.open_again(name, shard)
     chunks = [chunk for part in record.ranges for chunk in inputs.read_range(part)]
     with runner.outputs.call_log.recording(record.epoch):
         runner.pipeline.process(replace(record, opened=opened, ended=ended, closed=closed), chunks)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Final
 
 from parser.errors import ServiceError, TryAgain
 from planner.graph.merge import Graph
@@ -32,6 +33,9 @@ from sqlengine.executors.steps.guard import StepInterrupted, StepView
 from sqlengine.executors.storage import GraphStorage, RunnerOptions
 from sqlengine.executors.subtask import SubtaskContext
 from sqlengine.snapshots.checkpoints import CheckpointMetadata
+
+# Seconds between two looks for an answer of a source without which a graph cannot go on.
+_ANSWER_S: Final = 0.25
 
 
 class GraphRunner:
@@ -284,7 +288,9 @@ class GraphRunner:
         try:
             # `step` is False when a source has nothing new: waiting longer would not reach the
             # offsets now.
-            while not self.inputs.reached(positions) and steps and self.step():
+            while not self.inputs.reached(positions) and steps:
+                if not self.step() and not self.inputs.wait_for_late(_ANSWER_S):
+                    break
                 steps -= 1
             return self.inputs.reached(positions)
         finally:
@@ -330,7 +336,8 @@ class GraphRunner:
             self.checkpoint(wait=True)
         # The sources begin before the record is written, which has to name the offsets for a
         # recovery.
-        starts = {name: self._begin(change, name) for name in change.sources}
+        with self.guard.step("begins to read tables"):
+            starts = {name: self._begin(change, name) for name in change.sources}
         logged = LoggedChange(
             change.graph.version,
             dict(change.jobs),
@@ -372,16 +379,16 @@ class GraphRunner:
         must wait for it.
 
         Tables without space do not hold up a subtask that is paused or repeats epochs: they take
-        these epochs later, in order. Where epochs are logged, a table that another process has
-        locked does not hold up its graph, for a while; a script has nothing else to do."""
-        logged = self.storage.log.keeps_every_epoch
+        these epochs later, in order. A table that another process has locked, or that does not
+        answer, does not hold up its graph, for a while; a script has nothing else to do."""
+        serves = self.storage.checkpoints is not None
         try:
-            self.outputs.commit(self.epoch, wait=not logged)
+            self.outputs.commit(self.epoch, wait=not serves)
         except TryAgain:
             patient = self.paused or (self.repeating and self._subtask is not None)
             if patient and self.outputs.only_tables_blocked(self.executor.plan):
                 return
-            if not logged or not self.outputs.may_go_on(self.executor.plan):
+            if not serves or not self.outputs.may_go_on(self.executor.plan):
                 raise
 
     def complete(self) -> None:

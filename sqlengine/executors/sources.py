@@ -14,8 +14,9 @@ from parser.types import Column, Schema
 from planner.logical import Scan
 from sqlengine.batch import Batch, log_of
 from sqlengine.connectors.base import Chunk, Source
+from sqlengine.connectors.boundary.source import WalledSource
 from sqlengine.formats.registry import value_metadata
-from sqlengine.operators.scan import raw_schema, with_lengths
+from sqlengine.operators.scan import raw_schema
 
 # Next offsets by source and shard.
 Positions: TypeAlias = Mapping[str, Mapping[str, int]]
@@ -62,25 +63,39 @@ class RunningSource:
         self.positions = {shard: positions.get(shard, 0) for shard in self.source.shards()}
         return dict(self.positions)
 
-    def new_shards(self) -> list[str]:
-        """Shards that have appeared since; they are read from their beginning."""
-        if self.ended:
-            return []
-        return [s for s in self.source.shards() if s not in self.positions]
+    @property
+    def late(self) -> bool:
+        """True while the source owes an answer to a poll."""
+        return isinstance(self.source, WalledSource) and self.source.late
 
-    def poll(self, max_rows: int, bounds: Mapping[str, int] | None = None) -> Iterator[Chunk]:
-        """Reads one chunk of each shard that has rows now. With `bounds` reads no row at or after
-        them, and nothing of shards without one."""
+    def poll(
+        self, max_rows: int, bounds: Mapping[str, int] | None = None
+    ) -> tuple[list[str], list[Chunk]]:
+        """Returns the shards that have appeared, which are read from their beginning from now on,
+        and one chunk of each shard that has rows now.
+
+        With `bounds` no row at or after them, nothing of shards without one, and no new shards. A
+        source that does not answer at once gives its rows in a later poll."""
         if self.ended:
-            return
-        for shard, offset in self.positions.items():
+            return [], []
+        if isinstance(self.source, WalledSource):
+            opened, chunks = self.source.poll(self.positions, max_rows, bounds)
+        else:
+            new = [] if bounds is not None else self.source.shards()
+            opened = [s for s in new if s not in self.positions]
+            at = {**self.positions, **dict.fromkeys(opened, 0)}
+            chunks = [c for c in self._read(at, max_rows, bounds) if c is not None]
+        self.positions |= dict.fromkeys(opened, 0)
+        return opened, chunks
+
+    def _read(
+        self, at: Mapping[str, int], max_rows: int, bounds: Mapping[str, int] | None
+    ) -> Iterator[Chunk | None]:
+        for shard, offset in at.items():
             until = None if bounds is None else bounds.get(shard, offset)
             # Nothing is read at a bound, so that the position stays exactly there.
-            if until is not None and until <= offset:
-                continue
-            chunk = self.source.read(shard, offset, max_rows=max_rows, until=until)
-            if chunk is not None:
-                yield chunk
+            if until is None or until > offset:
+                yield self.source.read(shard, offset, max_rows=max_rows, until=until)
 
     def continues(self, shard: str, opened: Iterable[tuple[str, str]]) -> bool:
         """True if a shard that was opened goes on with the log of another, which was there."""
@@ -99,6 +114,8 @@ class RunningSource:
         reloaded."""
         if not self.source.bounded or self.ended or self.full_cache is not None:
             return False
+        if isinstance(self.source, WalledSource):
+            return self.source.exhausted(self.positions)
         return all(
             offset >= (self.source.end(shard) or 0) for shard, offset in self.positions.items()
         )
@@ -118,8 +135,6 @@ class RunningSource:
             schema = self._raw
             metadata = [chunk.metadata[m.key] for m in self._keys]
             columns = (chunk.records, pa.array(chunk.offsets), *metadata)
-            if chunk.lengths is not None:
-                schema, columns = with_lengths(schema), (*columns, pa.array(chunk.lengths))
         rows = Batch(schema, columns, chunk.num_rows, proctime, origin=chunk.shard, seed=seed)
         return rows if chunk.kinds is None else replace(rows, kinds=chunk.kinds)
 

@@ -3,7 +3,7 @@ Python object per line."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -15,13 +15,11 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Framed:
-    """Whole records: `records` without separators, and where each begins and ends. `lengths`: the
-    bytes that each takes, where only the first ones of some are in `records`."""
+    """Whole records: `records` without separators, and where each begins and ends."""
 
     records: pa.Array
     starts: IntArray
     ends: IntArray
-    lengths: IntArray | None = None
 
     @property
     def size(self) -> int:
@@ -32,17 +30,8 @@ class Framed:
         return (
             self
             if count >= len(self.ends)
-            else Framed(
-                self.records[:count],
-                self.starts[:count],
-                self.ends[:count],
-                None if self.lengths is None else self.lengths[:count],
-            )
+            else Framed(self.records[:count], self.starts[:count], self.ends[:count])
         )
-
-    def behind(self, size: int) -> Framed:
-        """Returns the records as they are behind so many bytes."""
-        return replace(self, starts=self.starts + size, ends=self.ends + size)
 
 
 class Framing(Protocol):

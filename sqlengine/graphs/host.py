@@ -10,6 +10,7 @@ from parser.errors import ServiceError, SqlError
 from sqlengine.broker.base import Broker
 from sqlengine.config import Config
 from sqlengine.connectors.base import NO_CALLABLES, Callables
+from sqlengine.connectors.boundary.openings import Openings
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.failures import FailureHandler
 from sqlengine.executors.memory_limits import MemoryLimits
@@ -46,6 +47,7 @@ class GraphHost:
     stored_snapshot: Callable[[str], JobSnapshot | None] = lambda _: None
     store_snapshot: Callable[[str, JobSnapshot], None] = lambda *_: None
     callables: Callables = field(default_factory=lambda: NO_CALLABLES)
+    openings: Openings = field(default_factory=Openings)
 
 
 class NotAligned(ServiceError):

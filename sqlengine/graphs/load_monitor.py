@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from sqlengine.broker.errors import TopicFull
+from sqlengine.connectors.base import Unanswered
 from sqlengine.connectors.registry import declared_capabilities
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.jobs.isolation_settings import IsolationLimits
@@ -87,7 +88,8 @@ class LoadMonitor:
             own_space = table is not None and (
                 not declared_capabilities(table).on_broker or isinstance(error, TopicFull)
             )
-            if table is not None and own_space and len(sinks[name].jobs) == 1:
+            answers = not isinstance(error, Unanswered)  # it fails soon, and could not move
+            if table is not None and answers and own_space and len(sinks[name].jobs) == 1:
                 (job,) = sinks[name].jobs
                 yield IsolationTrigger(
                     job, Cause.SINK, f"sink '{table.display}' waits: {error.message}"

@@ -13,7 +13,7 @@ from planner.graph.distribution import WHOLE
 from planner.graph.merge import Graph, merge, stateful_nodes
 from planner.graph.takeover import Policy, policy_of
 from planner.logical import Scan, Sink
-from sqlengine.connectors.base import Environment, Source
+from sqlengine.connectors.base import Busy, Environment, Source
 from sqlengine.executors.dead_letters import DeadLetterSink
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import EPOCHS, ChangeLog, EpochLog, LoggedChange, TopicEpochLog
@@ -142,6 +142,7 @@ class RunningGraph:
             assignment=WHOLE if subtask is None else subtask.assignment,
             once=exactly_once,
             auto_create=config.auto_create,
+            openings=host.openings,
         )
         recovers_from_power_loss = config.fsync != "none"
         storage = GraphStorage(
@@ -431,6 +432,12 @@ class RunningGraph:
         self.loop.stop()
         try:
             self.runner.checkpoint(wait=True)
+        except Busy as error:
+            log.warning(
+                "graph %s closes without a checkpoint, its last epochs come again: %s",
+                self.name,
+                error,
+            )
         finally:
             self._shut()
 

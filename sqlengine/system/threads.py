@@ -12,6 +12,8 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import ClassVar, Protocol, TypeAlias
 
+from sqlengine.system.lanes import Lanes, ThreadLanes
+
 Work: TypeAlias = Callable[[], object]
 
 
@@ -73,6 +75,10 @@ class Threads(Protocol):
     def now(self) -> float:
         """Returns the monotonic time in seconds."""
 
+    def lanes(self) -> Lanes | None:
+        """Returns threads for calls that may never come back; None where there are none, and such
+        calls run where they are made."""
+
 
 class Background(ABC):
     """A background thread of an engine: `_run` returns when `_stopping` is set. `stop` waits
@@ -119,6 +125,9 @@ class MachineThreads:
         timer.daemon = True
         timer.start()
         return timer
+
+    def lanes(self) -> Lanes | None:
+        return ThreadLanes()
 
 
 class _Repeated:

@@ -19,6 +19,7 @@ from planner.logical import Filter, LogicalPlan, Scan
 from sqlengine.batch import from_pydict
 from sqlengine.catalog.partitions import show_partitions
 from sqlengine.connectors.base import Environment
+from sqlengine.connectors.filesystem.connector import FilesystemConnector
 from sqlengine.connectors.filesystem.partitioned_sink import PartitionedFileSink
 from sqlengine.connectors.filesystem.partitions import folder_of, partitions
 from sqlengine.connectors.registry import declared, open_scan, open_sink
@@ -65,7 +66,7 @@ def rows(of: Table, where: str = "") -> Counter[tuple[str, str]]:
 
 def test_an_epoch_that_is_repeated_completes_what_a_crash_has_left(tmp_path: Path) -> None:
     of = table(tmp_path / "t")
-    sink = open_sink(of, environment())
+    sink = FilesystemConnector().sink(of, environment())
     assert isinstance(sink, PartitionedFileSink)
     sink.write(from_pydict(of.schema, {"id": [1, 2], "k": ["a", "b"]}))
     assert sink.commit(1) == 2

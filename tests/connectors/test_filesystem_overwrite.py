@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 
 from sqlengine.connectors.base import Sink
+from sqlengine.connectors.filesystem.connector import FilesystemConnector
 from sqlengine.connectors.filesystem.overwrite import OverwritingFileSink
-from sqlengine.connectors.registry import open_sink, open_source
+from sqlengine.connectors.registry import open_source
 from tests.connectors.tables import environment, json_rows, read_all, table
 from tests.connectors.test_filesystem_sink import sink, wanted, write
 
 
 def overwriting(folder: Path, writer: str = "new") -> OverwritingFileSink:
-    opened = open_sink(table(wanted(folder)), environment(writer=writer), overwrite=True)
+    connector = FilesystemConnector()
+    opened = connector.overwriting_sink(table(wanted(folder)), environment(writer=writer))
     assert isinstance(opened, OverwritingFileSink)
     return opened
 
@@ -69,8 +71,8 @@ def test_an_empty_result_empties_the_table(tmp_path: Path) -> None:
 def test_two_statements_of_a_set_add_their_rows(tmp_path: Path) -> None:
     filled(tmp_path)
     first = overwriting(tmp_path)
-    other = open_sink(table(wanted(tmp_path), name="u"), environment(writer="new"), overwrite=True)
-    assert isinstance(other, OverwritingFileSink)
+    of = table(wanted(tmp_path), name="u")
+    other = FilesystemConnector().overwriting_sink(of, environment(writer="new"))
     write(first, 1, [3])
     write(other, 1, [4])
     for target in (first, other):

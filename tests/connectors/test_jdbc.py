@@ -32,6 +32,7 @@ from parser.types import (
 from parser.types import time as time_type
 from sqlengine.batch import Batch, RowKind, from_pydict
 from sqlengine.connectors.base import Sink
+from sqlengine.connectors.jdbc.connector import JdbcConnector
 from sqlengine.connectors.jdbc.dialects import DatabaseBusy, DatabaseFull
 from sqlengine.connectors.registry import open_sink, open_source
 from tests.connectors.databases import Database, mariadb, sqlite
@@ -112,7 +113,7 @@ def test_epochs_are_written_once(database: Database) -> None:
 
 def test_a_writer_that_is_gone_leaves_whole_epochs(database: Database) -> None:
     """What a transaction had written when its process died is not there."""
-    lost = open_sink(database.table("events"), environment())
+    lost = JdbcConnector().sink(database.table("events"), environment())
     lost.write(changes((INSERT, 1, "a")))
     connection = lost._connection  # type: ignore[attr-defined]
     cursor = connection.cursor()
@@ -236,7 +237,7 @@ def test_a_lock_is_not_waited_for_here_and_the_rows_stay(database: Database) -> 
 
 
 def test_a_lost_connection_is_made_again(database: Database) -> None:
-    target = open_sink(database.table("events"), environment())
+    target = JdbcConnector().sink(database.table("events"), environment())
     write(target, 1, (INSERT, 1, "a"))
     target._connection.close()  # type: ignore[attr-defined]
     assert write(target, 2, (INSERT, 2, "b")) == 1
@@ -246,7 +247,7 @@ def test_a_lost_connection_is_made_again(database: Database) -> None:
 def test_a_full_database_is_waited_for(tmp_path: Path) -> None:
     database = sqlite(tmp_path)
     database.execute("CREATE TABLE events (id BIGINT, name TEXT)")
-    target = open_sink(database.table("events"), environment())
+    target = JdbcConnector().sink(database.table("events"), environment())
     connection = target._connection  # type: ignore[attr-defined]
     connection.execute(
         f"PRAGMA max_page_count = {connection.execute('PRAGMA page_count').fetchone()[0]}"

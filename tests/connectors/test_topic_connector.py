@@ -186,7 +186,7 @@ def test_two_tables_of_a_graph_may_share_a_topic(broker: EmbeddedBroker) -> None
     assert [sink.commit(1) for sink in sinks] == [1, 1]
 
 
-class Killed(Exception):
+class Killed(BaseException):
     """The process ends here."""
 
 

@@ -179,6 +179,9 @@ class SimulatedThreads:
     def now(self) -> float:
         return self.world.up_ms / 1000
 
+    def lanes(self) -> None:
+        """Calls run where they are made."""
+
     # ---- what the simulation does ----------------------------------------------------------------
 
     def beside(self) -> None:

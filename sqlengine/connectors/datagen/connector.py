@@ -68,7 +68,8 @@ class DatagenConnector(Connector):
         "fields.#.end": Option(integer, doc="where the sequence ends; the table is then bounded"),
     }
     capabilities: ClassVar[Capabilities] = Capabilities(
-        source=SourceCapabilities(boundedness=Boundedness.BY_OPTIONS)
+        source=SourceCapabilities(boundedness=Boundedness.BY_OPTIONS),
+        blocks=False,
     )
 
     def source(self, table: Table, environment: Environment) -> Source:

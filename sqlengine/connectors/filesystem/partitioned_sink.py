@@ -158,6 +158,14 @@ class PartitionedFileSink(Sink):
         for folder in self._commits.due(end=end) if self._commits is not None else ():
             self._commit_partition(folder)
 
+    def roll_is_due(self) -> bool:
+        """See `Sink`."""
+        sinks = [*self._open.values(), *self._released.values()]
+        rolling = (s for s in sinks if isinstance(s, RollingFileSink))
+        return any(s.roll_is_due() for s in rolling) or (
+            self._commits is not None and any(self._commits.due(end=False))
+        )
+
     def _commit_partition(self, folder: str) -> None:
         assert self._commits is not None
         sink = self._sink(folder)

@@ -198,6 +198,10 @@ class RollingFileSink(Sink):
             or now - times.last >= policy.inactivity_ms
         )
 
+    def roll_is_due(self) -> bool:
+        """See `Sink`."""
+        return self.is_due(end=False)
+
     def _complete(self, file: int) -> None:
         """The file shows, and another one begins."""
         if not self._content.finish(sync=self._fsync):

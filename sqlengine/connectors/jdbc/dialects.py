@@ -17,6 +17,7 @@ from sqlengine.connectors.base import Busy
 
 Value = str | int | float | bytes | None
 BUSY_S = 5  # how long to wait for another's lock, or for a connection
+_SILENCE_S = 600  # how long a statement may take before its connection is taken for lost
 
 
 class DatabaseBusy(Busy):
@@ -181,6 +182,9 @@ def _mysql(url: str, account: Account) -> Connection:
         charset="utf8mb4",
         init_command="SET time_zone = '+00:00'",
         connect_timeout=BUSY_S,
+        # A connection whose other end is gone would be waited for without end.
+        read_timeout=_SILENCE_S,
+        write_timeout=_SILENCE_S,
     )
 
 

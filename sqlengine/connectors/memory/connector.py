@@ -49,6 +49,7 @@ class MemoryConnector(Connector):
         "sink.parallelism": Option(at_least(1)),
     }
     capabilities: ClassVar[Capabilities] = Capabilities(
+        blocks=False,
         source=SourceCapabilities(changelog=ALL_CHANGES, boundedness=Boundedness.BY_OPTIONS),
         sink=SinkCapabilities(
             changelog=ALL_CHANGES,

@@ -27,11 +27,12 @@ class PrintConnector(Connector):
         "sink.parallelism": Option(at_least(1)),
     }
     capabilities: ClassVar[Capabilities] = Capabilities(
+        blocks=False,
         sink=SinkCapabilities(
             changelog=AS_REQUESTED,
             guarantee=DeliveryGuarantee.AT_LEAST_ONCE,
             condition="rows since the last checkpoint are printed again after a crash",
-        )
+        ),
     )
 
     def sink(self, table: Table, environment: Environment) -> Sink:

@@ -103,6 +103,7 @@ class TopicConnector(Connector):
         "key": BYTES,
     }
     capabilities: ClassVar[Capabilities] = Capabilities(
+        blocks=False,
         source=SourceCapabilities(
             changelog=OF_FORMAT,
             boundedness=Boundedness.BY_OPTIONS,

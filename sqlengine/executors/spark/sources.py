@@ -182,7 +182,9 @@ class DriverSources:
 
     def _read_turn(self, name: str, running: RunningSource, turn: int) -> list[InputSplit]:
         splits = []
-        for chunk in running.poll(self._rows_per_turn):
+        shards, chunks = running.poll(self._rows_per_turn)
+        self._name(name, shards)
+        for chunk in chunks:
             running.positions[chunk.shard] = chunk.end
             shard_name = self.shard_names[name][chunk.shard]
             batch = encode_batch(running.batch(chunk, proctime=0, seed=0))
@@ -245,9 +247,6 @@ class DriverSources:
         if running is None:
             self._ended.add(name)
             return [InputSplit(name, "", self.shard_names[name][""], turn)]
-        shards = running.new_shards()
-        running.positions |= dict.fromkeys(shards, 0)
-        self._name(name, shards)
         splits = self._read_turn(name, running, turn)
         if not splits and running.exhausted():
             self._ended.add(name)

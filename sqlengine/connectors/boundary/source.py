@@ -1,0 +1,347 @@
+"""Stands for a source that a connector has opened."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, TypeVar
+
+import pyarrow as pa
+
+from planner.logical import Scan
+from planner.scalar import Scalar
+from sqlengine.connectors.base import Chunk, FullCache, Source
+from sqlengine.connectors.boundary import answers
+from sqlengine.connectors.boundary.calls import Calls
+from sqlengine.system.lanes import Call
+
+T = TypeVar("T")
+
+# Seconds that a graph waits for the answer of a source, then it goes on with others; the second
+# number is for a source that was late the last time.
+_PATIENCE_S: Final = (0.1, 0.001)
+# Seconds between two questions for the ends of shards that nothing but a view needs.
+_ENDS_S: Final = 1.0
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The answer of a source to one poll: shards that have appeared, rows, shards that are gone,
+    the ends of shards where they were asked for, and how many shards have lost rows."""
+
+    opened: list[str] = field(default_factory=list)
+    chunks: list[Chunk] = field(default_factory=list)
+    closed: list[str] = field(default_factory=list)
+    ends: Mapping[str, int | None] = field(default_factory=dict)
+    bounded: bool = False
+    lost: int = 0
+
+    def within(
+        self, positions: Mapping[str, int], bounds: Mapping[str, int] | None
+    ) -> tuple[list[str], list[Chunk]]:
+        """Returns new shards, and the chunks that go on at these positions and end at these bounds
+        at the latest: both may have changed since the source was asked."""
+        opened = [] if bounds is not None else [s for s in self.opened if s not in positions]
+        at = {**positions, **dict.fromkeys(opened, 0)}
+        chunks = [c for c in self.chunks if at.get(c.shard) == c.start]
+        if bounds is not None:
+            chunks = [c for c in chunks if c.end <= bounds.get(c.shard, c.start)]
+        return opened, chunks
+
+
+class WalledSource(Source):
+    """Asks the source of a connector. What it raises becomes an SqlError that names the table, and
+    an answer that cannot be as well.
+
+    Methods that may raise do so with SqlError. The others answer what was last known, and the next
+    `poll` raises. The graph does not wait long for a poll: it gets the answer in a later one."""
+
+    def __init__(
+        self,
+        source: Source,
+        scan: Scan,
+        calls: Calls,
+        *,
+        bounded: bool,
+        full_cache: WalledCache | None,
+    ) -> None:
+        self._source = source
+        self._calls = calls
+        self._check = answers.ChunkCheck(scan)
+        self._polling: Call[Findings] | None = None
+        self._patience_s = _PATIENCE_S[0]
+        self._ends: dict[str, int | None] = {}
+        self._ends_due = 0.0
+        self._closed: list[str] = []
+        self._marks: dict[str, str] = {}
+        self._lost = 0
+        self._bounded = bounded
+        self.full_cache = full_cache
+
+    @property
+    def late(self) -> bool:
+        """True while the source owes an answer, or one has not been taken."""
+        return self._calls.sound and (self._polling is not None or self._calls.busy)
+
+    def wait(self, seconds: float) -> None:
+        """Waits until the source owes no answer, at most so long."""
+        if self._polling is not None:
+            self._polling.wait(seconds)
+
+    def drop_answer(self) -> None:
+        """Forgets an answer that nobody has taken: its rows are read again."""
+        if self._polling is not None and self._polling.done:
+            self._polling = None
+
+    # ---- polls -----------------------------------------------------------------------------------
+
+    def poll(
+        self,
+        positions: Mapping[str, int],
+        max_rows: int,
+        bounds: Mapping[str, int] | None = None,
+    ) -> tuple[list[str], list[Chunk]]:
+        """Returns the shards that have appeared, without bounds, and one chunk of each shard that
+        has rows now. With `bounds` no row at or after them, and nothing of shards without one."""
+        if not self._calls.beside:
+            return self._polled(dict(positions), max_rows, bounds).within(positions, bounds)
+        found = self._answer(positions, max_rows, bounds)
+        if found is None:
+            return [], []
+        opened, chunks = found.within(positions, bounds)
+        dropped = {c.shard for c in found.chunks} - {c.shard for c in chunks}
+        self._closed = [s for s in found.closed if s not in dropped]
+        self._bounded, self._lost = found.bounded, found.lost
+        self._ends.update(found.ends)
+        return opened, chunks
+
+    def _answer(
+        self, positions: Mapping[str, int], max_rows: int, bounds: Mapping[str, int] | None
+    ) -> Findings | None:
+        """Returns the answer to this poll, or to one before that was late; None while there is
+        none."""
+        calls = self._calls
+        if self._polling is None:
+            calls.require_sound()
+            asked = None if bounds is None else dict(bounds)
+            work = partial(self._polled, dict(positions), max_rows, asked)
+            self._polling = calls.begin("read", work)
+            if self._polling is None:
+                calls.require_in_time()
+                return None
+            in_time = self._polling.wait(min(self._patience_s, calls.opened.timeout_s))
+            self._patience_s = _PATIENCE_S[0 if in_time else 1]
+        polling = self._polling
+        if not polling.done:
+            calls.require_in_time()
+            return None
+        self._polling = None
+        return polling.result()
+
+    def _polled(
+        self, positions: dict[str, int], max_rows: int, bounds: Mapping[str, int] | None
+    ) -> Findings:
+        """Polls the source (in its lane, where it has one)."""
+        opened: list[str] = []
+        if bounds is None:
+            opened = [s for s in self._shards() if s not in positions]
+            positions |= dict.fromkeys(opened, 0)
+        chunks = []
+        for shard, offset in positions.items():
+            until = None if bounds is None else bounds.get(shard, offset)
+            # Nothing is read at a bound, so that the position stays exactly there.
+            if until is not None and until <= offset:
+                continue
+            chunk = self._read(shard, offset, max_rows, until)
+            if chunk is not None:
+                chunks.append(chunk)
+        if not self._calls.beside:
+            return Findings(opened, chunks)
+        return self._with_state(positions, opened, chunks)
+
+    def _with_state(
+        self, positions: Mapping[str, int], opened: list[str], chunks: list[Chunk]
+    ) -> Findings:
+        """Adds what the graph asks next, so that it need not come back for it."""
+        call, source = self._calls.guarded, self._source
+        bounded = call("bounded", lambda: answers.truth(source.bounded))
+        ends: dict[str, int | None] = {}
+        if (bounded and not chunks) or time.monotonic() >= self._ends_due:
+            self._ends_due = time.monotonic() + _ENDS_S
+            ends = {s: self._end(s) for s in positions}
+        closed = call("closed", lambda: answers.names(source.closed()))
+        return Findings(opened, chunks, closed, ends, bounded, call("lost", self._lost_now))
+
+    def _read(self, shard: str, offset: int, max_rows: int, until: int | None) -> Chunk | None:
+        def work() -> Chunk | None:
+            answer = self._source.read(shard, offset, max_rows=max_rows, until=until)
+            return self._check(answer, shard, offset, until)
+
+        chunk = self._calls.guarded("read", work)
+        self._calls.touch()
+        return chunk
+
+    def _shards(self) -> list[str]:
+        shards = self._calls.guarded("shards", lambda: answers.names(self._source.shards()))
+        self._calls.touch()
+        return shards
+
+    def _end(self, shard: str) -> int | None:
+        return self._calls.guarded("end", lambda: answers.whole_or_none(self._source.end(shard)))
+
+    # ---- calls that may raise --------------------------------------------------------------------
+
+    def shards(self) -> list[str]:
+        return self._calls.need("shards", self._shards)
+
+    def start(self, shard: str) -> int:
+        return self._calls.need("start", lambda: answers.whole(self._source.start(shard)))
+
+    def read(
+        self, shard: str, offset: int, *, max_rows: int, until: int | None = None
+    ) -> Chunk | None:
+        return self._calls.need("read", lambda: self._read(shard, offset, max_rows, until))
+
+    def resume(self, positions: Mapping[str, int], marks: Mapping[str, str]) -> None:
+        self._marks |= marks
+        self._calls.need("resume", lambda: self._source.resume(positions, marks))
+
+    def expect(self, shard: str, start: int, end: int, digest: str) -> None:
+        self._calls.need("expect", lambda: self._source.expect(shard, start, end, digest))
+
+    def expired(self, shard: str, offset: int) -> str | None:
+        return self._calls.need(
+            "expired", lambda: answers.text_or_none(self._source.expired(shard, offset))
+        )
+
+    def first(self, shard: str) -> int | None:
+        return self._calls.need("first", lambda: answers.whole_or_none(self._source.first(shard)))
+
+    def at(self, shard: str, place: str | int) -> int | None:
+        return self._calls.need("at", lambda: answers.whole_or_none(self._source.at(shard, place)))
+
+    def apply_partitions(self, where: Scalar) -> None:
+        self._calls.need("apply_partitions", lambda: self._source.apply_partitions(where))
+
+    # ---- calls that never raise ------------------------------------------------------------------
+
+    @property
+    def bounded(self) -> bool:
+        if not self._calls.beside:
+            self._bounded = self._ask(
+                "bounded", lambda: answers.truth(self._source.bounded), self._bounded
+            )
+        return self._bounded
+
+    def end(self, shard: str) -> int | None:
+        """See `Source`. Any thread: of a source in a lane it is what the last poll has told."""
+        if not self._calls.beside:
+            self._ends[shard] = self._ask("end", lambda: self._end(shard), self._ends.get(shard))
+        elif shard not in self._ends and not self._calls.busy:
+            self._ends[shard] = self._ask("end", lambda: self._end(shard), None)
+        return self._ends.get(shard)
+
+    def exhausted(self, positions: Mapping[str, int]) -> bool:
+        """True if bounded input is read to its end now; never while an answer is missing."""
+        if not self.bounded or self.late or not self._calls.sound:
+            return False
+        ends = {shard: self.end(shard) for shard in positions}
+        at_end = all(at >= (ends[s] or 0) for s, at in positions.items())
+        return at_end and self._calls.failure is None
+
+    def marks(self) -> Mapping[str, str]:
+        known = self._marks
+        self._marks = self._ask("marks", lambda: answers.texts(self._source.marks()), known)
+        return self._marks
+
+    def lost(self) -> int:
+        """See `Source`. Any thread: of a source in a lane it is what the last poll has told."""
+        if not self._calls.beside:
+            self._lost = self._ask("lost", self._lost_now, self._lost)
+        return self._lost
+
+    def _lost_now(self) -> int:
+        return answers.whole(self._source.lost())
+
+    def closed(self) -> list[str]:
+        if self._calls.beside:
+            return self._closed
+        return self._ask("closed", lambda: answers.names(self._source.closed()), [])
+
+    def forget(self, shards: Iterable[str]) -> None:
+        gone = list(shards)
+        for shard in gone:
+            self._ends.pop(shard, None)
+        self._closed = [s for s in self._closed if s not in gone]
+        self._ask("forget", lambda: self._source.forget(gone), None)
+
+    def notify_checkpoint(self, positions: Mapping[str, int]) -> None:
+        copied = dict(positions)
+        self._ask("notify_checkpoint", lambda: self._source.notify_checkpoint(copied), None)
+
+    def _ask(self, call: str, work: Callable[[], T], otherwise: T) -> T:
+        return self._calls.ask(call, work, otherwise, _PATIENCE_S[0])
+
+    def close(self) -> None:
+        self._calls.close(self._source.close)
+
+
+def walled(source: Source, scan: Scan, calls: Calls) -> WalledSource:
+    """Returns what stands for a source that has just been opened, as a part of that call."""
+    cache = source.full_cache
+    return WalledSource(
+        source,
+        scan,
+        calls,
+        bounded=answers.truth(source.bounded),
+        full_cache=None if cache is None else WalledCache(cache, answers.text(cache.topic), calls),
+    )
+
+
+class WalledCache(FullCache):
+    """Asks the full cache of a source, as `WalledSource` asks the source."""
+
+    def __init__(self, cache: FullCache, topic: str, calls: Calls) -> None:
+        self._cache = cache
+        self._calls = calls
+        self._reloading: Call[bool] | None = None
+        self.topic = topic
+
+    def reload(self) -> bool:
+        def work() -> bool:
+            return answers.truth(self._cache.reload())
+
+        calls = self._calls
+        if not calls.beside:
+            return calls.need("reload", work)
+        if self._reloading is None:
+            calls.require_sound()
+            self._reloading = calls.begin("reload", work)
+            if self._reloading is None:
+                return False
+            self._reloading.wait(min(_PATIENCE_S[0], calls.opened.timeout_s))
+        reloading = self._reloading
+        if not reloading.done:
+            calls.require_in_time()
+            return False
+        self._reloading = None
+        return reloading.result()
+
+    def lines_at(self, offset: int) -> pa.Array:
+        return self._calls.need("lines_at", lambda: answers.lines(self._cache.lines_at(offset)))
+
+    def restore(self, lines: pa.Array, *, exclusive: bool) -> int | None:
+        return self._calls.need(
+            "restore",
+            lambda: answers.whole_or_none(self._cache.restore(lines, exclusive=exclusive)),
+        )
+
+    def discard_before(self, offset: int) -> None:
+        self._calls.ask(
+            "discard_before",
+            lambda: self._cache.discard_before(offset),
+            None,
+            _PATIENCE_S[0],
+        )
